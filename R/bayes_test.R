@@ -59,6 +59,7 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   check_class(model, "model", "model_lm", "model_lm()")
   release <- if (is_fit) x$release else x
   bound <- if (is_fit) x$bound else bind_model(complete_model(model, release), release$statistic)
+  check_independent(bound, what = "The test")
   null <- without_slopes(bound, term, environment())
   method <- if (is_fit && x$method == "collapse") "collapse" else totals_method(release, bound)
   call <- environment()

@@ -113,7 +113,8 @@ covariate_fields <- function(design, at, model, levels, call, name = "covariates
          factor_levels = as.double(lengths(levels)), alpha = as.double(unlist(weights))),
     covariate_mean_fields(design[normal, ], model$covariates$mean, paste0(name, "$mean"), call),
     covariate_cov_fields(design[normal, ], model$covariates$cov, paste0(name, "$cov"), call))
-  c(fields, covariate_within_fields(design[normal, ], model$covariates[c("mean", "cov")], fields, call), lone_fields(design, at, model, call))
+  c(fields, covariate_within_fields(design[normal, ], model$covariates[c("mean", "cov")], fields, call), lone_fields(design, at, model, call),
+    if (is_dependent(design, model, levels)) joint_fields(levels))
 }
 
 # where the priors are cut off
@@ -176,6 +177,7 @@ covariate_parameters <- function(design, model, levels) {
   factors <- intersect(design$variable, names(levels))
   c(if (p > 0L && !inherits(model$covariates$mean, "fixed")) paste0("mean[", continuous, "]"),
     if (p > 0L && !inherits(model$covariates$cov, "fixed")) paste0("cov[", continuous[lower[, 2L]], ",", continuous[lower[, 1L]], "]"),
-    unlist(lapply(factors, function(v) paste0("prob[", v, "=", levels[[v]], "]"))),
+    if (is_dependent(design, model, levels)) joint_parameters(design, model, levels) else
+      unlist(lapply(factors, function(v) paste0("prob[", v, "=", levels[[v]], "]"))),
     names(lone_priors(design, model)))
 }

@@ -284,14 +284,15 @@ prior_decides <- function(fit) {
   posterior <- draws_quantiles(parameter_matrix(fit)[, colnames(prior), drop = FALSE], 1:3 / 4)
   width <- prior[3L, ] - prior[1L, ]
   same <- posterior[3L, ] - posterior[1L, ] > wide_as_prior * width & abs(posterior[2L, ] - prior[2L, ]) < width / 4
-  colnames(prior)[width > 0 & same]
+  found <- colnames(prior)[width > 0 & same]
+  if (isTRUE(fit$bound$dependent)) found[!is_of_cells(found)] else found
 }
 
 # Also where the numbers are fewer than the parameters, whatever became of the chains.
 tell_decided <- function(fit) {
   names <- fit$decided
   numbers <- length(fit$release$value)
-  unknown <- length(fit$bound$unknown)
+  unknown <- length(fit$bound$unknown) - hyper_coordinates(fit$bound)
   few <- !is.null(fit$chains) && is.null(fit$release$records) && numbers < unknown
   if (length(names) == 0L && !few) return(invisible())
   decides <- if (length(names)) "The prior decides what is known about {.field {names}}: the release neither narrows nor moves it."

@@ -200,7 +200,10 @@ method_line <- c(
 print.noiseaware_fit <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), "\n\n", sep = "")
   table <- printed_summary(x$draws)
-  print_summary(table)
+  of_cells <- isTRUE(x$bound$dependent) & is_of_cells(table$variable)
+  print_summary(table[!of_cells, ])
+  if (any(of_cells)) cat(sprintf("(%d of the cross-table of factors: summary())
+", sum(of_cells)))
   cat("", fit_lines(x), sep = "\n")
   release_marks(x$release)
   if (x$method != "ops") mixing_marks(x, table)
@@ -229,6 +232,7 @@ fit_lines <- function(fit) {
     if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
     unlikely_line(fit),
     clamping_lines(fit),
+    independence_line(fit$bound),
     switch(fit$method,
       augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
       collapse = collapse_lines(fit),

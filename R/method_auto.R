@@ -214,6 +214,7 @@ clt_serves <- function(release, bound) {
   if (length(clt_statistics(bound$model)) == 0L) return(FALSE) # an error would take longer than a short chain
   if (is.null(release$n)) release <- without_size(release, 2)
   release$n >= 2 && without_refusal({
+    check_independent(bound)
     released_distribution(bound, release, NULL)
     clt_noise(release_parts(release), NULL)
   })

@@ -77,7 +77,7 @@ check_all_described <- function(variables, columns, hint, call) {
 
 # the plug-in's coordinates of natural-scale values, the unknown ones by name
 bound_theta <- function(bound, values, call = caller_env(), name = "parameters") {
-  values <- check_parameter_values(values, bound, name, call)
+  values <- check_parameter_values(complete_joint(values, bound, name, call), bound, name, call)
   theta <- .Call(ffi_model_invert, bound$spec, values)
   if (is.character(theta)) refuse_values(theta[1L], theta[2L], name, stats::setNames(values, bound$parameters), call)
   theta

@@ -113,6 +113,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     check_no_record_noise(releases, call)
+    model <- assume_independent(model, call, "A pool of sites")
     bound <- bind_sites(model, releases, call)
     check_prior_draws(bound, call)
     tell_binary(bound)

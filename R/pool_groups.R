@@ -88,7 +88,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, reco
   variable <- model$group
   model$group <- NULL
   groups <- group_releases(release, variable, call)
-  bound <- bind_public(model, release_columns(groups[[1L]]$statistic), call)
+  bound <- bind_public(assume_independent(model, call, "A model of groups"), release_columns(groups[[1L]]$statistic), call)
   check_prior_draws(bound, call)
   family <- pool_family(bound, call)
   sized <- check_group_sizes(groups, bound, family, variable, call)

@@ -159,6 +159,7 @@ describe_covariates <- function(bound) {
     stats::setNames(paste0("inverse_wishart(", format_number(fields$cov_df), ", ", format_number(scale), ")", cut),
                     paste0("cov[", names[at[, 2L]], ",", names[at[, 1L]], "]"))
   }
+  if (isTRUE(bound$dependent)) return(c(mean, cov, describe_joint(bound), lone_priors(design, bound$model)))
   size <- fields$factor_levels
   ends <- cumsum(size)
   levels <- unlist(lapply(seq_along(size), function(f) {

@@ -171,6 +171,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
+  if (!takes_dependent(method, release)) check_independent(bound)
   check_prior_draws(bound)
   init <- check_init(init, bound, run$chains)
   if (is.null(release$n)) check_unknown_size(method, release, bound)
@@ -227,7 +228,7 @@ size_methods <- function(release, bound) {
 }
 
 takes_unknown_size <- function(method, release, bound) {
-  !"n" %in% bound$parameters &&
+  !"n" %in% bound$parameters && !isTRUE(bound$dependent) &&
     switch(method, collapse = collapse_serves(release, bound), augment = !whole_at_once(release, bound) && !has_exact(release), clt = clt_serves(release, bound), FALSE)
 }
 

@@ -11,6 +11,9 @@
  *
  * whose first part is 1 under a uniform prior. theta's probabilities must be drawn after it.
  *
+ * Factors that depend on each other, or other columns on them, are one factor here: their
+ * cross-table, whose weights alpha are those of the current theta.
+ *
  * The records are sorted by level, the levels in an order that is drawn anew each time; transfers
  * go between neighbours, where a boundary moves. m is geometric-like, its scale learned in warmup,
  * one for each factor.
@@ -20,8 +23,11 @@
  */
 #include "augment.h"
 
-/* transfers between two neighbours in an iteration */
-enum { TRANSFERS = 8 };
+/* transfers between two neighbours in an iteration; with more of them than that, one */
+enum { TRANSFERS = 8, FEW_PAIRS = 60 };
+
+/* of the cells of a cross-table, which are next to few of the others in one order */
+enum { ORDERS = 4 };
 
 /* Up to so many a pass for each is the faster way to sort records by their level. */
 enum { FEW_LEVELS = 4 };
@@ -36,8 +42,8 @@ void augment_prepare_levels(struct augment *a) {
     const struct model *model = &a->model;
     struct regroup *g = &a->regroup;
     int levels = 0;
-    for (int f = 0; f < model->factors; ++f)
-        if (model->factor[f].levels > levels) levels = model->factor[f].levels;
+    for (int f = 0; f < augment_factors(model); ++f)
+        if (augment_factor(model, f)->levels > levels) levels = augment_factor(model, f)->levels;
     augment_make_level_room(a);
     g->level = plugin_memory(MAX_BLOCK, sizeof *g->level);
     g->order = plugin_memory((size_t)levels, sizeof *g->order);
@@ -90,7 +96,7 @@ static void sort_many(struct augment *a, int levels) {
 /* Records of the level at place k stand from first[k] to before first[k + 1]. */
 void augment_sort_levels(struct augment *a, int f) {
     struct regroup *g = &a->regroup;
-    const int levels = a->model.factor[f].levels;
+    const int levels = augment_factor(&a->model, f)->levels;
     for (int l = 0; l < levels; ++l) g->order[l] = l;
     for (int l = levels - 1; l > 0; --l) {
         const int j = (int)augment_choose(a->rng, l + 1), kept = g->order[j];
@@ -179,7 +185,7 @@ static void keep(struct augment *a, const int *list, int m) {
 /* One transfer between the levels at places k and k + 1, one way or the other. */
 static int transfer(struct augment *a, int f, int k, int m) {
     struct regroup *g = &a->regroup;
-    const double *alpha = a->model.factor[f].alpha;
+    const double *alpha = augment_factor(&a->model, f)->alpha;
     const int up = (int)(rng_bits(a->rng) >> 63);
     const int from = g->order[up ? k : k + 1], to = g->order[up ? k + 1 : k];
     const int own = g->first[k + 1] - g->first[k], next = g->first[k + 2] - g->first[k + 1];
@@ -205,20 +211,26 @@ static int transfer(struct augment *a, int f, int k, int m) {
     return 1;
 }
 
+/* `each` transfers between neighbours in an order that is drawn. */
+static void pass_levels(struct augment *a, int f, int each, int learning) {
+    struct regroup *g = &a->regroup;
+    augment_sort_levels(a, f);
+    a->work += a->column_work;
+    for (int k = 0; k + 1 < augment_factor(&a->model, f)->levels; ++k)
+        for (int t = 0; t < each; ++t) {
+            const int m = augment_draw_count(a->rng, g->scale[f], MOST_REGROUPED);
+            const int accepted = transfer(a, f, k, m);
+            if (learning) units_learn(g->scale + f, g->tries + f, accepted, MOST_REGROUPED);
+            g->made += 1;
+            g->accepted += accepted;
+        }
+}
+
 void augment_move_levels(struct augment *a, int learning) {
     const struct model *model = &a->model;
-    struct regroup *g = &a->regroup;
-    for (int f = 0; f < model->factors; ++f) {
-        const int levels = model->factor[f].levels;
-        augment_sort_levels(a, f);
-        a->work += a->column_work;
-        for (int k = 0; k + 1 < levels; ++k)
-            for (int t = 0; t < TRANSFERS; ++t) {
-                const int m = augment_draw_count(a->rng, g->scale[f], MOST_REGROUPED);
-                const int accepted = transfer(a, f, k, m);
-                if (learning) units_learn(g->scale + f, g->tries + f, accepted, MOST_REGROUPED);
-                g->made += 1;
-                g->accepted += accepted;
-            }
+    for (int f = 0; f < augment_factors(model); ++f) {
+        const int many = augment_factor(model, f)->levels > FEW_PAIRS;
+        for (int k = 0; k < (model->joint && !many ? ORDERS : 1); ++k)
+            pass_levels(a, f, many ? 1 : model->joint ? TRANSFERS / ORDERS : TRANSFERS, learning);
     }
 }

@@ -1,7 +1,8 @@
 /* The distribution of covariates, shared by the models that have some: continuous ones
  * N(mean, cov) with a normal-inverse-Wishart prior or known values, factors
  * categorical with Dirichlet priors, lone ones (covariates_lone.c) with distributions of their own;
- * both independent of the rest and of each other.
+ * both independent of the rest and of each other. Or factors depend on each other, and the
+ * continuous ones on them: covariates_joint.c, which this file asks for that part.
  *
  * A factor of a record is either dummy columns, one a level but the first, or
  * one column of codes 0, 1, ... The moments, and a regression's design, always
@@ -23,6 +24,7 @@
  * O(normal^3) per update.
  */
 #include "covariates_factors.h"
+#include "covariates_joint.h"
 #include "covariates_lone.h"
 
 #include "dist.h"
@@ -106,7 +108,8 @@ static void prepare_marginal(struct covariates *cov) {
 /* theta's blocks, and where they are */
 static void describe(int blocks, const struct theta_block *own, struct model *model,
                      struct covariates *cov) {
-    const int p = cov->normal, count = blocks + 2 + cov->factors + cov->lone_blocks;
+    const int p = cov->normal, factors = cov->joint ? joint_describe(cov, NULL) : cov->factors;
+    const int count = blocks + 2 + factors + cov->lone_blocks;
     struct theta_block *block = plugin_memory((size_t)count, sizeof *block);
     for (int k = 0; k < blocks; ++k) block[k] = own[k];
     double *chol = NULL;
@@ -118,20 +121,26 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
         .name = "mean", .transform = TRANSFORM_IDENTITY, .size = p, .known = cov->mean};
     block[blocks + 1] = (struct theta_block){
         .name = "cov", .transform = TRANSFORM_LOG_CHOLESKY, .size = p, .known = chol};
-    for (int f = 0; f < cov->factors; ++f)
+    for (int f = 0; f < cov->factors && !cov->joint; ++f)
         block[blocks + 2 + f] = (struct theta_block){.name = "prob",
                                                      .transform = TRANSFORM_STICKS,
                                                      .size = cov->factor[f].levels,
                                                      .rows = 1};
-    lones_describe(cov, block + blocks + 2 + cov->factors);
+    if (cov->joint) (void)joint_describe(cov, block + blocks + 2);
+    lones_describe(cov, block + blocks + 2 + factors);
     model_describe(model, count, block);
     block = model->coordinates.block + blocks;
     cov->at_mean = block[0].offset;
     cov->at_chol = block[1].offset;
     cov->at_sticks = cov->at_chol + block[1].length;
     cov->end = model->coordinates.length;
-    for (int f = 0; f < cov->factors; ++f) cov->factor[f].stick = block[2 + f].offset;
-    lones_place(cov, block + 2 + cov->factors);
+    if (cov->joint) {
+        joint_place(cov, block + 2);
+        cov->at_sticks = cov->joint->at_cells; /* effects belong to the numbers */
+    }
+    for (int f = 0; f < cov->factors && !cov->joint; ++f)
+        cov->factor[f].stick = block[2 + f].offset;
+    lones_place(cov, block + 2 + factors);
 }
 
 /* the regression and the distribution of its covariates are moved apart */
@@ -172,6 +181,8 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
         if (linalg_cholesky(p, cov->prior.scale_chol)) return PLUGIN_BAD_FIELDS;
     }
 
+    status = joint_create(fields, cov);
+    if (status != PLUGIN_OK) return status;
     describe(blocks, own, model, cov);
     set_groups(cov, model);
     struct model_factor *described = plugin_memory((size_t)cov->factors, sizeof *described);
@@ -182,12 +193,13 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     }
     model->factors = cov->factors;
     model->factor = described;
+    if (cov->joint) model->joint = &cov->joint->described;
 
     cov->mean_now = plugin_memory((size_t)p, sizeof(double));
     cov->chol = plugin_memory(square, sizeof(double));
     cov->move_matrix = plugin_memory(square, sizeof(double));
     cov->move_shift = plugin_memory((size_t)p, sizeof(double));
-    cov->terms = terms_new(p + 1);
+    cov->terms = terms_new(p + 2);
     cov->trial = plugin_memory((size_t)cov->end, sizeof(double));
     cov->visited = plugin_memory((size_t)cov->end, sizeof(int));
     cov->width = plugin_memory((size_t)cov->end, sizeof(double));
@@ -285,14 +297,19 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
         draw_niw(cov, &cov->prior, rng, theta);
     } while (covariates_is_cut(cov) &&
              !is_within(cov, theta)); /* R sees to the prior's mass there */
-    factors_rprior(cov, rng, theta);
+    if (cov->joint)
+        joint_rprior(cov, cov->chol_new, rng, theta);
+    else
+        factors_rprior(cov, rng, theta);
     lones_rprior(cov, rng, theta);
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
     if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
-    return (cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0) +
-           factors_dprior(cov, theta) + lones_dprior(cov, theta);
+    const double numbers = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
+    const double factors =
+        cov->joint ? joint_dprior(cov, cov->chol_new, theta) : factors_dprior(cov, theta);
+    return numbers + factors + lones_dprior(cov, theta);
 }
 
 /* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
@@ -349,11 +366,14 @@ void covariates_pull_distribution(const struct covariates *cov, int width, const
 void covariates_set(struct covariates *cov, const double *theta) {
     memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
     unpack_chol(cov, theta, cov->chol);
-    factors_set(cov, theta);
+    if (cov->joint)
+        joint_set(cov, theta);
+    else
+        factors_set(cov, theta);
     lones_set(cov, theta);
 }
 
-/* x* = mean + rho (x - mean) + sqrt(1 - rho^2) L z */
+/* x* = mean* + rho (x - mean) + sqrt(1 - rho^2) L z, mean* of the new levels */
 void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
                      const double *const *x, double *const *x_new) {
     const int p = cov->normal;
@@ -363,13 +383,20 @@ void covariates_form(struct covariates *cov, double rho, int m, const double *co
         for (int j = 0; j <= i; ++j)
             terms_add(&cov->terms, fresh * cov->chol[(size_t)i * p + j], z[j]);
         if (rho != 0) terms_add(&cov->terms, rho, x[cov->column[i]]);
-        terms_sum(&cov->terms, (1 - rho) * cov->mean_now[i], m, x_new[cov->column[i]]);
+        if (cov->joint)
+            terms_add(&cov->terms, 1,
+                      joint_shift(cov, i, m, cov->joint->mean, rho, cov->joint->mean));
+        terms_sum(&cov->terms, cov->joint ? 0 : (1 - rho) * cov->mean_now[i], m,
+                  x_new[cov->column[i]]);
     }
 }
 
 void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                         const double *const *x, double *const *x_new) {
-    factors_refresh(cov, rho, rng, m, x, x_new);
+    if (cov->joint)
+        joint_refresh(cov, rho, rng, m, x, x_new);
+    else
+        factors_refresh(cov, rho, rng, m, x, x_new);
     lones_refresh(cov, rho, rng, m, x, x_new);
     for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);
     covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
@@ -388,18 +415,12 @@ void covariates_add_density(struct covariates *cov, int m, const double *const *
     }
 }
 
-/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move() -- */
+/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move(), the means those
+ *      of the levels before and after ------------------------------------------------ */
 
-void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
-                         int *changed) {
+/* M L = L': row i of M from the last column back */
+static void set_map(struct covariates *cov, const double *theta_new) {
     const int p = cov->normal;
-    cov->moves_normal = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
-    factors_set_move(cov, theta, theta_new, changed);
-    lones_set_move(cov, theta, theta_new, changed);
-    for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
-    if (!cov->moves_normal) return;
-
-    /* M L = L': row i of M from the last column back */
     unpack_chol(cov, theta_new, cov->chol_new);
     for (int i = 0; i < p; ++i) {
         double *row = cov->move_matrix + (size_t)i * p;
@@ -412,16 +433,38 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
     }
 }
 
+void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
+                         int *changed) {
+    const int p = cov->normal;
+    cov->moves_normal = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
+    if (cov->joint) { /* whose means follow the levels */
+        const int at = cov->joint->at_cells, end = at + cov->joint->cells - 1;
+        if (covariates_differ(theta, theta_new, at, end)) cov->moves_normal = cov->normal > 0;
+    } else {
+        factors_set_move(cov, theta, theta_new, changed);
+    }
+    lones_set_move(cov, theta, theta_new, changed);
+    for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
+    if (cov->moves_normal) set_map(cov, theta_new);
+    if (cov->joint) joint_set_move(cov, theta, theta_new, changed);
+}
+
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                      double *const *x_new) {
     const int p = cov->normal;
-    factors_move(cov, rng, m, x, x_new);
+    if (cov->joint)
+        joint_move(cov, rng, m, x, x_new);
+    else
+        factors_move(cov, rng, m, x, x_new);
     lones_move(cov, rng, m, x, x_new);
     for (int i = 0; cov->moves_normal && i < p; ++i) {
         terms_clear(&cov->terms);
         for (int j = 0; j <= i; ++j)
             terms_add(&cov->terms, cov->move_matrix[(size_t)i * p + j], x[cov->column[j]]);
-        terms_sum(&cov->terms, cov->move_shift[i], m, x_new[cov->column[i]]);
+        if (cov->joint)
+            terms_add(&cov->terms, 1,
+                      joint_shift(cov, i, m, cov->joint->mean_next, 1, cov->joint->mean_mapped));
+        terms_sum(&cov->terms, cov->joint ? 0 : cov->move_shift[i], m, x_new[cov->column[i]]);
     }
 }
 
@@ -507,12 +550,16 @@ static void update_niw(struct covariates *cov, int cut, struct rng *rng, double 
 
 int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
                       double n, int cut, struct rng *rng, double *theta) {
-    if (cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
+    const int own = !cov->joint || cov->joint->effects == 0;
+    if (own && cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
         const int status = condition_niw(cov, moments, c, n, theta);
         if (status != PLUGIN_OK) return status;
         update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
     }
-    factors_update(cov, c, n, rng, theta);
+    if (!cov->joint)
+        factors_update(cov, c, n, rng, theta);
+    else if (joint_update(cov, c, n, rng, theta) != PLUGIN_OK)
+        return PLUGIN_NUMERICAL;
     lones_update(cov, c, n, rng, theta);
     return PLUGIN_OK;
 }
@@ -586,7 +633,8 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
 }
 
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
-    const double factors = factors_marginal(cov, c, n, gradient);
+    if (cov->joint && cov->joint->effects > 0) return joint_marginal(cov, c, n, gradient);
+    const double factors = cov->joint ? 0 : factors_marginal(cov, c, n, gradient);
     return factors + (cov->normal > 0 ? normal_marginal(cov, c, n, gradient) : 0);
 }
 

@@ -8,8 +8,9 @@
 #include "predictor.h"
 #include "rng.h"
 
-/* The distribution of covariates, a part of other models: continuous ones N(mean, cov),
- * factors categorical and independent of the rest, lone ones (lone.h) too. See covariates.c. */
+/* The distribution of covariates, a part of other models: continuous ones N(mean, cov), factors
+ * categorical; these in a cross-table on which the means depend (covariates_joint.c), or
+ * independent of the rest, as lone ones (lone.h) are. See covariates.c. */
 
 struct factor {
     struct levels of;
@@ -31,6 +32,31 @@ struct niw {
     double df;
 };
 
+/* Dependent factors, and numbers whose means depend on them: covariates_joint.c. */
+struct joint {
+    int cells, dummies;
+    int *stride; /* of a factor's levels among the cells, the first factor's is 1 */
+    int *dummy;  /* columns of the moments, factor by factor */
+    int effects; /* numbers whose mean has what each dummy adds: all of them or none */
+    int shares;  /* are there levels' shares and a concentration? With several factors */
+    double effect_kappa, log_mean, log_sd; /* prior of effects, and of the concentration */
+    struct levels of;
+    struct model_factor described; /* the cells as one factor; its weights are the current ones */
+    double *alpha;                 /* these */
+    int at_effects, at_cells, at_concentration; /* in theta */
+    int at_count;                               /* in the complete-data statistic */
+    int changed;                                /* by the current move */
+
+    /* means of the numbers in each cell: now, next, and as the current move maps them */
+    double *mean, *mean_next, *mean_mapped;
+
+    /* workspace */
+    double *cell, *cell_new, *level, *shift; /* MAX_BLOCK */
+    double *weight, *share;                  /* a cell; a level of each factor */
+    const double *count;                     /* while theta is updated */
+    double *gram, *cross, *draw;             /* (1 + dummies)^2; that times the numbers, twice */
+};
+
 struct covariates {
     int q; /* columns of the moments, and of the design */
     const double *centre;
@@ -42,6 +68,7 @@ struct covariates {
     struct factor *factor;
     const double *design_column, *design_code;
     struct products products; /* the last columns of the design */
+    struct joint *joint;      /* NULL: factors are independent of all else */
 
     int lones, lone_blocks, lone_statistics;
     struct lone *lone;

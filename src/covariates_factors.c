@@ -81,14 +81,14 @@ VECTOR_CLONES static void read_dummies(int m, int levels, const double *const *d
     }
 }
 
-static void read_levels(const struct factor *factor, int m, const double *const *x, double *level) {
+void factor_read_levels(const struct factor *factor, int m, const double *const *x, double *level) {
     if (factor->coded)
         memcpy(level, x[factor->column], (size_t)PAD_LANES(m) * sizeof(double));
     else
         read_dummies(m, factor->levels, x + factor->column, level);
 }
 
-static void write_levels(const struct factor *factor, int m, const double *level,
+void factor_write_levels(const struct factor *factor, int m, const double *level,
                          double *const *x) {
     if (factor->coded)
         memcpy(x[factor->column], level, (size_t)PAD_LANES(m) * sizeof(double));
@@ -98,7 +98,7 @@ static void write_levels(const struct factor *factor, int m, const double *level
 
 void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
                             double *level) {
-    read_levels(cov->factor + factor, m, x, level);
+    factor_read_levels(cov->factor + factor, m, x, level);
 }
 
 void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
@@ -107,9 +107,9 @@ void covariates_relevel(struct covariates *cov, int factor, int to, int m, const
         memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
     lones_copy(cov, m, x, x_new);
     for (int f = 0; f < cov->factors; ++f) {
-        if (f != factor) read_levels(cov->factor + f, m, x, cov->level);
+        if (f != factor) factor_read_levels(cov->factor + f, m, x, cov->level);
         for (int i = 0; f == factor && i < m; ++i) cov->level[i] = to;
-        write_levels(cov->factor + f, m, cov->level, x_new);
+        factor_write_levels(cov->factor + f, m, cov->level, x_new);
     }
 }
 
@@ -124,9 +124,9 @@ void factors_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
     double *old = cov->level_old, *level = cov->level;
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
-        if (rho > 0) read_levels(factor, m, x, old);
+        if (rho > 0) factor_read_levels(factor, m, x, old);
         levels_refresh(&factor->of, &cov->work, rho, rng, m, NULL, NULL, NULL, old, level);
-        write_levels(factor, m, level, x_new);
+        factor_write_levels(factor, m, level, x_new);
     }
 }
 
@@ -162,9 +162,9 @@ void factors_move(struct covariates *cov, struct rng *rng, int m, const double *
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
         if (!factor->changed) continue;
-        read_levels(factor, m, x, cov->level);
+        factor_read_levels(factor, m, x, cov->level);
         levels_move(&factor->of, &cov->work, rng, m, NULL, NULL, cov->level, cov->level);
-        write_levels(factor, m, cov->level, x_new);
+        factor_write_levels(factor, m, cov->level, x_new);
     }
 }
 

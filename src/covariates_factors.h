@@ -11,6 +11,10 @@
 void sticks_draw(struct rng *rng, int levels, const double *weight, double *stick);
 double sticks_log_density(int levels, const double *weight, const double *stick);
 
+/* Levels of a factor from a record's columns, and into them. */
+void factor_read_levels(const struct factor *factor, int m, const double *const *x, double *level);
+void factor_write_levels(const struct factor *factor, int m, const double *level, double *const *x);
+
 void factors_rprior(const struct covariates *cov, struct rng *rng, double *theta);
 double factors_dprior(const struct covariates *cov, const double *theta);
 void factors_prior_gradient(const struct covariates *cov, const double *theta, double *gradient);

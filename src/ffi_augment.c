@@ -237,7 +237,7 @@ static struct state_shape shape(const void *self) {
             (struct state_part){"rounds", REALSXP, (R_xlen_t)rounds_stored(a->model.parameters)};
     if (augment_has_levels(a))
         shape.part[shape.parts++] =
-            (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)a->model.factors};
+            (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)augment_factors(&a->model)};
     if (a->redraw) {
         shape.part[shape.parts++] = (struct state_part){
             "redraw", REALSXP, (R_xlen_t)(sizeof(struct redrawn) / sizeof(double))};
@@ -314,7 +314,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
         rounds_attach(&a->rounds, a->model.parameters, REAL(list_element(state, "rounds")));
     if (augment_has_levels(a)) {
         a->regroup.scale = REAL(list_element(state, "levels"));
-        a->regroup.tries = a->regroup.scale + a->model.factors;
+        a->regroup.tries = a->regroup.scale + augment_factors(&a->model);
     }
     if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
     if (a->categories)
@@ -370,7 +370,7 @@ static void start(void *self, SEXP problem) {
     }
     if (augment_makes_rounds(a)) rounds_start(&a->rounds);
     if (augment_has_levels(a))
-        for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
+        for (int f = 0; f < augment_factors(&a->model); ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));
     if (update_theta_is_needed(&a->model))
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));

@@ -25,6 +25,9 @@ struct lm {
     const double *sigma;
     struct scale_prior sigma_prior;
 
+    int follows; /* moves and refreshes evaluate the linear predictor before and after */
+    struct coordinates coordinates; /* where natural values are not those of the blocks alone */
+
     int at_sigma;     /* in theta */
     double log_sigma; /* if known */
     int *order;       /* of distribution(): continuous covariates, then y */
@@ -41,7 +44,7 @@ struct lm {
     double *away_from_prior, *student; /* k; k x k */
     double *gram, *solution;
     double *innovation;    /* MAX_BLOCK */
-    double *eta, *eta_new; /* MAX_BLOCK, where regressors are derived */
+    double *eta, *eta_new; /* MAX_BLOCK, where `follows` */
     double *theta_new;     /* of a move */
     double intercept_new;
     int *changed;

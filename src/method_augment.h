@@ -213,6 +213,14 @@ void augment_make_room(struct augment *a, ptrdiff_t room);
 /* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
 void augment_prepare_surrogate(struct augment *a, int same_bounds);
 
+/* The factors between whose levels records are transferred, and how many. */
+static inline int augment_factors(const struct model *model) {
+    return model->joint ? 1 : model->factors;
+}
+static inline const struct model_factor *augment_factor(const struct model *model, int f) {
+    return model->joint ? model->joint : model->factor + f;
+}
+
 /* Are records transferred between levels? */
 static inline int augment_has_levels(const struct augment *a) {
     return a->surrogate && a->model.factors > 0;

@@ -7,6 +7,9 @@
  * cancellation when bounds lie far from zero, and alpha nearly uncorrelated
  * with the slopes. R transforms the priors, `report` the draws.
  *
+ * Where the covariates depend on each other (covariates_joint.c), y keeps its residual about the
+ * linear predictor of the record as it becomes, whatever of the record changes.
+ *
  * The regressors are the covariates, or products and powers of them, too (predictor.c): then y is
  * normal given the covariates, but the records are not.
  *
@@ -20,6 +23,8 @@
  * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
  */
 #include "lm.h"
+
+#include "covariates_joint.h"
 
 #include "dist.h"
 #include "linalg.h"
@@ -39,6 +44,31 @@ static void prepare_derived(struct lm *lm) {
 }
 
 static const struct model_class of_records, of_products;
+
+static void report(void *self, const double *theta, double *out) {
+    const struct lm *lm = self;
+    joint_report(&lm->cov, &lm->coordinates, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    const struct lm *lm = self;
+    return joint_invert(&lm->cov, &lm->coordinates, value, theta);
+}
+
+/* The hooks of dependent covariates: natural values of their own; what other methods than "augment"
+ * and "collapse" of a known n ask for is not there. */
+static int depend(struct model *model) {
+    struct model_class *class = plugin_memory(1, sizeof *class);
+    *class = *model->class;
+    class->report = report;
+    class->invert = invert;
+    class->prior_gradient = NULL;
+    class->record_density = NULL;
+    class->pull_distribution = NULL;
+    class->marginal_size = NULL;
+    model->class = class;
+    return PLUGIN_OK;
+}
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
@@ -115,6 +145,11 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = lm->p + 1;
     lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
+    if (lm->cov.joint) {
+        lm->cov.joint->described.first = lm->cov.joint->at_count = model->complete;
+        model->complete += lm->cov.joint->cells;
+        model->reported = joint_reported(&lm->cov, &model->coordinates);
+    }
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
@@ -130,12 +165,15 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.records = model->columns + lm->cov.costs.draw;
     }
     lm_prepare_marginal(lm);
-    if (!derived) return PLUGIN_OK;
-    prepare_derived(lm);
-    if (lm->cov.lones > 0) return PLUGIN_OK;
-    model->class = &of_products;
-    model->regressors = q;
-    return PLUGIN_OK;
+    lm->follows = derived || lm->cov.joint;
+    if (lm->follows) prepare_derived(lm);
+    if (derived && lm->cov.lones == 0) {
+        model->class = &of_products;
+        model->regressors = q;
+    }
+    if (!lm->cov.joint) return PLUGIN_OK;
+    lm->coordinates = model->coordinates;
+    return depend(model);
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -288,7 +326,7 @@ static void respond_derived(struct lm *lm, double keep, double fresh, int m, con
 static void respond(struct lm *lm, double rho, int m, const double *z, const double *const *x,
                     double *const *x_new) {
     const double *slope = lm->theta;
-    if (lm->predictor.derived) {
+    if (lm->follows) {
         if (rho != 0) predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
         predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
         respond_derived(lm, rho, sqrt(1 - rho * rho) * lm->sigma_now, m, z, rho != 0 ? x[0] : NULL,
@@ -351,7 +389,7 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     changed[0] = 1;
 
     const double ratio = exp(theta_new[lm->at_sigma] - lm->theta[lm->at_sigma]);
-    if (lm->predictor.derived) {
+    if (lm->follows) {
         lm->move_y[0] = ratio;
         memcpy(lm->theta_new, theta_new, (size_t)lm->k * sizeof(double));
         lm->intercept_new = natural_intercept(lm, theta_new);
@@ -378,7 +416,7 @@ static void set_move(void *self, const double *theta_new, int *changed) {
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct lm *lm = self;
     covariates_move(&lm->cov, rng, m, x, x_new);
-    if (lm->predictor.derived) {
+    if (lm->follows) {
         predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
         for (int v = 1; v <= lm->p; ++v) lm->moved[v] = lm->changed[v] ? x_new[v] : x[v];
         lm->moved[0] = x[0];
@@ -394,7 +432,10 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
     const struct lm *lm = self;
-    covariates_read_levels(&lm->cov, factor, m, x, level);
+    if (lm->cov.joint)
+        joint_read_cells(&lm->cov, m, x, level);
+    else
+        covariates_read_levels(&lm->cov, factor, m, x, level);
 }
 
 /* y keeps its residual */
@@ -402,8 +443,11 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
                     const double *const *x, double *const *x_new) {
     struct lm *lm = self;
     (void)rng;
-    covariates_relevel(&lm->cov, factor, to, m, x, x_new);
-    if (lm->predictor.derived) {
+    if (lm->cov.joint)
+        joint_relevel(&lm->cov, from, to, m, x, x_new);
+    else
+        covariates_relevel(&lm->cov, factor, to, m, x, x_new);
+    if (lm->follows) {
         predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
         predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
         respond_derived(lm, 1, 0, m, NULL, x[0], x_new[0]);
@@ -426,6 +470,8 @@ static void distribution(void *self, const double *theta, double *mean, double *
     memset(last, 0, (size_t)p * sizeof(double));
     last[p] = exp(theta[lm->at_sigma]);
     covariates_distribution(cov, theta, d, mean, chol);
+    const double *effect =
+        cov->joint && cov->joint->effects > 0 ? theta + cov->joint->at_effects : NULL;
     for (int i = 0; i < p; ++i) {
         const double slope = theta[cov->column[i]];
         mean[i] -= cov->centre[cov->moment[i]];
@@ -437,6 +483,10 @@ static void distribution(void *self, const double *theta, double *mean, double *
             mean += d;
             memset(mean, 0, (size_t)p * sizeof(double));
             mean[p] = theta[cov->factor[f].first + l - 1];
+            for (int i = 0; effect && i < p; ++i) {
+                mean[i] = *effect++;
+                mean[p] += theta[cov->column[i]] * mean[i];
+            }
         }
 }
 
@@ -469,6 +519,7 @@ static void pull_distribution(void *self, const double *theta, const double *mea
 static void add(void *self, int m, const double *const *x, double *c) {
     struct lm *lm = self;
     moments_add(&lm->moments, m, covariates_design(&lm->cov, m, x), c);
+    if (lm->cov.joint) joint_add(&lm->cov, m, x, c);
 }
 
 static const double *const *regressors(void *self, int m, const double *const *x) {

@@ -145,6 +145,11 @@ struct model {
      * each: what read_levels() and relevel() know. 0: there is none. */
     int factors;
     const struct model_factor *factor;
+    /* Where factors depend on each other, or other columns on them: their cross-table as one
+     * factor, the first factor's levels the fastest, which read_levels() and relevel() then know
+     * in place of the factors. `alpha` are its weights under the theta of the last set(), and
+     * `first` is the count of its first level in the complete-data statistic. NULL: they do not. */
+    const struct model_factor *joint;
 
     /* NULL unless records are normal given theta and their factors. Then: where distribution()
      * measures each column of the complete-data statistic from, and the columns that are no

@@ -160,7 +160,9 @@ void normal_load_table(struct normal *s);
 /* Reads the totals of c and such a table, as if they were the state's. */
 void normal_read_cells(struct normal *s, const double *count);
 
-/* A table whose factors have these shares of their levels, one after the other. */
+/* A table with these probabilities of its cells; or whose factors have these shares of their
+ * levels, one after the other. */
+void normal_draw_cells(struct normal *s, const double *probability);
 void normal_draw_table(struct normal *s, const double *share);
 
 /* From s->chol, of where the chain starts. */

@@ -24,6 +24,13 @@ static const double QUARTILES = 1.349;
 static void draw_table(struct normal *s, const double *theta) {
     const struct coordinates *all = &s->model.coordinates;
     double *share = s->guess;
+    if (s->model.joint) {
+        double *cell = s->table.out;
+        sticks_to_probabilities(s->table.cells, theta + coordinates_find(all, "prob")->offset,
+                                cell);
+        normal_draw_cells(s, cell);
+        return;
+    }
     for (int k = 0; k < all->count; ++k) {
         const struct theta_block *block = all->block + k;
         if (block->transform != TRANSFORM_STICKS) continue;

@@ -6,7 +6,10 @@
  * covariance, and F. The factors are independent of each other and of Z and F. Their
  * probabilities are integrated out, so that
  *
- *   p(N) = prod_f,l Gamma(alpha_fl + N_fl) / prod_cell N_cell!   up to a constant.
+ *   p(N) = prod_f,l Gamma(alpha_fl + N_fl) / prod_cell N_cell!   up to a constant,
+ *
+ * or, where they depend on each other (model->joint), prod_cell Gamma(alpha_cell + N_cell) /
+ * N_cell!, with weights that theta says.
  *
  * Moves, given the rest of theta: m records go from a level of a factor to another one; or m
  * records of each of two levels exchange them, which leaves the counts of all levels as they are;
@@ -60,6 +63,7 @@ static void add_records(const struct normal *s, int cell, double amount) {
     const struct cross_table *t = &s->table;
     const int columns = s->model.columns;
     double *c = s->density.c;
+    if (s->model.joint) c[s->model.joint->first + cell] += amount;
     for (int f = 0; f < t->factors; ++f) {
         const int l = level_of(t, f, cell);
         t->dummy[f] = l > 0 ? t->factor[f].first + l - 1 : -1;
@@ -94,6 +98,8 @@ void normal_load_table(struct normal *s) {
         for (int b = a; b < s->density.totals.k; ++b)
             s->density.c[moments_at(columns, s->fixed[a - 1], s->fixed[b - 1])] = 0;
     }
+    for (int cell = 0; s->model.joint && cell < t->cells; ++cell)
+        s->density.c[s->model.joint->first + cell] = 0;
     for (int cell = 0; cell < t->cells; ++cell)
         if (t->count[cell] > 0) add_records(s, cell, t->count[cell]);
     read_design(s);
@@ -237,8 +243,24 @@ static double log_ways(const struct cross_table *t, const int *cell, double all,
     return sum;
 }
 
-/* and the counts of levels, of which `m` change */
+static double log_cells(const struct normal *s) {
+    const struct cross_table *t = &s->table;
+    const double *alpha = s->model.joint->alpha;
+    double sum = 0;
+    for (int k = 0; k < t->contexts; ++k) {
+        const double by = t->in[k] - t->out[k];
+        if (by == 0) continue;
+        const double here = alpha[t->here[k]] + t->count[t->here[k]];
+        const double there = alpha[t->there[k]] + t->count[t->there[k]];
+        sum += lgamma(here + by) - lgamma(here) + lgamma(there - by) - lgamma(there);
+    }
+    return sum;
+}
+
+/* and the counts of levels, of which `m` change; or those of the cells, of which t->out and t->in
+ * do, where factors depend on each other */
 static double log_levels(const struct normal *s, int f, int from, int to, double m) {
+    if (s->model.joint) return log_cells(s);
     const double *alpha = s->table.factor[f].alpha;
     const double out = alpha[from] + level_count(s, f, from);
     const double in = alpha[to] + level_count(s, f, to);
@@ -429,8 +451,8 @@ static double propose(struct normal *s, int f, enum table_move kind, int own, in
     if (kind == SWAP) choose_records(s->rng, t, t->there, all_there, m, t->in);
     const double log_ratio = log_ways(t, t->here, all, m, t->out, t->in, m_in) +
                              log_ways(t, t->there, all_there, m_in, t->in, t->out, m);
-    return kind == TRANSFER && log_ratio > -INFINITY ? log_ratio + log_levels(s, f, own, to, m)
-                                                     : log_ratio;
+    const int counts = kind == TRANSFER || s->model.joint;
+    return counts && log_ratio > -INFINITY ? log_ratio + log_levels(s, f, own, to, m) : log_ratio;
 }
 
 /* Returns whether it was accepted, by `accepts`. */
@@ -512,6 +534,7 @@ static int run_moves(struct normal *s, int moves, int learning) {
 void normal_move_table(struct collapse *of, int learning) {
     struct normal *s = of->self;
     const int moves = normal_moves(s);
+    if (s->model.joint) s->model.class->set(s->model.self, s->theta); /* its weights */
     s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
     normal_measure(s, s->hmc.q);
     find_innovations(s, s->hmc.q);
@@ -528,14 +551,11 @@ void normal_move_table(struct collapse *of, int learning) {
 
 /* ---- starts ------------------------------------------------------------------------------ */
 
-void normal_draw_table(struct normal *s, const double *share) {
+void normal_draw_cells(struct normal *s, const double *probability) {
     struct cross_table *t = &s->table;
     double left[LANES] = {s->n}, drawn[LANES] = {0}, rest = 1;
     for (int cell = 0; cell < t->cells; ++cell) {
-        double p = 1;
-        const double *of_factor = share;
-        for (int f = 0; f < t->factors; of_factor += t->factor[f++].levels)
-            p *= of_factor[level_of(t, f, cell)];
+        const double p = probability[cell];
         if (cell == t->cells - 1)
             drawn[0] = left[0];
         else
@@ -550,6 +570,17 @@ void normal_draw_table(struct normal *s, const double *share) {
     }
     if (s->density.cells) *t->seen = 0;
     normal_load_table(s);
+}
+
+void normal_draw_table(struct normal *s, const double *share) {
+    struct cross_table *t = &s->table;
+    for (int cell = 0; cell < t->cells; ++cell) {
+        const double *of_factor = share;
+        t->out[cell] = 1;
+        for (int f = 0; f < t->factors; of_factor += t->factor[f++].levels)
+            t->out[cell] *= of_factor[level_of(t, f, cell)];
+    }
+    normal_draw_cells(s, t->out);
 }
 
 void normal_set_idle(struct normal *s) {

@@ -1,0 +1,140 @@
+# Covariates that depend on each other, a part of model_lm(): the general location model, src/covariates_joint.c.
+# `factors` of a model is "dependent", "independent", or NULL: independent, which the print tells.
+
+# The effects' precision in units of the residual variance of the numbers: a standard deviation of 5. The logarithm of the concentration is normal about
+# that of the number of cells, with this standard deviation.
+effect_kappa <- 0.04
+concentration_sd <- 1.5
+
+most_joint_cells <- 10000
+
+check_factors <- function(factors, call = caller_env()) {
+  if (!is.null(factors)) check_choice(factors, "factors", c("dependent", "independent"), "prior", call)
+  factors
+}
+
+# Of the rows of covariates: the factors' names, and whether numbers have a mean that can depend on them.
+joint_factors <- function(design, levels) intersect(unique(design$variable[!is.na(design$level)]), names(levels))
+
+has_effects <- function(design, model) {
+  numbers <- setdiff(design$name[is.na(design$level)], names(model$covariates$lone))
+  length(numbers) > 0L && !inherits(model$covariates$mean, "fixed")
+}
+
+# Why factors are independent although the model does not say so: NULL, or a text.
+why_independent <- function(design, model, levels) {
+  cells <- prod(lengths(levels[joint_factors(design, levels)]))
+  if (cells > most_joint_cells) {
+    return(sprintf("their cross-table has %s cells, and at most %s are possible", format_size(cells), format_size(most_joint_cells)))
+  }
+  if (!is.null(model$covariates$mean$within) || !is.null(model$covariates$cov$within)) return("the covariates' prior has `within`")
+}
+
+# Have the covariates a cross-table, or numbers that depend on a factor?
+is_dependent <- function(design, model, levels) {
+  if (!inherits(model, "model_lm") || !identical(model$factors, "dependent") || inherits(model$covariates, "covariate_moments")) return(FALSE)
+  factors <- joint_factors(design, levels)
+  (length(factors) > 1L || (length(factors) == 1L && has_effects(design, model))) && is.null(why_independent(design, model, levels))
+}
+
+check_dependent <- function(design, model, levels, call) {
+  if (!identical(model$factors, "dependent") || length(joint_factors(design, levels)) == 0L) return(invisible())
+  why <- why_independent(design, model, levels)
+  if (is.null(why)) return(invisible())
+  stop_classed("prior", c("{.arg factors} cannot be {.val dependent} here: {why}.",
+                          i = "{.code factors = \"independent\"} has factors that are independent of each other and of the numbers."), call = call)
+}
+
+joint_fields <- function(levels) {
+  list(effect_kappa = effect_kappa, cells_log_mean = log(prod(lengths(levels))), cells_log_sd = concentration_sd)
+}
+
+# names of the cells, the first factor's levels the fastest
+joint_cells <- function(levels) {
+  cells <- expand.grid(lapply(names(levels), function(v) paste0(v, "=", levels[[v]])), stringsAsFactors = FALSE)
+  do.call(paste, c(unname(cells), sep = ":"))
+}
+
+# After mean[] and cov[]: in the order of joint_report().
+joint_parameters <- function(design, model, levels) {
+  factors <- levels[joint_factors(design, levels)]
+  numbers <- if (has_effects(design, model)) setdiff(design$name[is.na(design$level)], names(model$covariates$lone))
+  of_levels <- function(name) unlist(lapply(names(factors), function(v) paste0(name, "[", v, "=", factors[[v]], "]")))
+  added <- unlist(lapply(names(factors), function(v) paste0(v, "=", factors[[v]][-1L])))
+  effects <- if (length(numbers)) paste0("effect[", rep(numbers, length(added)), ",", rep(added, each = length(numbers)), "]")
+  if (length(factors) == 1L) return(c(effects, of_levels("prob")))
+  c(effects, of_levels("prob"), paste0("prob[", joint_cells(factors), "]"), of_levels("base"), "concentration")
+}
+
+# Coordinates that only say how the cells' probabilities arise.
+hyper_coordinates <- function(bound) if (isTRUE(bound$dependent) && length(bound$levels) > 1L) sum(lengths(bound$levels) - 1L) + 1L else 0L
+
+# Parameters that other ones make, or that only say how they arise: of the prior, or to look up in the draws.
+is_of_cells <- function(names) grepl("^base\\[", names) | grepl("^prob\\[[^]]*=[^]:]*:", names) | names == "concentration"
+
+# Values that were given, and what follows from them: no effects, cells of independent factors, the shares of these, and the concentration's median.
+complete_joint <- function(values, bound, name, call) {
+  if (!isTRUE(bound$dependent) || !is.numeric(values) || is.null(names(values))) return(values)
+  fill <- function(values, more) c(values, more[setdiff(names(more), names(values))])
+  effects <- grep("^effect\\[", bound$parameters, value = TRUE)
+  values <- fill(values, stats::setNames(numeric(length(effects)), effects))
+  if (length(bound$levels) == 1L) return(values)
+  levels <- bound$levels[joint_factors(bound$base[-1L, ], bound$levels)]
+  margins <- lapply(names(levels), function(v) paste0("prob[", v, "=", levels[[v]], "]"))
+  cells <- paste0("prob[", joint_cells(levels), "]")
+  at <- expand.grid(lapply(levels, seq_along))
+  if (!any(cells %in% names(values)) && all(unlist(margins) %in% names(values))) {
+    shares <- vapply(seq_along(margins), function(f) values[margins[[f]]][at[[f]]], numeric(length(cells)))
+    values <- c(values, stats::setNames(apply(shares, 1L, prod), cells))
+  }
+  if (!all(cells %in% names(values))) return(values)
+  sums <- unlist(lapply(seq_along(margins), function(f) stats::setNames(as.vector(rowsum(unname(values[cells]), at[[f]])), margins[[f]])))
+  given <- intersect(names(sums), names(values))
+  if (any(abs(values[given] - sums[given]) > 1e-6, na.rm = TRUE)) {
+    stop_classed("argument", "{.arg {name}} must give each level of a factor the sum of the probabilities of its cells.", call = call)
+  }
+  of_shares <- stats::setNames(sums, sub("^prob", "base", names(sums)))
+  fill(fill(fill(values, sums), of_shares), c(concentration = exp(bound$spec$fields$cells_log_mean)))
+}
+
+# ---- methods ----------------------------------------------------------------------------
+
+# Others have independent factors alone.
+takes_dependent <- function(method, release) method == "auto" || (method %in% c("augment", "collapse") && !has_record_noise(release))
+
+# The model for a method that has independent factors alone: an error where it has dependent ones.
+assume_independent <- function(model, call = caller_env(), what = "This method") {
+  if (!inherits(model, "model_lm")) return(model)
+  if (identical(model$factors, "dependent")) {
+    stop_classed("method", c("{what} has factors that are independent of each other and of the numbers, but {.arg factors} is {.val dependent}.",
+                             i = "Methods {.val augment} and {.val collapse} have dependent ones, of a single release without noise on every record."), call = call)
+  }
+  model
+}
+
+check_independent <- function(bound, call = caller_env(), what = "This method") {
+  if (isTRUE(bound$dependent)) assume_independent(bound$model, call, what)
+}
+
+# A line for the print where nobody said whether factors are independent, and they are.
+independence_line <- function(bound) {
+  model <- bound$model
+  if (!inherits(model, "model_lm") || !is.null(model$factors) || is.null(bound$base)) return(NULL)
+  model$factors <- "dependent"
+  if (is_dependent(bound$base[-1L, ], model, bound$levels)) {
+    "  covariates factors are assumed to be independent of each other and of the numbers; see model_lm(factors = )"
+  }
+}
+
+# By parameter, as describe_covariates() has them, in the parameters' order; NA where others make them.
+describe_joint <- function(bound) {
+  fields <- bound$spec$fields
+  names <- joint_parameters(bound$base[-1L, ], bound$model, bound$levels)
+  several <- length(bound$levels) > 1L
+  of_levels <- rep(say("dirichlet", unique(fields$alpha)), length(names))
+  text <- ifelse(startsWith(names, "effect["), paste("normal(0, cov /", paste0(format_number(fields$effect_kappa), ")")),
+          ifelse(startsWith(names, "base[") | (startsWith(names, "prob[") & !several), of_levels,
+          ifelse(names == "concentration", say("lognormal", fields$cells_log_mean, fields$cells_log_sd),
+          ifelse(is_of_cells(names), "dirichlet(concentration base)", NA_character_))))
+  stats::setNames(text, names)
+}
