@@ -25,6 +25,11 @@ test_that("a missing number of records is told how to be unknown", {
   expect_error(as_release(1:2, st, n = 3), "must be given; it has no default.$", class = "noiseaware_error_argument")
 })
 
+test_that("counts go up to the largest integer, 2^31 - 1", {
+  expect_identical(internal("check_count")(2147483647, "n"), 2147483647)
+  expect_error(internal("check_count")(2147483648, "n"), "at most 2147483647", class = "noiseaware_error_argument")
+})
+
 test_that("arguments of mechanisms are named", {
   for (name in grep("^mech_", getNamespaceExports("noiseaware"), value = TRUE)) {
     e <- error_of(call(name, 2))

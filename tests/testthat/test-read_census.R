@@ -75,6 +75,8 @@ test_that("least squares estimates are read with their sd", {
   expect_identical(rel$value, c(`race=white` = 1385.2, `race=black` = 80.5))
   expect_identical(noise_sd(rel), c(`race=white` = 2.3, `race=black` = 1.9))
   expect_identical(rel$statistic, stat_subset(race, c("race=white", "race=black")))
+  # a file of one geography needs no geocode, but is not of another
+  expect_error(read_census_gls(path, race, c("race=black" = "P0010004"), geocode = "99"), class = "noiseaware_error_argument")
 })
 
 test_that("another layout is told which column is missing, and no file is half used", {
