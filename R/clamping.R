@@ -27,12 +27,14 @@ compare_clamping <- function(fit) {
 
 # Does the fit account for clamping, which a fit without it would not?
 has_clamping <- function(fit) {
-  if (!isTRUE(fit$method %in% c("augment", "clt")) || is.null(fit$chains) || isTRUE(fit$bound$natural) || isTRUE(fit$bound$callbacks)) return(FALSE)
-  if (fit$method == "clt" && clt_leaves_out_bounds(fit$bound) && !identical(fit$problem$sampler, "totals")) return(FALSE)
-  if (!without_refusal(check_records_distribution(fit$bound)) || is.null(fit$words)) return(FALSE)
+  if (fit$method != "augment" && !clt_clamps(fit)) return(FALSE)
+  known <- !is.null(fit$chains) && !is.null(fit$words) && !isTRUE(fit$bound$callbacks)
+  if (!known || isTRUE(fit$bound$natural) || !without_refusal(check_records_distribution(fit$bound))) return(FALSE)
   statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
   any(vapply(statistics, function(s) says_outside(s) && !is_dropped(s) && !all_natural(list(s)), TRUE))
 }
+
+clt_clamps <- function(fit) fit$method == "clt" && (!clt_leaves_out_bounds(fit$bound) || identical(fit$problem$sampler, "totals"))
 
 # Expected share of a model's values beyond the bounds that clamp them: what the method reports, or of records that are drawn.
 share_beyond <- function(fit, draws = 40L, records = 100L) {

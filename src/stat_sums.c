@@ -89,8 +89,7 @@ static inline void keep_inside(int m, const double *restrict is_inside, double *
 static inline void bound_records(const struct sums *s, int m, const double *const *x) {
     if (!s->drop) {
         for (int v = 0; v < s->q; ++v)
-            block_clamp(s->scale[v], s->shift[v], s->lower[v], s->upper[v], m, x[v],
-                        s->bounded[v]);
+            block_clamp(s->scale[v], s->shift[v], s->lower[v], s->upper[v], m, x[v], s->bounded[v]);
         return;
     }
     double *is_inside = s->work + (size_t)s->q * MAX_BLOCK;
