@@ -35,12 +35,6 @@ with_troubles <- function(fit, call = caller_env()) {
   tell_troubles(fit, call)
   fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
   found("what the prior decides", tell_decided(fit))
-  tell_unlikely_means(fit, call)
-}
-
-tell_unlikely_means <- function(fit, call) {
-  fit$unlikely <- try_diagnostic("unlikely means", unlikely_means(fit), call) %||% character()
-  tell_unlikely(fit)
   fit
 }
 
@@ -272,104 +266,6 @@ noise_of_chains <- function(fit) {
   scales <- apply(matrix(residual, length(problem$where)), 1L, min)
   probability <- ifelse(kernel %in% "absolute", exp(-scales), ifelse(kernel %in% "squared", 2 * stats::pnorm(-scales), 1))
   list(component = names(fit$release$value)[problem$summed], scales = scales, probability = probability)
-}
-
-# ---- the prior ------------------------------------------------------------------------
-
-# Parameters whose posterior is their prior: as wide between the quartiles, and in the same place.
-# Nothing of chains that have not met, and of a prior that R functions draw from.
-prior_decides <- function(fit) {
-  if (is.null(fit$chains) || isTRUE(fit$bound$callbacks) || "convergence" %in% vapply(fit$troubles, `[[`, "", "kind")) return(character())
-  prior <- prior_quantiles(fit$bound, 1:3 / 4, 2000L)
-  posterior <- draws_quantiles(parameter_matrix(fit)[, colnames(prior), drop = FALSE], 1:3 / 4)
-  width <- prior[3L, ] - prior[1L, ]
-  same <- posterior[3L, ] - posterior[1L, ] > wide_as_prior * width & abs(posterior[2L, ] - prior[2L, ]) < width / 4
-  found <- colnames(prior)[width > 0 & same]
-  if (isTRUE(fit$bound$dependent)) found[!is_of_cells(found)] else found
-}
-
-# Also where the numbers are fewer than the parameters, whatever became of the chains.
-tell_decided <- function(fit) {
-  names <- fit$decided
-  numbers <- length(fit$release$value)
-  unknown <- length(fit$bound$unknown) - hyper_coordinates(fit$bound)
-  few <- !is.null(fit$chains) && is.null(fit$release$records) && numbers < unknown
-  if (length(names) == 0L && !few) return(invisible())
-  decides <- if (length(names)) "The prior decides what is known about {.field {names}}: the release neither narrows nor moves it."
-  count <- if (few) "The release has {numbers} number{?s}, and the model {unknown} unknown parameters: the prior decides what the numbers cannot tell."
-  cli::cli_inform(c(decides, stats::setNames(count, if (length(names) && few) "i"),
-                    i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."), class = "noiseaware_message_prior")
-}
-
-# A mean is unlikely so many of the prior's standard deviations from the prior's mean, and told where that draws the logarithm of the
-# variable's own standard deviation away by such a share of the posterior's.
-far_from_prior <- 3
-drawn_away <- 0.5
-
-# Means that the prior takes for unlikely in the median draw. prior_niw() and prior_nig() measure how far a mean is in the variable's own
-# standard deviations, and can have it nearer by a larger variance. In a pool this is the prior of the mean over sites, or of a walk's first site.
-unlikely_means <- function(fit) {
-  if (is.null(fit$chains) || isTRUE(fit$bound$callbacks)) return(character())
-  first <- if (identical(fit$pool, "walk")) names(fit$release)[1L]
-  draws <- if (is.null(first)) parameter_matrix(fit) else posterior::as_draws_matrix(draws_of_site(fit, first))
-  names <- c(unlikely_intercept(fit, draws), unlikely_columns(fit$bound$spec$fields, draws))
-  if (is.null(first) || length(names) == 0L) names else site_variables(names, first)
-}
-
-# `weight`: that of the prior in records. Its energy, half the square, draws log sd away by the square times the variance, in the first order:
-# how far it is without that is what counts, or a prior that has its way would not be told of.
-is_unlikely <- function(mean, sd, prior_mean, weight) {
-  if (length(mean) < 2L) return(FALSE)
-  square <- stats::median(weight * ((mean - prior_mean) / sd)^2)
-  spread <- stats::sd(log(sd))
-  square * exp(2 * square * spread^2) > far_from_prior^2 && square * spread > drawn_away
-}
-
-# Of one variable, and of a response where its covariates are in the middle of their bounds.
-unlikely_intercept <- function(fit, draws) {
-  bound <- fit$bound
-  fields <- bound$spec$fields
-  called <- function(name) if (name %in% names(bound$called)) bound$called[[name]] else name
-  if (isTRUE(fields$nig == 1)) {
-    known <- !all(c("mean", "sd") %in% colnames(draws))
-    return(if (!known && is_unlikely(draws[, "mean"], draws[, "sd"], fields$prior_mean, fields$prior_precision)) "mean" else character())
-  }
-  if (!isTRUE(fields$beta_nig == 1)) return(character())
-  coefficients <- vapply(c("(Intercept)", bound$design$name[-1L]), called, "")
-  sigma <- called("sigma")
-  if (!all(c(coefficients, sigma) %in% colnames(draws))) return(character())
-  centring <- bound_centring(bound)
-  middle <- drop((unclass(draws)[, coefficients, drop = FALSE] - rep(centring$shift, each = nrow(draws))) %*% centring$inverse[1L, ])
-  size <- length(coefficients)
-  weight <- 1 / invert_positive(matrix(fields$beta_precision, size))[1L, 1L]
-  if (is_unlikely(middle, draws[, sigma], fields$beta_mean[1L], weight)) coefficients[[1L]] else character()
-}
-
-# of columns that are normal together
-unlikely_columns <- function(fields, draws) {
-  variables <- sub("^mean\\[(.*)\\]$", "\\1", grep("^mean\\[", colnames(draws), value = TRUE))
-  own <- sprintf("cov[%s,%s]", variables, variables)
-  variables <- variables[own %in% colnames(draws)]
-  if (length(variables) != length(fields$mean_prior)) return(character())
-  far <- vapply(seq_along(variables), function(j) {
-    is_unlikely(draws[, sprintf("mean[%s]", variables[j])], sqrt(draws[, sprintf("cov[%1$s,%1$s]", variables[j])]), fields$mean_prior[j], fields$mean_kappa)
-  }, TRUE)
-  sprintf("mean[%s]", variables[far])
-}
-
-tell_unlikely <- function(fit) {
-  names <- fit$unlikely
-  if (length(names) == 0L) return(invisible())
-  of_columns <- grepl("^mean\\[", names)
-  weight <- paste(c(if (any(of_columns)) "{.arg kappa} of {.fn prior_niw}", if (!all(of_columns)) "{.arg precision} of {.fn prior_nig}"), collapse = " or ")
-  cli::cli_inform(c("The prior takes {.field {names}} for unlikely, many standard deviations from its centre, and favours a larger variance.",
-                    i = paste0("The centre is the middle of the bounds by default: narrower ones, or a smaller ", weight, ", prevent it. ",
-                               "{.fn rstantools::prior_summary} shows the prior.")), class = "noiseaware_message_unlikely")
-}
-
-# for a print
-unlikely_line <- function(fit) {
-  if (length(fit$unlikely)) paste0("  prior      takes ", shorten_list(fit$unlikely, 5L), " for unlikely, and favours a larger variance")
 }
 
 # ---- bounds, release -------------------------------------------------------------------

@@ -8,8 +8,7 @@
 #   info      what a method has to report
 #   troubles  what was warned of when it was sampled: see diagnostics.R
 #   why       lines: why "auto" chose the method; NULL where it did not
-#   decided   names of parameters whose posterior is their prior
-#   unlikely  names of means that the prior takes for unlikely
+#   decided   names of parameters that the prior decides, see prior_power.R
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   whole     the release, where it has more numbers than the model uses: `release` holds those
 #   clamping  what the answer would be if bounds were natural limits: see clamping.R
@@ -75,16 +74,12 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_divergences`, `noiseaware_warning_depth`: after warmup a trajectory of Hamiltonian
 #'     Monte Carlo diverged (its energy was off by more than 1,000), or reached its greatest length (1,024
 #'     steps). [acceptance()] has the numbers, chain by chain.
-#'   * `noiseaware_message_prior`, a message: a parameter's posterior is its prior, since the release tells nothing of it. More unknown parameters than
-#'     published numbers, or much noise, lead to that. Its interval between the quartiles is more than 90 per cent as wide as the
-#'     prior's, and its median is within a quarter of that of the prior's.
-#'   * `noiseaware_message_unlikely`, a message: the prior takes a mean for unlikely, since [prior_niw()] and [prior_nig()] measure in the variable's own
-#'     standard deviations how far it is from its centre, by default the middle of the bounds; so does `prior_nig()` with the intercept of a regression, the
-#'     mean of the response where covariates are in the middle of theirs, and `sigma`. The message appears where
-#'     that is more than three of the prior's standard deviations, corrected for how far the prior has already drawn the variance, and where the prior draws
-#'     the variable's standard deviation away by more than half of its own posterior standard deviation, on the log scale. It is then too large,
-#'     and slopes of such a covariate are too near 0. In a pool of several sites this is about the parameters of all, their mean over the sites or the first
-#'     of a walk, whichever has that prior; covariates whose distribution is each site's own are not looked at.
+#'   * `noiseaware_message_prior`, a message: the prior decides much of what is known about some parameters, or about a combination of several, which no
+#'     single one shows. With the prior's density raised to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024) the mean of a parameter,
+#'     or its squared distance from the middle, moves by more than a tenth of its standard deviation. Much noise, and fewer published numbers
+#'     than unknown parameters, lead to that; so does a mean that `prior_nig()` or `prior_niw()` holds unlikely because it is many standard deviations from the middle of
+#'     bounds that are wide: then the variance is too large. The message names the total with the most noise for its range, where totals differ in that. It also
+#'     comes from fits of several sites, for what they share, and of groups.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
@@ -229,8 +224,7 @@ fit_lines <- function(fit) {
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$whole %||% fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
-    if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
-    unlikely_line(fit),
+    decided_lines(fit),
     clamping_lines(fit),
     independence_line(fit$bound),
     switch(fit$method,

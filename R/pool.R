@@ -513,12 +513,12 @@ separate_fits <- function(releases, model, records, asked, call) {
   fits <- withCallingHandlers(Map(function(release, seed, prior) {
     arguments[c("seed", "records")] <- list(seed, prior)
     eval(one)
-  }, releases, seeds, lapply(names(releases), function(site) records[[site]])), noiseaware_message_unlikely = function(m) rlang::cnd_muffle(m))
+  }, releases, seeds, lapply(names(releases), function(site) records[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
   fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
   fit$pool <- "none"
   fit$fits <- fits
-  fit$unlikely <- unlist(lapply(names(fits), function(site) if (length(fits[[site]]$unlikely)) site_variables(fits[[site]]$unlikely, site)))
-  tell_unlikely(fit)
+  fit$decided <- sites_decided(lapply(fits, `[[`, "decided"))
+  tell_decided(fit)
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 

@@ -88,7 +88,9 @@ with_pool_troubles <- function(fit, call = caller_env()) {
                     found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)),
                     found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE)))
   tell_troubles(fit, call)
-  tell_unlikely_means(fit, call)
+  fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
+  try_diagnostic("what the prior decides", tell_decided(fit), call)
+  fit
 }
 
 #' @rdname pool_methods
@@ -232,7 +234,7 @@ print.noiseaware_pool <- function(x, ...) {
   cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
       if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-      unlikely_line(x), if (x$pool != "none" && !by_clt) bounds_lines(x),
+      decided_lines(x), if (x$pool != "none" && !by_clt) bounds_lines(x),
       if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)

@@ -117,7 +117,7 @@ trajectory_words <- function(fit) {
 }
 
 prior_words <- function(fit) {
-  if (length(fit$decided)) sprintf("The release tells next to nothing of %s: there the posterior is little more than the prior.", shorten_list(fit$decided, 8L))
+  if (length(decided_names(fit))) decided_line(fit)
 }
 
 # what the tail probabilities of a posterior predictive check amount to

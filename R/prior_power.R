@@ -1,0 +1,175 @@
+# Where the prior decides: what moves when the prior is raised to a power (power-scaling, Kallioinen, Paananen, Buerkner & Vehtari 2024). Draws are
+# weighted by p(theta)^(a - 1), a = 0.8 and 1.25; there is no other run. A quantity is decided by the prior where its weighted mean moves by more than a tenth
+# of its sd, and by more than its Monte Carlo error explains.
+#
+# Quantities: each parameter; its squared distance from the middle, since a prior that decides the width alone leaves the mean where it
+# is; and the same in the leading directions of the posterior (eigenvectors of the correlations with eigenvalues above 1), where a ridge hides what
+# no single parameter shows. Parameters go in as normal scores of their ranks: whatever the units and the tails, of mean 0 and sd 1.
+# Cost: the prior's density of at most 1,000 draws.
+
+prior_powers <- c(0.8, 1.25)
+moved_by_prior <- 0.1
+scaled_draws <- 1000L
+most_directions <- 10L
+most_correlated <- 200L # parameters whose correlations are looked at
+
+# Chains further apart than this say nothing of the posterior.
+far_apart <- 1.2
+
+# Names of parameters; the attribute `together`: of those that only a direction shows. character() where that is not known: of chains that have not
+# met, of priors that R functions draw from. It must not cost the draws, whatever they are.
+prior_decides <- function(fit) {
+  if (is.null(fit$chains) || isTRUE(fit$bound$callbacks) || posterior::ndraws(fit$draws) < 100L) return(character())
+  if (any(mixing_diagnostics(fit)$rhat > far_apart, na.rm = TRUE)) return(character())
+  found <- tryCatch(if (identical(fit$pool, "separate")) decided_by_group(fit) else decided(fit_scores(fit)), error = function(e) character())
+  if (isTRUE(fit$bound$dependent)) without_cells(found) else found
+}
+
+# Cells of many factors have a distribution together: that few records tell of each is no news.
+without_cells <- function(found) {
+  kept <- function(names) names[!is_of_cells(names)]
+  structure(kept(as.character(found)), together = kept(as.character(attr(found, "together"))))
+}
+
+# of the draws, evenly
+thinned_draws <- function(draws) {
+  draws <- unclass(posterior::as_draws_matrix(draws))
+  draws[unique(round(seq(1, nrow(draws), length.out = min(nrow(draws), scaled_draws)))), , drop = FALSE]
+}
+
+# list(values = draws x parameters, log_prior), the number of records left out: its prior is another argument
+fit_scores <- function(fit) {
+  draws <- thinned_draws(fit$draws)
+  lp <- log_prior_of(fit$bound, draws[, prior_columns(fit, colnames(draws)), drop = FALSE]) + log_prior_between(fit$problem, draws)
+  list(values = draws[, setdiff(colnames(draws), "n"), drop = FALSE], log_prior = lp)
+}
+
+# The parameters that have the model's prior: of a pool the means over sites, of a walk the first site's.
+prior_columns <- function(fit, there) {
+  names <- fit$bound$parameters
+  names <- ifelse(names %in% names(fit$bound$called), fit$bound$called[names], names)
+  if (identical(fit$pool, "walk")) ifelse(names %in% there, names, site_variables(names, names(fit$release)[1L])) else names
+}
+
+# groups that are not pooled have the prior each
+decided_by_group <- function(fit) {
+  sites <- names(fit$release)
+  sites_decided(lapply(stats::setNames(nm = sites), function(site) {
+    draws <- thinned_draws(draws_of_site(fit, site))
+    decided(list(values = draws, log_prior = log_prior_of(fit$bound, draws[, fit$bound$parameters, drop = FALSE])))
+  }))
+}
+
+# of several sites, by name
+sites_decided <- function(each) {
+  named <- function(part) as.character(unlist(Map(function(one, site) if (length(part(one))) site_variables(part(one), site), each, names(each))))
+  structure(named(c), together = named(function(one) attr(one, "together")))
+}
+
+# In unconstrained coordinates (logarithms, logits): there no proper prior is flat, whose powers would be the same.
+log_prior_of <- function(bound, values) {
+  theta <- do.call(cbind, lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, bound$spec, as.double(values[i, ]))))
+  .Call(ffi_model_log_prior, bound$spec, theta)
+}
+
+# of logarithms of standard deviations between sites
+log_prior_between <- function(problem, draws) {
+  sd <- problem$partial$sd
+  if (length(sd) == 0L) return(0)
+  at <- length(problem$partial$heads) + seq_along(sd)
+  rowSums(mapply(function(prior, name) log_scale_prior(prior$fields, draws[, name]), sd, problem$names[at]))
+}
+
+log_scale_prior <- function(fields, x) {
+  value <- fields[[1L]]
+  log(x) + switch(names(fields), sigma_half_normal = stats::dnorm(x, 0, value, log = TRUE), sigma_half_t = stats::dt(x / value[2L], value[1L], log = TRUE),
+         sigma_exponential = -value * x)
+}
+
+decided <- function(scores) {
+  lp <- scores$log_prior
+  if (!all(is.finite(lp))) return(character())
+  normal <- apply(scores$values, 2L, function(x) stats::qnorm((rank(x) - 0.5) / length(x)))
+  constant <- apply(scores$values, 2L, function(x) min(x) == max(x))
+  normal <- normal[, !constant, drop = FALSE]
+  alone <- colnames(normal)[moves_with(normal, lp)]
+  structure(alone, together = setdiff(ridge_of(normal, lp), alone))
+}
+
+# which columns, of mean 0 and sd 1
+moves_with <- function(z, lp) {
+  quantities <- list(z, (z^2 - 1) / sqrt(2))
+  Reduce(`|`, lapply(prior_powers, function(power) {
+    weight <- exp((power - 1) * (lp - max(lp) * (power > 1) - min(lp) * (power < 1)))
+    weight <- weight / mean(weight)
+    Reduce(`|`, lapply(quantities, function(q) {
+      centred <- q - rep(colMeans(q), each = nrow(q))
+      move <- colMeans(weight * centred)
+      error <- sqrt(colMeans(((weight - 1) * (centred - rep(move, each = nrow(q))))^2) / nrow(q))
+      abs(move) - error > moved_by_prior
+    }))
+  }))
+}
+
+# parameters that weigh at least half as much as the heaviest in a leading direction that moves
+ridge_of <- function(z, lp) {
+  if (ncol(z) < 2L || ncol(z) > min(most_correlated, nrow(z) / 4)) return(character())
+  directions <- eigen(stats::cor(z), symmetric = TRUE)
+  leading <- which(directions$values > 1)
+  leading <- leading[seq_len(min(length(leading), most_directions))]
+  if (length(leading) == 0L) return(character())
+  vectors <- directions$vectors[, leading, drop = FALSE]
+  along <- z %*% vectors
+  along <- along / rep(sqrt(colMeans(along^2)), each = nrow(along))
+  found <- which(moves_with(along, lp))
+  heavy <- apply(abs(vectors[, found, drop = FALSE]), 2L, function(v) v > max(v) / 2)
+  colnames(z)[rowSums(matrix(heavy, ncol(z))) > 0]
+}
+
+# ---- what is said --------------------------------------------------------------------
+
+tell_decided <- function(fit) {
+  if (length(decided_names(fit)) == 0L) return(invisible())
+  cli::cli_inform(c(escape_braces(decided_line(fit)), i = escape_braces(blame_line(fit)), i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."),
+                  class = "noiseaware_message_prior")
+}
+
+decided_names <- function(fit) c(fit$decided, attr(fit$decided, "together"))
+
+decided_line <- function(fit) {
+  together <- attr(fit$decided, "together")
+  who <- c(if (length(fit$decided)) shorten_list(fit$decided, 8L), if (length(together)) paste("a combination of", shorten_list(together, 5L)))
+  paste0("The prior decides much of what is known about ", escape_braces(paste(who, collapse = ", and about ")),
+         ": with its powers 0.8 and 1.25 the posterior moves by more than a tenth of an sd.")
+}
+
+# braces of names are none of cli's
+escape_braces <- function(text) if (!is.null(text)) gsub("}", "}}", gsub("{", "{{", text, fixed = TRUE), fixed = TRUE)
+
+# The total with the most noise for what it can be, where totals differ in that.
+blame_line <- function(fit) {
+  release <- if (is_of_groups(fit)) fit$problem$groups$release else fit$release
+  if (!inherits(release, "noiseaware_release")) return(NULL)
+  noise <- relative_noise(release)
+  if (length(noise) < 2L || max(noise) <= 2 * min(noise)) return(NULL)
+  sprintf("The total with the most noise for its range is %s: %s times as much as %s.", names(which.max(noise)),
+                        format_number(max(noise) / min(noise), 2), names(which.min(noise)))
+}
+
+# sd of the noise over the range of a record's contribution, of components that are not exact
+relative_noise <- function(release) {
+  unlist(lapply(release_parts(release), function(part) {
+    limits <- component_limits(part$statistic)
+    if (is.null(limits) || is_exact(part$mechanism) || part$statistic$kind == "records") return(NULL)
+    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), nrow(limits))
+    noise <- stats::setNames(sd / (limits[, 2L] - limits[, 1L]), names(release$value)[part$index])
+    noise[is.finite(noise)]
+  }))
+}
+
+# for a print
+decided_lines <- function(fit) {
+  together <- attr(fit$decided, "together")
+  c(if (length(fit$decided)) paste0("  prior      decides much of ", shorten_list(fit$decided, 5L)),
+    if (length(together)) paste0("  prior      decides much of a combination of ", shorten_list(together, 5L)))
+}
