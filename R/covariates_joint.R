@@ -66,8 +66,6 @@ joint_parameters <- function(design, model, levels) {
   c(effects, of_levels("prob"), paste0("prob[", joint_cells(factors), "]"), of_levels("base"), "concentration")
 }
 
-# Coordinates that only say how the cells' probabilities arise.
-hyper_coordinates <- function(bound) if (isTRUE(bound$dependent) && length(bound$levels) > 1L) sum(lengths(bound$levels) - 1L) + 1L else 0L
 
 # Parameters that other ones make, or that only say how they arise: of the prior, or to look up in the draws.
 is_of_cells <- function(names) grepl("^base\\[", names) | grepl("^prob\\[[^]]*=[^]:]*:", names) | names == "concentration"
