@@ -284,7 +284,8 @@ bounds_trouble <- function(fit) {
     paste(if (pooled) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
     i = if (is.null(fit$problem$groups)) "Method \"augment\" takes the clamping into account." else
-      "No method takes it into account in groups of one release: it takes a release with wider bounds.")))
+      "No method takes it into account for groups of one release: estimates lie too near the middle of the bounds.",
+    i = if (!is.null(fit$problem$groups)) "If no record can lie beyond these bounds, say so by declare_outside().")))
 }
 
 # ---- the number of records ---------------------------------------------------------------

@@ -127,12 +127,13 @@ test_that("partial pooling with sizes that have noise: quadrature over the mean,
   expect_distribution(log(parameter_draws(fit, "sd[log(rate)]")), grid_quantile(log_sd, colSums(joint)))
 })
 
+# nor wider bounds, which nobody but the owner can choose
 test_that("a warning of clamped records does not name a method that groups do not have", {
   levels <- list(g = c("a", "b"))
   narrow <- stat_by(stat_sums(~ y, list(y = c(0, 4))), levels)
   rel <- as_release(list(size = c(20, 30), total = c(60, 80)), list(size = stat_counts(~ g, levels), total = narrow),
                     list(size = mech_exact(), total = mech_laplace(scale = 3)), n = 50)
-  expect_warning(told(sample_posterior(rel, model_poisson(~ g), pool = "complete", chains = 1, iter = 1000, seed = 1)), "wider bounds",
+  expect_warning(told(sample_posterior(rel, model_poisson(~ g), pool = "complete", chains = 1, iter = 1000, seed = 1)), "declare_outside",
                  class = "noiseaware_warning_bounds")
 })
 
