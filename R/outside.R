@@ -85,7 +85,7 @@ with_outside <- function(statistic, outside) {
   numbers <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
   if (!is.null(names(outside))) {
     before <- statistic$outside
-    said <- if (is.null(names(before))) stats::setNames(rep(if (is_dropped(statistic)) "clamp" else before, length(numbers)), numbers) else before
+    said <- if (is.null(names(before))) stats::setNames(rep(before, length(numbers)), numbers) else before
     said[intersect(names(outside), numbers)] <- outside[intersect(names(outside), numbers)]
     outside <- if (all(said == said[[1L]])) said[[1L]] else said
   }
@@ -145,7 +145,7 @@ outside_from_json <- function(x) {
 #'
 #' Whoever publishes says it in the statistic, as in `stat_crossprod(y ~ x, bounds, outside = "none")`. [release()] clamps all the same, so
 #' that a record that is beyond, against the statement, is as protected as any other. Where some statistic of a release says `"none"` of a variable, it
-#' holds for other statistics whose bounds are at least as wide.
+#' holds for other statistics whose bounds are at least as wide. A statistic that drops records, `stat_sums(outside = "drop")`, keeps saying so.
 #' @section Errors: `noiseaware_error_argument`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ smoke, bounds = list(bwt = c(500, 5500), smoke = c(0, 1)))
@@ -158,7 +158,8 @@ declare_outside <- function(release, outside) {
   check_given()
   check_release(release)
   statistics <- if (is_several(release$statistic)) release$statistic else list(release$statistic)
-  able <- vapply(statistics, says_outside, TRUE)
+  # totals without dropped records have units and noise of their own
+  able <- vapply(statistics, function(s) says_outside(s) && !is_dropped(s), TRUE)
   if (!any(able)) stop_argument("release", "one whose statistics clamp numbers to bounds", describe_statistic(statistics[[1L]]))
   variables <- unique(unlist(lapply(statistics[able], function(s) setdiff(s$columns$variable, names(s$levels)))))
   outside <- if (is.null(names(outside))) check_choice(outside, "outside", c("clamp", "none")) else {

@@ -165,6 +165,19 @@ test_that("bad statements are errors", {
   expect_error(declare_outside(rel, c(y = "none")), class = "noiseaware_error_argument")
 })
 
+test_that("statistics that drop records keep doing so", {
+  dropping <- stat_sums(~ x + I(x^2), c(0, 10), outside = "drop")
+  rel <- as_release(c(x = 2.6, `x^2` = 9.4), dropping, mech_laplace(scale = 1), n = 50)
+  expect_error(declare_outside(rel, "none"), class = "noiseaware_error_argument")
+  expect_error(declare_outside(rel, c(x = "clamp")), class = "noiseaware_error_argument")
+  both <- list(sums = dropping, products = stat_crossprod(x ~ 1, c(0, 10)))
+  values <- list(sums = c(x = 2.6, `x^2` = 9.4), products = c(x = 26, `x^2` = 16))
+  rel <- as_release(values, both, list(sums = mech_laplace(scale = 1), products = mech_laplace(scale = 1)), n = 50)
+  said <- declare_outside(rel, "none")$statistic
+  expect_identical(said$sums, dropping)
+  expect_identical(said$products$outside, "none")
+})
+
 test_that("a narrower model keeps what was said of its variables", {
   narrow <- internal("narrow_statistic")
   for (st in clamping_statistics(c(x = "none"))[c("crossprod", "own_units", "moments4", "sums", "covariance", "means")]) {
