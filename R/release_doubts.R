@@ -81,5 +81,6 @@ units_ratio <- function(part, n) {
   told <- !is.na(variance) & is.na(columns$level) & variance > 4 * loud & loud < 0.1
   ratio <- log_density((first - (columns$upper + columns$lower) / 2) / half, sqrt(pmax(variance, 0)) / half) -
     log_density(first, sqrt(pmax(variance, 0)))
-  stats::setNames(ratio, columns$name)[told]
+  # the noise of mech_custom() may have no known size
+  stats::setNames(ratio, columns$name)[which(told)]
 }

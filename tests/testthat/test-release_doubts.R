@@ -40,3 +40,9 @@ test_that("totals in the variables' units under a rescaled statistic are seen, o
     expect_no_warning(told(as_release(simulate_release(data, own, mech_laplace(scale = 0.5))$value, own, mech_laplace(scale = 0.5), n)))
   }
 })
+
+test_that("units of totals are not asked for where the size of the noise is unknown", {
+  cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, 0, 3, log = TRUE)))
+  expect_no_warning(rel <- told(as_release(c(x = 1.5, `x^2` = 2.4), stat_sums(~ x + I(x^2), c(2, 6)), cauchy, 3)))
+  expect_output(print(rel), "custom density")
+})
