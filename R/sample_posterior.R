@@ -210,7 +210,8 @@ check_unknown_size <- function(method, release, bound, call = caller_env()) {
   stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
                              "Method {.val {method}} must know the number of records here, and the release does not say it.",
                            x = if (clash) "The model has a parameter called {.val n}, which the number of records would be called too.",
-                           i = if (length(able)) "Without it: {.val {able}}." else if (!clash)
+                           i = if (length(able)) "Without it: {.val {able}}." else
+                             if (isTRUE(bound$dependent)) "{.code factors = \"dependent\"} needs it; independent factors do not." else if (!clash)
                              "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R.",
                            i = "Or describe the release by {.fn as_release} with an {.arg n} that you take for true."), call = call)
 }

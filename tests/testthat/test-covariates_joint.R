@@ -186,6 +186,6 @@ test_that("what has independent factors alone says so, or refuses", {
   many <- stats::setNames(rep(list(paste0("l", 1:20)), 4), letters[1:4])
   large <- stat_crossprod(y ~ a + b + c + d, bounds = c(list(y = c(0, 1)), many))
   expect_error(internal("bind_model")(model_lm(factors = "dependent"), large), "160,000 cells", class = "noiseaware_error_prior")
-  expect_error(sample_posterior(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), joint_lm()), "number of records",
+  expect_error(sample_posterior(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), joint_lm()), "number of records(.|\n)*independent factors do not",
                class = "noiseaware_error_method")
 })

@@ -69,6 +69,13 @@ test_that("what the prior decides is said, when sampled, in the print and the re
   expect_null(quietly(internal("without_troubles")(update(fit)))$decided)
 })
 
+test_that("braces of a level's name are shown as they are", {
+  st <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "{b}")))
+  rel <- as_release(stats::setNames(c(1, 1.5, 1, 0.3), st$components), st, mech_laplace(scale = 3), n = 4)
+  expect_message(fit <- quietly(sample_posterior(rel, model_lm(), chains = 2, iter = 1000, seed = 1)), "[^{][{]b[}][^}]", class = "noiseaware_message_prior")
+  expect_match(internal("prior_words")(fit), "[^{][{]b[}][^}]")
+})
+
 test_that("the total to blame is named where totals differ", {
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 100)), rescale = FALSE)
   rel <- as_release(c(2500, 150000), st, mech_laplace(epsilon = 1), 50)
