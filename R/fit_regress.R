@@ -36,13 +36,16 @@ regress <- function(fit, formula) {
   joint <- joint_draws(fit, environment())
   known <- dimnames(joint$cov)[[2L]]
   if (inherits(formula, "formula") && length(formula) == 3L && identical(formula[[3L]], quote(.)) && is.name(formula[[2L]])) {
-    formula[[3L]] <- Reduce(function(a, b) call("+", a, b), lapply(setdiff(known, as.character(formula[[2L]])), as.name))
+    others <- setdiff(known, as.character(formula[[2L]]))
+    formula[[3L]] <- if (length(others)) Reduce(function(a, b) call("+", a, b), lapply(others, as.name)) else 1
   }
   variables <- formula_variables(formula)
   strange <- setdiff(variables, known)
   if (length(strange)) {
     stop_classed("variables", c("{.arg formula} must have variables of the fit; {.var {strange}} {?is/are} not.", i = "The fit has {.var {known}}."))
   }
+  taken <- intersect(variables[-1L], c("R2", if (!is.null(fit$problem$records)) "n"))
+  if (length(taken)) stop_classed("variables", "A covariate must not be called {.var {taken}}: other draws have that name.")
   values <- regression_draws(joint, variables)
   model <- model_lm(text_formula(formula_text(formula)))
   release <- suppressMessages(narrow_release(fit$release, model), "noiseaware_message_components")

@@ -65,6 +65,19 @@ test_that("what cannot be read off is refused", {
   expect_error(regress(factors, bwt ~ 1), "factors", class = "noiseaware_error_argument")
 })
 
+test_that("names that other draws have are refused for covariates, and `.` may stand for none", {
+  of <- function(formula, variables, n = 50, ...) {
+    st <- stat_crossprod(formula, stats::setNames(rep(list(c(-3, 3)), length(variables)), variables))
+    rel <- as_release(stats::setNames(seq_along(st$components), st$components), st, mech_gaussian(sd = 2), n, neighbours = if (is.null(n)) "add_remove" else "replace")
+    suppressMessages(suppressWarnings(sample_posterior(rel, model_mvnormal(), method = "augment", chains = 1, iter = 100, seed = 1, ...)))
+  }
+  share <- of(y ~ R2, c("y", "R2"))
+  expect_error(regress(share, y ~ R2), "R2", class = "noiseaware_error_variables")
+  expect_true("R2" %in% posterior::variables(regress(share, R2 ~ y)$draws))
+  expect_error(regress(of(y ~ n, c("y", "n"), NULL, records = prior_poisson(50)), y ~ n), "`n`", class = "noiseaware_error_variables")
+  expect_identical(posterior::variables(regress(of(y ~ 1, "y"), y ~ .)$draws), c("(Intercept)", "sigma", "R2"))
+})
+
 test_that("update() samples another formula from the whole release", {
   fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(bwt ~ age), chains = 1, iter = 60, seed = 3)))
   other <- suppressWarnings(update(fit, formula. = . ~ . + lwt))
