@@ -17,11 +17,11 @@ most_correlated <- 200L # parameters whose correlations are looked at
 far_apart <- 1.2
 
 # Names of parameters; the attribute `together`: of those that only a direction shows. character() where that is not known: of chains that have not
-# met, of priors that R functions draw from. It must not cost the draws, whatever they are.
+# met, of priors that R functions draw from.
 prior_decides <- function(fit) {
   if (is.null(fit$chains) || isTRUE(fit$bound$callbacks) || posterior::ndraws(fit$draws) < 100L) return(character())
   if (any(mixing_diagnostics(fit)$rhat > far_apart, na.rm = TRUE)) return(character())
-  found <- tryCatch(if (identical(fit$pool, "separate")) decided_by_group(fit) else decided(fit_scores(fit)), error = function(e) character())
+  found <- if (identical(fit$pool, "separate")) decided_by_group(fit) else decided(fit_scores(fit))
   if (isTRUE(fit$bound$dependent)) without_cells(found) else found
 }
 
@@ -66,10 +66,12 @@ sites_decided <- function(each) {
   structure(named(c), together = named(function(one) attr(one, "together")))
 }
 
-# In unconstrained coordinates (logarithms, logits): there no proper prior is flat, whose powers would be the same.
+# In unconstrained coordinates (logarithms, logits): there no proper prior is flat, whose powers would be the same. NA where a model of the
+# user's has no way back to its coordinates, or values are at the edge of what they can be.
 log_prior_of <- function(bound, values) {
-  theta <- do.call(cbind, lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, bound$spec, as.double(values[i, ]))))
-  .Call(ffi_model_log_prior, bound$spec, theta)
+  theta <- lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, bound$spec, as.double(values[i, ])))
+  if (any(vapply(theta, is.character, TRUE))) return(rep(NA_real_, nrow(values)))
+  .Call(ffi_model_log_prior, bound$spec, do.call(cbind, theta))
 }
 
 # of logarithms of standard deviations between sites
