@@ -248,7 +248,7 @@ update.noiseaware_fit <- function(object, formula. = NULL, ..., prior = NULL) {
 # the fit's model of another regression
 with_formula <- function(fit, formula, model, call = caller_env()) {
   if (!is.null(model)) stop_classed("argument", "{.arg formula.} and {.arg model} must not be given together: a model has a formula.", call = call)
-  if (!inherits(formula, "formula")) stop_argument("formula.", "a formula such as . ~ . - age", describe(formula), "formula", call)
+  if (!inherits(formula, "formula")) stop_argument("formula.", "a formula such as . ~ . - age", describe(formula), call = call)
   if (is.null(response_of(fit$bound)) || is.null(fit$bound$formula)) {
     stop_classed("formula", "{.arg formula.} is for fits of a regression, and this is one of {describe_model(fit$bound)}.", call = call)
   }

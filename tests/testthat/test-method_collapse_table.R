@@ -566,7 +566,7 @@ test_that("what cannot be is refused", {
   slow <- sample_posterior(rel, model_table(), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
   refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + log(y)), model_table(~ x:y + y:z + z:x), model_table(~ x:y + y:z + z:w + w:x), model_table(~.), denoise(made, x ~ y)))
   refusals("prior", expression(model_table(prior = 1), model_table(prior = prior_beta()), fit(prior = prior_dirichlet(1:7)), model_table(~ x + y, prior_dirichlet(1:2))))
-  refusals("variables", expression(fit(~ x:y:w), fit(~ x:y), denoise(made, ~ x:w)))
+  refusals("variables", expression(fit(~ x:y:w), denoise(made, ~ x:w)))
   refusals("zeros", expression(model_table(zeros = "x"), model_table(zeros = data.frame()), model_table(zeros = x ~ y), fit(zeros = ~ x == "a" | x == "b"),
                                fit(zeros = ~ w == "a"), fit(zeros = ~ x), fit(zeros = data.frame(w = "a")), fit(zeros = data.frame(x = c("a", "c"))), model_table(~ x:y + z, zeros = ~ x == y)))
   refusals("argument", expression(denoise(other, ~ x), denoise(slow, ~ x), denoise(made, ~ x, 1)[1])[1:2])

@@ -155,12 +155,14 @@ test_that("predictions of sites say what is doubtful once, from the call that wa
   sites <- lapply(c(a = 1, b = 2), function(k) simulate_release(data.frame(y = runif(30, 0, 10), x = runif(30)), st, mech_laplace(epsilon = 5)))
   for (pool in c("partial", "none")) {
     fit <- told(suppressMessages(suppressWarnings(sample_posterior(sites, model_lm(), pool = pool, chains = 1, iter = 40, seed = 1))))
-    calls <- list()
+    calls <- texts <- list()
     site <- if (pool == "partial") "new" else "a"
     for (k in 1:2) told(withCallingHandlers(predict(fit, data.frame(x = 0), site = site), warning = function(w) {
       calls[[length(calls) + 1L]] <<- conditionCall(w)
+      texts[[length(texts) + 1L]] <<- conditionMessage(w)
       invokeRestart("muffleWarning")
     }))
-    expect_identical(calls, list(quote(predict(fit, data.frame(x = 0), site = site))))
+    expect_identical(unique(calls), list(quote(predict(fit, data.frame(x = 0), site = site))))
+    expect_identical(anyDuplicated(texts), 0L) # each doubt once
   }
 })
