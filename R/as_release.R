@@ -34,8 +34,8 @@
 #' **Order.** Values without names are taken in the statistic's order, which a message shows where there are several variables. A vector made of a
 #' table with its rows and columns swapped has the right length, too: names are safe.
 #'
-#' **Units.** Totals of [stat_crossprod()] are of variables rescaled to lie between -1 and 1, by default. Where the numbers look as if they were in the variables'
-#' own units, a warning says so; `rescale = FALSE` describes such totals.
+#' **Units.** By default totals of [stat_crossprod()] are of variables that are rescaled to lie between -1 and 1. A warning says where
+#' the numbers look as if they were in the variables' own units; `rescale = FALSE` describes such totals.
 #'
 #' **Fewer numbers.** With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
 #' published. A mechanism with a budget then has the noise of that budget spent on them alone: one count
@@ -130,7 +130,8 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
 # the number of records, NULL if it is not known
 check_public_size <- function(n, parts, call = caller_env()) {
   if (length(n) == 1L && is.na(n)) {
-    stop_classed("argument", c("{.arg n} must be a positive whole number, or NULL, but is {describe(n)}.", i = "{.code n = NULL} says that it is not known."), call = call)
+    stop_classed("argument", c("{.arg n} must be a positive whole number, or NULL, but is {describe(n)}.",
+                               i = "{.code n = NULL} says that it is not known."), call = call)
   }
   if (!is.null(n)) return(check_count(n, "n", call = call))
   if (any(vapply(parts, function(p) p$statistic$kind == "records", TRUE))) {

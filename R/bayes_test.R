@@ -57,7 +57,7 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
     stop_classed("argument", "{.arg x} must be a fit of one release under {.fn model_lm}.")
   }
   check_class(model, "model", "model_lm", "model_lm()")
-  release <- if (is_fit) x$release else x
+  release <- if (is_fit) x$release else narrow_release(x, model)
   bound <- if (is_fit) x$bound else bind_model(complete_model(model, release), release$statistic)
   check_independent(bound, what = "The test")
   null <- without_slopes(bound, term, environment())
@@ -66,11 +66,15 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   evidence <- function(bound) totals_evidence(run_totals(release, bound, method, seed, call), draws, seed, call)
   one <- evidence(bound)
   zero <- evidence(null$bound)
-  of <- paste0(if (length(term) > 1L) "the slopes of " else "the slope of ", paste(term, collapse = ", "), if (length(term) > 1L) " are" else " is")
+  of <- slopes_text(term)
   new_test("Slope zero or not", as.numeric(one) - as.numeric(zero), sqrt(attr(one, "error")^2 + attr(zero, "error")^2),
            join_notes(unique(c(attr(one, "note"), attr(zero, "note")))),
            data = paste0(describe_model(bound), ", ", format_size(release$n), " records"),
            h0 = paste(of, "0"), h1 = paste(of, "unknown"), prior = null$prior)
+}
+
+slopes_text <- function(term) {
+  paste(if (length(term) > 1L) "the slopes of" else "the slope of", paste(term, collapse = ", "), if (length(term) > 1L) "are" else "is")
 }
 
 # The model with slopes held at 0, by a prior that is far narrower than any release tells; and the prior of the slopes in words.

@@ -108,15 +108,20 @@ parse_ledger <- function(lines, file, call) {
 ledger_limit <- function(header) {
   given <- header$limit
   if (header$version == 1L && is.list(given)) given$neighbours <- "replace"
-  fits <- is.list(given) && !anyDuplicated(names(given)) && !any(lengths(given) == 0L) &&
-    any(vapply(list(c("epsilon", "neighbours"), c("epsilon", "delta", "composition", "neighbours"), c("rho", "neighbours")), setequal, TRUE, names(given)))
-  if (!fits) return(NULL)
-  positive <- function(v) is.null(v) || checkmate::test_number(v, finite = TRUE) && v > 0
-  right <- positive(given$epsilon) && positive(given$rho) && positive(given$delta) && isTRUE((given$delta %||% 0) < 1) &&
-    checkmate::test_choice(given$composition, c("concentrated", "basic"), null.ok = TRUE) && checkmate::test_choice(given$neighbours, names(neighbours_text))
-  if (!right) return(NULL)
+  if (!has_limit_names(given) || !has_limit_values(given)) return(NULL)
   list(epsilon = ledger_number(given$epsilon), delta = ledger_number(given$delta), rho = ledger_number(given$rho),
        composition = given$composition, neighbours = given$neighbours)
+}
+
+has_limit_names <- function(given) {
+  kinds <- list(c("epsilon", "neighbours"), c("epsilon", "delta", "composition", "neighbours"), c("rho", "neighbours"))
+  is.list(given) && !anyDuplicated(names(given)) && !any(lengths(given) == 0L) && any(vapply(kinds, setequal, TRUE, names(given)))
+}
+
+has_limit_values <- function(given) {
+  positive <- function(v) is.null(v) || checkmate::test_number(v, finite = TRUE) && v > 0
+  all(vapply(given[c("epsilon", "rho", "delta")], positive, TRUE)) && isTRUE((given$delta %||% 0) < 1) &&
+    checkmate::test_choice(given$composition, c("concentrated", "basic"), null.ok = TRUE) && checkmate::test_choice(given$neighbours, names(neighbours_text))
 }
 
 # A line that was cut short may stand for something that was

@@ -40,7 +40,8 @@
 #' often, the model leaves out something that these records have: a dependence between variables, a shape, values beyond the bounds. Warnings and
 #' messages of the fits are counted: they are what an analyst will see. `summary()` has, for each parameter, the
 #' records' `estimate`, the `coverage` of the intervals of probability `level`, the average distance `z` of the posterior mean from the estimate in
-#' posterior sds, the average posterior `sd`, the sd that the records alone leave (`own_sd`), `rhat` and `ess`; `plot()` draws the intervals. The releases are simulated ([simulate_release()]).
+#' posterior sds, the average posterior `sd`, the sd that the records alone leave (`own_sd`), `rhat` and `ess`; `plot()` draws the intervals. The
+#' releases are simulated ([simulate_release()]).
 #'
 #' **The result is confidential, like the records**: it holds their estimates, and so does `file`. It is never part of a release, and nothing that
 #' is chosen because of it (bounds, an epsilon, whether to publish) is protected by the release's epsilon.

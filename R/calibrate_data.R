@@ -44,7 +44,8 @@ holds_truth <- function(results) results$lower <= results$truth & results$truth 
 
 print_data_table <- function(table, level) {
   shown <- data.frame(variable = table$variable, estimate = format_number(table$estimate), cover = sprintf("%.2f", table$coverage), z = sprintf("%.1f", table$z),
-                      sd = format_number(table$sd), `own sd` = format_number(table$own_sd), `max rhat` = sprintf("%.3f", table$rhat), `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
+                      sd = format_number(table$sd), `own sd` = format_number(table$own_sd), `max rhat` = sprintf("%.3f", table$rhat),
+                      `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
   names(shown)[3L] <- paste0("cover ", format_number(100 * level), "%")
   print(shown, row.names = FALSE)
 }

@@ -127,7 +127,9 @@ print.calibration <- function(x, ...) {
   }
   cat("  records     ", if (is.numeric(problem$n)) format_number(problem$n) else paste("not known; prior", format(problem$n)), "\n", sep = "")
   cat("  method      ", if (is.function(problem$method)) "a function" else unique(stats::na.omit(c(x$runs$method, problem$method)))[1L], "\n", sep = "")
-  cat("  truth       ", if (of_data(x)) "the records' own estimates (never publish what is shown here)" else if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)", "\n", sep = "")
+  truth <- if (of_data(x)) "the records' own estimates (never publish what is shown here)" else
+    if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)"
+  cat("  truth       ", truth, "\n", sep = "")
   cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")
   if (nrow(x$results)) {
     cat("\n")

@@ -39,7 +39,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
                                    seed = NULL, ..., times = NULL) {
   check_no_dots(...)
   of_survival <- inherits(object$bound, "bound_survival")
-  type <- if (missing(type)) if (of_survival) "survival" else "mean" else check_choice(type, "type", c("mean", "draws", "expected", survival_types))
+  type <- if (missing(type)) c("mean", "survival")[of_survival + 1L] else check_choice(type, "type", c("mean", "draws", "expected", survival_types))
   interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
@@ -56,10 +56,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   remind_troubles(object)
   if (type == "expected") return(expected)
   if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
-  if (length(dim(expected)) == 3L) {
-    return(if (interval == "predictive") predictive_sets(colMeans(expected), level, is_ordered_family(object$bound$model)) else
-      predict_categories(expected, interval, level))
-  }
+  if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level, object$bound$model))
   fit <- colMeans(expected)
   if (interval == "none") return(fit)
   draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
@@ -68,8 +65,9 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
 }
 
 # of a response of several levels: rows x levels, or rows x (fit, lower, upper) x levels
-predict_categories <- function(expected, interval, level) {
+predict_categories <- function(expected, interval, level, model) {
   fit <- colMeans(expected)
+  if (interval == "predictive") return(predictive_sets(fit, level, is_ordered_family(model)))
   if (interval == "none") return(fit)
   tails <- draws_interval(matrix(expected, nrow(expected)), level)
   found <- aperm(array(c(fit, tails[1L, ], tails[2L, ]), c(dim(fit), 3L)), c(1L, 3L, 2L))

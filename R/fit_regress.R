@@ -57,11 +57,12 @@ regress <- function(fit, formula) {
   read
 }
 
-# list of `mean`, draws x variables, and `cov`, draws x variables x variables
-joint_draws <- function(fit, call) {
-  ok <- inherits(fit, "noiseaware_fit") && !inherits(fit, "noiseaware_pool") && inherits(fit$bound, c("bound_mvnormal", "bound_lm")) && !is.null(fit$release)
-  if (!ok) {
-    stop_argument("fit", "a fit of one release by model_mvnormal() or model_lm()", if (inherits(fit, "noiseaware_fit")) describe_model(fit$bound) else describe(fit), call = call)
+# the bound model of a fit whose variables are normal together
+check_joint <- function(fit, call) {
+  is_fit <- inherits(fit, "noiseaware_fit")
+  if (!is_fit || inherits(fit, "noiseaware_pool") || !inherits(fit$bound, c("bound_mvnormal", "bound_lm")) || is.null(fit$release)) {
+    was <- if (is_fit) describe_model(fit$bound) else describe(fit)
+    stop_argument("fit", "a fit of one release by model_mvnormal() or model_lm()", was, call = call)
   }
   bound <- fit$bound
   if (length(bound$levels) || length(bound$model$covariates$lone) || !is.null(bound$terms) || !is.null(bound$moments)) {
@@ -69,6 +70,12 @@ joint_draws <- function(fit, call) {
                                x = "It has factors, products, or covariates with distributions of their own.",
                                i = "Sample the regression: a model uses the numbers that it needs, see {.fn sample_posterior}."), call = call)
   }
+  bound
+}
+
+# list of `mean`, draws x variables, and `cov`, draws x variables x variables
+joint_draws <- function(fit, call) {
+  bound <- check_joint(fit, call)
   draws <- parameter_matrix(fit)
   wanted <- if (inherits(bound, "bound_lm")) c(coefficients_of(bound), "sigma") else character()
   covariates <- covariate_parameters(if (inherits(bound, "bound_lm")) bound$base[-1L, ] else bound$design, bound$model, list())

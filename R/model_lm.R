@@ -112,7 +112,8 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   if (length(coded)) {
     of_groups <- length(coded) == 1L && length(variables) == 2L && variables[2L] == coded
     stop_classed("variables", c("A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
-                                i = if (of_groups) "Totals by {.var {coded}}, as {.fn stat_by} makes them, are for {.code model_normal(~ {coded})}: a mean for each group."),
+                                i = if (of_groups) paste0("Totals by {.var {coded}}, as {.fn stat_by} makes them, are for {.code model_normal(~ {coded})}: ",
+                                                           "a mean for each group.")),
                  call = call)
   }
   if (variables[1L] %in% names(levels)) {

@@ -40,7 +40,8 @@ plot.noiseaware_release <- function(x, ...) {
   if (share) data[c("lower", "upper")] <- rep(c(0, 1), each = nrow(data))
   data$lower[exact] <- NA
   ggplot2::ggplot(data, ggplot2::aes(y = .data$component)) +
-    (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data), colour = "grey85", na.rm = TRUE)) +
+    (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data),
+                                        colour = "grey85", na.rm = TRUE)) +
     ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$component), linewidth = 0.7) +
     ggplot2::geom_point(ggplot2::aes(x = .data$value), data[!hidden, ], size = 2) +
     (if (any(hidden)) ggplot2::geom_text(ggplot2::aes(x = .data$value), data[hidden, ], label = "<", fontface = "bold")) +

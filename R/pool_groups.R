@@ -253,7 +253,8 @@ sized_problem <- function(groups, release, bound, records, call) {
   first <- 2L * (seq_along(sites) - 1L)
   names(first) <- names(sites)
   n <- release$n %||% sum(vapply(sites, function(s) s$fields$n, 0))
-  list(method = "pool", exact = if (bound$spec$name == "categorical" || isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "rates", n = n, records = records,
+  list(method = "pool", exact = if (bound$spec$name == "categorical" || isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "rates",
+       n = n, records = records,
        size_prior = size_prior_spec(records), released = rep(NA_real_, 2L * length(sites)), sites = sites, where = seq_len(2L * length(sites)),
        summed = seq_len(sum(components)), first = first, names = bound$parameters, sized = TRUE,
        sizes = vapply(sites, function(s) s$fields$n, 0, USE.NAMES = FALSE), size_error = vapply(sites, `[[`, 0, "size_error", USE.NAMES = FALSE))

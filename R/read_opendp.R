@@ -131,7 +131,8 @@ opendp_statistic <- function(calls, variable, path, call = caller_env()) {
   names <- vapply(calls, `[[`, "", "name")
   strange <- unique(names[!grepl(opendp_known, sub("^then", "make", names)) & !grepl(opendp_noise_name, names) & !grepl(opendp_conversion, names)])
   if (length(strange)) {
-    stop_classed("file", c("{.arg statistic} must be given: {.file {path}} has {cli::qty(strange)}{?a step/steps} that {?is/are} not understood.", x = "{.code {strange}}."),
+    stop_classed("file", c("{.arg statistic} must be given: {.file {path}} has {cli::qty(strange)}{?a step/steps} that {?is/are} not understood.",
+                           x = "{.code {strange}}."),
                  call = call)
   }
   categories <- argument("count_by_categories$", "categories")

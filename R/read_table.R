@@ -87,7 +87,9 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
   if (length(takes) != 1L) stop_argument("mechanism", "a mechanism, or a function that makes one of a scale or an sd", "another function", call = call)
   if (is.null(noise)) {
     column <- intersect(c(takes, "sd"), names(table))[1L]
-    if (is.na(column)) refuse_table(takes, table, paste("It is the noise of each number:", noise_forms, "says which column it is, or give a {.arg mechanism} made of it."), call)
+    if (is.na(column)) {
+      refuse_table(takes, table, paste("It is the noise of each number:", noise_forms, "says which column it is, or give a {.arg mechanism} made of it."), call)
+    }
     noise <- stats::setNames(column, column)
   }
   noise <- check_noise_column(noise, call)
@@ -104,12 +106,11 @@ noise_forms <- paste("{.code noise = c(sd = \"column\")}, {.code c(scale = )}, {
 # A column's name does not say what is in it, so the user does: list(what, column, level)
 check_noise_column <- function(noise, call) {
   noise <- as.list(noise)
-  what <- setdiff(names(noise), "level")
+  what <- names(noise)[1L]
+  wanted <- if (identical(what, "margin")) c("margin", "level") else what
   level <- suppressWarnings(as.numeric(noise$level %||% 0.5))
-  ok <- length(what) == 1L && what %in% c("sd", "scale", "variance", "margin") && length(noise) == 1L + ("level" %in% names(noise)) &&
-    checkmate::test_string(noise[[what]], min.chars = 1L) && (what == "margin") == ("level" %in% names(noise)) &&
-    checkmate::test_number(level, lower = 0, upper = 1) && level > 0 && level < 1
-  if (!ok) {
+  named <- isTRUE(what %in% c("sd", "scale", "variance", "margin", "level")) && length(noise) == length(wanted) && setequal(names(noise), wanted)
+  if (!named || !checkmate::test_string(noise[[what]], min.chars = 1L) || !checkmate::test_number(level) || level <= 0 || level >= 1) {
     stop_classed("argument", c("{.arg noise} must say which column it is and what it has of the noise.", i = noise_forms,
                                i = "The level is the share of the noise that lies within the margin of error."), call = call)
   }

@@ -281,7 +281,8 @@ check_complete <- function(file, connection, at_line_end, call) {
   seek(last, size - 4)
   told <- sum(as.integer(readBin(last, "raw", 4L)) * 256^(0:3))
   if (told != seek(connection) %% 2^32) {
-    refuse_text(file, "It is cut short, or of several parts that were compressed on their own.", call, "Files that are not compressed can be given, or each part by itself.")
+    refuse_text(file, "It is cut short, or of several parts that were compressed on their own.", call,
+                "Files that are not compressed can be given, or each part by itself.")
   }
 }
 
@@ -356,7 +357,8 @@ check_lines <- function(bytes, fields, done, sep, file, call) {
   lines <- sum(bytes == line_end)
   strange <- which(bytes == 0L | bytes == 13L & c(bytes[-1L], line_end) != line_end)
   if (length(strange)) {
-    refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(strange[1L])] == line_end) + 1, " has a zero byte, or a line break of another kind than the last line."), call)
+    refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(strange[1L])] == line_end) + 1,
+                             " has a zero byte, or a line break of another kind than the last line."), call)
   }
   connection <- rawConnection(bytes)
   on.exit(close(connection))
@@ -366,7 +368,8 @@ check_lines <- function(bytes, fields, done, sep, file, call) {
   if (length(bad) == 0L) {
     within <- quote_within(bytes, charToRaw(sep))
     if (is.na(within)) return(lines)
-    refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(within)] == line_end) + 1, " has a quote inside a field."), call, "It must be doubled, in a field with quotes around it.")
+    refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(within)] == line_end) + 1, " has a quote inside a field."), call,
+                "It must be doubled, in a field with quotes around it.")
   }
   at <- bad[1L]
   has <- if (is.na(counts[at])) "a quote that does not end in it" else if (counts[at] == 1L) "1 field" else paste(counts[at], "fields")

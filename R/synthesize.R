@@ -26,7 +26,8 @@
 #'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.
 #' @section Messages: `noiseaware_message_sets`: fewer than ten sets; `noiseaware_message_cells`: crossings of two factors with fewer than five records on
 #'   average.
-#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_package` (mice is not installed).
+#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`,
+#'   `noiseaware_error_package` (mice is not installed).
 #' @references
 #' Raghunathan, T. E., Reiter, J. P. and Rubin, D. B. (2003). Multiple imputation for statistical disclosure limitation. *Journal of
 #' Official Statistics* 19, 1-16.
@@ -188,7 +189,8 @@ tell_few_sets <- function(sets, few = 10L, empty = 5) {
   })
   cells <- unlist(cells)
   if (length(cells) == 0L) return(invisible())
-  cli::cli_inform(c("The data sets have hardly any records in some cells, fewer than {empty} on average: {.val {utils::head(cells, 5L)}}{if (length(cells) > 5L) ', ...'}.",
+  more <- if (length(cells) > 5L) ", ..."
+  cli::cli_inform(c("The data sets have hardly any records in some cells, fewer than {empty} on average: {.val {utils::head(cells, 5L)}}{more}.",
                     i = "Estimates that depend on such cells differ wildly between sets: combine levels."), class = "noiseaware_message_cells")
 }
 
