@@ -43,7 +43,6 @@ save_plot(plot(fit, "trace"), "traces.png")
 save_plot(plot(fit, "predictive", covariate = "lwt"), "predictive.png")
 
 interval <- function(f, v) sprintf("%6.1f [%6.1f, %6.1f]", coef(f)[v], confint(f, v)[1], confint(f, v)[2])
-rate <- acceptance(fit)
 truth <- coef(lm(bwt ~ age + lwt, MASS::birthwt))
 cat("Birth weight on the mother's age and weight: 189 records, Laplace noise, epsilon = 10\n")
 cat("Posterior mean [95% interval]         age (g per year)          lwt (g per pound)\n")
@@ -51,8 +50,7 @@ for (row in list(list("noise-aware", fit), list("naive", naive), list("confident
   cat(sprintf("  %-30s %s   %s\n", row[[1]], interval(row[[2]], "age"), interval(row[[2]], "lwt")))
 }
 cat(sprintf("Least squares on the records: age %.1f, lwt %.1f\n", truth["age"], truth["lwt"]))
-cat(sprintf("Record updates accepted: %.2f on average; none less likely than %.2g, the bound is exp(-epsilon) = %.2g\n",
-            mean(rate$mean), min(rate$least), rate$bound[1]))
+cat(sprintf("Method \"%s\": %s\n", fit$method, fit$why[1]))
 table <- posterior::summarise_draws(fit$draws)
 cat(sprintf("Convergence: R-hat at most %.3f, at least %.0f effective draws of %d\n",
             max(table$rhat), min(table$ess_bulk), posterior::ndraws(fit$draws)))

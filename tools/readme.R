@@ -7,7 +7,6 @@ library(noiseaware)
 source("tools/slopes.R")
 set.seed(1) # the README shows the same numbers each time; a release for publication comes from release()
 published <- simulate_release(MASS::birthwt, birth_weights, mech_laplace(epsilon = 10))
-published <- declare_outside(published, "none") # no birth weight, age or weight is beyond its bounds
 fit <- sample_posterior(published, model_lm(), seed = 1)
 print(fit)
 naive <- suppressWarnings(sample_posterior(published, model_lm(), method = "naive", seed = 1))

@@ -1,7 +1,8 @@
 # The birth weights of tools/demo.R and tools/readme.R: their statistic, and a picture of
 # the slopes that several analyses find. Both scripts run from the project's root.
 
-birth_weights <- stat_crossprod(bwt ~ age + lwt, bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
+birth_weights <- stat_crossprod(bwt ~ age + lwt, bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)),
+                                outside = "none") # no birth weight, age or weight is beyond its bounds
 
 # `analyses`: a named list of three fits; the dashed line is the second
 slopes_picture <- function(analyses, colours) {
