@@ -23,7 +23,8 @@
 #'   bytes, and a statistic with more than 10,000 components is refused before they are made if the file has fewer values.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
-#' rel <- as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9), st, mech_laplace(epsilon = 1), n = 50)
+#' totals <- c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9)
+#' rel <- as_release(totals, st, mech_laplace(epsilon = 1), n = 50)
 #' path <- tempfile(fileext = ".json")
 #' write_release(rel, path)
 #' identical(read_release(path)$value, rel$value)
