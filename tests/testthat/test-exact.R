@@ -225,6 +225,28 @@ test_that("no record makes a sum overflow or fail", {
                class = "noiseaware_error_mechanism")
 })
 
+# what lies beyond 2^62 / records units is cut off, at its own end; whole numbers of this size are exact in doubles
+test_that("a value too large for the grid counts as the largest of its sign", {
+  wide <- stat_sums(~ x, bounds = list(x = c(-2^60, 2^60)), rescale = FALSE)
+  spec <- internal("statistic_spec")(wide, confidential = TRUE)
+  units <- function(x, unit = 1, records = 2^20) {
+    drop(.Call(internal("ffi_exact_totals"), spec, matrix(x), wide$kind, unit, records) %*% c(1e9, 1))
+  }
+  most <- 2^42
+  cut <- function(x) pmin(pmax(x, -most), most)
+  cases <- c(-2^60, -most - 1, -most, 1 - most, -1, 0, 3, most - 1, most, most + 1, 2^60)
+  triples <- as.matrix(expand.grid(cases, cases, cases))
+  expect_identical(apply(triples, 1L, units), rowSums(cut(triples)))
+  # in a long block, and in other units
+  for (at in c(1, 9, 16, 21)) expect_identical(units(replace(numeric(21), at, -2^60)), -most)
+  expect_identical(units(c(2^60, -5 / 4, -2^50), unit = 1 / 4), -5)
+  expect_identical(units(c(2^60, 3, -3), records = 2^62), 1)
+  # each record by itself, with noise of scale 1 / 2000 units, which is 0
+  single <- stat_records(~ x, bounds = list(x = c(-2^60, 2^60)))
+  released <- .Call(internal("ffi_exact_release"), internal("statistic_spec")(single, confidential = TRUE), matrix(c(-2^60, 7, 2^60)), "records", 2^-10, "laplace", 1, 2000, 3)
+  expect_identical(released, c(-2^52, 7, 2^52))
+})
+
 test_that("granularity is kept in the file, and checked", {
   path <- withr::local_tempfile(fileext = ".json")
   several <- release(data.frame(data, g = c("a", "b", "a", "a")), list(a = st, b = stat_records(~ g, levels = list(g = c("a", "b")))),
