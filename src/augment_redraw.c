@@ -30,6 +30,10 @@
  * from what is known of h alone. A sum binds mean and standard deviation in a narrow band, which no
  * sweep goes along, so that these steps are made however often sweeps accept.
  *
+ * A standard deviation that the model keeps, as where its prior is not in the mean's units, would
+ * hold F_ii to within a factor of 1 +- 1 / sqrt(2 n). It follows: log sd - log F_ii, i the last
+ * column, is held with U in its place, of Jacobian 1, and h is taken where that puts log sd.
+ *
  * A chain starts by such steps where they are accepted, which takes much less time than a search
  * with the surrogate; while new totals are accepted often, all steps draw them, and the surrogate
  * learns nothing.
@@ -155,6 +159,7 @@ struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
     r->row = doubles(4 * (size_t)d + 1);
     r->gradient_c = doubles((size_t)a->model.complete);
     r->gradient_kept = doubles((size_t)(s->density.size + a->model.keeps));
+    r->theta = doubles((size_t)a->model.parameters);
     for (int k = 0; k < 2; ++k)
         r->kept[k] = (struct place){doubles((size_t)d),
                                     doubles(square),
@@ -372,6 +377,23 @@ static double go(const struct redraw *r, struct place *at) {
     return longest;
 }
 
+/* ---- a standard deviation that is kept ------------------------------------------------------- */
+
+static double last_log_sd(const struct redraw *r, const struct place *at) {
+    return log(at->factor[r->d * r->d - 1]);
+}
+
+static void measure_apart(const struct augment *a, const struct place *at) {
+    if (a->model.residual > 0)
+        a->redraw->apart = a->theta[a->model.residual] - last_log_sd(a->redraw, at);
+}
+
+/* theta at a place */
+static void follow(const struct augment *a, const struct place *at, double *theta) {
+    if (a->model.residual > 0)
+        theta[a->model.residual] = a->redraw->apart + last_log_sd(a->redraw, at);
+}
+
 /* The log density of what (m, F) is of, without eta. */
 static double log_place(struct augment *a, struct place *at) {
     struct redraw *r = a->redraw;
@@ -387,8 +409,10 @@ static double log_place(struct augment *a, struct place *at) {
                 n * (at->mean[i] * at->mean[j] +
                      linalg_dot(j + 1, at->factor + i * r->d, at->factor + j * r->d));
     }
+    memcpy(r->theta, a->theta, (size_t)model->parameters * sizeof(double));
+    follow(a, at, r->theta);
     return sum +
-           model->class->marginal(model->self, at->c, n, a->theta, r->gradient_c, r->gradient_kept);
+           model->class->marginal(model->self, at->c, n, r->theta, r->gradient_c, r->gradient_kept);
 }
 
 int redraw_find(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at,
@@ -483,6 +507,7 @@ int redraw_finds(struct augment *a, struct redraw *r, ptrdiff_t n, struct place 
 static int is_solution(struct augment *a, struct place *at, struct place *spare) {
     double log_slope;
     if (!redraw_finds(a, a->redraw, a->n, at, spare, &log_slope)) return 0;
+    measure_apart(a, at);
     at->log_density = log_place(a, spare) - log_slope;
     return isfinite(at->log_density);
 }
@@ -517,6 +542,7 @@ static void keep(struct augment *a, const struct place *at) {
     redraw_write(a, a->redraw, a->n, at);
     augment_sum_up(a);
     memcpy(a->complete, at->c, (size_t)a->model.complete * sizeof(double));
+    follow(a, at, a->theta);
 }
 
 int augment_redraws_shape(const struct augment *a) {
@@ -584,6 +610,7 @@ static int sweeps_serve(struct augment *a, struct place *at, struct place *spare
  * accepted with that exponent of the noise density, 0 where too few were before. */
 static double begin(struct augment *a, double temper, struct place **now, struct place **next) {
     struct redraw *r = a->redraw;
+    r->apart = 0;
     if (r->untold == 0 && sweeps_serve(a, *now, *next)) return 0;
     if (!redraw_find_guide(a, *now)) return 0;
     memcpy((*now)->seen, r->guide.centre, (size_t)r->size * sizeof(double));
@@ -599,7 +626,8 @@ static double begin(struct augment *a, double temper, struct place **now, struct
 
 /* Other chains find what the release tells well enough. */
 static int may_begin(const struct augment *a, const struct redraw *r) {
-    return r->size <= MOST_GUIDED && a->model.keeps == 0 && (r->untold > 0 || a->n <= MOST_BEGUN);
+    return r->size <= MOST_GUIDED && a->model.keeps == (a->model.residual > 0) &&
+           (r->untold > 0 || a->n <= MOST_BEGUN);
 }
 
 int augment_redraw_start(struct augment *a, double temper) {

@@ -44,6 +44,7 @@ struct redraw {
     int *outside, *is_outside;
     double *seen, *slopes, *step, *row, *gradient_c, *gradient_kept;
     struct place kept[2];
+    double *theta, apart; /* theta at a place; how far a log sd that follows is from the factor's */
     struct guide guide;
 };
 

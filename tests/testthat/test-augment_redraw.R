@@ -4,13 +4,12 @@ redraw_bounds <- list(y = c(-1.5, 1.5), x1 = c(-1.2, 1), x2 = c(-0.6, 1.5))
 redraw_statistic <- function() stat_crossprod(y ~ x1 + x2, redraw_bounds)
 
 # A third of the records lie beyond a bound.
-redraw_model <- function() {
-  model_lm(prior = prior_normal(0, 0.7), sigma = fixed(0.8), covariates = prior_niw(mean = c(0, 0.5), kappa = 4, scale = 6 * diag(2), df = 10))
+redraw_model <- function(sigma = fixed(0.8)) {
+  model_lm(prior = prior_normal(0, 0.7), sigma = sigma, covariates = prior_niw(mean = c(0, 0.5), kappa = 4, scale = 6 * diag(2), df = 10))
 }
 
 # A chain whose sweeps are said to accept little, and steps of these kinds much; `guide`: what is taken to be known of the totals.
-redraw_chain <- function(release, taken, guide, iterations, warmup = 300L) {
-  model <- redraw_model()
+redraw_chain <- function(release, taken, guide, iterations, warmup = 300L, model = redraw_model()) {
   bound <- internal("bind_model")(model, redraw_statistic())
   words <- internal("seed_words")()
   problem <- internal("augment_problem")(release, bound, NULL, words, 1)
@@ -40,6 +39,19 @@ test_that("it draws from the posterior that other moves draw from, whether total
     drawn <- told(one[[1]], one[[2]], 15000L)
     expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
   }
+})
+
+test_that("a residual standard deviation that the model keeps goes with the records", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(5)
+  model <- redraw_model(prior_half_normal(0.8))
+  release <- simulate_release(redraw_model(), redraw_statistic(), mech_laplace(scale = 0.3), n = 12)
+  told <- function(taken, iterations) {
+    as.matrix(posterior::summarise_draws(redraw_chain(release, taken, 0, iterations, model = model), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
+  }
+  usual <- told(c(0, 0), 20000L)
+  drawn <- told(c(0.5, 0.5), 10000L)
+  expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
 })
 
 test_that("records beyond the bounds mix where noise is small", {
@@ -120,6 +132,31 @@ test_that("a sum alone, clamped, tells of mean and standard deviation what weigh
   log_weight <- log_noise("absolute", 0.05, value, cbind(sum))
   for (power in 1:2) expect_weighted_mean(parameter_draws(fit, "mean")^power, mean^power, log_weight)
   for (f in list(log, identity)) expect_weighted_mean(f(parameter_draws(fit, "sd")), f(sqrt(variance)), log_weight)
+})
+
+# A normal prior of the mean that is not in units of sd: the model keeps log sd, which goes with the new scales.
+test_that("a sum alone, clamped, moves a standard deviation whose prior does not depend on the mean as weighted draws from the prior do", {
+  skip_on_cran() # takes long; `make test` runs it
+  release <- as_release(1.4, stat_sums(~x, list(x = c(-0.5, 1))), mech_laplace(scale = 0.05), 5)
+  prior <- list(mean = prior_normal(0.2, 0.8), sd = prior_inverse_gamma(2, 1))
+  fit <- sample_posterior(release, model_normal(prior = prior), method = "augment", chains = 4, iter = 6000, seed = 4)
+  for (chain in fit$chains) expect_gt(chain$state$redraw[3], 0.3) # new totals and new scales are drawn
+  count <- 8e5
+  set.seed(2)
+  sd <- sqrt(1 / rgamma(count, 2, 1))
+  mean <- rnorm(count, 0.2, 0.8)
+  sum <- 0
+  for (record in 1:5) sum <- sum + pmin(pmax(rnorm(count, mean, sd), -0.5), 1)
+  log_weight <- log_noise("absolute", 0.05, 1.4, cbind(sum))
+  for (power in 1:2) expect_weighted_mean(parameter_draws(fit, "mean")^power, mean^power, log_weight)
+  for (f in list(log, identity)) expect_weighted_mean(f(parameter_draws(fit, "sd")), f(sd), log_weight)
+})
+
+test_that("with many records and little noise it goes along the means and standard deviations of a clamped sum", {
+  release <- as_release(120, stat_sums(~x, list(x = c(0, 1)), rescale = FALSE), mech_laplace(scale = 0.05), 200)
+  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.5, 0.5), sd = prior_inverse_gamma(1, 1 / 64))), seed = 1)
+  expect_lt(max(summary(fit)$rhat), 1.02)
+  expect_gt(min(summary(fit)$ess_bulk), 1000)
 })
 
 test_that("sums of two numbers tell of their distribution what weighted draws from the prior do", {
