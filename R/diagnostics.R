@@ -31,7 +31,7 @@ with_troubles <- function(fit, call = caller_env()) {
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
                     found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
                     found("mirror images", mirror_trouble(fit)), of_release)
-  if (!"impossible" %in% vapply(of_release, `[[`, "", "kind")) fit$troubles <- c(fit$troubles, found("the imputed records", contradiction_trouble(fit)))
+  if (!"impossible" %in% vapply(of_release, `[[`, "", "kind")) fit$troubles <- c(fit$troubles, found("whether the release contradicts the model", contradiction_trouble(fit)))
   tell_troubles(fit, call)
   fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
   found("what the prior decides", tell_decided(fit))
@@ -229,43 +229,6 @@ trajectory_counts <- function(fit) {
   all <- function(name) sum(vapply(fit$chains, function(c) c$diagnostics[name], 0), na.rm = TRUE)
   list(divergent = all("divergent") + all("together_divergent"), deepest = all("deepest"),
        iterations = sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0)))
-}
-
-# ---- the release ---------------------------------------------------------------------
-
-# Where the noise would have to be so unlikely in every chain, the release is not what the records tell: the model cannot
-# make such records, or chains are held. Either way R-hat and effective draws may look well.
-impossible_noise <- 1e-6
-
-# of method "augment"
-contradiction_trouble <- function(fit) {
-  away <- noise_of_chains(fit)
-  found <- which(away$probability * length(away$probability) < impossible_noise)
-  if (length(found) == 0L) return(NULL)
-  found <- found[order(away$probability[found], -away$scales[found])]
-  worst <- found[1L]
-  distance <- sprintf("at least %s noise scales from what was published", format_number(floor(away$scales[worst]), 4))
-  who <- if (length(found) == 1L) paste(away$component, "is")[worst] else
-    paste0(shorten_list(away$component[found], 5L), " are far from it, ", away$component[worst])
-  list(list(kind = "contradiction", text = c(
-    paste0("The imputed records contradict the release: in every chain ", who, " ", distance, "."),
-    x = "The model can hardly make such numbers, or chains are held where they are, which R-hat does not see.",
-    i = paste("Another model may serve, such as negative_binomial() for counts that vary more than a Poisson distribution lets them;",
-              "release_check_data() shows what is expected of each number."))))
-}
-
-# Of each summed component: its distance, in scales of the noise, from what the last records of the chains tell, the least of
-# the chains, and the probability of noise as large as that.
-noise_of_chains <- function(fit) {
-  problem <- fit$problem
-  if (length(problem$where) == 0L || !is.null(problem$sites) || is.null(fit$chains[[1L]]$state$residual)) return(NULL)
-  kernel <- character()
-  for (part in problem$parts) kernel[part$index] <- part$kernel
-  kernel <- kernel[problem$summed]
-  residual <- vapply(fit$chains, function(chain) abs(chain$state$residual[problem$where]), numeric(length(problem$where)))
-  scales <- apply(matrix(residual, length(problem$where)), 1L, min)
-  probability <- ifelse(kernel %in% "absolute", exp(-scales), ifelse(kernel %in% "squared", 2 * stats::pnorm(-scales), 1))
-  list(component = names(fit$release$value)[problem$summed], scales = scales, probability = probability)
 }
 
 # ---- bounds, release -------------------------------------------------------------------

@@ -255,28 +255,6 @@ test_that("a calibration counts its replicates that have not converged, and says
   expect_identical(warned(sample_posterior(rel, model, chains = 2, iter = 20, seed = 1)), convergence)
 })
 
-test_that("records that contradict the release in every chain are told, though the chains agree", {
-  set.seed(3)
-  data <- data.frame(y = pmin(rnbinom(40, mu = 10, size = 0.4), 60), g = rep(c("a", "b"), 20))
-  statistic <- stat_crossprod(y ~ g, list(y = c(0, 60), g = c("a", "b")))
-  contradictions <- function(epsilon) {
-    release <- simulate_release(data, statistic, mech_laplace(epsilon = epsilon))
-    fit <- told(suppressMessages(suppressWarnings(sample_posterior(release, model_glm(family = poisson()), iter = 600, seed = 1))))
-    fit$troubles[vapply(fit$troubles, function(trouble) trouble$kind == "contradiction", TRUE)]
-  }
-  held <- contradictions(1000)
-  expect_match(held[[1L]]$text[[1L]], "in every chain y is at least [0-9]+ noise scales from what was published\\.$")
-  expect_length(contradictions(0.5), 0L)
-  fit <- list(problem = list(where = 2:1, summed = 1:2, parts = list(list(index = 1L, kernel = "absolute"), list(index = 2L, kernel = "squared"))),
-              release = list(value = c(a = 1, b = 2)), chains = lapply(list(c(6, -15), c(-7, 18)), function(r) list(state = list(residual = r))))
-  away <- internal("noise_of_chains")(fit)
-  expect_equal(away$scales, c(15, 6))
-  expect_equal(away$probability, c(exp(-15), 2 * pnorm(-6)))
-  expect_match(internal("contradiction_trouble")(fit)[[1L]]$text[[1L]], "b, a are far from it, b at least 6 noise scales from what was published")
-  fit$chains[[2L]]$state$residual <- c(0.4, 0.1)
-  expect_null(internal("contradiction_trouble")(fit))
-})
-
 test_that("bounds of a billion do not lose the draws, and a diagnostic that fails is left out with a warning", {
   set.seed(1)
   data <- data.frame(x = runif(60, 0, 1e9))
