@@ -163,7 +163,7 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   check_no_dots(...)
   check_model(model)
   check_statistic(statistic)
-  fit_records(bind_model(model, narrow_design(model, statistic, mech_exact(), "replace")$statistic), data, check_run(chains, iter, warmup, thin, check_seed(seed)))
+  fit_records(bind_settled(model, narrow_design(model, statistic, mech_exact(), "replace")$statistic), data, check_run(chains, iter, warmup, thin, check_seed(seed)))
 }
 
 fit_records <- function(bound, data, run, call = caller_env()) {

@@ -121,13 +121,14 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   narrow <- narrow_design(model, statistic, mechanism, neighbours)
   statistic <- narrow$statistic
   mechanism <- narrow$mechanism
+  n <- if (is.null(data)) check_calibrated_size(n, neighbours) else check_data_size(data, n, neighbours)
+  model <- settle_factors(model, statistic, n, method, has_noisy_records(design_parts(statistic, mechanism)))
   bound <- bind_model(model, statistic)
   check_records_distribution(bound)
   if (!is.null(parameters)) {
     check_some_parameters(parameters, bound)
     draw_truth(bound, parameters, new_stream(c(1, 2))) # are they possible?
   }
-  n <- if (is.null(data)) check_calibrated_size(n, neighbours) else check_data_size(data, n, neighbours)
   problem <- list(model = model, statistic = statistic, mechanism = mechanism, neighbours = neighbours, n = n,
                   method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),
                   parameters = parameters, level = check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE),

@@ -56,7 +56,7 @@ share_beyond <- function(fit, draws = 40L, records = 100L) {
 # The fit as if bounds were natural limits, or why there is none
 fit_beside <- function(fit) {
   release <- declare_outside(fit$release, "none")
-  bound <- bind_model(complete_model(fit$asked$model, release), release$statistic)
+  bound <- bind_model(settle_released(fit$asked$model, release, fit$method), release$statistic)
   records <- fit$problem$records
   methods <- setdiff(able_methods(release, bound, list()), if (!clt_leaves_out_bounds(bound)) "clt")
   each <- function(method, on, of) predict_cost(cost_features(method, on, of, records = records))$iteration

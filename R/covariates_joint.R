@@ -1,5 +1,6 @@
-# Covariates that depend on each other, a part of model_lm(): the general location model, src/covariates_joint.c.
-# `factors` of a model is "dependent", "independent", or NULL: independent, which the print tells.
+# Covariates that depend on each other, a part of model_lm(), model_glm() and its kin: the general location model, src/covariates_joint.c.
+# `factors` of a model is "dependent", "independent", or NULL: dependent where that is possible, see settle_factors(); otherwise independent, and the
+# print says so.
 
 # The effects' precision in units of the residual variance of the numbers: a standard deviation of 5. The logarithm of the concentration is normal about
 # that of the number of cells, with this standard deviation.
@@ -12,6 +13,8 @@ check_factors <- function(factors, call = caller_env()) {
   if (!is.null(factors)) check_choice(factors, "factors", c("dependent", "independent"), "prior", call)
   factors
 }
+
+has_factors <- function(model) inherits(model, c("model_lm", "model_glm"))
 
 # Of the rows of covariates: the factors' names, and whether numbers have a mean that can depend on them.
 joint_factors <- function(design, levels) intersect(unique(design$variable[!is.na(design$level)]), names(levels))
@@ -27,12 +30,13 @@ why_independent <- function(design, model, levels) {
   if (cells > most_joint_cells) {
     return(sprintf("their cross-table has %s cells, and at most %s are possible", format_size(cells), format_size(most_joint_cells)))
   }
+  if (any(design$code != 0)) return("they are released as codes, not by {.fn stat_crossprod}")
   if (!is.null(model$covariates$mean$within) || !is.null(model$covariates$cov$within)) return("the covariates' prior has `within`")
 }
 
 # Have the covariates a cross-table, or numbers that depend on a factor?
 is_dependent <- function(design, model, levels) {
-  if (!inherits(model, "model_lm") || !identical(model$factors, "dependent") || inherits(model$covariates, "covariate_moments")) return(FALSE)
+  if (!has_factors(model) || !identical(model$factors, "dependent") || inherits(model$covariates, "covariate_moments")) return(FALSE)
   factors <- joint_factors(design, levels)
   (length(factors) > 1L || (length(factors) == 1L && has_effects(design, model))) && is.null(why_independent(design, model, levels))
 }
@@ -76,8 +80,8 @@ complete_joint <- function(values, bound, name, call) {
   fill <- function(values, more) c(values, more[setdiff(names(more), names(values))])
   effects <- grep("^effect\\[", bound$parameters, value = TRUE)
   values <- fill(values, stats::setNames(numeric(length(effects)), effects))
-  if (length(bound$levels) == 1L) return(values)
   levels <- bound$levels[joint_factors(bound$base[-1L, ], bound$levels)]
+  if (length(levels) == 1L) return(values)
   margins <- lapply(names(levels), function(v) paste0("prob[", v, "=", levels[[v]], "]"))
   cells <- paste0("prob[", joint_cells(levels), "]")
   at <- expand.grid(lapply(levels, seq_along))
@@ -97,12 +101,35 @@ complete_joint <- function(values, bound, name, call) {
 
 # ---- methods ----------------------------------------------------------------------------
 
+# Models that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
+# where the method, the number of records and the noise allow it. n: NULL where it is unknown. Several statistics: those of one release.
+settle_factors <- function(model, statistic, n, method = "auto", noisy_records = FALSE, call = caller_env()) {
+  if (!has_factors(model) || !is.null(model$factors) || is.null(n) || inherits(n, "prior_records") || noisy_records) return(model)
+  if (is.character(method) && !method %in% c("auto", "augment", "collapse")) return(model)
+  bound <- bind_model(model, statistic, call)
+  covariates <- bound$base[-1L, ]
+  # exact and free of n by "collapse", where all is a table
+  if (any(is.infinite(bound$columns$upper)) || (inherits(model, "model_glm") && !has_effects(covariates, model))) return(model)
+  dependent <- model
+  dependent$factors <- "dependent"
+  if (is_dependent(covariates, dependent, bound$levels)) dependent else model
+}
+
+settle_released <- function(model, release, method, call = caller_env()) {
+  settle_factors(complete_model(model, release, call), release$statistic, release$n, method, has_record_noise(release), call)
+}
+
+# As if the number of records were known.
+bind_settled <- function(model, statistic, method = "auto", noisy_records = FALSE, call = caller_env()) {
+  bind_model(settle_factors(model, statistic, 1, method, noisy_records, call), statistic, call)
+}
+
 # Others have independent factors alone.
 takes_dependent <- function(method, release) method == "auto" || (method %in% c("augment", "collapse") && !has_record_noise(release))
 
 # The model for a method that has independent factors alone: an error where it has dependent ones.
 assume_independent <- function(model, call = caller_env(), what = "This method") {
-  if (!inherits(model, "model_lm")) return(model)
+  if (!has_factors(model)) return(model)
   if (identical(model$factors, "dependent")) {
     stop_classed("method", c("{what} has factors that are independent of each other and of the numbers, but {.arg factors} is {.val dependent}.",
                              i = "Methods {.val augment} and {.val collapse} have dependent ones, of a single release without noise on every record."), call = call)
@@ -117,7 +144,7 @@ check_independent <- function(bound, call = caller_env(), what = "This method") 
 # A line for the print where nobody said whether factors are independent, and they are.
 independence_line <- function(bound) {
   model <- bound$model
-  if (!inherits(model, "model_lm") || !is.null(model$factors) || is.null(bound$base)) return(NULL)
+  if (!has_factors(model) || !is.null(model$factors) || is.null(bound$base)) return(NULL)
   model$factors <- "dependent"
   if (is_dependent(bound$base[-1L, ], model, bound$levels)) {
     "  covariates factors are assumed to be independent of each other and of the numbers; see model_lm(factors = )"
@@ -128,7 +155,7 @@ independence_line <- function(bound) {
 describe_joint <- function(bound) {
   fields <- bound$spec$fields
   names <- joint_parameters(bound$base[-1L, ], bound$model, bound$levels)
-  several <- length(bound$levels) > 1L
+  several <- length(joint_factors(bound$base[-1L, ], bound$levels)) > 1L
   of_levels <- rep(say("dirichlet", unique(fields$alpha)), length(names))
   text <- ifelse(startsWith(names, "effect["), paste("normal(0, cov /", paste0(format_number(fields$effect_kappa), ")")),
           ifelse(startsWith(names, "base[") | (startsWith(names, "prob[") & !several), of_levels,

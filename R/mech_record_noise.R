@@ -88,10 +88,12 @@ answer_log_odds <- function(mechanism, statistic) {
   vapply(answers, function(a) a$epsilon, 0)
 }
 
-has_record_noise <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "records", TRUE))
+has_noisy_records <- function(parts) any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))
+
+has_record_noise <- function(release) has_noisy_records(release_parts(release))
 
 check_record_noise_alone <- function(parts, neighbours, call) {
-  if (!any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))) return(invisible())
+  if (!has_noisy_records(parts)) return(invisible())
   if (length(parts) > 1L) {
     stop_classed("mechanism", "{.fn mech_record_noise} must be alone: what noisy records tell cannot be joined with another statistic of them.", call = call)
   }
@@ -108,7 +110,7 @@ check_records_unbounded <- function(statistic, mechanism, call = caller_env()) {
 
 # Totals of noisy records that were summed elsewhere.
 check_record_noise_totals <- function(parts, n, call) {
-  if (!any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))) return(invisible())
+  if (!has_noisy_records(parts)) return(invisible())
   if (is.null(n)) stop_argument("n", "the number of noisy records, which is public as they are", "NULL", call = call)
   if (!inherits(parts[[1L]]$statistic, "stat_crossprod")) {
     stop_classed("value", c("Noise on every record needs all totals and products of the noisy records.",

@@ -20,7 +20,7 @@ as_table.bound_categories <- function(bound) response_table(bound)
 response_table <- function(bound) {
   design <- bound$base
   factors <- unique(design$variable[-1L])
-  if (inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
+  if (isTRUE(bound$dependent) || inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
   response <- design$variable[1L]
   levels <- c(bound$levels[factors], stats::setNames(list(bound$levels[[response]] %||% c("0", "1")), response))
   cells <- prod(lengths(levels))

@@ -99,9 +99,9 @@
 #' fit <- sample_posterior(rel, model_glm(family = poisson()), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(wool = "A", tension = c("L", "H")), interval = "credible")
 #' @export
-model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), cv = NULL) {
+model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), cv = NULL, factors = NULL) {
   family <- check_family(family)
-  new_glm(as.vector(family), formula, prior, covariates, levels, check_cv(cv, family, prior))
+  new_glm(as.vector(family), formula, prior, covariates, levels, check_cv(cv, family, prior), factors)
 }
 
 # NULL where the family has none
@@ -123,13 +123,13 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
   cv
 }
 
-new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, call = caller_env()) {
+new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, factors = NULL, call = caller_env()) {
   if (!is.null(formula)) model_terms(formula, call)
   if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior", call)
   covariates <- split_covariates(covariates, call = call)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
   new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, cv = cv, covariates = covariates,
-            levels = levels, class = c(if (family == "logit") "model_logistic", if (glm_families[[family]]$kind %in% c("ordered", "unordered")) "model_categories",
+            levels = levels, factors = check_factors(factors, call), class = c(if (family == "logit") "model_logistic", if (glm_families[[family]]$kind %in% c("ordered", "unordered")) "model_categories",
                                        "model_glm"))
 }
 
@@ -139,7 +139,8 @@ format.model_glm <- function(x, ...) {
     paste0("  formula       ", x$formula %||% "the statistic's"),
     paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
     if (!is.null(x$cv)) paste0("  cv            ", format(x$cv)),
-    paste0("  covariates    ", format_covariates(x$covariates)))
+    paste0("  covariates    ", format_covariates(x$covariates)),
+    if (!is.null(x$factors)) paste0("  factors       ", x$factors))
 }
 
 #' @export
@@ -164,6 +165,8 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
   bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call)
   bound$design <- bound$terms$design %||% bound$base
   covariates <- bound$base[-1L, ]
+  check_dependent(covariates, model, factors, call)
+  bound$dependent <- is_dependent(covariates, model, factors)
   bound$spec <- list(name = "glm", fields = c(
     bound$terms$fields %||% design_fields(bound$base), list(columns = as.double(nrow(columns))), family_fields(model, response), cv_fields(model),
     glm_coefficient_fields(bound, call),

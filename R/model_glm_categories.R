@@ -20,6 +20,8 @@ bind_columns.model_categories <- function(model, columns, levels, formula, call)
   rownames(bound$base) <- NULL
   covariates <- bound$base[-1L, ]
   factors <- bound$levels[setdiff(names(bound$levels), response)]
+  check_dependent(covariates, model, factors, call)
+  bound$dependent <- is_dependent(covariates, model, factors)
   bound$categories <- bound$levels[[response]]
   bound$ahead <- sum(of_response) - 1L
   bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call)

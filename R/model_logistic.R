@@ -49,8 +49,8 @@
 #' fit <- sample_posterior(rel, model_logistic(), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(age = c(20, 30)), interval = "credible")
 #' @export
-model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet()) {
-  new_glm("logit", formula, prior, covariates, levels)
+model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), factors = NULL) {
+  new_glm("logit", formula, prior, covariates, levels, factors = factors)
 }
 
 # found by their name as other models are

@@ -13,7 +13,7 @@ prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
 prior_summary.noiseaware_model <- function(object, statistic, seed = 1, ...) {
   check_given()
   check_no_dots(...)
-  summarise_prior(bind_model(object, narrow_design(object, statistic, mech_exact(), "replace")$statistic), check_seed(seed))
+  summarise_prior(bind_settled(object, narrow_design(object, statistic, mech_exact(), "replace")$statistic), check_seed(seed))
 }
 
 # `problem`: of a fit, which says what is between sites, if it is of several.

@@ -170,7 +170,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_choice(method, "method", c("auto", sampling_methods), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
-  bound <- bind_model(complete_model(model, release), release$statistic)
+  bound <- bind_model(settle_released(model, release, method), release$statistic)
   if (!takes_dependent(method, release)) check_independent(bound)
   check_prior_draws(bound)
   init <- check_init(init, bound, run$chains)

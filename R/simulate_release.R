@@ -41,7 +41,8 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   check_design(statistic, mechanism, neighbours)
   n <- check_count(n, "n", lower = if (replaces(neighbours)) 1 else 0)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours) # refuses before anything is drawn
-  bound <- bind_model(independent_prior(x, mechanism), statistic)
+  noisy <- has_noisy_records(design_parts(statistic, mechanism))
+  bound <- bind_settled(independent_prior(x, mechanism), statistic, noisy_records = noisy)
   check_records_distribution(bound)
   if (!is.null(parameters)) check_some_parameters(parameters, bound)
   truth <- draw_truth(bound, parameters, new_stream())

@@ -17,7 +17,7 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   if (inherits(fit, "noiseaware_pool")) return(again("the fit is of several sites"))
   if (is.null(fit$chains)) return(again(sprintf("method \"%s\" draws anew at once", fit$method)))
   if (!is.null(fit$weighted)) return(again("the draws have been weighted for another prior already"))
-  bound <- bind_model(complete_model(model, fit$release, call), fit$release$statistic, call)
+  bound <- bind_model(settle_released(model, fit$release, fit$method, call), fit$release$statistic, call)
   check_prior_draws(bound, call)
   ratio <- prior_ratio(fit, bound)
   if (is.null(ratio)) return(again("it is of other unknown parameters, or the old one excludes what it allows, or it excludes all that was drawn"))

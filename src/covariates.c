@@ -433,6 +433,26 @@ static void set_map(struct covariates *cov, const double *theta_new) {
     }
 }
 
+void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
+                            double *level) {
+    if (cov->joint)
+        joint_read_cells(cov, m, x, level);
+    else
+        factor_read_levels(cov->factor + factor, m, x, level);
+}
+
+void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,
+                        const double *const *x, double *const *x_new) {
+    lones_copy(cov, m, x, x_new);
+    if (cov->joint) {
+        joint_relevel(cov, from, to, m, x, x_new);
+        return;
+    }
+    for (int i = 0; i < cov->normal; ++i)
+        memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
+    factors_relevel(cov, factor, to, m, x, x_new);
+}
+
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                          int *changed) {
     const int p = cov->normal;

@@ -42,6 +42,7 @@ struct joint {
     double effect_kappa, log_mean, log_sd; /* prior of effects, and of the concentration */
     struct levels of;
     struct model_factor described; /* the cells as one factor; its weights are the current ones */
+    struct coordinates coordinates;
     double *alpha;                 /* these */
     int at_effects, at_cells, at_concentration; /* in theta */
     int at_count;                               /* in the complete-data statistic */
@@ -140,11 +141,12 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
  * with rho = 0 the old records are not looked at. */
 void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
                      const double *const *x, double *const *x_new);
-/* As the model's hooks read_levels() and relevel(), covariates' columns only. */
+/* As the model's hooks read_levels() and relevel(), covariates' columns only; of cells where factors
+ * depend on each other. */
 void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
                             double *level);
-void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
-                        double *const *x_new);
+void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,
+                        const double *const *x, double *const *x_new);
 
 /* By how much a linear predictor with these coefficients of the moments' columns changes. */
 double covariates_effect(const struct covariates *cov, int factor, int from, int to,

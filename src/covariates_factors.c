@@ -5,7 +5,6 @@
  */
 #include "covariates_factors.h"
 
-#include "covariates_lone.h"
 #include "dist.h"
 #include "sticks.h"
 
@@ -96,16 +95,8 @@ void factor_write_levels(const struct factor *factor, int m, const double *level
         for (int l = 1; l < factor->levels; ++l) is_level(m, l, level, x[factor->column + l - 1]);
 }
 
-void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
-                            double *level) {
-    factor_read_levels(cov->factor + factor, m, x, level);
-}
-
-void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
-                        double *const *x_new) {
-    for (int i = 0; i < cov->normal; ++i)
-        memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
-    lones_copy(cov, m, x, x_new);
+void factors_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
+                     double *const *x_new) {
     for (int f = 0; f < cov->factors; ++f) {
         if (f != factor) factor_read_levels(cov->factor + f, m, x, cov->level);
         for (int i = 0; f == factor && i < m; ++i) cov->level[i] = to;

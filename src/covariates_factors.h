@@ -23,6 +23,8 @@ void factors_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                      const double *const *x, double *const *x_new);
 void factors_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                       int *changed);
+void factors_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
+                     double *const *x_new);
 void factors_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                   double *const *x_new);
 void factors_update(struct covariates *cov, const double *c, double n, struct rng *rng,

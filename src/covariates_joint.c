@@ -142,15 +142,35 @@ static void shift_mean(const struct covariates *cov, double sign, const double *
                 mean[i] += sign * margin[cov->factor[f].at + l] * *effect++;
 }
 
-int joint_reported(const struct covariates *cov, const struct coordinates *coordinates) {
+static int count_reported(const struct covariates *cov, const struct coordinates *coordinates) {
     int count = cov->joint->shares ? cov->levels : 0;
     for (int k = 0; k < coordinates->count; ++k) count += block_reported(coordinates->block + k);
     return count;
 }
 
-void joint_report(const struct covariates *cov, const struct coordinates *coordinates,
-                  const double *theta, double *out) {
+int joint_complete(struct covariates *cov, struct model *model,
+                   void (*report)(void *self, const double *theta, double *out),
+                   int (*invert)(void *self, const double *value, double *theta)) {
+    struct joint *joint = cov->joint;
+    struct model_class *class = plugin_memory(1, sizeof *class);
+    joint->coordinates = model->coordinates;
+    joint->described.first = joint->at_count = model->complete;
+    model->complete += joint->cells;
+    model->reported = count_reported(cov, &model->coordinates);
+    *class = *model->class;
+    class->report = report;
+    class->invert = invert;
+    class->prior_gradient = NULL;
+    class->record_density = NULL;
+    class->pull_distribution = NULL;
+    class->marginal_size = NULL;
+    model->class = class;
+    return PLUGIN_OK;
+}
+
+void joint_report(const struct covariates *cov, const double *theta, double *out) {
     const struct joint *joint = cov->joint;
+    const struct coordinates *coordinates = &joint->coordinates;
     double *cells = joint->share, *margin = cells + joint->cells;
     sticks_to_probabilities(joint->cells, theta + joint->at_cells, cells);
     find_margins(cov, cells, margin);
@@ -170,9 +190,9 @@ void joint_report(const struct covariates *cov, const struct coordinates *coordi
     }
 }
 
-int joint_invert(const struct covariates *cov, const struct coordinates *coordinates,
-                 const double *value, double *theta) {
+int joint_invert(const struct covariates *cov, const double *value, double *theta) {
     const struct joint *joint = cov->joint;
+    const struct coordinates *coordinates = &joint->coordinates;
     double *cells = joint->share, *margin = cells + joint->cells;
     coordinates_set_known(coordinates, theta);
     for (int k = 0; k < coordinates->count; ++k) {

@@ -26,7 +26,6 @@ struct lm {
     struct scale_prior sigma_prior;
 
     int follows; /* moves and refreshes evaluate the linear predictor before and after */
-    struct coordinates coordinates; /* where natural values are not those of the blocks alone */
 
     int at_sigma;     /* in theta */
     double log_sigma; /* if known */

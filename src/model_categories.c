@@ -25,6 +25,7 @@
  */
 #include "model_categories.h"
 
+#include "covariates_joint.h"
 #include "dist.h"
 #include "linalg.h"
 
@@ -150,6 +151,16 @@ static void tie(const struct graded *s, struct model *model) {
     model->tie_slopes = slopes;
 }
 
+static void report(void *self, const double *theta, double *out) {
+    const struct graded *s = self;
+    joint_report(&s->cov, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    const struct graded *s = self;
+    return joint_invert(&s->cov, value, theta);
+}
+
 static int create(const struct fields *fields, struct model *model) {
     struct graded *s = plugin_memory(1, sizeof *s);
     const double *columns = fields_vector(fields, "columns", 1);
@@ -187,6 +198,7 @@ static int create(const struct fields *fields, struct model *model) {
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
     if (by_records) model->class = &of_records;
+    if (s->cov.joint) return joint_complete(&s->cov, model, report, invert);
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
     s->cells = create_cells(s);
@@ -392,13 +404,12 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct graded *s = self;
-    (void)from;
     find_tails(s, m, x, s->tail);
     for (int k = 0; k < s->response.tails; ++k) {
         const int v = (int)s->cov.design_column[k];
         memcpy(x_new[v], x[v], (size_t)PAD_LANES(m) * sizeof(double));
     }
-    covariates_relevel(&s->cov, factor, to, m, x, x_new);
+    covariates_relevel(&s->cov, factor, from, to, m, x, x_new);
     find_tails(s, m, (const double *const *)x_new, s->tail_new);
     respond(s, rng, 1, m, x, x_new);
 }
@@ -456,6 +467,7 @@ static void pull_categories(void *self, const double *theta, int m, const double
 static void add(void *self, int m, const double *const *x, double *c) {
     struct graded *s = self;
     moments_add(&s->moments, m, covariates_design(&s->cov, m, x), c);
+    if (s->cov.joint) joint_add(&s->cov, m, x, c);
 }
 
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {

@@ -24,6 +24,7 @@
  * update.
  */
 #include "covariates.h"
+#include "covariates_joint.h"
 #include "dist.h"
 #include "family.h"
 #include "glm_cells.h"
@@ -71,6 +72,16 @@ static const int first[] = {0};
 static void cell_logs(void *self, const double *eta, double *log_p, double *slope) {
     const struct family *family = self;
     family->class->logs(*eta, log_p, slope);
+}
+
+static void report(void *self, const double *theta, double *out) {
+    const struct glm *s = self;
+    joint_report(&s->cov, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    const struct glm *s = self;
+    return joint_invert(&s->cov, value, theta);
 }
 
 static int create(const struct fields *fields, struct model *model) {
@@ -146,6 +157,7 @@ static int create(const struct fields *fields, struct model *model) {
     }
     if (by_records) model->class = &of_records;
     model->rounds = by_records && !s->beta;
+    if (s->cov.joint) return joint_complete(&s->cov, model, report, invert);
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
     const struct cell_response response = {.self = s->family,
@@ -310,9 +322,9 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct glm *s = self;
-    covariates_relevel(&s->cov, factor, to, m, x, x_new);
+    covariates_relevel(&s->cov, factor, from, to, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
-    if (s->predictor.derived) {
+    if (s->predictor.derived || s->cov.joint) {
         const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
         linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
     } else {
@@ -336,6 +348,7 @@ static void add(void *self, int m, const double *const *x, double *c) {
         design = s->seen;
     }
     moments_add(&s->moments, m, design, c);
+    if (s->cov.joint) joint_add(&s->cov, m, x, c);
 }
 
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {

@@ -47,27 +47,12 @@ static const struct model_class of_records, of_products;
 
 static void report(void *self, const double *theta, double *out) {
     const struct lm *lm = self;
-    joint_report(&lm->cov, &lm->coordinates, theta, out);
+    joint_report(&lm->cov, theta, out);
 }
 
 static int invert(void *self, const double *value, double *theta) {
     const struct lm *lm = self;
-    return joint_invert(&lm->cov, &lm->coordinates, value, theta);
-}
-
-/* The hooks of dependent covariates: natural values of their own; what other methods than "augment"
- * and "collapse" of a known n ask for is not there. */
-static int depend(struct model *model) {
-    struct model_class *class = plugin_memory(1, sizeof *class);
-    *class = *model->class;
-    class->report = report;
-    class->invert = invert;
-    class->prior_gradient = NULL;
-    class->record_density = NULL;
-    class->pull_distribution = NULL;
-    class->marginal_size = NULL;
-    model->class = class;
-    return PLUGIN_OK;
+    return joint_invert(&lm->cov, value, theta);
 }
 
 static int create(const struct fields *fields, struct model *model) {
@@ -145,11 +130,6 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = lm->p + 1;
     lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
-    if (lm->cov.joint) {
-        lm->cov.joint->described.first = lm->cov.joint->at_count = model->complete;
-        model->complete += lm->cov.joint->cells;
-        model->reported = joint_reported(&lm->cov, &model->coordinates);
-    }
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
@@ -171,9 +151,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->class = &of_products;
         model->regressors = q;
     }
-    if (!lm->cov.joint) return PLUGIN_OK;
-    lm->coordinates = model->coordinates;
-    return depend(model);
+    return lm->cov.joint ? joint_complete(&lm->cov, model, report, invert) : PLUGIN_OK;
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -432,10 +410,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
     const struct lm *lm = self;
-    if (lm->cov.joint)
-        joint_read_cells(&lm->cov, m, x, level);
-    else
-        covariates_read_levels(&lm->cov, factor, m, x, level);
+    covariates_read_levels(&lm->cov, factor, m, x, level);
 }
 
 /* y keeps its residual */
@@ -443,10 +418,7 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
                     const double *const *x, double *const *x_new) {
     struct lm *lm = self;
     (void)rng;
-    if (lm->cov.joint)
-        joint_relevel(&lm->cov, from, to, m, x, x_new);
-    else
-        covariates_relevel(&lm->cov, factor, to, m, x, x_new);
+    covariates_relevel(&lm->cov, factor, from, to, m, x, x_new);
     if (lm->follows) {
         predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
         predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);

@@ -1,0 +1,99 @@
+# Covariates that depend on each other under responses that are not normal: src/covariates_joint.c in model_glm.c and model_categories.c.
+# Joint distributions of parameters and release, a posterior by enumeration, what settles whether factors are dependent.
+
+joint_bounds <- list(y = c(0, 1), x = c(-1, 1), z = c(0, 5), g = c("a", "b", "c"), h = c("u", "v"))
+joint_statistic <- function(formula, ...) stat_crossprod(formula, utils::modifyList(joint_bounds, list(...))[all.vars(formula)])
+numbers <- prior_niw(0.2, 2, 1, 6)
+
+test_that("the hooks pass debug_model(), products of covariates and lone ones too", {
+  st <- joint_statistic(y ~ x + g + z + h)
+  ordered <- joint_statistic(y ~ x + g + z + h, y = c("lo", "mid", "hi"))
+  counts <- joint_statistic(y ~ x + g + z + h, y = c(0, 20))
+  found <- list(
+    debug_model(model_logistic(factors = "dependent"), st, n = 200),
+    debug_model(model_logistic(y ~ x * g + z + h, factors = "dependent"), st, n = 200),
+    debug_model(model_glm(family = poisson(), factors = "dependent"), counts, n = 200),
+    debug_model(model_glm(family = cumulative(), factors = "dependent"), ordered, n = 200),
+    debug_model(model_glm(family = categorical(), covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 200))
+  for (result in found) expect_false(any(result$ok %in% FALSE))
+})
+
+test_that("the joint distribution with clamped records is right", {
+  skip_on_cran()
+  set.seed(3)
+  st <- joint_statistic(y ~ x + g + h)
+  model <- model_logistic(prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
+  exact <- prior_draws(model, st)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, 2), exact)
+  st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
+  model <- model_glm(family = cumulative(), prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
+  st <- joint_statistic(y ~ x + g, y = c(0, 6))
+  model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
+})
+
+test_that("a lone covariate stays with its record when the record's cell changes", {
+  skip_on_cran()
+  set.seed(4)
+  st <- joint_statistic(y ~ x + g + z, y = c(-2, 3))
+  covariates <- list(numbers, z = covariate_count(prior_gamma(2, 1)))
+  model <- model_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = covariates, factors = "dependent")
+  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
+})
+
+test_that("a logistic regression on dependent factors has the posterior of all tables enumerated", {
+  skip_on_cran()
+  # y, g, h binary, n = 3 records: counts of 8 cells, coefficients known, cells of (g, h) Dirichlet given shares and concentration
+  n <- 3
+  cells <- expand.grid(y = 0:1, g = 0:1, h = 0:1)
+  tables <- as.matrix(expand.grid(rep(list(0:n), 8)))
+  tables <- unname(tables[rowSums(tables) == n, ])
+  released <- c(y = 1.6, gb = 1.2, hv = 2.1, `gb:hv` = 1.5)
+  sd <- 0.6
+  eta <- with(cells, 0.3 + 1.2 * g - 0.8 * h)
+  log_y <- with(cells, plogis(ifelse(y == 1, eta, -eta), log.p = TRUE))
+  totals <- cbind(tables %*% cells$y, tables %*% cells$g, tables %*% cells$h, tables %*% (cells$g * cells$h))
+  log_seen <- drop(tables %*% log_y) - rowSums(lfactorial(tables)) +
+    rowSums(vapply(1:4, function(j) dnorm(released[j], totals[, j], sd, log = TRUE), double(nrow(tables))))
+  of <- with(cells, 1 + g + 2 * h)
+  counts <- vapply(1:4, function(c) rowSums(tables[, of == c, drop = FALSE]), double(nrow(tables)))
+  at <- (1:20 - 0.5) / 20
+  grid <- expand.grid(g = at, h = at, a = exp(qnorm(at, log(4), 1.5)))
+  shares <- with(grid, cbind((1 - g) * (1 - h), g * (1 - h), (1 - g) * h, g * h))
+  log_weight <- vapply(seq_len(nrow(tables)), function(t) {
+    rowSums(lgamma(grid$a * shares + rep(counts[t, ], each = nrow(grid))) - lgamma(grid$a * shares)) + lgamma(grid$a) - lgamma(grid$a + n) + log_seen[t]
+  }, double(nrow(grid)))
+  weight <- exp(log_weight - max(log_weight))
+  expected <- vapply(1:4, function(c) sum(weight * outer(grid$a * shares[, c], counts[, c], `+`) / (grid$a + n)) / sum(weight), 0)
+  st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(0, 1), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
+  model <- model_logistic(prior = fixed(c(0.3, 1.2, -0.8)), factors = "dependent")
+  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 11000, warmup = 1000, seed = 1)
+  names <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
+  for (c in 1:4) expect_same_mean(parameter_draws(fit, names[c]), expected[c])
+})
+
+test_that("factors are dependent by default where the method, n and the noise allow it", {
+  set.seed(8)
+  st <- joint_statistic(y ~ x + g, y = c(-2, 3))
+  release <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 50)
+  quick <- function(release, model, ...) suppressWarnings(suppressMessages(sample_posterior(release, model, ..., chains = 1, iter = 200, seed = 1, control = list(beside = FALSE))))
+  has_effects <- function(fit) any(grepl("^effect", posterior::variables(fit$draws)))
+  fit <- quick(release, model_lm())
+  expect_true(has_effects(fit))
+  expect_identical(fit$draws, quick(release, model_lm(factors = "dependent"))$draws)
+  expect_false(has_effects(quick(release, model_lm(), method = "clt")))
+  expect_false(has_effects(update(fit, method = "clt")))
+  expect_false(has_effects(quick(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), model_lm(), records = prior_poisson(50))))
+  expect_true("effect[x,g=b]" %in% rstantools::prior_summary(model_lm(), st)$variable)
+  logistic <- joint_statistic(y ~ x + g)
+  answers <- simulate_release(model_logistic(), logistic, mech_laplace(epsilon = 5), n = 50)
+  expect_true(has_effects(quick(answers, model_logistic())))
+  expect_output(suppressWarnings(print(quick(answers, model_logistic(factors = "independent")))), "logistic")
+  alone <- simulate_release(model_logistic(), joint_statistic(y ~ g + h), mech_laplace(epsilon = 5), n = 50)
+  fit <- quick(alone, model_logistic())
+  expect_false("concentration" %in% posterior::variables(fit$draws))
+  expect_output(suppressWarnings(print(fit)), "assumed to be independent")
+  expect_true("concentration" %in% posterior::variables(quick(alone, model_logistic(factors = "dependent"))$draws))
+})
