@@ -99,6 +99,17 @@ complete_joint <- function(values, bound, name, call) {
   fill(fill(fill(values, sums), of_shares), c(concentration = exp(bound$spec$fields$cells_log_mean)))
 }
 
+# Values, some of them others: of shares of levels and of cells what was not given follows from what was.
+replace_parameters <- function(values, given, bound) {
+  values[names(given)] <- given
+  if (!isTRUE(bound$dependent)) return(values)
+  of_cells <- is_of_cells(names(values))
+  of_levels <- startsWith(names(values), "prob[") & !of_cells
+  several <- any(of_cells)
+  follow <- if (!several) FALSE else if (any(names(values)[of_levels] %in% names(given))) of_cells else of_levels & any(names(values)[of_cells] %in% names(given))
+  values[!follow | names(values) %in% names(given)]
+}
+
 # ---- methods ----------------------------------------------------------------------------
 
 # Models that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and

@@ -1,8 +1,8 @@
 #' Linear regression, covariates modelled too
 #'
 #' y = beta_0 + sum beta_j x_j + N(0, sigma^2), continuous covariates
-#' multivariate normal, factor covariates categorical, and independent of the
-#' rest or not; the regressors may be products and powers of the covariates, too. Any of the coefficients, sigma, the covariates' mean and covariance may
+#' multivariate normal, factor covariates categorical; factors depend on each other and numbers on factors, unless
+#' `factors` says otherwise. The regressors may be products and powers of the covariates, too. Any of the coefficients, sigma, the covariates' mean and covariance may
 #' be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`: variables of the release. A release may have more of them; the fit then uses the
@@ -22,9 +22,9 @@
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers on them, see below. `"independent"`: they do not.
-#'   `NULL`: independent, and the print says so.
+#'   `NULL`: dependent wherever that is possible; where factors are independent, the print says so.
 #'
-#' @section Dependent covariates: With `factors = "dependent"` factors and numbers have the general location model (Olkin and Tate 1961). A record is in a cell of the
+#' @section Dependent covariates: Factors and numbers have the general location model (Olkin and Tate 1961). A record is in a cell of the
 #'   factors' cross-table. The cells' probabilities are Dirichlet, with weights that are the `concentration` times the product of the levels' `base[factor=level]`:
 #'   a large concentration makes factors independent, a small one leaves the table free. It is log-normal about the number of cells.
 #'   Each factor's `base` probabilities have the prior `levels`. Within a cell numbers are normal with the covariance `cov`, and a mean in which each level of each factor
@@ -33,7 +33,8 @@
 #'   `prob[f=level:g=level]` that of a cell. With one factor there are neither cells, base probabilities nor a concentration.
 #'
 #'   Methods `"augment"` and `"collapse"` have it, for one release of a known number of records. `"clt"`, pooled sites, groups, and releases with noise on every
-#'   record do not, nor have a covariates' prior with `within` and a cross-table of more than 10,000 cells.
+#'   record do not; nor do a covariates' prior with `within`, factors released as codes, and a cross-table of more than 10,000 cells. [log_evidence()] and
+#'   [test_slope()] need `factors = "independent"`.
 #'
 #'   Where factors and numbers do depend on each other, independent ones give intervals that are too narrow and in the wrong place. Where a release
 #'   tells little of the dependence, intervals of dependent ones are wider.

@@ -2,7 +2,7 @@
 #'
 #' [model_glm()] with the family `binomial()`: y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
 #' otherwise 0. Continuous covariates are multivariate normal, factor covariates
-#' categorical and independent of the rest. The coefficients, the covariates'
+#' categorical; factors depend on each other and numbers on factors, unless `factors` says otherwise. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, variables of the release, each once. `NULL` takes the
@@ -12,6 +12,7 @@
 #'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
 #'   bounds, see below.
 #' @param covariates,levels As in [model_lm()].
+#' @param factors As in [model_glm()].
 #'
 #' @details
 #' **Default prior.** `NULL` is `prior_normal()`. With p covariates measured from the middles

@@ -75,12 +75,12 @@ simulated_part.default <- function(part, data, call, uniform = stats::runif) {
 
 # theta with the given parameters, the others from the prior; the stream's state
 draw_truth <- function(bound, parameters, stream, call = caller_env()) {
-  if (!is.null(parameters) && length(parameters) == length(bound$parameters)) return(list(theta = bound_theta(bound, parameters, call), state = stream))
+  complete <- complete_joint(parameters, bound, "parameters", call)
+  if (!is.null(parameters) && length(complete) == length(bound$parameters)) return(list(theta = bound_theta(bound, complete, call), state = stream))
   prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
   theta <- drop(prior$theta)
   if (!is.null(parameters)) {
-    values <- reported(bound, theta)[1L, ]
-    values[names(parameters)] <- parameters
+    values <- replace_parameters(reported(bound, theta)[1L, ], parameters, bound)
     theta <- bound_theta(bound, values, call)
   }
   list(theta = theta, state = prior$state)

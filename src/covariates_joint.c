@@ -1,5 +1,5 @@
 /* Factors that depend on each other, and numbers whose means depend on them: the general location
- * model (Olkin & Tate 1961; Schafer 1997; MATH part 27).
+ * model (Olkin & Tate 1961; Schafer 1997; vignette "Algorithms", dependent covariates).
  *
  * A record is in a cell c of the factors' cross-table with probability p_c,
  *

@@ -86,6 +86,14 @@ test_that("factors are dependent by default where the method, n and the noise al
   expect_false(has_effects(quick(release, model_lm(), method = "clt")))
   expect_false(has_effects(update(fit, method = "clt")))
   expect_false(has_effects(quick(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), model_lm(), records = prior_poisson(50))))
+  # what is not given follows: shares of cells from those of levels, these from those of cells
+  crossed <- joint_statistic(y ~ x + g + h, y = c(-2, 3), g = c("a", "b"))
+  truth <- attr(simulate_release(model_lm(), crossed, mech_laplace(epsilon = 5), n = 9, parameters = c("prob[g=a]" = 0.1, "prob[g=b]" = 0.9)), "truth")$parameters
+  expect_equal(unname(truth[c("prob[g=b]", "prob[g=b:h=u]")]), unname(c(0.9, 0.9 * truth["prob[h=u]"])))
+  expect_true(truth[["effect[x,g=b]"]] != 0)
+  cells <- c("prob[g=a:h=u]" = 0.1, "prob[g=b:h=u]" = 0.2, "prob[g=a:h=v]" = 0.3, "prob[g=b:h=v]" = 0.4)
+  truth <- attr(simulate_release(model_lm(), crossed, mech_laplace(epsilon = 5), n = 9, parameters = cells), "truth")$parameters
+  expect_equal(unname(truth[c("prob[g=b]", "prob[h=u]", "prob[g=a:h=v]")]), c(0.6, 0.3, 0.3))
   expect_true("effect[x,g=b]" %in% rstantools::prior_summary(model_lm(), st)$variable)
   logistic <- joint_statistic(y ~ x + g)
   answers <- simulate_release(model_logistic(), logistic, mech_laplace(epsilon = 5), n = 50)

@@ -112,7 +112,7 @@ test_that("prior_summary() says what the priors are in the units of the data", {
   }
   expect_identical(said(model_lm(prior = prior_normal(sd = c(x = 3)))),
                    c("(Intercept)" = "normal(40, 20) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 14.142)", sigma = "half_normal(10)",
-                     "mean[x]" = "normal(6, cov / 0.25)", "cov[x,x]" = "inverse_wishart(3, 1)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
+                     "mean[x]" = "normal(6, cov / 0.25)", "cov[x,x]" = "inverse_wishart(3, 1)", "effect[x,g=v]" = "normal(0, cov / 0.04)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
   expect_identical(said(model_lm())[1:4], c("(Intercept)" = "normal(40, 2 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
                                             gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(2, 100)"))
   expect_identical(said(model_lm(prior = prior_nig(c(1, 2, 3), 4)))[1:3],

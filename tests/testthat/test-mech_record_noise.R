@@ -12,6 +12,12 @@ noisy_data <- function(n, sd = c(y = 0, x = 0.7, w = 1.2), seed = 1) {
   list(true = true, seen = seen)
 }
 
+# as noisy records have factors
+independent <- function(model) {
+  model$factors <- "independent"
+  model
+}
+
 noisy_release_of <- function(data, formula, sd, levels = NULL) as_release(data, stat_records(formula, levels = levels), mech_record_noise(sd = sd))
 
 # log density of noisy records, a row of theta each, confidential ones integrated out
@@ -119,7 +125,7 @@ test_that("without noise the draws are those of the records themselves", {
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
   fit <- sample_posterior(release, model, chains = 2, iter = 2200, seed = 1)
   expect_identical(denoise(fit)[1, 1, , drop = TRUE], release$value)
-  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 2200, seed = 2)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 2200, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   expect_output(print(acceptance(fit)), "as they are: no variable has noise")
 })
@@ -335,7 +341,7 @@ test_that("products without noise give the draws of the records themselves", {
   release <- noisy_release_of(data, formula, c(x = 0), list(g = c("a", "b")))
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
   fit <- sample_posterior(release, model, chains = 2, iter = 2000, seed = 1)
-  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 2000, seed = 2)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 2000, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
 })
 
@@ -423,7 +429,7 @@ test_that("answers: true levels give the records' posterior, and false ones leav
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
   release <- as_release(data, st, mech_record_noise(sd = c(x = 0), answers = list(g = mech_randomized_response(epsilon = 60))))
   fit <- sample_posterior(release, model, chains = 2, iter = 1500, seed = 1)
-  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 1500, seed = 2)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 1500, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   data <- noisy_data(3000, c(x = 0.6))
   data <- lapply(data, function(d) d[data$true$g == "a" | seq_len(3000) %% 4 == 0, ]) # levels are not equally frequent

@@ -467,7 +467,7 @@ test_that("unknown n: totals of Poisson records, n and theta against sums over a
 test_that("unknown n: with hardly any noise on it the draws are those of n known", {
   skip_on_cran() # takes long; `make test` runs it
   crossed <- stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(0, 2), g = c("a", "b")))
-  model <- model_lm(prior = prior_normal(), sigma = prior_half_normal())
+  model <- model_lm(prior = prior_normal(), sigma = prior_half_normal(), factors = "independent") # what n unknown has
   set.seed(6)
   z <- simulate_release(model, crossed, mech_laplace(epsilon = 3), n = 60)
   rel <- as_release(list(t = z$value, size = 60), list(t = crossed, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_gaussian(sd = 1e-3)),

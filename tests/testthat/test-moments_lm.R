@@ -314,7 +314,7 @@ test_that("with factors too", {
              "prob[f=w]" = 0.3)
   set.seed(3)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
-  exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 6000, seed = 3)
+  exact <- sample_posterior(rel, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 6000, seed = 3)
   same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 12000, seed = 4), exact)
 })
 

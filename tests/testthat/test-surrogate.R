@@ -14,7 +14,7 @@ surrogate_case <- function(kind, n = 60) {
   switch(kind,
     numbers = list(model = model_lm(covariates = three), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
     several = list(model = model_lm(covariates = near("x1", "x2", "x3", "x4", "x5")), statistic = stat_crossprod(y ~ x1 + x2 + x3 + x4 + x5, bounds[-5])),
-    factor = list(model = model_lm(covariates = two), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
+    factor = list(model = model_lm(covariates = two, factors = "independent"), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
     kept = list(model = model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = three),
                 statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4], rescale = FALSE)),
     cut = list(model = model_lm(covariates = prior_niw(kappa = 1, scale = three$scale, within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),

@@ -20,7 +20,7 @@ test_that("with the coefficients known, the levels' probabilities are those of a
   n <- 6
   beta <- c(0.5, 2, -1, 1.5) # at a and u; b, c, v more
   sigma <- 0.8
-  model <- model_lm(prior = fixed(beta), sigma = fixed(sigma), levels = prior_dirichlet(1.5))
+  model <- model_lm(prior = fixed(beta), sigma = fixed(sigma), levels = prior_dirichlet(1.5), factors = "independent")
   cell <- expand.grid(g = 1:3, h = 1:2)
   dummies <- cbind(1, cell$g == 2, cell$g == 3, cell$h == 2)
   tables <- all_tables(n, 6L)
@@ -77,7 +77,8 @@ test_that("with all unknown it agrees with the records of \"augment\", empty lev
 
 test_that("under wide noise a square does not tell whether a level is empty", {
   skip_on_cran()
-  model <- model_lm(prior = prior_normal(0, 0.1), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = matrix(1))), levels = prior_dirichlet(1))
+  model <- model_lm(prior = prior_normal(0, 0.1), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = matrix(1))), levels = prior_dirichlet(1),
+                    factors = "independent")
   statistic <- table_statistic(1)
   rel <- as_release(stats::setNames(numeric(length(statistic$components)), statistic$components), statistic, mech_laplace(scale = 1000), n = 7)
   totals <- denoise(suppressMessages(suppressWarnings(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 6000, warmup = 1000, seed = 1))))
@@ -116,7 +117,7 @@ test_that("with next to no noise the posterior is that of the data", {
                      h = factor(c("u", "v")[MASS::birthwt$smoke + 1]))
   set.seed(4) # with others a chain may move a level's coefficient slowly, and then warns
   rel <- simulate_release(data, table_statistic(1), mech_gaussian(sd = 0.02))
-  model <- model_lm(covariates = prior_niw(kappa = 1, scale = (40 / 3)^2))
+  model <- model_lm(covariates = prior_niw(kappa = 1, scale = (40 / 3)^2), factors = "independent")
   fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3000, warmup = 1000, seed = 2)
   known <- nonprivate_posterior(data, model, table_statistic(1), iter = 4000, seed = 1)
   told <- posterior::summarise_draws(fit$draws, "mean", "sd", "mcse_mean")

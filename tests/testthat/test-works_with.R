@@ -149,7 +149,7 @@ test_that("bayestestR and insight", {
   expect_identical(insight::get_parameters(fit), as.data.frame(fit)[1:3])
   expect_identical(insight::get_parameters(fit, summary = TRUE)$Estimate, unname(coef(fit)))
   expect_identical(insight::find_parameters(fit)$sigma, "sigma")
-  expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit)[c(1:3, 5:8, 4)])
+  expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit)[c(1:3, 5:9, 4)])
   expect_identical(insight::get_priors(fit)$Distribution, rstantools::prior_summary(fit)$prior)
   # medians and spreads of what each prior is in the units of the data
   priors <- insight::get_priors(fit)
