@@ -1,5 +1,5 @@
 # The evidence of a release under a model of normal records, by bridge sampling over their totals with the parameters
-# integrated out (MATH parts 10 and 15): src/totals_normal.c has the density, up to constants that are here.
+# integrated out (vignette "Algorithms", "collapse"): src/totals_normal.c has the density, up to constants that are here.
 
 totals_evidence <- function(fit, draws, seed, call) {
   problem <- fit$problem

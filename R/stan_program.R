@@ -1,5 +1,5 @@
 # The target of method "collapse" for normal records as a Stan program, for those who want to extend a model
-# there: MATH part 6's non-centred form of the totals, the parameters not integrated out.
+# there: the non-centred form of the totals (vignette "Algorithms", "collapse"), the parameters not integrated out.
 
 #' The posterior as a Stan program
 #'

@@ -14,7 +14,8 @@
  *   p(n) n! / prod N_g! marginal(c, n) pi^((n - k) d / 2) / Gamma_d((n - k) / 2)
  *     prod N_g^(-d / 2) |S|^((n - k - d - 1) / 2) eta(z | s)
  *
- * for d columns and k levels (MATH parts 10 and 13), marginal() with its factors in n. A step
+ * for d columns and k levels (vignette "Algorithms", unknown number of records), marginal() with
+ * its factors in n. A step
  *
  * - makes some steps of a chain of n, N_g, T and S alone, and of what the model keeps of theta,
  *   which is reversible for a surrogate of that density, with what is expected of clamped records

@@ -1,6 +1,6 @@
-/* Surrogate transitions of the coefficients of a response of several levels (MATH part 12; Liu
- * 2001; Christen & Fox 2005): the response of record i is a function of the coefficients, its
- * covariates w_i and a uniform u_i, which are held fixed.
+/* Surrogate transitions of the coefficients of a response of several levels (vignette "Algorithms",
+ * all records at once; Liu 2001; Christen & Fox 2005): the response of record i is a function of
+ * the coefficients, its covariates w_i and a uniform u_i, which are held fixed.
  *
  * The released totals s(theta) of the records with the responses that theta makes cost a pass over
  * the records. Of `points` records among them, whose covariates stand for `share` records each, the

@@ -43,7 +43,7 @@ struct joint {
     struct levels of;
     struct model_factor described; /* the cells as one factor; its weights are the current ones */
     struct coordinates coordinates;
-    double *alpha;                 /* these */
+    double *alpha;                              /* these */
     int at_effects, at_cells, at_concentration; /* in theta */
     int at_count;                               /* in the complete-data statistic */
     int changed;                                /* by the current move */
@@ -141,8 +141,8 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
  * with rho = 0 the old records are not looked at. */
 void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
                      const double *const *x, double *const *x_new);
-/* As the model's hooks read_levels() and relevel(), covariates' columns only; of cells where factors
- * depend on each other. */
+/* As the model's hooks read_levels() and relevel(), covariates' columns only; of cells where
+ * factors depend on each other. */
 void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
                             double *level);
 void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,

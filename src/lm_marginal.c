@@ -1,4 +1,5 @@
-/* Model "lm" with theta integrated out, for the density of totals (MATH part 10).
+/* Model "lm" with theta integrated out, for the density of totals (vignette "Algorithms",
+ * "collapse").
  *
  * G = (X'X X'y; y'X y'y) + tau (Lambda_0 Lambda_0 mu_0; . mu_0'Lambda_0 mu_0), tau = 1
  * where the prior of the coefficients is in units of sigma^2, else sigma^2. Swept by

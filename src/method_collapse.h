@@ -1,4 +1,5 @@
-/* Method "collapse": draws from the posterior without the records (MATH part 6).
+/* Method "collapse": draws from the posterior without the records (vignette "Algorithms",
+ * "collapse").
  *
  * Where the distribution of the released statistic, or of totals that determine it, is
  * known given theta, these totals are moved themselves, at a cost free of n.

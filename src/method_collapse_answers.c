@@ -1,7 +1,8 @@
 /* Method "collapse", answers by randomised response: every record's level of each factor f is
  * published as it is with probability keep_f, else as one of the others, each with probability
- * lie_f (MATH part 2). The records with the same answers are one cell of a table, so that the
- * release is the counts N_r of these cells, free of the number of records. Exact.
+ * lie_f (vignette "Algorithms", "collapse"). The records with the same answers are one cell of a
+ * table, so that the release is the counts N_r of these cells, free of the number of records.
+ * Exact.
  *
  * With p the probabilities of the cells of confidential levels under theta and M_f the matrix
  * lie_f + (keep_f - lie_f) I, the confidential levels are summed out:

@@ -1,6 +1,6 @@
 /* Method "collapse", noisy records: every record has normal noise of known variances, which may be
- * 0, and the release has the totals of the noisy records and of their products (MATH part 17).
- * Exact: nothing is clamped.
+ * 0, and the release has the totals of the noisy records and of their products (vignette
+ * "Algorithms", "collapse"). Exact: nothing is clamped.
  *
  * Write X = (1, dummies, r) for the n x (k + d) matrix of what is seen, r the noisy values of the d
  * continuous columns, w the confidential ones, N the columns with noise of variances D. Given

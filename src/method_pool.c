@@ -1,5 +1,5 @@
 /* Method "pool": the posterior given releases of different records, one a site, each with noise of
- * its own (MATH part 15). All sites have the same parameters theta.
+ * its own (vignette "Algorithms", "collapse"). All sites have the same parameters theta.
  *
  * Rates: theta is one number, and totals are summed out (pool_rate.c). Target:
  *

@@ -1,4 +1,5 @@
-/* Method "pool": releases of different records, one a site, under one model (MATH part 15). */
+/* Method "pool": releases of different records, one a site, under one model (vignette "Algorithms",
+ * "collapse"). */
 #ifndef NOISEAWARE_METHOD_POOL_H
 #define NOISEAWARE_METHOD_POOL_H
 

@@ -5,7 +5,7 @@
  *
  * With x = m + L v, v standard normal, a = L'b, rho = a'a, e ~ N(e_0, rho) and g_k, q_k, t_k, f_k
  * the means of the derivatives k of E(y | e), E(y^2 | e), E(y^3 | e), E(y^4 | e), Stein's
- * identity gives (MATH part 12)
+ * identity gives (vignette "Algorithms", "clt")
  *   E y = g_0, E y v_i = a_i g_1, E y v_i v_j = d_ij g_0 + a_i a_j g_2,
  *   E y v_i v_j v_k = (a_i d_jk + a_j d_ik + a_k d_ij) g_1 + a_i a_j a_k g_3,
  * and the same of y^2 and q. So all moments need quadratures over one variable, and their

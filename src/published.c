@@ -1,5 +1,5 @@
-/* Noisy numbers that were hidden below a threshold, rounded or clipped after the noise
- * (MATH part 16). With r = s + e the noisy number of the exact total s, whatever was published says
+/* Noisy numbers that were hidden below a threshold, rounded or clipped after the noise.
+ * With r = s + e the noisy number of the exact total s, whatever was published says
  * that r lies in an interval, so that its likelihood is
  *
  *   P(lower <= s + e <= upper),

@@ -1,7 +1,7 @@
-/* Surrogate transitions of a response's coefficients (MATH part 12; Liu 2001; Christen
- * & Fox 2005): y_i is the quantile at u_i of a distribution that alpha + beta'w_i determines, with
- * the uniforms u_i and the covariates w_i held fixed; g is its mean, q that of y^2, both as the
- * bounds clamp y.
+/* Surrogate transitions of a response's coefficients (vignette "Algorithms", all records at once;
+ * Liu 2001; Christen & Fox 2005): y_i is the quantile at u_i of a distribution that alpha +
+ * beta'w_i determines, with the uniforms u_i and the covariates w_i held fixed; g is its mean, q
+ * that of y^2, both as the bounds clamp y.
  *
  * With F F' about the covariance of the n records' w and wbar their mean, the coordinates are
  *

@@ -1,6 +1,6 @@
 /* Surrogate transitions: exact moves of all records at once, for the price of two passes
- * over them and some evaluations of a function of their totals (MATH part 11; Liu 2001;
- * Christen & Fox 2005).
+ * over them and some evaluations of a function of their totals (vignette "Algorithms", all records
+ * at once; Liu 2001; Christen & Fox 2005).
  *
  * The free columns W of the records are normal given the fixed ones, D. Write
  *

@@ -1,4 +1,4 @@
-/* Totals of normal records in coordinates without constraint (MATH part 10).
+/* Totals of normal records in coordinates without constraint (vignette "Algorithms", "collapse").
  *
  * W has the n records' d continuous columns; D, n x k, what is fixed: 1 and the dummies
  * of factors. With D'D = R R', T = D'W and S the scatter of W on D:

@@ -1,5 +1,5 @@
-/* The density of the totals of normal records given a release (MATH part 10): with c the
- * complete-data statistic that coordinates stand for (totals.c),
+/* The density of the totals of normal records given a release (vignette "Algorithms", "collapse"):
+ * with c the complete-data statistic that coordinates stand for (totals.c),
  *
  *   log volume(coordinates) + log marginal(c) + temper log eta(z | A c),
  *

@@ -3,8 +3,8 @@
  * record lies outside the bounds.
  *
  * State: the complete-data statistic c of the records in coordinates without constraint
- * (totals.c), and those coordinates of theta that do not integrate out. Target (MATH
- * part 10):
+ * (totals.c), and those coordinates of theta that do not integrate out. Target (vignette
+ * "Algorithms", "collapse"):
  *
  *   volume(coordinates) marginal(c) eta(z | A c)
  *

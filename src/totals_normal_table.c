@@ -1,4 +1,4 @@
-/* Normal totals of records with factors: their cross-table (MATH part 10, end).
+/* Normal totals of records with factors: their cross-table (vignette "Algorithms", "collapse").
  *
  * Given the cross-table N of the factors, latent, the totals of the continuous columns W on the
  * dummies D are normal and their scatter is Wishart with n - rank D degrees of freedom. In the
