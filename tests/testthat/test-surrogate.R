@@ -8,7 +8,7 @@ surrogate_case <- function(kind, n = 60) {
   two <- near("x1", "x2")
   three <- near("x1", "x2", "x3")
   glm <- function(family, response) {
-    list(model = model_glm(y ~ x1 + x2 + g, family, covariates = two),
+    list(model = model_glm(y ~ x1 + x2 + g, family, covariates = two, factors = "independent"),
          statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = response), bounds[c("x1", "x2", "g")])))
   }
   switch(kind,
@@ -23,7 +23,7 @@ surrogate_case <- function(kind, n = 60) {
     negative_binomial = glm(negative_binomial(), c(0, 4)),
     gamma = glm(Gamma("log"), c(0, 3)),
     cloglog = glm(binomial("cloglog"), c(FALSE, TRUE)),
-    categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1), covariates = near("x1")),
+    categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1), covariates = near("x1"), factors = "independent"),
                        statistic = stat_crossprod(y ~ x1 + g, c(list(y = c("low", "mid", "high")), bounds[2], list(g = c("a", "b"))))),
     normal = list(model = model_mvnormal(prior = near("y", "x1", "x2", "x3")), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
 }
