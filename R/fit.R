@@ -55,7 +55,7 @@ chains_array <- function(chains) {
 #'
 #' @return
 #' * `summary()`: a [posterior::summarise_draws()] table, one row per parameter. Its
-#'   attribute `warnings`, which the print shows, lists the fit's warnings.
+#'   attribute `warnings`, which the print shows, lists the fit's warnings and what n rests on.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
 #'   model is not a regression); `vcov()`: their posterior covariance.
 #' * `confint()`: equal-tailed posterior intervals, one row per parameter. Ends are quantiles of the draws, of type 6 in
@@ -80,6 +80,8 @@ chains_array <- function(chains) {
 #'     than unknown parameters, lead to that; so does a mean that `prior_nig()` or `prior_niw()` holds unlikely because it is many standard deviations from the middle of
 #'     bounds that are wide: then the variance is too large. The message names the total with the most noise for its range, where totals differ in that. It also
 #'     comes from fits of several sites, for what they share, and of groups.
+#'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals give n
+#'     through their ratios alone, which priors of means and variances decide between. It has the interval of n and the parameters that n goes with.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
@@ -119,7 +121,7 @@ NULL
 summary.noiseaware_fit <- function(object, ...) {
   remind_troubles(object)
   table <- posterior::summarise_draws(object$draws, ...)
-  structure(table, warnings = trouble_lines(object), class = c("summary_noiseaware_fit", class(table)))
+  structure(table, warnings = c(trouble_lines(object), size_line(object)), class = c("summary_noiseaware_fit", class(table)))
 }
 
 #' @export
@@ -222,6 +224,7 @@ fit_lines <- function(fit) {
     if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
+    if (lacks_size(fit)) paste0("             ", size_line(fit)),
     if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$whole %||% fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),

@@ -139,6 +139,48 @@ size_components <- function(release) {
   unlist(lapply(release_parts(release), function(p) if (inherits(p$statistic, "stat_size")) names(release$value)[p$index]))
 }
 
+# ---- n without a size ------------------------------------------------------------------------------------
+# Without a number that is n, or adds up to it, totals give n through their ratios alone: n m and n (v + m^2) are two numbers for three unknown ones. The
+# priors of means and variances decide the rest, and what they say of n is easily mistaken for knowledge.
+
+# Is a published number n, or do some add up to it?
+has_size <- function(release) {
+  any(vapply(release_parts(release), function(part) {
+    statistic <- part$statistic
+    if (statistic$kind == "records" || (statistic$kind == "cells" && !inherits(statistic, "stat_linear"))) return(TRUE)
+    limits <- component_limits(statistic)
+    !is.null(limits) && any(limits[, 1L] == limits[, 2L] & limits[, 1L] != 0)
+  }, TRUE))
+}
+
+lacks_size <- function(fit) !is.null(fit$problem$records) && !is.null(fit$release) && !has_size(fit$release)
+
+# parameters that n goes with, by rank correlations of the draws
+size_partners <- function(fit, most = 2L) {
+  draws <- parameter_matrix(fit)
+  names <- intersect(fit$bound$parameters, colnames(draws))
+  names <- names[apply(draws[, names, drop = FALSE], 2L, function(x) diff(range(x)) > 0)]
+  if (length(names) == 0L || diff(range(draws[, "n"])) == 0) return(character())
+  with_n <- abs(drop(stats::cor(draws[, names, drop = FALSE], draws[, "n"], method = "spearman")))
+  utils::head(names[order(-with_n)][sort(with_n, decreasing = TRUE) > 0.3], most)
+}
+
+# one sentence, or NULL
+size_line <- function(fit) {
+  if (!lacks_size(fit)) return(NULL)
+  partners <- size_partners(fit)
+  ends <- draws_interval(parameter_matrix(fit)[, "n", drop = FALSE], 0.95)
+  sprintf("No number of the release is a size: n, %s to %s, rests on the ratios of the totals and on priors%s.", format_size(round(ends[1L])), format_size(round(ends[2L])),
+          if (length(partners)) paste(", most on what is known of", paste(partners, collapse = " and ")) else "")
+}
+
+tell_size <- function(fit) {
+  line <- size_line(fit)
+  if (is.null(line)) return(invisible())
+  cli::cli_inform(c(escape_braces(line), i = "{.fn stat_size} publishes the number of records; a prior of it, {.arg records}, says what is known otherwise."),
+                  class = "noiseaware_message_size")
+}
+
 # A group for each component, the components of a group adding up to n; NULL if there is none.
 size_groups <- function(statistic) UseMethod("size_groups")
 
