@@ -54,6 +54,9 @@ struct growth hazard_growth(const struct hazard_process *process, int j, double 
     return (struct growth){.size = size, .log = log_size, .missed = -expm1(-size), .slope = 1};
 }
 
+/* A mean beyond exp(-700) of it leaves nothing. */
+static const double LEAST_WEIGHT = 1e-300;
+
 /* The prior of an interval. */
 struct increment {
     double weight, log_mean, mean;
@@ -65,29 +68,56 @@ static struct increment increment_of(const struct hazard_process *process, int j
     of.log_mean = process->log_mean[j] + (process->learned ? level : 0);
     of.mean = exp(of.log_mean);
     of.a = -of.weight * expm1(-of.mean);
-    of.b = of.weight * exp(-of.mean);
+    of.b = fmax(of.weight * exp(-of.mean), LEAST_WEIGHT);
     of.step = of.mean * of.b;
     return of;
 }
 
+double hazard_log_likelihood(const struct hazard_process *process, int j, double coordinate,
+                             struct growth_data data) {
+    const struct growth p = hazard_growth(process, j, coordinate);
+    const double stay = data.exposure > 0 ? -data.exposure * p.size : 0;
+    return data.events * growth_log_missed(p.log, p.size) + stay;
+}
+
+double hazard_log_marginal(const struct hazard_process *process, int j, double level,
+                           struct growth_data data) {
+    const struct increment of = increment_of(process, j, level);
+    return Rf_lbeta(of.a + data.events, of.b + data.exposure) - Rf_lbeta(of.a, of.b);
+}
+
+double hazard_draw_given(const struct hazard_process *process, struct rng *rng, int j, double level,
+                         struct growth_data data) {
+    const struct increment of = increment_of(process, j, level);
+    const double stayed = dist_log_gamma(rng, of.b + data.exposure);
+    const double stick = stayed - dist_log_gamma(rng, of.a + data.events);
+    return process->sticks ? stick : growth_of_stick(stick).log - process->log_width[j];
+}
+
+double hazard_log_increment(const struct hazard_process *process, int j, double level,
+                            double coordinate) {
+    const struct increment of = increment_of(process, j, level);
+    const struct growth p = hazard_growth(process, j, coordinate);
+    return of.a * growth_log_missed(p.log, p.size) - of.b * p.size - Rf_lbeta(of.a, of.b);
+}
+
+static double draw_gamma(const struct hazard_process *process, struct rng *rng, int j,
+                         double level) {
+    const struct increment of = increment_of(process, j, level);
+    const double log_size = of.log_mean + dist_log_gamma(rng, of.weight) - log(of.weight);
+    const double size = exp(log_size);
+    return process->sticks ? -size - growth_log_missed(log_size, size)
+                           : log_size - process->log_width[j];
+}
+
 void hazard_draw(const struct hazard_process *process, struct rng *rng, double level,
                  double *base) {
-    for (int j = 0; j < process->intervals; ++j) {
-        const struct increment of = increment_of(process, j, level);
-        for (int row = 0; row < process->rows; ++row) {
-            double *coordinate = base + row * process->intervals + j;
-            double log_size, stick;
-            if (process->is_beta) {
-                stick = dist_log_gamma(rng, of.b) - dist_log_gamma(rng, of.a);
-                log_size = growth_of_stick(stick).log;
-            } else {
-                log_size = of.log_mean + dist_log_gamma(rng, of.weight) - log(of.weight);
-                const double size = exp(log_size);
-                stick = -size - growth_log_missed(log_size, size);
-            }
-            *coordinate = process->sticks ? stick : log_size - process->log_width[j];
-        }
-    }
+    const struct growth_data none = {0, 0};
+    for (int j = 0; j < process->intervals; ++j)
+        for (int row = 0; row < process->rows; ++row)
+            base[row * process->intervals + j] =
+                process->is_beta ? hazard_draw_given(process, rng, j, level, none)
+                                 : draw_gamma(process, rng, j, level);
 }
 
 double hazard_log_prior(const struct hazard_process *process, double level, const double *base,

@@ -31,6 +31,24 @@ struct hazard_process {
 /* Of interval j, from its coordinate. */
 struct growth hazard_growth(const struct hazard_process *process, int j, double coordinate);
 
+/* What data say of an interval's hazard h under a beta process, about: so many came to the event,
+ * and so many stayed, h^events (1 - h)^exposure, to which the process is conjugate. */
+struct growth_data {
+    double events, exposure;
+};
+
+/* Of a beta process: the log of that at a coordinate; the log of its integral over the prior; the
+ * coordinate drawn from the prior given such data; and the log prior density of a coordinate, up to
+ * what no level changes. */
+double hazard_log_likelihood(const struct hazard_process *process, int j, double coordinate,
+                             struct growth_data data);
+double hazard_log_marginal(const struct hazard_process *process, int j, double level,
+                           struct growth_data data);
+double hazard_draw_given(const struct hazard_process *process, struct rng *rng, int j, double level,
+                         struct growth_data data);
+double hazard_log_increment(const struct hazard_process *process, int j, double level,
+                            double coordinate);
+
 /* Draws the coordinates of all rows. */
 void hazard_draw(const struct hazard_process *process, struct rng *rng, double level, double *base);
 

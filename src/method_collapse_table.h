@@ -97,6 +97,11 @@ struct table {
     } carried; /* workspace: counts that follow a theta */
     struct hmc hmc;
     double *theta_unit, *theta_work;
+    /* Of its target: what it holds, if anything, and where; whether a trajectory came to where that
+     * is not so. */
+    int holding, beyond;
+    unsigned char *far, *far_there;
+    double *from, *place;
 
     /* state */
     double *count;                      /* of nodes */

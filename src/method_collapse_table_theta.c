@@ -54,6 +54,10 @@ void table_given_create(struct table *s) {
 void table_theta_create(const struct collapse *c, struct table *s) {
     const int size = c->model.parameters;
     s->theta_unit = plugin_memory(5 * (size_t)size, sizeof(double));
+    s->from = plugin_memory(2 * (size_t)size, sizeof(double));
+    s->place = s->from + size;
+    s->far = plugin_memory(2 * (size_t)size, sizeof *s->far);
+    s->far_there = s->far + size;
     s->theta_work = plugin_memory(hmc_workspace(size, metric(c)), sizeof(double));
 }
 
@@ -61,15 +65,61 @@ int table_theta_stored(const struct collapse *c) {
     return (int)hmc_stored(c->model.parameters, metric(c));
 }
 
-/* for hmc.h */
+/* ---- what the model holds: hold() in plugin.h -------------------------------------- */
+
+/* q with what is held where it was. */
+static const double *with_held(const struct collapse *c, const struct table *s, const double *q) {
+    if (!s->holding) return q;
+    for (int j = 0; j < c->model.parameters; ++j) s->place[j] = s->far[j] ? s->from[j] : q[j];
+    return s->place;
+}
+
+/* From theta as it is; in q, normal numbers for what is held. */
+static void begin_to_hold(struct collapse *c, struct table *s, double *q) {
+    const size_t size = (size_t)c->model.parameters;
+    s->beyond = 0;
+    s->holding = c->model.class->hold && c->model.class->hold(c->model.self, c->theta, s->far);
+    memcpy(s->from, c->theta, size * sizeof(double));
+    memcpy(q, c->theta, size * sizeof(double));
+    for (size_t j = 0; s->holding && j < size; ++j)
+        if (s->far[j]) q[j] = rng_normal(c->rng);
+}
+
+static int holds_the_same(const struct collapse *c, const struct table *s, const double *theta) {
+    if (!c->model.class->hold) return 1;
+    const int holding = c->model.class->hold(c->model.self, theta, s->far_there);
+    return holding == s->holding &&
+           (!holding || memcmp(s->far, s->far_there, (size_t)c->model.parameters) == 0);
+}
+
+/* for hmc.h: the posterior of what is not held, where nothing else would be, and standard normal
+ * numbers in place of what is. */
 static double log_density(void *self, const double *q, double *gradient) {
     const struct collapse *c = self;
-    return c->model.class->log_posterior(c->model.self, q, gradient);
+    struct table *s = c->self;
+    const double *theta = with_held(c, s, q);
+    if (!holds_the_same(c, s, theta)) {
+        s->beyond = 1;
+        memset(gradient, 0, (size_t)c->model.parameters * sizeof(double));
+        return -INFINITY;
+    }
+    double log_density = c->model.class->log_posterior(c->model.self, theta, gradient);
+    for (int j = 0; s->holding && j < c->model.parameters; ++j) {
+        if (!s->far[j]) continue;
+        log_density -= 0.5 * q[j] * q[j];
+        gradient[j] = -q[j];
+    }
+    return log_density;
 }
 
 static void information(void *self, const double *q, double *out) {
     const struct collapse *c = self;
-    c->model.class->information(c->model.self, q, out);
+    const struct table *s = c->self;
+    c->model.class->information(c->model.self, with_held(c, s, q), out);
+    const int size = c->model.parameters;
+    for (int i = 0; s->holding && i < size; ++i)
+        for (int j = 0; j <= i; ++j)
+            if (s->far[i] || s->far[j]) out[(size_t)i * (size_t)size + (size_t)j] = i == j;
 }
 
 void table_theta_attach(struct collapse *c, struct table *s, double *store) {
@@ -99,10 +149,8 @@ void table_theta_start(struct collapse *c, struct table *s) {
     double *unit = s->theta_unit, *q = unit + size;
     table_theta_use(c, s);
     observe(c, s);
-    for (int j = 0; j < size; ++j) {
-        q[j] = c->theta[j];
-        unit[j] = 1 + fabs(q[j]);
-    }
+    begin_to_hold(c, s, q);
+    for (int j = 0; j < size; ++j) unit[j] = 1 + fabs(q[j]);
     if (metric(c) == HMC_DIAGONAL) hmc_lower_units(&s->hmc.target, q, unit, q + size);
     hmc_start(&s->hmc, q, unit);
     if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, c->rng);
@@ -113,10 +161,12 @@ void table_theta_start(struct collapse *c, struct table *s) {
 int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told) {
     const size_t bytes = (size_t)c->model.parameters * sizeof(double);
     observe(c, s);
-    memcpy(s->hmc.q, c->theta, bytes);
+    begin_to_hold(c, s, s->hmc.q);
     if (!hmc_refresh(&s->hmc)) return PLUGIN_NUMERICAL;
     hmc_nuts(&s->hmc, c->rng, told);
-    memcpy(c->theta, s->hmc.q, bytes);
+    memcpy(c->theta, with_held(c, s, s->hmc.q), bytes);
+    told->divergent = told->divergent && !s->beyond;
+    if (c->model.class->shift) c->model.class->shift(c->model.self, c->rng, c->theta);
     table_theta_use(c, s);
     hmc_count(c->counter + THETA_COUNTERS, told);
     return PLUGIN_OK;

@@ -29,45 +29,16 @@
  * interval the logit of exp(-g), 1 - exp(-g) beta; and the sticks of the groups' shares, Dirichlet.
  * Given the counts of the cells the shares and all else are independent.
  *
+ * Hazards of which data leave open whether all or none come to the event: model_survival_shift.c.
+ *
  * Cost of a density: three exponentials and three logarithms for each group and interval where
  * somebody enters, and the coefficients for each group. Records: cell_records.c.
  */
-#include "cell_records.h"
+#include "model_survival.h"
+
 #include "covariates_factors.h"
 #include "dist.h"
-#include "hazard_process.h"
 #include "sticks.h"
-
-enum baseline { EXPONENTIAL, WEIBULL, PIECEWISE, DISCRETE };
-
-struct survival {
-    struct cell_records records; /* first: cell_records.h */
-    enum baseline baseline;
-    int groups, intervals, coefficients, rows; /* rows: of censoring */
-    int intercept, processes;                  /* whether a_0 is there, and a process */
-    struct hazard_process process;             /* of processes */
-    const double *design;                      /* groups x coefficients, that of a_0 1 */
-    const double *mean, *sd;                   /* of the coefficients */
-    const double *shape;                       /* shape and rate of the prior of k */
-    const double *censoring;                   /* beta weights: of censored, of not */
-    const double *share_alpha;
-    int *row_of, *stratum_of;   /* of a group */
-    double log_last, *position; /* log L; log(b_j / L) */
-    int at_base, at_censoring, at_share, parameters;
-
-    /* counts: of groups x intervals, and of groups */
-    double *events, *censored, *stay, *size;
-
-    /* workspace: of intervals; of groups; of a group and interval's coordinates */
-    double *log_base, *base_slope, *eta, *log_share, *value;
-    int *list;
-};
-
-/* How people leave an interval, by the event, censored or not: log probabilities and their slopes
- * in log d and in the coordinate of g. */
-struct leaving {
-    double log_p[3], slope_d[3], slope_t[3];
-};
 
 static void leave_within(double log_d, double d, struct growth g, struct leaving *out) {
     const double s = d + g.size;
@@ -95,7 +66,7 @@ static void leave_at_end(double log_d, double d, struct growth g, struct leaving
     };
 }
 
-static void leave(const struct survival *s, double log_d, double t, struct leaving *out) {
+void survival_leave(const struct survival *s, double log_d, double t, struct leaving *out) {
     const double d = exp(log_d);
     const struct growth g = growth_of_stick(t);
     (s->baseline == DISCRETE ? leave_at_end : leave_within)(log_d, d, g, out);
@@ -237,6 +208,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->base_slope = plugin_memory(intervals, sizeof(double));
     s->eta = plugin_memory(groups, sizeof(double));
     s->log_share = plugin_memory(groups, sizeof(double));
+    s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
     describe(s, model);
     s->value = plugin_memory((size_t)s->parameters, sizeof(double));
     s->list = plugin_memory((size_t)s->parameters, sizeof(int));
@@ -245,7 +217,7 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------------- */
 
-static double level_of(const struct survival *s, const double *theta) {
+double survival_level(const struct survival *s, const double *theta) {
     return s->intercept ? theta[0] : 0;
 }
 
@@ -254,7 +226,7 @@ static void rprior(void *self, struct rng *rng, double *theta) {
     for (int j = 0; j < s->coefficients; ++j) theta[j] = s->mean[j] + s->sd[j] * rng_normal(rng);
     double *base = theta + s->at_base;
     if (s->baseline == WEIBULL) base[0] = dist_log_gamma(rng, s->shape[0]) - log(s->shape[1]);
-    if (s->processes) hazard_draw(&s->process, rng, level_of(s, theta), base);
+    if (s->processes) hazard_draw(&s->process, rng, survival_level(s, theta), base);
     const double weight[2] = {s->censoring[1], s->censoring[0]};
     for (int r = 0; r < s->rows * s->intervals; ++r)
         sticks_draw(rng, 2, weight, theta + s->at_censoring + r);
@@ -276,7 +248,7 @@ static double add_prior(const struct survival *s, const double *theta, double *g
         if (gradient) gradient[s->at_base] += s->shape[0] - taken;
     }
     if (s->processes)
-        log_density += hazard_log_prior(&s->process, level_of(s, theta), base,
+        log_density += hazard_log_prior(&s->process, survival_level(s, theta), base,
                                         gradient ? gradient + s->at_base : NULL, gradient);
     const double all = s->censoring[0] + s->censoring[1];
     for (int r = s->at_censoring; r < s->at_share; ++r) {
@@ -301,6 +273,15 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
 
 /* ---- cells -------------------------------------------------------------------- */
 
+void survival_predict(struct survival *s, const double *theta) {
+    const double *row = s->design;
+    for (int x = 0; x < s->groups; ++x, row += s->coefficients) {
+        double eta = s->processes ? 0 : theta[0];
+        for (int m = s->intercept; m < s->coefficients; ++m) eta += row[m] * theta[m];
+        s->eta[x] = eta;
+    }
+}
+
 /* The groups' linear predictors, and but for processes log of the baseline's growth in each
  * interval and its derivative in log k. */
 static void predict(struct survival *s, const double *theta) {
@@ -310,12 +291,7 @@ static void predict(struct survival *s, const double *theta) {
         s->log_base[j] = k * end + log(-expm1(-k * length));
         s->base_slope[j] = k * (end + (isfinite(length) ? length / expm1(k * length) : 0));
     }
-    const double *row = s->design;
-    for (int x = 0; x < s->groups; ++x, row += s->coefficients) {
-        double eta = s->processes ? 0 : theta[0];
-        for (int m = s->intercept; m < s->coefficients; ++m) eta += row[m] * theta[m];
-        s->eta[x] = eta;
-    }
+    survival_predict(s, theta);
 }
 
 /* The same of one group's intervals under a process, in its coordinates; returns the first of
@@ -343,7 +319,7 @@ static void find_shares(struct survival *s, const double *theta) {
     s->log_share[s->groups - 1] = rest;
 }
 
-static const double *censoring_of(const struct survival *s, const double *theta, int x) {
+const double *survival_censoring(const struct survival *s, const double *theta, int x) {
     return theta + s->at_censoring + s->row_of[x] * s->intervals;
 }
 
@@ -352,12 +328,12 @@ static void log_cells(void *self, const double *theta, double *log_p) {
     predict(s, theta);
     find_shares(s, theta);
     for (int x = 0; x < s->groups; ++x) {
-        const double *t = censoring_of(s, theta, x);
+        const double *t = survival_censoring(s, theta, x);
         double entered = s->log_share[x];
         (void)predict_base(s, theta, x);
         for (int j = 0; j < s->intervals; ++j) {
             struct leaving p;
-            leave(s, s->eta[x] + s->log_base[j], t[j], &p);
+            survival_leave(s, s->eta[x] + s->log_base[j], t[j], &p);
             *log_p++ = entered + p.log_p[0];
             *log_p++ = entered + p.log_p[1];
             entered += p.log_p[2];
@@ -381,6 +357,7 @@ static void observe(void *self, const double *c, double n) {
         }
         s->size[x] = stay;
     }
+    if (s->process.is_beta) survival_find_open(s);
 }
 
 /* of the groups' shares */
@@ -401,14 +378,14 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     double log_density = add_prior(s, theta, gradient) + add_shares(s, theta, gradient);
     predict(s, theta);
     for (int x = 0; x < s->groups; ++x) {
-        const double *t = censoring_of(s, theta, x);
+        const double *t = survival_censoring(s, theta, x);
         double *slope_t = gradient + (t - theta), slope_x = 0;
         const int at_base = predict_base(s, theta, x);
         for (int j = 0; j < s->intervals; ++j) {
             const int at = x * s->intervals + j;
             const double count[3] = {s->events[at], s->censored[at], s->stay[at]};
             struct leaving p;
-            leave(s, s->eta[x] + s->log_base[j], t[j], &p);
+            survival_leave(s, s->eta[x] + s->log_base[j], t[j], &p);
             double slope = 0;
             for (int w = 0; w < 3; ++w) {
                 if (count[w] == 0) continue; /* the logarithm may be infinite */
@@ -436,8 +413,8 @@ static void add_prior_information(const struct survival *s, const double *theta,
     if (s->baseline == WEIBULL)
         matrix[(size_t)s->at_base * (size + 1)] += s->shape[1] * exp(theta[s->at_base]);
     if (s->processes)
-        hazard_add_information(&s->process, level_of(s, theta), theta + s->at_base, s->at_base,
-                               size, matrix);
+        hazard_add_information(&s->process, survival_level(s, theta), theta + s->at_base,
+                               s->at_base, size, matrix);
     const double all = s->censoring[0] + s->censoring[1];
     for (int r = s->at_censoring; r < s->at_share; ++r) {
         const double share = stick_share(theta[r]);
@@ -468,7 +445,7 @@ static void information(void *self, const double *theta, double *matrix) {
     add_prior_information(s, theta, matrix);
     predict(s, theta);
     for (int x = 0; x < s->groups; ++x) {
-        const double *t = censoring_of(s, theta, x);
+        const double *t = survival_censoring(s, theta, x);
         const double *row = s->design + (size_t)x * (size_t)s->coefficients;
         const int at_base = predict_base(s, theta, x);
         int first = 0;
@@ -480,7 +457,7 @@ static void information(void *self, const double *theta, double *matrix) {
             const double enter = s->events[at] + s->censored[at] + s->stay[at];
             if (enter == 0) continue;
             struct leaving p;
-            leave(s, s->eta[x] + s->log_base[j], t[j], &p);
+            survival_leave(s, s->eta[x] + s->log_base[j], t[j], &p);
             int count = first;
             if (s->baseline == WEIBULL) s->list[count++] = at_base;
             if (s->processes) s->list[count++] = at_base + j;
@@ -513,4 +490,6 @@ const struct model_class model_survival = {
     .observe = observe,
     .log_posterior = log_posterior,
     .information = information,
+    .shift = survival_shift,
+    .hold = survival_hold,
 };

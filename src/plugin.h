@@ -14,7 +14,7 @@
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
  * add_latent, curve, prior_curve, record_density, regressors, log_likelihood, rshares, marginal,
  * marginal_size, log_total, tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution,
- * log_cells, observe, log_posterior, information, read_levels, relevel, categorise,
+ * log_cells, observe, log_posterior, information, shift, hold, read_levels, relevel, categorise,
  * category_probabilities, pull_categories, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
@@ -430,6 +430,14 @@ struct model_class {
     /* Goal: minus the second derivatives of that, or what is expected of them: rows of the lower
      * triangle. */
     void (*information)(void *self, const double *theta, double *matrix);
+    /* Goal: theta from one more kernel that leaves the distribution of log_posterior() as it is,
+     * for what neither gradients nor random walks follow; after observe(), all coordinates unknown.
+     * "augment" calls it before random walks. Default: there is none. */
+    void (*shift)(void *self, struct rng *rng, double *theta);
+    /* Goal: held[j] = whether coordinate j is too far out for gradients and random walks, which
+     * then leave it to shift(), and refuse to go where this hook's answer is another. Returns
+     * whether any is. Default: none is. */
+    int (*hold)(void *self, const double *theta, unsigned char *held);
 };
 
 /* Columns of the moments in the complete-data statistic. */

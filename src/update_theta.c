@@ -5,6 +5,9 @@
  * Proposals are those of walk.c; where the model has curve(), and they are accepted often enough in
  * warmup, those of newton.c with a few of the others, which go on where these do not.
  *
+ * A model with shift() makes that step of its own first; the walks then leave what it holds, and do
+ * not go where it would hold something else.
+ *
  * Cost: in each iteration steps + 1 evaluations of the density of all records, or two
  * evaluations of curve() and FEW of the density.
  */
@@ -56,6 +59,9 @@ void update_theta_attach(struct theta_update *u, const struct model *model, doub
     u->theta_new = plugin_memory((size_t)model->parameters, sizeof(double));
     u->step = plugin_memory((size_t)d, sizeof(double));
     u->column = plugin_memory((size_t)model->columns, sizeof(double *));
+    if (model->class->shift) u->complete = plugin_memory((size_t)model->complete, sizeof(double));
+    u->held = plugin_memory((size_t)model->parameters, 1);
+    u->held_there = plugin_memory((size_t)model->parameters, 1);
 }
 
 void update_theta_start(struct theta_update *u, const double *sd) {
@@ -69,18 +75,24 @@ double update_theta_accepted(const struct theta_update *u) {
 
 /* ---- steps ------------------------------------------------------------------------ */
 
+/* Returns how many records are in the block from `start` on. */
+static int point_at_block(struct theta_update *u, const struct record_columns *records,
+                          ptrdiff_t start) {
+    const ptrdiff_t most = u->model->whole ? records->n : MAX_BLOCK, left = records->n - start;
+    for (int v = 0; v < u->model->columns; ++v)
+        u->column[v] = records->x + v * records->stride + start;
+    return (int)(left < most ? left : most);
+}
+
 /* The log density of a site's records; of curve(), with what that adds, where `place` is not NULL.
  */
 static double site_log_density(struct theta_update *u, const struct record_columns *records,
                                struct newton_place *place) {
     const struct model *model = u->model;
-    const ptrdiff_t most = model->whole ? records->n : MAX_BLOCK;
     double sum = 0;
-    for (ptrdiff_t start = 0; start < records->n; start += most) {
-        const ptrdiff_t left = records->n - start;
-        const int m = (int)(left < most ? left : most);
-        for (int v = 0; v < model->columns; ++v)
-            u->column[v] = records->x + v * records->stride + start;
+    for (ptrdiff_t start = 0; start < records->n;) {
+        const int m = point_at_block(u, records, start);
+        start += m;
         sum += place ? model->class->curve(model->self, m, u->column, place->mode, place->factor)
                      : model->class->log_density(model->self, m, u->column);
     }
@@ -136,12 +148,43 @@ static void propose(struct theta_update *u, struct rng *rng, const double *theta
     const struct model *model = u->model;
     memcpy(u->theta_new, theta, (size_t)model->parameters * sizeof(double));
     walk_propose(&u->walk, rng, u->step);
-    for (int j = 0; j < u->walk.size; ++j) u->theta_new[coordinate(model, j)] += u->step[j];
+    for (int j = 0; j < u->walk.size; ++j)
+        if (!u->held[coordinate(model, j)]) u->theta_new[coordinate(model, j)] += u->step[j];
+}
+
+/* ---- the model's own step ---------------------------------------------------------------- */
+
+/* Returns whether the model holds anything of theta now. */
+static int shift(struct theta_update *u, int sites, const struct record_columns *records,
+                 struct rng *rng, double *theta) {
+    const struct model *model = u->model;
+    if (!model->class->shift) return 0;
+    double n = 0;
+    memset(u->complete, 0, (size_t)model->complete * sizeof(double));
+    for (int k = 0; k < sites; ++k) {
+        for (ptrdiff_t start = 0; start < records[k].n;) {
+            const int m = point_at_block(u, records + k, start);
+            model->class->add(model->self, m, u->column, u->complete);
+            start += m;
+        }
+        n += (double)records[k].n;
+    }
+    model->class->observe(model->self, u->complete, n);
+    model->class->shift(model->self, rng, theta);
+    return model->class->hold && model->class->hold(model->self, theta, u->held);
+}
+
+static int holds_the_same(struct theta_update *u) {
+    const struct model *model = u->model;
+    if (!model->class->hold) return 1;
+    (void)model->class->hold(model->self, u->theta_new, u->held_there);
+    return memcmp(u->held, u->held_there, (size_t)model->parameters) == 0;
 }
 
 int update_theta(struct theta_update *u, int sites, const struct record_columns *records,
                  struct rng *rng, int learning, double *theta) {
     const struct model *model = u->model;
+    const int holding = shift(u, sites, records, rng, theta);
     const int serves = has_newton(model) && newton_serves(&u->newton);
     const int steers = has_newton(model) && (learning || serves);
     const int steps = serves ? FEW : walk_steps(u->walk.size);
@@ -151,7 +194,8 @@ int update_theta(struct theta_update *u, int sites, const struct record_columns 
     for (int k = 0; k < steps; ++k) {
         propose(u, rng, theta);
         const double threshold = rng_exponential(rng);
-        double density_new = model->class->dprior(model->self, u->theta_new);
+        double density_new =
+            holds_the_same(u) ? model->class->dprior(model->self, u->theta_new) : -INFINITY;
         if (density_new > -INFINITY)
             density_new += update_theta_density(u, sites, records, u->theta_new);
         if (isnan(density_new)) return PLUGIN_NUMERICAL;
@@ -163,7 +207,7 @@ int update_theta(struct theta_update *u, int sites, const struct record_columns 
         }
         walk_tried(&u->walk, learning, log_ratio, accept);
     }
-    if (!learning) return PLUGIN_OK;
+    if (!learning || holding) return PLUGIN_OK;
     for (int j = 0; j < u->walk.size; ++j) u->step[j] = theta[coordinate(model, j)];
     walk_saw(&u->walk, u->step);
     return PLUGIN_OK;

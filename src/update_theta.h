@@ -20,7 +20,8 @@ struct theta_update {
     struct newton newton; /* where the model has curve() */
 
     /* workspace */
-    double *theta_new, *step;
+    double *theta_new, *step, *complete;
+    unsigned char *held, *held_there; /* by the model */
     const double **column;
 };
 

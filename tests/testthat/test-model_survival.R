@@ -266,6 +266,80 @@ test_that("processes: all tables of two records", {
   }
 })
 
+# P(parameter < q) for quantiles q that are known
+expect_quantiles <- function(fit, name, known, share = c(0.01, 0.05, 0.3, 0.7, 0.95, 0.99), label = name) {
+  for (k in seq_along(share)) {
+    below <- parameter_draws(fit, name) < known[k]
+    expect_lt(abs(mean(below) - share[k]) / posterior::mcse_mean(below + 0), 5, label = paste(label, share[k]))
+  }
+}
+
+test_that("a beta process: the intercept's tails are those of the hazards integrated out", {
+  share <- c(0.01, 0.05, 0.3, 0.7, 0.95, 0.99)
+  alone <- stat_counts(~ exit, list(exit = internal("exit_levels")(short)))
+  grid <- seq(-12, 12, by = 0.002)
+  counts <- c(3, 0, 0, 0, 1)
+  log_p <- stats::dnorm(grid, log = TRUE, sd = 2)
+  for (j in 1:2) {
+    mean <- exp(grid) * diff(short)[j] / 3
+    events <- counts[2 * j - 1]
+    a <- -4 * expm1(-mean)
+    b <- pmax(4 * exp(-mean), 1e-300)
+    log_p <- log_p + lbeta(a + events, b + sum(counts[-seq_len(2 * j - 1)])) - lbeta(a, b)
+  }
+  mass <- cumsum(exp(log_p - max(log_p)))
+  known <- grid[findInterval(share * mass[length(mass)], mass) + 1L] - log(3)
+  fit <- survival_fit(as_release(counts, alone, mech_exact(), 4), model_survival(distribution = "discrete"), iter = 4000)
+  expect_quantiles(fit, "(Intercept)", known, share, "exact numbers")
+  # nothing known but the prior
+  for (model in list(model_survival(distribution = "discrete"), model_survival(distribution = "piecewise", baseline = prior_beta_process()))) {
+    fit <- survival_fit(as_release(rep(0, 5), alone, mech_gaussian(sd = 1e5), 2), model, iter = 1500)
+    expect_quantiles(fit, "(Intercept)", stats::qnorm(share, -log(3), 2), share, model$distribution)
+    expect_identical(internal("trajectory_counts")(fit)$divergent, 0)
+  }
+})
+
+test_that("a beta process: some hazards held by data, one that is open, by quadrature", {
+  counts <- c(12, 0, 1, 0, 14)
+  process <- prior_beta_process(3)
+  ask <- model_survival(distribution = "piecewise", prior = prior_normal(sd = 2), baseline = process, censoring = prior_beta(1.5, 3))
+  statistic <- stat_counts(~ exit, list(exit = internal("exit_levels")(short)))
+  fit <- survival_fit(as_release(counts, statistic, mech_exact(), 27), ask, iter = 4000)
+  # of a hazard and of censoring, both as logits, given the intercept
+  t <- seq(-12, 12, by = 0.1)
+  d <- log1p(exp(t))
+  s <- outer(d, d, `+`)
+  of_censoring <- stats::dbeta(stats::plogis(t), 1.5, 3) * stats::dlogis(t)
+  of_data <- lapply(1:2, function(j) drop(exp(counts[2 * j - 1] * log(d / s * -expm1(-s)) - s * sum(counts[-seq_len(2 * j)])) %*% of_censoring))
+  level <- seq(-5, 4, by = 0.01)
+  density <- vapply(level, function(a) {
+    prod(vapply(1:2, function(j) {
+      chance <- 1 - exp(-exp(a) * diff(short)[j] / 3)
+      sum(stats::dbeta(stats::plogis(t), 3 * chance, 3 * (1 - chance)) * stats::dlogis(t) * of_data[[j]])
+    }, 0)) * stats::dnorm(a, sd = 2)
+  }, 0)
+  mass <- cumsum(density) / sum(density)
+  share <- c(0.01, 0.05, 0.3, 0.7, 0.95, 0.99)
+  expect_quantiles(fit, "(Intercept)", level[findInterval(share, mass) + 1L] - log(3), share, "held by data")
+})
+
+test_that("a beta process with coefficients: exact counts, by weights of draws from the prior", {
+  skip_on_cran() # takes long; `make test` runs it
+  counts <- c(1, 0, 0, 1, 2, 5, 0, 1, 0, 0)
+  for (distribution in c("discrete", "piecewise")) {
+    model <- model_survival(~ arm, distribution, prior = prior_normal(sd = c(`(Intercept)` = 2, armb = 1)), baseline = prior_beta_process(3),
+                            censoring = prior_beta(1.5, 3), shares = prior_dirichlet(2))
+    fit <- survival_fit(as_release(counts, exit_table(), mech_exact(), 10), model, iter = 4000)
+    set.seed(5)
+    theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), 3e5)$theta)
+    weight <- drop(log_process_exits(theta, model) %*% counts)
+    for (name in c("(Intercept)", "armb", "hazard[0,1)", "hazard[1,3)")) {
+      draws <- parameter_draws(fit, name)
+      for (q in stats::quantile(draws, c(0.05, 0.5, 0.95, 0.99))) expect_weighted_mean((draws < q) + 0, (theta[, name] < q) + 0, weight, label = paste(distribution, name))
+    }
+  }
+})
+
 test_that("a beta process without noise is the beta posterior of events and people at risk, and survfit() where it has no weight", {
   lung <- survival::lung
   breaks <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
