@@ -161,7 +161,8 @@ component_variables.default <- function(statistic) {
   columns <- statistic$columns$variable
   if (!is.null(statistic$powers)) return(lapply(seq_len(nrow(statistic$powers)), function(j) unique(columns[statistic$powers[j, ] > 0])))
   if (!is.null(statistic$margins)) {
-    return(unlist(lapply(statistic$margins, function(m) rep(list(unique(columns)[match(m, unique(columns), nomatch = 0L)]), prod(lengths(cell_labels(statistic))[m]))), recursive = FALSE))
+    cells <- vapply(statistic$margins, function(m) prod(lengths(cell_labels(statistic))[m]), 0)
+    return(rep(unname(statistic$margins), cells))
   }
   rep(list(unique(columns)), length(statistic$components))
 }

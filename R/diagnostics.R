@@ -31,7 +31,8 @@ with_troubles <- function(fit, call = caller_env()) {
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
                     found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
                     found("mirror images", mirror_trouble(fit)), of_release)
-  if (!"impossible" %in% vapply(of_release, `[[`, "", "kind")) fit$troubles <- c(fit$troubles, found("whether the release contradicts the model", contradiction_trouble(fit)))
+  possible <- !"impossible" %in% vapply(of_release, `[[`, "", "kind")
+  fit$troubles <- c(fit$troubles, if (possible) found("whether the release contradicts the model", contradiction_trouble(fit)))
   tell_troubles(fit, call)
   fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
   found("what the prior decides", tell_decided(fit))

@@ -121,7 +121,7 @@ NULL
 summary.noiseaware_fit <- function(object, ...) {
   remind_troubles(object)
   table <- posterior::summarise_draws(object$draws, ...)
-  structure(table, warnings = c(trouble_lines(object), size_line(object)), class = c("summary_noiseaware_fit", class(table)))
+  structure(table, warnings = c(trouble_lines(object), no_size_line(object)), class = c("summary_noiseaware_fit", class(table)))
 }
 
 #' @export
@@ -224,7 +224,7 @@ fit_lines <- function(fit) {
     if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
-    if (lacks_size(fit)) paste0("             ", size_line(fit)),
+    if (lacks_size(fit)) paste0("             ", no_size_line(fit)),
     if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$whole %||% fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),

@@ -166,16 +166,17 @@ size_partners <- function(fit, most = 2L) {
 }
 
 # one sentence, or NULL
-size_line <- function(fit) {
+no_size_line <- function(fit) {
   if (!lacks_size(fit)) return(NULL)
   partners <- size_partners(fit)
   ends <- draws_interval(parameter_matrix(fit)[, "n", drop = FALSE], 0.95)
-  sprintf("No number of the release is a size: n, %s to %s, rests on the ratios of the totals and on priors%s.", format_size(round(ends[1L])), format_size(round(ends[2L])),
+  ends <- format_size(round(ends))
+  sprintf("No number of the release is a size: n, %s to %s, rests on the ratios of the totals and on priors%s.", trimws(ends[1L]), trimws(ends[2L]),
           if (length(partners)) paste(", most on what is known of", paste(partners, collapse = " and ")) else "")
 }
 
 tell_size <- function(fit) {
-  line <- size_line(fit)
+  line <- no_size_line(fit)
   if (is.null(line)) return(invisible())
   cli::cli_inform(c(escape_braces(line), i = "{.fn stat_size} publishes the number of records; a prior of it, {.arg records}, says what is known otherwise."),
                   class = "noiseaware_message_size")
