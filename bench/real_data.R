@@ -1,6 +1,6 @@
 # Default calls on real data that nobody prepared: do intervals hold what the records themselves say?
 #
-# Usage: Rscript bench/real_data.R [--part k/m] [--quick] [--only data set[,data set]] [--limit seconds] [--epsilon value]
+# Usage: Rscript bench/real_data.R [--part k/m] [--quick] [--only data set[,data set]] [--limit seconds] [--kind kind[,kind]] [--epsilon value]
 #
 # The designs are those of bench/real_data_sets.R, each with `calibrate(data = )`: 10 releases, default calls. A design that takes longer than the
 # limit (600 s of all its releases; --quick: 3 releases and 20 s) is stopped, and what was finished by then counts. Rows of
@@ -103,6 +103,14 @@ wanted_sets <- function() {
   sets <- if (is.null(only)) real_data_sets else Filter(function(s) s$name %in% strsplit(only, ",")[[1L]], real_data_sets)
   part <- as.integer(strsplit(argument("part", "1/1"), "/")[[1L]])
   sets <- sets[seq_along(sets) %% part[2L] == part[1L] %% part[2L]]
+  kinds <- strsplit(argument("kind", ""), ",")[[1L]]
+  if (length(kinds)) {
+    sets <- lapply(sets, function(s) {
+      wanted <- names(s$designs) %in% kinds
+      s[c("designs", "epsilon")] <- list(s$designs[wanted], s$epsilon[wanted])
+      s
+    })
+  }
   there <- vapply(sets, function(s) requireNamespace(s$package, quietly = TRUE), TRUE)
   if (any(!there)) say("left out, not installed: %s", paste(unique(vapply(sets[!there], `[[`, "", "package")), collapse = ", "))
   sets[there]
