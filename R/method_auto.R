@@ -21,7 +21,10 @@ no_time <- 0.1
 # the bounds. Beyond that "clt", if it leaves out nothing that matters: where it accounts for what
 # bounds do to records, or none is outside. Else the exact method with fewer iterations: rough but
 # right, rather than sharp but wrong.
-auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits, call = caller_env()) {
+#
+# `independent`: the model with factors that do not depend on each other, where the user has not said that they do; and then `bound`, if it is to be
+# fitted. It is where dependent ones would take longer than is bearable, since "clt" has independent ones alone.
+auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits, independent = NULL, call = caller_env()) {
   able <- able_methods(release, bound, control)
   only <- why_only_collapse(release, bound)
   if (!is.null(only)) return(chosen("collapse", run, only))
@@ -48,6 +51,7 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
     left_out <- sprintf("\"collapse\" (%s) ignores clamping, expected to touch %s of the records", about[["collapse"]], format_share(outside))
   }
   if (thousand[[best]] <= limits$affordable) return(chosen(best, run, c(is_exact, left_out)))
+  if (!is.null(independent)) return(c(auto_method(release, independent, run, control, records, limits, call = call), list(bound = independent)))
   if ("clt" %in% others) {
     clamped <- clt_leaves_out_bounds(bound) || clt_takes_totals(bound)
     if (clamped) trial <- try_method(release, bound, "clt", records)

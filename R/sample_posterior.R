@@ -92,7 +92,8 @@
 #'   counts;
 #' * otherwise `"collapse"` runs, if that is faster and a short run of it finds a probability of at most 0.01 that any record is
 #'   outside the bounds;
-#' * otherwise the exact method, if that takes at most five minutes;
+#' * otherwise the exact method, if that takes at most five minutes; beyond it, factors are independent of each other and of numbers, unless the model
+#'   says that they are dependent;
 #' * otherwise `"clt"`, if it allows for clamping (for all models except [model_glm()]) or a short run
 #'   finds nothing clamped, with a warning, because it is approximate;
 #' * otherwise the exact method with fewer iterations: as many as ten minutes
@@ -170,7 +171,9 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_choice(method, "method", c("auto", sampling_methods), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
-  bound <- bind_model(settle_released(model, release, method), release$statistic)
+  model <- complete_model(model, release)
+  settled <- settle_factors(model, release$statistic, release$n, method, has_record_noise(release))
+  bound <- bind_model(settled, release$statistic)
   if (!takes_dependent(method, release)) check_independent(bound)
   check_prior_draws(bound)
   init <- check_init(init, bound, run$chains)
@@ -178,8 +181,13 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (has_record_noise(release)) check_normal_records(bound, environment())
   chosen <- NULL
   if (method == "auto") {
-    chosen <- auto_method(release, bound, run, control, records)
+    independent <- if (!identical(settled, model)) bind_model(model, release$statistic)
+    chosen <- auto_method(release, bound, run, control, records, independent = independent)
     method <- chosen$method
+    if (!is.null(chosen$bound)) {
+      bound <- chosen$bound
+      init <- check_init(asked$init, bound, run$chains)
+    }
     run <- chosen$run
     init <- init %||% chosen$init
     check_control(control, method)

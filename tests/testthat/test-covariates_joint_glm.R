@@ -86,6 +86,15 @@ test_that("factors are dependent by default where the method, n and the noise al
   expect_false(has_effects(quick(release, model_lm(), method = "clt")))
   expect_false(has_effects(update(fit, method = "clt")))
   expect_false(has_effects(quick(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), model_lm(), records = prior_poisson(50))))
+  # beyond what is bearable factors are independent, which "clt" has
+  bound <- internal("bind_model")(model_lm(), st)
+  bearable <- list(soon = 0, affordable = 0, longest = 600)
+  choose <- function(limits) {
+    run <- list(chains = 1, iter = 200, warmup = 100)
+    suppressWarnings(suppressMessages(internal("auto_method")(release, fit$bound, run, list(passes = 4), limits = limits, independent = bound)))$bound
+  }
+  expect_identical(choose(bearable), bound)
+  expect_null(choose(list(soon = 0, affordable = 300, longest = 600)))
   # what is not given follows: shares of cells from those of levels, these from those of cells
   crossed <- joint_statistic(y ~ x + g + h, y = c(-2, 3), g = c("a", "b"))
   truth <- attr(simulate_release(model_lm(), crossed, mech_laplace(epsilon = 5), n = 9, parameters = c("prob[g=a]" = 0.1, "prob[g=b]" = 0.9)), "truth")$parameters
