@@ -26,8 +26,9 @@ without_arguments <- function(call) {
 public_call <- function(frame) {
   namespace <- topenv()
   methods <- getNamespaceInfo(namespace, "S3methods")
-  generics <- setdiff(methods[, 1L], setdiff(ls(namespace), getNamespaceExports(namespace)))
-  public <- c(getNamespaceExports(namespace), methods[methods[, 1L] %in% generics, 3L])
+  exported <- getNamespaceExports(namespace)
+  hidden <- function(name) exists(name, envir = namespace, inherits = FALSE) && !name %in% exported
+  public <- c(exported, methods[!methods[, 1L] %in% Filter(hidden, unique(methods[, 1L])), 3L])
   at <- Position(function(f) identical(f, frame), sys.frames(), nomatch = 0L)
   for (k in rev(seq_len(at))) {
     if (!identical(environment(sys.function(k)), namespace)) next

@@ -75,24 +75,27 @@ expect_account <- function(server) {
   expect_equal(summary(held)$rho, c(0.1, 0.1))
 }
 
-# Processes that open connections of their own. Where a lock is at fault one may wait for another in vain, in each release anew:
-# they give up after `patience` seconds.
-race <- function(server, workers, each, epsilon, patience = 60) {
+# Two processes, with connections of their own, publish until they are refused, `each` times at most. Where a lock is at fault one may wait
+# for another in vain, in each release anew: they give up after `patience` seconds. A fork takes longer than a race: races of several accounts,
+# an element of `connects` and `tables` each, follow one another in the same two processes.
+race <- function(connects, tables, each, epsilon, patience = 60) {
   until <- proc.time()[["elapsed"]] + patience
-  answers <- parallel::mclapply(seq_len(workers), function(i) {
-    con <- server$connect()
+  answers <- parallel::mclapply(1:2, function(i) mapply(function(connect, table) {
+    con <- connect[[i]]()
     on.exit(DBI::dbDisconnect(con))
-    account <- budget(connection = con, table = "shared")
-    vapply(seq_len(each), function(k) proc.time()[["elapsed"]] < until && published(account, epsilon), TRUE)
-  }, mc.cores = workers)
-  sum(unlist(answers))
+    account <- budget(connection = con, table = table)
+    count <- 0
+    while (count < each && proc.time()[["elapsed"]] < until && published(account, epsilon)) count <- count + 1
+    count
+  }, connects, tables), mc.cores = 2)
+  rowSums(do.call(cbind, answers))
 }
 
 expect_races <- function(server) {
   con <- server$connect()
   budget(epsilon = 0.5, connection = con, table = "shared")
   DBI::dbDisconnect(con)
-  expect_identical(race(server, 2, 50, 0.01), 50L)
+  expect_equal(race(list(list(server$connect, server$connect)), "shared", 50, 0.01), 50)
   con <- server$connect()
   account <- budget(connection = con, table = "shared")
   expect_identical(nrow(summary(account)), 50L)
@@ -106,23 +109,18 @@ test_that("a database of SQLite that has several names is one account", {
   skip_if_not_installed("RSQLite")
   path <- withr::local_tempfile()
   names <- file.path(withr::local_tempdir(), c("symbolic", "hard"))
+  connect <- function(name) function() DBI::dbConnect(RSQLite::SQLite(), name)
   connected <- function(name, f) {
-    con <- DBI::dbConnect(RSQLite::SQLite(), name)
+    con <- connect(name)()
     on.exit(DBI::dbDisconnect(con))
     f(con)
   }
-  spent <- function(con) nrow(summary(budget(connection = con, table = "shared")))
-  connected(path, function(con) budget(epsilon = 0.25, connection = con, table = "shared"))
+  connected(path, function(con) for (table in c("symbolic", "hard")) budget(epsilon = 0.5, connection = con, table = table))
   file.symlink(path, names[1])
   file.link(path, names[2])
-  for (k in 1:2) {
-    raced <- parallel::mclapply(c(path, names[k]), connected, function(con) {
-      account <- budget(connection = con, table = "shared")
-      vapply(1:20, function(i) published(account, 0.01), TRUE)
-    }, mc.cores = 2)
-    expect_identical(sum(unlist(raced)), 25L)
-    expect_identical(connected(names[k], spent), 25L)
-    connected(path, function(con) DBI::dbExecute(con, "DELETE FROM shared WHERE line > 1"))
+  expect_equal(race(lapply(names, function(name) list(connect(path), connect(name))), basename(names), 50, 0.01), c(50, 50))
+  for (name in names) {
+    connected(name, function(con) for (table in basename(names)) expect_identical(nrow(summary(budget(connection = con, table = table))), 50L))
   }
 })
 

@@ -63,16 +63,18 @@ test_that("widths are learned in warmup alone, and a run continues bit for bit",
 test_that("debug_model() compares the density with the draw", {
   skip_on_cran() # takes long; `make test` runs it
   # with so many records at a time, 2 and 20 if not said
-  failed <- function(model, records = NULL) {
+  debugged <- function(model, records = NULL) {
     model$records <- records
-    result <- debug_model(model, total_of_y, n = 60)
-    result$hook[result$ok %in% FALSE]
+    debug_model(model, total_of_y, n = 60)
   }
+  failures <- function(result) result$hook[result$ok %in% FALSE]
+  failed <- function(model, records = NULL) failures(debugged(model, records))
   expect_identical(failed(normal_walk()), character())
   expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 2L), character())
   wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
-  expect_identical(failed(normal_walk(density = wrong), 20L), "log_density")
-  expect_output(print(debug_model(normal_walk(density = wrong), total_of_y, n = 60)), "log_density +is the density of r_records +FAILED +p below 1e-6")
+  result <- debugged(normal_walk(density = wrong), 20L)
+  expect_identical(failures(result), "log_density")
+  expect_output(print(result), "log_density +is the density of r_records +FAILED +p below 1e-6")
   # small faults: a standard deviation that is a tenth too wide, and records that count twice
   wide <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], 1.1 * exp(theta[["log_sd"]]), log = TRUE))
   expect_identical(failed(normal_walk(density = wide), 20L), "log_density")
@@ -81,8 +83,9 @@ test_that("debug_model() compares the density with the draw", {
   # a prior density that is not that of the draws, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
-  expect_identical(failed(prior, 2L), "dprior")
-  expect_output(print(debug_model(prior, total_of_y, n = 60)), "log_density +is the density of r_records +- +not tried: first mend log_prior")
+  result <- debugged(prior, 2L)
+  expect_identical(failures(result), "dprior")
+  expect_output(print(result), "log_density +is the density of r_records +- +not tried: first mend log_prior")
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 1.5, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
   expect_identical(failed(prior, 2L), "dprior")
 })
