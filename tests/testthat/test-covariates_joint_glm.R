@@ -114,3 +114,32 @@ test_that("factors are dependent by default where the method, n and the noise al
   expect_output(suppressWarnings(print(fit)), "assumed to be independent")
   expect_true("concentration" %in% posterior::variables(quick(alone, model_logistic(factors = "dependent"))$draws))
 })
+
+test_that("a dependence that records have is found, and a lone covariate keeps its values", {
+  skip_on_cran()
+  set.seed(5)
+  n <- 300
+  g <- factor(sample(c("a", "b"), n, TRUE), c("a", "b"))
+  h <- factor(ifelse(stats::runif(n) < c(0.15, 0.85)[g], "u", "v"), c("u", "v"))
+  x <- stats::rnorm(n, c(-0.4, 0.4)[g], 0.2)
+  z <- stats::rpois(n, 2)
+  eta <- x + (h == "v")
+  data <- data.frame(x, z = pmin(z, 5), g, h, y = cut(eta + stats::rlogis(n), c(-Inf, 0, 1, Inf), c("lo", "mid", "hi")))
+  covariates <- list(prior_niw(), z = covariate_count())
+  found <- function(model, st) {
+    release <- simulate_release(data, st, mech_laplace(epsilon = 50))
+    fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 1500, seed = 1, control = list(beside = FALSE))))
+    near <- function(name, truth) expect_lt(abs(mean(parameter_draws(fit, name)) - truth) / stats::sd(parameter_draws(fit, name)), 4, label = name)
+    near("prob[g=b:h=u]", mean(g == "b" & h == "u"))
+    near("prob[g=a:h=u]", mean(g == "a" & h == "u"))
+    near("effect[x,g=b]", unname(stats::coef(stats::lm(x ~ g + h))["gb"]))
+    expect_lt(stats::sd(parameter_draws(fit, "prob[g=b:h=u]")), 0.04) # 0.15 from the prior
+    totals <- posterior::summarise_draws(denoise(fit), "mean")
+    expect_lt(abs(totals$mean[totals$variable == "z"] - release$value[["z"]]) / release$scale[[1]], 8)
+  }
+  bounds <- list(y = c("lo", "mid", "hi"), x = c(-1.5, 1.5), z = c(0, 5), g = c("a", "b"), h = c("u", "v"))
+  found(model_glm(family = cumulative(), covariates = covariates, factors = "dependent"), stat_crossprod(y ~ x + z + g + h, bounds))
+  data$y <- stats::rpois(n, exp(0.5 * eta))
+  bounds$y <- c(0, 15)
+  found(model_glm(family = poisson(), covariates = covariates, factors = "dependent"), stat_crossprod(y ~ x + z + g + h, bounds))
+})
