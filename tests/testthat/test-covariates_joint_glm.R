@@ -34,7 +34,7 @@ test_that("the joint distribution with clamped records is right", {
   expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
 })
 
-test_that("a lone covariate stays with its record when the record's cell changes", {
+test_that("the joint distribution is right with a lone covariate beside them", {
   skip_on_cran()
   set.seed(4)
   st <- joint_statistic(y ~ x + g + z, y = c(-2, 3))
@@ -115,7 +115,7 @@ test_that("factors are dependent by default where the method, n and the noise al
   expect_true("concentration" %in% posterior::variables(quick(alone, model_logistic(factors = "dependent"))$draws))
 })
 
-test_that("a dependence that records have is found, and a lone covariate keeps its values", {
+test_that("a dependence that records have is found, beside a lone covariate", {
   skip_on_cran()
   set.seed(5)
   n <- 300
