@@ -71,9 +71,12 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_convergence`: R-hat above 1.01, fewer than 400 (bulk)
 #'     effective draws (Vehtari et al. 2021), or either unknown. It says what to do, and
 #'     so does the print, which counts effective draws in the tails too.
-#'   * `noiseaware_warning_divergences`, `noiseaware_warning_depth`: after warmup a trajectory of Hamiltonian
-#'     Monte Carlo diverged (its energy was off by more than 1,000), or reached its greatest length (1,024
-#'     steps). [acceptance()] has the numbers, chain by chain.
+#'   * `noiseaware_warning_divergences`: after warmup trajectories of Hamiltonian Monte Carlo diverged (their energy was off by
+#'     more than 1,000), more than one for 133 effective draws. Divergences per effective draw are about the probability of what
+#'     trajectories cannot reach; fewer than that hardly move the ends of 95% intervals. Those of
+#'     method `"augment"` are refused proposals along an approximation, beside other moves, and are not warned of.
+#'   * `noiseaware_warning_depth`: a trajectory reached its greatest length (1,024 steps). [acceptance()] has the numbers of both,
+#'     chain by chain.
 #'   * `noiseaware_message_prior`, a message: the prior decides much of what is known about some parameters, or about a combination of several, which no
 #'     single one shows. With the prior's density raised to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024) the mean of a parameter,
 #'     or its squared distance from the middle, moves by more than a tenth of its standard deviation. Much noise, and fewer published numbers
