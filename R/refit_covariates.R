@@ -14,7 +14,8 @@ least_refit <- 2000
 #'
 #' Fits a regression again with other distributions of its covariates, one covariate at a time, and compares the coefficients. A release of
 #' cross-products has only two moments of a covariate, its total and that of its squares. Given these, a logistic regression or another that is not
-#' linear still depends on the covariate's shape: whether it is normal, in two lumps, skewed, or spread up to its bounds. Where coefficients differ by more than their posterior standard deviation the model's
+#' linear still depends on the covariate's shape: whether it is normal, in two lumps, skewed, or spread up to its bounds. Where coefficients differ by
+#' more than their posterior standard deviation the model's
 #' assumption decides, not the data.
 #'
 #' @param fit A fit of a regression, from [sample_posterior()], with numbers among the covariates: [model_glm()], [model_logistic()], [model_lm()].
@@ -26,7 +27,8 @@ least_refit <- 2000
 #' @return A data frame of class `noiseaware_refits`, a row for each refit and coefficient: `covariate`, `distribution` ("normal", "mixture",
 #'   "lognormal" where the lower bound is not negative, or "beta"; the one that the fit has is left out), `coefficient`, `mean` and `sd` of the refit,
 #'   `difference` of its mean from the fit's, in posterior standard deviations of the fit, `error`, the Monte Carlo error of the difference in the same
-#'   units, and `left_out`: why the refit does not count, "contradicted" by the release or "chains differ" (R-hat above 1.05), else `NA`. The print has the range of each coefficient, the fit's own answer included.
+#'   units, and `left_out`: why the refit does not count, "contradicted" by the release or "chains differ" (R-hat above 1.05), else `NA`. The print has
+#'   the range of each coefficient, the fit's own answer included.
 #' @details
 #' The distributions have default priors: [covariate_mixture()], [covariate_lognormal()], [covariate_beta()], each **independent of the other
 #' covariates**. With several covariates a refit gives up what the fit knows of their dependence, too; a release that shows such dependence
