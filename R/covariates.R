@@ -164,8 +164,8 @@ covariate_cov_fields <- function(continuous, prior, name, call) {
     return(list(cov_chol = as.double(chol(unname(value))))) # upper by columns: lower by rows
   }
   half <- (continuous$upper - continuous$lower) / 2
-  scale <- if (is.null(prior$scale)) diag((half / 4)^2, p) else expand_matrix(prior$scale, p, "scale", call)
-  df <- prior$df %||% (p + 2)
+  scale <- if (is.null(prior$scale)) default_wishart_scale(half) else expand_matrix(prior$scale, p, "scale", call)
+  df <- prior$df %||% default_wishart_df(p)
   if (df <= p - 1) stop_argument("df", paste("larger than", p - 1, "for", p, "variables"), describe(df), "prior", call)
   list(cov_scale = as.double(scale), cov_df = as.double(df))
 }

@@ -87,15 +87,15 @@ bind_columns.model_normal <- function(model, columns, levels, formula, call) {
 normal_mean_fields <- function(prior, middle, half, call) {
   if (inherits(prior, "fixed")) return(list(mean = as.double(prior$value)))
   nig <- inherits(prior, "prior_nig")
-  precision <- if (!nig) 1 / expand_prior(prior$sd %||% (half / 2), 1L, "sd", call)^2 else
-    if (is.null(prior$precision)) 1 / 2^2 else expand_matrix(prior$precision, 1L, "precision", call)
+  precision <- if (!nig) 1 / expand_prior(prior$sd %||% default_mean_sd(half), 1L, "sd", call)^2 else
+    if (is.null(prior$precision)) default_mean_weight else expand_matrix(prior$precision, 1L, "precision", call)
   list(prior_mean = expand_prior(prior$mean %||% middle, 1L, "mean", call), prior_precision = as.double(precision),
        nig = as.double(nig))
 }
 
 normal_sd_fields <- function(prior, half) {
   if (inherits(prior, "fixed")) return(list(sd = as.double(prior$value)))
-  list(shape = prior$shape %||% 2, rate = prior$rate %||% ((half / 4)^2))
+  list(shape = prior$shape %||% default_shape, rate = prior$rate %||% default_rate(half))
 }
 
 #' @export

@@ -8,11 +8,11 @@
 default_scales <- function(columns) {
   covariates <- columns[-1L, ]
   unit <- ifelse(is.na(covariates$level), (covariates$upper - covariates$lower) / 4, 1)
-  c(2, 2 / (sqrt(length(unique(covariates$variable))) * unit))
+  c(1 / sqrt(default_mean_weight), 2 / (sqrt(length(unique(covariates$variable))) * unit))
 }
 
 # and that standard deviation
-default_sigma <- function(columns) (columns$upper[1L] - columns$lower[1L]) / 8
+default_sigma <- function(columns) default_sd((columns$upper[1L] - columns$lower[1L]) / 2)
 
 coefficient_names <- function(columns) c("(Intercept)", columns$name[-1L])
 
@@ -83,7 +83,7 @@ sigma_fields <- function(prior, scale) {
     prior_half_normal = list(sigma_half_normal = prior$scale %||% scale),
     prior_half_t = list(sigma_half_t = c(prior$df, prior$scale %||% scale)),
     prior_exponential = list(sigma_exponential = prior$rate %||% (1 / scale)),
-    list(sigma_inverse_gamma = c(prior$shape %||% 2, prior$rate %||% scale^2)))
+    list(sigma_inverse_gamma = c(prior$shape %||% default_shape, prior$rate %||% scale^2)))
 }
 
 # The inverse of a positive definite matrix. solve() takes one for singular whose rows have units far apart.
