@@ -220,10 +220,10 @@ stats_word <- function(bound) if (inherits(bound, "bound_glm")) family_of(bound$
 is_of_normal_numbers <- function(bound) inherits(bound, c("bound_regression", "bound_mvnormal", "bound_normal"))
 
 dependence_advice <- function(bound) {
-  if (!inherits(bound, "bound_lm") || is.null(bound$base)) return(NULL)
+  if (!has_factors(bound$model) || is.null(bound$base)) return(NULL)
   model <- bound$model
   model$factors <- "dependent"
-  if (is_dependent(bound$base[-1L, ], model, bound$levels)) "model_lm(factors = \"dependent\") has factors that depend on each other and on the numbers."
+  if (is_dependent(bound$base[-1L, ], model, bound$levels)) "factors = \"dependent\" in the model has factors that depend on each other and on the numbers."
 }
 
 # counts that vary more than a Poisson distribution lets them

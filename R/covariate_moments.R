@@ -88,7 +88,7 @@ product_pairs <- function(p) {
 format.covariate_moments <- function(x, ...) {
   if (is.null(x$names)) return("by the fourth moments in the release")
   if (is.null(x$draws)) return("by the release's fourth moments")
-  sprintf("by the moments of %s draws", format(x$draws, big.mark = ","))
+  sprintf("by the moments of %s draws", format(x$draws, big.mark = ",", decimal.mark = "."))
 }
 
 # What a model takes from the release before it is bound to the statistic.

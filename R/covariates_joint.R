@@ -158,7 +158,7 @@ independence_line <- function(bound) {
   if (!has_factors(model) || !is.null(model$factors) || is.null(bound$base)) return(NULL)
   model$factors <- "dependent"
   if (is_dependent(bound$base[-1L, ], model, bound$levels)) {
-    "  covariates factors are assumed to be independent of each other and of the numbers; see model_lm(factors = )"
+    "  covariates factors are assumed to be independent of each other and of the numbers; see the model's `factors`"
   }
 }
 

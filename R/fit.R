@@ -215,7 +215,7 @@ print.noiseaware_fit <- function(x, ...) {
 
 # the table of a print and of a report: interval ends are those of confint()
 printed_summary <- function(draws) {
-  posterior::summarise_draws(draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975), type = 6), "rhat", "ess_bulk", "ess_tail")
+  posterior::summarise_draws(draws, "mean", "sd", ~ stats::setNames(posterior::quantile2(.x, c(0.025, 0.975), type = 6), c("q2.5", "q97.5")), "rhat", "ess_bulk", "ess_tail")
 }
 
 # how the draws were made, and what makes them doubtful; what sweeps and moves did is acceptance()'s
@@ -225,7 +225,7 @@ fit_lines <- function(fit) {
   line <- if (identical(fit$problem$family, "imputed")) "imputed" else fit$method
   c(paste0("  method     ", method_line[[line]], if (fit$method %in% c("collapse", "regress") && isTRUE(fit$exact)) " (exact)"),
     if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
-    paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
+    paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", decimal.mark = ".", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
     if (lacks_size(fit)) paste0("             ", no_size_line(fit)),
     if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),

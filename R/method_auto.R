@@ -197,9 +197,9 @@ trial_iterations <- 1200
 
 # seconds as text
 format_time <- function(seconds) {
-  unit <- if (seconds < 1) c(1e-3, "milliseconds") else if (seconds < 90) c(1, "seconds") else
-    if (seconds < 5400) c(60, "minutes") else if (seconds < 172800) c(3600, "hours") else c(86400, "days")
-  paste(format_number(seconds / as.numeric(unit[1L]), 2), unit[2L])
+  unit <- if (seconds < 1) list(1e-3, "milliseconds") else if (seconds < 90) list(1, "seconds") else
+    if (seconds < 5400) list(60, "minutes") else if (seconds < 172800) list(3600, "hours") else list(86400, "days")
+  paste(format_number(seconds / unit[[1L]], 2), unit[[2L]])
 }
 
 # to one digit: what a prediction is good for
@@ -210,7 +210,7 @@ rough_time <- function(seconds) {
   paste0(format_number(count), " ", unit[2L], if (count != 1) "s")
 }
 
-format_size <- function(n) format(n, big.mark = ",", scientific = FALSE)
+format_size <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
 
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
 

@@ -39,7 +39,7 @@ bind_loglinear <- function(model, columns, levels, call) {
 
 check_loglinear_size <- function(generators, size, call) {
   cells <- prod(size)
-  shown <- format(c(most_loglinear_cells, cells), big.mark = ",", trim = TRUE, digits = 7)
+  shown <- format(c(most_loglinear_cells, cells), big.mark = ",", decimal.mark = ".", trim = TRUE, digits = 7)
   if (cells > most_loglinear_cells) {
     stop_classed("size", c("The table must have at most {shown[1]} cells, but has {shown[2]}: with {.fn prior_normal} all of it is kept.",
                            i = "With {.fn prior_dirichlet} a {.arg formula} that is a decomposable graph has a table for each of its terms."), call = call)

@@ -205,7 +205,7 @@ check_table_size <- function(cliques, size, call) {
   cells <- vapply(cliques, function(clique) prod(size[clique]), 0)
   if (sum(cells) <= most_table_cells) return(invisible())
   wide <- cliques[[which.max(cells)]]
-  shown <- format(c(most_table_cells, sum(cells)), big.mark = ",", trim = TRUE, digits = 7)
+  shown <- format(c(most_table_cells, sum(cells)), big.mark = ",", decimal.mark = ".", trim = TRUE, digits = 7)
   stop_classed("size", c(if (length(cliques) == 1L) "The table must have at most {shown[1]} cells, but has {shown[2]}." else
                            "The cliques must have at most {shown[1]} cells together, but have {shown[2]}.",
                          x = if (length(cliques) > 1L) "The widest clique has {length(wide)} variables: {.code {clique_names(list(wide))}}.",

@@ -142,7 +142,7 @@ partial_part <- function(part, partial, call) {
   unit <- partial$unit[[at]]
   if (!identical(summed_unit(part, grid), unit)) {
     stop_classed("partial", c("The partial totals must be of the grid of all records together.",
-                              i = "Give all of them the same {.arg n}: there are {format(partial$n, big.mark = ',')} records."), call = call)
+                              i = "Give all of them the same {.arg n}: there are {format(partial$n, big.mark = ',', decimal.mark = '.')} records."), call = call)
   }
   if (!replaces(part$neighbours) && partial$n >= most_records) stop_classed("partial", "A release can be of at most 2^31 - 1 records.", call = call)
   total <- partial$totals[[at]]

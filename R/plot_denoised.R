@@ -38,7 +38,7 @@ plot_denoised <- function(fit, level = 0.9) {
     ggplot2::labs(x = "noise standard deviations from the published number", y = NULL,
                   subtitle = paste0("points: posterior means of the confidential numbers, with ", format_number(100 * level), "% intervals\n",
                                     "bars: two noise sd around what was published"),
-                  caption = if (left_out > 0L) paste(format(left_out, big.mark = ","), "more numbers are not shown")) +
+                  caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
     theme_many_rows(shown)
 }

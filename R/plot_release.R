@@ -48,7 +48,7 @@ plot.noiseaware_release <- function(x, ...) {
     ggplot2::labs(x = if (share) "published number: 0 is the least, 1 the largest that n records can give" else "published number", y = NULL,
                   subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (any(exact)) "points alone: exact", if (any(hidden)) "<: hidden below here",
                                      if (limited) "grey: what n records can give"), collapse = "; "),
-                  caption = if (left_out > 0L) paste(format(left_out, big.mark = ","), "more numbers are not shown")) +
+                  caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
     theme_many_rows(data)
 }

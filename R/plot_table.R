@@ -41,7 +41,7 @@ plot_table <- function(fit, margin, level = 0.9) {
   plot + ggplot2::facet_wrap(ggplot2::vars(.data$panel), labeller = ggplot2::as_labeller(function(level) paste0(variables[3L], ": ", level)))
 }
 
-format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)), big.mark = ",", trim = TRUE, drop0trailing = TRUE)
+format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)), big.mark = ",", decimal.mark = ".", trim = TRUE, drop0trailing = TRUE)
 
 #' @rdname plot_table
 #' @export

@@ -118,7 +118,7 @@ census_query <- function(row, name, levels, call = caller_env()) {
     stop_classed("file", c("The query {.val {name}} must have {length(statistic$components)} counts, as many as combinations of the levels, but has {length(value)}.",
                            i = "Are these the levels of {.field {enters}}? Give {.arg levels}."), call = call)
   }
-  list(value = value, statistic = statistic, mechanism = mech_discrete_gaussian(sd = sqrt(text_numbers(as.character(row$variance), "variance", call))))
+  list(value = value, statistic = statistic, mechanism = mech_discrete_gaussian(sd = sqrt(text_numbers(plain_text(row$variance), "variance", call))))
 }
 
 known_levels <- function(variable, spec, name, call) {

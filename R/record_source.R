@@ -61,7 +61,7 @@ record_chunks <- function(next_chunk) {
 
 #' @export
 print.record_files <- function(x, ...) {
-  cat("<records> in ", length(x$files), if (length(x$files) == 1L) " file" else " files", ", ", format(x$rows, big.mark = ","), " at a time\n", sep = "")
+  cat("<records> in ", length(x$files), if (length(x$files) == 1L) " file" else " files", ", ", format(x$rows, big.mark = ",", decimal.mark = "."), " at a time\n", sep = "")
   cat(paste0("  ", x$files, "\n"), sep = "")
   invisible(x)
 }
@@ -344,7 +344,7 @@ open_text <- function(file, source, numbers, call) {
   kept <- !vapply(what, is.null, TRUE)
   none <- as.data.frame(lapply(stats::setNames(nm = names(what)[kept]), function(name) if (isTRUE(numbers[name])) double() else character()), optional = TRUE)
   first <- double() # rows before each chunk
-  place <- function(k) paste("rows", format(first[k] + 1, big.mark = ",", scientific = FALSE), "and following")
+  place <- function(k) paste("rows", format(first[k] + 1, big.mark = ",", decimal.mark = ".", scientific = FALSE), "and following")
   list(close = function() close(connection), none = none, place = place, next_chunk = function() {
     first <<- c(first, done - 1)
     records <- read(source$rows)
@@ -374,7 +374,7 @@ check_lines <- function(bytes, fields, done, sep, file, call) {
   at <- bad[1L]
   has <- if (is.na(counts[at])) "a quote that does not end in it" else if (counts[at] == 1L) "1 field" else paste(counts[at], "fields")
   if (fields == 0L) fields <- "one or more"
-  refuse_text(file, paste0("Line ", format(done + at, big.mark = ",", scientific = FALSE), " has ", has, ", and must have ", fields, "."), call,
+  refuse_text(file, paste0("Line ", format(done + at, big.mark = ",", decimal.mark = ".", scientific = FALSE), " has ", has, ", and must have ", fields, "."), call,
               "Each line must be one record, with as many fields as the header.")
 }
 
@@ -395,6 +395,6 @@ number_text <- "^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|-?Inf|Na
 strict_numbers <- function(text, done, file, call) {
   bad <- which(!is.na(text) & !grepl(number_text, text, perl = TRUE))
   if (length(bad) == 0L) return(suppressWarnings(as.double(text)))
-  refuse_text(file, paste0("Line ", format(done + bad[1L], big.mark = ",", scientific = FALSE), " has no number where one must be."), call,
+  refuse_text(file, paste0("Line ", format(done + bad[1L], big.mark = ",", decimal.mark = ".", scientific = FALSE), " has no number where one must be."), call,
               "Variables with bounds must be numbers, with a point as the decimal mark.")
 }

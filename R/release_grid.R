@@ -51,7 +51,7 @@ release_unit <- function(mechanism, statistic, n, neighbours = "replace", call =
   }
   if (any(unit < 2^-900 | scale < coarsest_grid * unit)) {
     least <- format_number(coarsest_grid * max(coarsest, 2^-900))
-    records <- if (n == 1) "1 record" else paste(format(n, big.mark = ",", scientific = FALSE), "records")
+    records <- if (n == 1) "1 record" else paste(format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE), "records")
     stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {records} of this size its scale must be at least {least}.",
                                 x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
   }

@@ -40,7 +40,7 @@ release_header <- function(release) {
   parts <- release_parts(release)
   label <- function(p) if (p$name == "") "" else paste0(p$name, ": ")
   c("<release>",
-    paste0("  records    ", if (is.null(release$n)) "not known" else paste(format(release$n, big.mark = ",", scientific = FALSE), "(public)"),
+    paste0("  records    ", if (is.null(release$n)) "not known" else paste(format(release$n, big.mark = ",", decimal.mark = ".", scientific = FALSE), "(public)"),
            if (length(parts) > 1L) ", the same for all statistics"),
     vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),

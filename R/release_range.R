@@ -128,7 +128,7 @@ release_troubles <- function(release) {
   odd <- impossible_components(release)
   odd <- unique(c(odd, impossible_squares(release, odd)))
   at_limit <- unique(limit_components(release))
-  who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", scientific = FALSE), "records have")
+  who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", decimal.mark = ".", scientific = FALSE), "records have")
   c(if (length(odd)) list(list(kind = "impossible", text = sprintf(
       "No %s totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)", who, shorten_list(odd, 5L)))),
     if (length(at_limit)) list(list(kind = "limit", text = sprintf(

@@ -83,7 +83,7 @@ bullets <- function(lines) knitr::asis_output(paste0("\n", paste0("- ", html_tex
 
 # numbers of a table to be looked at
 # posterior marks its numbers with a class that prints them in its own way
-rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(as.double(v), digits), big.mark = ","))
+rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(as.double(v), digits), big.mark = ",", decimal.mark = "."))
 
 number_table <- function(table, digits = 4, ...) {
   numbers <- vapply(table, is.numeric, TRUE)

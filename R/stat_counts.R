@@ -53,7 +53,7 @@ stat_counts <- function(formula, levels) {
 check_cells <- function(margins, labels, call = caller_env()) {
   size <- vapply(margins, function(m) prod(lengths(labels)[m]), 0)
   if (sum(size) > most_cells) {
-    shown <- format(c(most_cells, sum(size)), big.mark = ",", trim = TRUE, digits = 7)
+    shown <- format(c(most_cells, sum(size)), big.mark = ",", decimal.mark = ".", trim = TRUE, digits = 7)
     stop_classed("levels", "{.arg formula} and {.arg levels} must give at most {shown[1]} counts, but give {shown[2]}.", call = call)
   }
 }

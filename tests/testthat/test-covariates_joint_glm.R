@@ -24,14 +24,14 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- model_logistic(prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3000, 2), exact)
   st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
   model <- model_glm(family = cumulative(), prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
   st <- joint_statistic(y ~ x + g, y = c(0, 6))
   model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("the joint distribution is right with a lone covariate beside them", {
@@ -40,7 +40,7 @@ test_that("the joint distribution is right with a lone covariate beside them", {
   st <- joint_statistic(y ~ x + g + z, y = c(-2, 3))
   covariates <- list(numbers, z = covariate_count(prior_gamma(2, 1)))
   model <- model_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = covariates, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 12000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("a logistic regression on dependent factors has the posterior of all tables enumerated", {
@@ -69,7 +69,7 @@ test_that("a logistic regression on dependent factors has the posterior of all t
   expected <- vapply(1:4, function(c) sum(weight * outer(grid$a * shares[, c], counts[, c], `+`) / (grid$a + n)) / sum(weight), 0)
   st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(0, 1), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
   model <- model_logistic(prior = fixed(c(0.3, 1.2, -0.8)), factors = "dependent")
-  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 11000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 7000, warmup = 1000, seed = 1)
   names <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
   for (c in 1:4) expect_same_mean(parameter_draws(fit, names[c]), expected[c])
 })

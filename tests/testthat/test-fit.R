@@ -54,3 +54,14 @@ test_that("a fit without a response says what draws new records", {
   expect_error(predict(fit), "simulate", class = "noiseaware_error_method")
   expect_error(predict(fit, data.frame(y = 1)), "simulate", class = "noiseaware_error_method")
 })
+
+test_that("a print has the same columns where the decimal mark is a comma", {
+  fit <- with_draws(matrix(stats::rnorm(400), 200), method = "augment")
+  fit$seconds <- 0.05
+  fit$release$n <- 5000
+  withr::local_options(OutDec = ",")
+  expect_no_warning(lines <- shown(fit))
+  expect_length(grep("q2.5", lines, fixed = TRUE), 1L)
+  expect_false(any(grepl("NA milliseconds", lines)))
+  expect_match(lines, "records    5,000", all = FALSE)
+})
