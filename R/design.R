@@ -62,7 +62,8 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   mechanisms <- lapply(epsilon, function(value) do.call(mechanism, stats::setNames(list(value), budget)))
   for (s in statistic) for (m in mechanisms) check_design(s, m, neighbours)
   seed <- check_seed(seed) %||% new_seed()
-  widths <- with_seed(seed, lapply(statistic, function(s) prior_widths(bind_settled(model, narrow_design(model, s, mechanisms[[1L]], neighbours)$statistic, method), level)))
+  narrow <- function(s) narrow_design(model, s, mechanisms[[1L]], neighbours)$statistic
+  widths <- with_seed(seed, lapply(statistic, function(s) prior_widths(bind_settled(model, narrow(s), method), level)))
   grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   same <- NULL
   rows <- lapply(seq_len(nrow(grid)), function(i) {

@@ -235,7 +235,8 @@ trajectory_troubles <- function(fit) {
   share <- if (counts$straying > 0) unreached(counts$straying, min(mixing_diagnostics(fit)$ess)) else 0
   miss <- "Chains may miss part of the posterior, where its density changes within less than a step: of its probability about %s, the divergences per effective draw."
   c(if (share > most_unreached) trouble("divergences", counts$straying, c("diverged", sprintf(miss, format_number(share, 2)))),
-    if (counts$deepest > 0) trouble("depth", counts$deepest, c("reached the greatest length", "Draws are right, but take longer and are more correlated than they could be.")))
+    if (counts$deepest > 0) trouble("depth", counts$deepest,
+                                    c("reached the greatest length", "Draws are right, but take longer and are more correlated than they could be.")))
 }
 
 # by "clt"; method "augment" counts none that ends there

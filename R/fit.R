@@ -215,7 +215,8 @@ print.noiseaware_fit <- function(x, ...) {
 
 # the table of a print and of a report: interval ends are those of confint()
 printed_summary <- function(draws) {
-  posterior::summarise_draws(draws, "mean", "sd", ~ stats::setNames(posterior::quantile2(.x, c(0.025, 0.975), type = 6), c("q2.5", "q97.5")), "rhat", "ess_bulk", "ess_tail")
+  posterior::summarise_draws(draws, "mean", "sd", ~ stats::setNames(posterior::quantile2(.x, c(0.025, 0.975), type = 6), c("q2.5", "q97.5")),
+                             "rhat", "ess_bulk", "ess_tail")
 }
 
 # how the draws were made, and what makes them doubtful; what sweeps and moves did is acceptance()'s

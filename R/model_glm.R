@@ -131,7 +131,8 @@ new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, facto
   covariates <- split_covariates(covariates, call = call)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
   new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, cv = cv, covariates = covariates,
-            levels = levels, factors = check_factors(factors, call), class = c(if (family == "logit") "model_logistic", if (glm_families[[family]]$kind %in% c("ordered", "unordered")) "model_categories",
+            levels = levels, factors = check_factors(factors, call),
+            class = c(if (family == "logit") "model_logistic", if (glm_families[[family]]$kind %in% c("ordered", "unordered")) "model_categories",
                                        "model_glm"))
 }
 

@@ -132,7 +132,8 @@ ridge_of <- function(z, lp) {
 
 tell_decided <- function(fit) {
   if (length(decided_names(fit)) == 0L) return(invisible())
-  cli::cli_inform(c(escape_braces(decided_line(fit)), i = escape_braces(blame_line(fit)), i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."),
+  cli::cli_inform(c(escape_braces(decided_line(fit)), i = escape_braces(blame_line(fit)),
+                    i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."),
                   class = "noiseaware_message_prior")
 }
 

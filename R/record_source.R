@@ -61,7 +61,8 @@ record_chunks <- function(next_chunk) {
 
 #' @export
 print.record_files <- function(x, ...) {
-  cat("<records> in ", length(x$files), if (length(x$files) == 1L) " file" else " files", ", ", format(x$rows, big.mark = ",", decimal.mark = "."), " at a time\n", sep = "")
+  cat("<records> in ", length(x$files), if (length(x$files) == 1L) " file" else " files", ", ",
+      format(x$rows, big.mark = ",", decimal.mark = "."), " at a time\n", sep = "")
   cat(paste0("  ", x$files, "\n"), sep = "")
   invisible(x)
 }
