@@ -114,9 +114,14 @@ replace_parameters <- function(values, given, bound) {
 
 # Models that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
 # where the method, the number of records and the noise allow it. n: NULL where it is unknown. Several statistics: those of one release.
+can_settle <- function(model, n, method, noisy_records) {
+  if (!has_factors(model) || !is.null(model$factors)) return(FALSE)
+  sized <- !is.null(n) && !inherits(n, "prior_records")
+  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse"))
+}
+
 settle_factors <- function(model, statistic, n, method = "auto", noisy_records = FALSE, call = caller_env()) {
-  if (!has_factors(model) || !is.null(model$factors) || is.null(n) || inherits(n, "prior_records") || noisy_records) return(model)
-  if (is.character(method) && !method %in% c("auto", "augment", "collapse")) return(model)
+  if (!can_settle(model, n, method, noisy_records)) return(model)
   bound <- bind_model(model, statistic, call)
   covariates <- bound$base[-1L, ]
   # exact and free of n by "collapse", where all is a table
@@ -129,6 +134,9 @@ settle_factors <- function(model, statistic, n, method = "auto", noisy_records =
 settle_released <- function(model, release, method, call = caller_env()) {
   settle_factors(complete_model(model, release, call), release$statistic, release$n, method, has_record_noise(release), call)
 }
+
+# The model that was settled, as it was said; NULL where that is the same.
+bind_independent <- function(settled, model, release, call = caller_env()) if (!identical(settled, model)) bind_model(model, release$statistic, call)
 
 # As if the number of records were known.
 bind_settled <- function(model, statistic, method = "auto", noisy_records = FALSE, call = caller_env()) {

@@ -29,11 +29,7 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
   only <- why_only_collapse(release, bound)
   if (!is.null(only)) return(chosen("collapse", run, only))
   exact <- able[vapply(able, always_exact, TRUE, bound = bound)]
-  if (length(exact) == 0L) {
-    served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
-    warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for {served}.")
-    return(chosen("clt", run, paste("approximate; the only method for", served)))
-  }
+  if (length(exact) == 0L) return(choose_only_clt(bound, run))
   costs <- lapply(stats::setNames(nm = able), expected_cost, release, bound, control, records, call)
   thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
   best <- exact[which.min(thousand[exact])]
@@ -66,6 +62,12 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
   shorter <- if (is.null(trial)) run else shorten_run(run, costs[[best]]$iteration, limits$longest)
   tell_long(best, release, run, shorter, costs[[best]]$iteration, left_out, others)
   chosen(best, shorter, c(is_exact, left_out), if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
+}
+
+choose_only_clt <- function(bound, run) {
+  served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
+  warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for {served}.")
+  chosen("clt", run, paste("approximate; the only method for", served))
 }
 
 # where no other method can serve the release

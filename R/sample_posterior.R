@@ -181,8 +181,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (has_record_noise(release)) check_normal_records(bound, environment())
   chosen <- NULL
   if (method == "auto") {
-    independent <- if (!identical(settled, model)) bind_model(model, release$statistic)
-    chosen <- auto_method(release, bound, run, control, records, independent = independent)
+    chosen <- auto_method(release, bound, run, control, records, independent = bind_independent(settled, model, release))
     method <- chosen$method
     if (!is.null(chosen$bound)) {
       bound <- chosen$bound
