@@ -14,7 +14,7 @@ check_factors <- function(factors, call = caller_env()) {
   factors
 }
 
-has_factors <- function(model) inherits(model, c("model_lm", "model_glm"))
+takes_factors <- function(model) inherits(model, c("model_lm", "model_glm"))
 
 # Of the rows of covariates: the factors' names, and whether numbers have a mean that can depend on them.
 joint_factors <- function(design, levels) intersect(unique(design$variable[!is.na(design$level)]), names(levels))
@@ -36,7 +36,7 @@ why_independent <- function(design, model, levels) {
 
 # Have the covariates a cross-table, or numbers that depend on a factor?
 is_dependent <- function(design, model, levels) {
-  if (!has_factors(model) || !identical(model$factors, "dependent") || inherits(model$covariates, "covariate_moments")) return(FALSE)
+  if (!takes_factors(model) || !identical(model$factors, "dependent") || inherits(model$covariates, "covariate_moments")) return(FALSE)
   factors <- joint_factors(design, levels)
   (length(factors) > 1L || (length(factors) == 1L && has_effects(design, model))) && is.null(why_independent(design, model, levels))
 }
@@ -115,7 +115,7 @@ replace_parameters <- function(values, given, bound) {
 # Models that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
 # where the method, the number of records and the noise allow it. n: NULL where it is unknown. Several statistics: those of one release.
 can_settle <- function(model, n, method, noisy_records) {
-  if (!has_factors(model) || !is.null(model$factors)) return(FALSE)
+  if (!takes_factors(model) || !is.null(model$factors)) return(FALSE)
   sized <- !is.null(n) && !inherits(n, "prior_records")
   sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse"))
 }
@@ -148,7 +148,7 @@ takes_dependent <- function(method, release) method == "auto" || (method %in% c(
 
 # The model for a method that has independent factors alone: an error where it has dependent ones.
 assume_independent <- function(model, call = caller_env(), what = "This method") {
-  if (!has_factors(model)) return(model)
+  if (!takes_factors(model)) return(model)
   if (identical(model$factors, "dependent")) {
     stop_classed("method", c("{what} has factors that are independent of each other and of the numbers, but {.arg factors} is {.val dependent}.",
                              i = "Methods {.val augment} and {.val collapse} have dependent ones, of a single release without noise on every record."), call = call)
@@ -163,7 +163,7 @@ check_independent <- function(bound, call = caller_env(), what = "This method") 
 # A line for the print where nobody said whether factors are independent, and they are.
 independence_line <- function(bound) {
   model <- bound$model
-  if (!has_factors(model) || !is.null(model$factors) || is.null(bound$base)) return(NULL)
+  if (!takes_factors(model) || !is.null(model$factors) || is.null(bound$base)) return(NULL)
   model$factors <- "dependent"
   if (is_dependent(bound$base[-1L, ], model, bound$levels)) {
     "  covariates factors are assumed to be independent of each other and of the numbers; see the model's `factors`"

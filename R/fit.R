@@ -95,7 +95,7 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks of all published totals: the noise that they would need, of
 #'     the draws of the confidential totals, one by one and several together; and their distances from what records simulated under draws of the parameters give. The
 #'     warning names the numbers that are farthest off, what the model lacks (a dependence of two variables, a distribution), and what would serve. Or chains are held,
-#'     which R-hat does not see. Of 1,400 simulated releases of right models one was warned of, whose chain was short.
+#'     which R-hat does not see. Of about 1,500 simulated releases of right models two were warned of, whose chains were short or had not converged.
 #'   * `noiseaware_warning_mirror`: the release is the same for records mirrored at a point, as that of squares alone; method `"collapse"` or `"clt"` went
 #'     to one side only, where `"augment"` reaches both.
 #'   * `noiseaware_warning_diagnostic`: one of these checks failed and was left out; the draws are complete.

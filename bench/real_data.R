@@ -125,7 +125,7 @@ keep <- function(fresh) {
 
 # ---- what is reported ------------------------------------------------------------------------
 
-nuisance <- function(d) !d$kind %in% c("one", "together", "table", "graph") & grepl("^(mean|cov|prob|shape|sd)\\[", d$coefficient)
+nuisance <- function(d) !d$kind %in% c("one", "together", "table", "graph") & grepl("^((mean|cov|prob|shape|sd|effect|base)\\[|concentration$)", d$coefficient)
 is_warned <- function(told) grepl("warning_", told) | grepl("message_prior", told)
 
 report <- function(d) {

@@ -1,5 +1,5 @@
 /* The density of the totals of normal records given a release (vignette "Algorithms", "collapse"):
- * with c the complete-data statistic that coordinates stand for (totals.c),
+ * with c the complete-data statistic in the coordinates of totals.c,
  *
  *   log volume(coordinates) + log marginal(c) + temper log eta(z | A c),
  *
