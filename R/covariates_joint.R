@@ -112,10 +112,11 @@ replace_parameters <- function(values, given, bound) {
 
 # ---- methods ----------------------------------------------------------------------------
 
-# Models that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
+# Linear regressions that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
 # where the method, the number of records and the noise allow it. n: NULL where it is unknown. Several statistics: those of one release.
 can_settle <- function(model, n, method, noisy_records) {
-  if (!takes_factors(model) || !is.null(model$factors)) return(FALSE)
+  # in others chains mix much more slowly with dependent factors where numbers are clamped, so that these must be asked for
+  if (!inherits(model, "model_lm") || !is.null(model$factors)) return(FALSE)
   sized <- !is.null(n) && !inherits(n, "prior_records")
   sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse"))
 }
@@ -124,8 +125,7 @@ settle_factors <- function(model, statistic, n, method = "auto", noisy_records =
   if (!can_settle(model, n, method, noisy_records)) return(model)
   bound <- bind_model(model, statistic, call)
   covariates <- bound$base[-1L, ]
-  # exact and free of n by "collapse", where all is a table
-  if (any(is.infinite(bound$columns$upper)) || (inherits(model, "model_glm") && !has_effects(covariates, model))) return(model)
+  if (any(is.infinite(bound$columns$upper))) return(model)
   dependent <- model
   dependent$factors <- "dependent"
   if (is_dependent(covariates, dependent, bound$levels)) dependent else model

@@ -2,7 +2,7 @@
 #'
 #' A binary, a count or a positive response, or a factor of several levels, given covariates, through a linear predictor eta =
 #' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal (or as [covariate_beta()] and its
-#' kin have it), factor covariates categorical. Factors depend on each other and numbers on factors, unless `factors` says otherwise. The coefficients, the covariates'
+#' kin have it), factor covariates categorical. Factors are independent of each other and of numbers, unless `factors` says otherwise. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see
@@ -18,8 +18,8 @@
 #' @param cv Of the coefficient of variation of a Gamma response, or of the rates of a negative binomial one: `fixed(value)`,
 #'   [prior_half_normal()], [prior_half_t()], [prior_exponential()], or `prior_inverse_gamma(shape, rate)` for its square;
 #'   by default `prior_half_normal(1)`. Other families have none.
-#' @param factors `"dependent"`, by method `"augment"` alone, or `"independent"`: see [model_lm()]. `NULL`: dependent where numbers are among the covariates
-#'   and that is possible. Factors alone are independent, so that method `"collapse"` can have them all as a table; the print says so.
+#' @param factors `"dependent"`: factors depend on each other, and the means of numbers on them, see [model_lm()]; by method `"augment"` alone. `"independent"`:
+#'   they do not. `NULL`: independent, and the print says so. Dependent factors may need far longer chains, above all where bounds clamp the numbers.
 #'
 #' @details
 #' **Responses.** A binary one is a number with the bounds 0 and 1, or a factor with two levels, of

@@ -2,7 +2,7 @@
 #'
 #' [model_glm()] with the family `binomial()`: y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
 #' otherwise 0. Continuous covariates are multivariate normal, factor covariates
-#' categorical; factors depend on each other and numbers on factors, unless `factors` says otherwise. The coefficients, the covariates'
+#' categorical, independent of each other and of numbers, unless `factors` says otherwise. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, variables of the release, each once. `NULL` takes the
