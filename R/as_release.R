@@ -76,7 +76,7 @@
 #'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
 #' @seealso `vignette("cookbook")` for how numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
-#'   [read_opendp()] and [read_wikimedia()] for files of other projects.
+#'   [read_opendp()], [read_opendp_table()] and [read_wikimedia()] for files of other projects.
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
   if (!missing(value) && !missing(statistic) && !missing(mechanism)) {

@@ -1,29 +1,45 @@
-#' A number that the OpenDP Library released
+# A measurement of OpenDP, read from the data to the noise: a call per step. A step that is not known is refused by
+# its name, never skipped.
+
+#' Numbers that the OpenDP Library released
 #'
-#' OpenDP writes what it calls a measurement as JSON (`dp.serialize()`): a chain of a transformation, such
-#' as a clamped sum or counts by category, and of noise. It has no values, so these are given.
+#' OpenDP writes what it calls a measurement as JSON (`dp.serialize()`): a chain of transformations, such
+#' as a clamped sum or counts by category, and of noise; or several of these. It has no values, so these are given.
 #'
 #' @param path The name of the JSON file.
-#' @param value What the measurement released: a number, or the counts in the order of the categories.
-#' @param variable What the variable shall be called.
-#' @param n The public number of records; `NULL` if it is not known.
-#' @param statistic What was released; `NULL` reads it from the file: `make_sum` of clamped values, or
-#'   `make_count_by_categories`.
+#' @param value What the measurement released: a number; the counts in the order of the categories; counts named by their keys; for randomised response
+#'   everyone's answers. For several measurements a list, in the order of the file; its names are those of the statistics.
+#' @param variable What the variable shall be called. `NULL` takes the column that the file selects, or `"x"`.
+#' @param n The public number of records; `NULL` if it is not known, or if the file has it (`vector_domain(size = )`).
+#' @param statistic What was released; `NULL` reads it from the file. For several measurements a list.
 #'
 #' @details
-#' Noise: `laplace`, `gaussian` and `geometric`, by any of their names in the library's versions; discrete for counts of
+#' | in the file | the statistic |
+#' | --- | --- |
+#' | `make_sum` | [stat_sums()], with the bounds of `make_clamp` or of `atom_domain(bounds = )` |
+#' | `make_mean` | [stat_means()], with the size of `vector_domain(size = )` or `n` |
+#' | `make_count` | [stat_size()] |
+#' | `make_count_by_categories` | [stat_counts()]; after `make_find_bin` [stat_histogram()] |
+#' | `make_count_by` with a threshold | [stat_counts()] of the keys in `value`: others may be hidden. Public keys are given as `statistic` |
+#' | `make_randomized_response`, `make_randomized_response_bool` | [stat_records()] |
+#' | `make_composition`, `make_basic_composition` | each of them |
+#'
+#' Noise: `laplace`, `gaussian`, `geometric` and `noise`, by any of their names in the library's versions (tried with layouts of 0.8 to 0.15), also with a
+#' threshold, below which counts are hidden; `geometric` with bounds is [published()] with limits, and the exact number is taken to lie between them.
+#' Noise is discrete for counts of
 #' integer type, and for sums the continuous noise of the same scale. Distances between data sets: the symmetric
 #' one is of neighbours that differ by a record added or removed,
-#' `change_one_distance()` and `hamming_distance()` by one replaced. Counts by category have one more, of records in none of the categories, unless
+#' `change_one_distance()`, `hamming_distance()` and data of known size by one replaced. Counts by category have one more, of records in none of the categories, unless
 #' it was left out: its level is called `other`.
 #'
-#' OpenDP does not promise that its JSON stays the same between versions; what is not understood is refused: what is done to
-#' the noisy result, such as a threshold (`make_laplace_threshold`) or bounds, with any `statistic`; other transformations unless `statistic` is given,
-#' which vouches for them.
+#' OpenDP does not promise that its JSON stays the same between versions; what is not understood is refused by its name: what is done to
+#' the noisy result, and other noise, with any `statistic`; other transformations, such as `make_resize`, unless `statistic` is given,
+#' which vouches for them. `make_variance` is about the exact mean, which no likelihood of totals describes, see [stat_covariance()].
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_file`, `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
+#' @seealso [read_opendp_table()] for tables of OpenDP's Polars interface.
 #' @examples
 #' # a file made by hand in the layout of the library
 #' path <- tempfile(fileext = ".json")
@@ -40,23 +56,25 @@
 #'       "bounds": {"__tuple__": [0.0, 10.0]}}}}}}}', path)
 #' read_opendp(path, value = 421.7, variable = "visits", n = 90)
 #' @export
-read_opendp <- function(path, value, variable = "x", n = NULL, statistic = NULL) {
+read_opendp <- function(path, value, variable = NULL, n = NULL, statistic = NULL) {
   check_given()
   check_path(path)
-  check_variable(variable, "variable")
+  check_variable(variable, "variable", null = TRUE)
   json <- read_json(path)
-  calls <- opendp_calls(json)
-  named <- function(pattern) calls[grepl(pattern, vapply(calls, `[[`, "", "name"))]
-  noise <- named(opendp_noise_name)
-  if (length(noise) != 1L) {
-    stop_classed("file", c("{.file {path}} must have noise added once, by {.code make_laplace}, {.code make_gaussian} or {.code make_geometric}.",
-                           x = "It has {shorten_list(vapply(calls, `[[`, '', 'name'), 12L)}."))
+  measured <- opendp_measurements(json, path)
+  several <- length(measured) > 1L
+  if (several) {
+    value <- opendp_list(value, measured, "value")
+    if (!is.null(statistic)) statistic <- opendp_list(statistic, measured, "statistic")
   }
-  check_opendp_steps(json, noise[[1L]], path)
-  statistic <- statistic %||% opendp_statistic(named("^(make|then)_"), variable, path)
-  check_statistic(statistic)
-  replaced <- length(named("^(change_one|hamming)_distance$")) > 0L
-  as_release(value, statistic, opendp_noise(noise[[1L]], statistic, path), n, neighbours = if (replaced) "replace" else "add_remove")
+  parts <- lapply(seq_along(measured), function(k) {
+    opendp_part(measured[[k]], if (several) value[[k]] else value, variable, n, if (several) statistic[[k]] else statistic, path)
+  })
+  sizes <- unique(c(n, unlist(lapply(parts, `[[`, "n"))))
+  if (length(sizes) > 1L) stop_argument("n", paste("the number of records in the file,", sizes[-1L][1L]), describe(sizes[1L]))
+  replaced <- length(sizes) > length(n) || any(unlist(json) %in% c("change_one_distance", "hamming_distance"))
+  all_of <- function(field) if (several) stats::setNames(lapply(parts, `[[`, field), names(value)) else parts[[1L]][[field]]
+  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), sizes, neighbours = if (replaced) "replace" else "add_remove")
 }
 
 # a file of JSON as lists
@@ -70,82 +88,173 @@ read_json <- function(path, call = caller_env()) {
   parsed
 }
 
-# all constructors in the file with their arguments, outermost first; earlier versions called them "func" and "kwargs"
-opendp_calls <- function(json) {
-  calls <- list()
-  todo <- list(json)
-  while (length(todo)) {
-    node <- todo[[1L]]
-    todo <- todo[-1L]
-    if (!is.list(node)) next
-    name <- node[["__function__"]] %||% node[["func"]]
-    if (checkmate::test_string(name)) calls <- c(calls, list(list(name = name, arguments = node[["__kwargs__"]] %||% node[["kwargs"]])))
-    todo <- c(unname(node), todo)
-  }
-  calls
-}
+# ---- the calls -----------------------------------------------------------------------------
 
-opendp_noise_name <- "^(make|then)_(base_)?(discrete_)?(laplace|gaussian|geometric)(_cks20|_linear)?$"
-# steps that leave the records and their totals as they are
-opendp_known <- "^make_(chain_[mt]t|clamp|.*_?sum(_.*)?|count_by_categories|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$"
+opendp_noise_name <- "^make_(base_)?(discrete_)?(laplace|gaussian|geometric|noise)(_cks20|_linear|_threshold)?$"
+opendp_response_name <- "^make_randomized_response(_bool)?$"
 # what changes the guarantee that is stated, not what is published
 opendp_conversion <- "^make_(fix_delta|approximate|zCDP_to_approxDP|pureDP_to_zCDP|pureDP_to_fixed_approxDP)$"
+# steps that leave the records as they are, or are understood
+opendp_known <- paste0("^make_(clamp|(sized_)?(bounded_)?((int|float)_(checked|monotonic|ordered|split)_)?sum|(sized_)?(bounded_)?mean|count|count_by|",
+                       "count_by_categories|find_bin|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$")
 
-# Noise is the last step, or what is done to its result is not understood: a threshold, rounding, limits.
-check_opendp_steps <- function(json, noise, path, call = caller_env()) {
-  node <- json
-  repeat {
-    name <- node[["__function__"]] %||% node[["func"]]
-    if (!checkmate::test_string(name)) break
-    arguments <- node[["__kwargs__"]] %||% node[["kwargs"]]
-    if (name == noise$name) break
-    node <- if (name == "make_chain_mt") arguments[["measurement1"]] else if (grepl(opendp_conversion, name)) arguments[["measurement"]]
-    if (!is.list(node)) break
-  }
-  if (!identical(name, noise$name)) {
-    stop_classed("file", c("{.file {path}} must end with {.code {noise$name}}, but does something else with its result, which is not understood.",
-                           x = "{.code {if (checkmate::test_string(name)) name else 'an unnamed step'}} is outside of it."), call = call)
-  }
-  limits <- noise$arguments[["bounds"]]
-  if (!is.null(limits)) {
-    stop_classed("file", c("{.file {path}} gives {.code {noise$name}} {.field bounds}, to which what it releases is cut; that is not read.",
-                           i = "{.code as_release()} with {.code published(lower = , upper = )} describes it."), call = call)
-  }
+# A constructor with its arguments, NULL where there is none; earlier versions called them "func" and "kwargs".
+opendp_call <- function(node) {
+  name <- if (is.list(node)) node[["__function__"]] %||% node[["func"]]
+  if (!checkmate::test_string(name)) return(NULL)
+  list(name = sub("^then_", "make_", name), arguments = as.list(node[["__kwargs__"]] %||% node[["kwargs"]]))
 }
 
-opendp_noise <- function(noise, statistic, path, call = caller_env()) {
-  scale <- noise$arguments[["scale"]]
-  if (!is_number(scale) || scale <= 0) stop_classed("file", "{.file {path}} must give {.code {noise$name}} a positive scale.", call = call)
-  gaussian <- grepl("gaussian", noise$name)
+# Measurements as list(steps, noise). Noise is the last step: what is done to its result is not understood.
+opendp_measurements <- function(node, path, before = list(), call = caller_env()) {
+  step <- opendp_call(node)
+  inner <- function(node, before) opendp_measurements(node, path, before, call)
+  name <- step$name %||% "an unnamed step"
+  if (grepl(opendp_conversion, name)) return(inner(step$arguments[["measurement"]], before))
+  if (name == "make_chain_mt") return(inner(step$arguments[["measurement1"]], c(before, opendp_steps(step$arguments[["transformation0"]], path, call))))
+  if (name %in% c("make_composition", "make_basic_composition")) return(unlist(lapply(step$arguments[["measurements"]], inner, before), FALSE))
+  if (grepl(paste0(opendp_noise_name, "|", opendp_response_name), name)) return(list(list(steps = before, noise = step)))
+  stop_classed("file", c("{.file {path}} must be transformations followed by noise, such as {.code make_laplace}, and nothing else: what it does is not understood.",
+                         x = "{.code {name}}."), call = call)
+}
+
+# transformations from the data on
+opendp_steps <- function(node, path, call) {
+  step <- opendp_call(node)
+  if (is.null(step)) stop_classed("file", "{.file {path}} has a transformation without a name.", call = call)
+  if (step$name != "make_chain_tt") return(list(step))
+  c(opendp_steps(step$arguments[["transformation0"]], path, call), opendp_steps(step$arguments[["transformation1"]], path, call))
+}
+
+# the last of an argument that the steps, or the domains of their inputs, have
+opendp_argument <- function(steps, argument) {
+  found <- NULL
+  for (step in steps) {
+    domain <- opendp_call(step$arguments[["input_domain"]])$arguments
+    found <- step$arguments[[argument]] %||% domain[[argument]] %||% opendp_call(domain[["atom_domain"]])$arguments[[argument]] %||% found
+  }
+  if (is.list(found)) unlist(found[["__tuple__"]] %||% found) else found
+}
+
+opendp_list <- function(x, measured, name, call = caller_env()) {
+  if (is.numeric(x) && length(x) == length(measured)) x <- as.list(x)
+  if (!is.list(x) || is.object(x) || length(x) != length(measured)) {
+    stop_argument(name, paste("a list of", length(measured), "entries, one for each measurement in the file"), describe(x), call = call)
+  }
+  kinds <- vapply(measured, function(m) sub("^make_", "", c(m$steps, list(m$noise))[[max(1L, length(m$steps))]]$name), "")
+  if (is.null(names(x))) names(x) <- make.unique(kinds, "_")
+  x
+}
+
+# ---- what they are --------------------------------------------------------------------------
+
+# value, statistic, mechanism and public number of records of one measurement
+opendp_part <- function(measured, value, variable, n, statistic, path, call = caller_env()) {
+  variable <- variable %||% opendp_argument(measured$steps, "key") %||% "x"
+  if (grepl(opendp_response_name, measured$noise$name)) return(opendp_response(measured, value, variable, statistic, path, call))
+  size <- opendp_argument(measured$steps, "size")
+  hidden <- opendp_scalar(measured$noise, "threshold", path, call)
+  listed <- !is.null(statistic)
+  if (is.list(value)) value <- unlist(value) # a dictionary
+  statistic <- statistic %||% opendp_statistic(measured$steps, variable, n %||% size, if (!is.null(hidden)) names(value), path, call)
+  check_statistic(statistic, call)
+  mechanism <- opendp_mechanism(measured, statistic, path, call)
+  limits <- unlist(measured$noise$arguments[["bounds"]])
+  if (!is.null(hidden)) mechanism <- published(mechanism, threshold = hidden, listed = listed)
+  if (!is.null(limits)) mechanism <- published(mechanism, lower = limits[1L], upper = limits[2L])
+  # every record is in a bin, so that the count of those in none is noise alone
+  if (inherits(statistic, "stat_histogram") && length(value) == length(statistic$components) + 1L) value <- value[-length(value)]
+  if (!is.null(hidden) && listed) value <- opendp_hidden(value, statistic)
+  list(value = value, statistic = statistic, mechanism = mechanism, n = size)
+}
+
+# public keys that are not in the value were hidden
+opendp_hidden <- function(value, statistic) {
+  value <- named_value(statistic, value, NULL)
+  if (!all(names(value) %in% statistic$components) || is.null(names(value))) return(value)
+  stats::setNames(value[match(statistic$components, names(value))], statistic$components)
+}
+
+# everyone's answers
+opendp_response <- function(measured, value, variable, statistic, path, call) {
+  if (length(measured$steps)) {
+    stop_classed("file", c("{.file {path}} changes records before randomised response, which is not understood.",
+                           x = "{.code {measured$steps[[1L]]$name}}."), call = call)
+  }
+  kept <- opendp_scalar(measured$noise, "prob", path, call)
+  levels <- if (measured$noise$name == "make_randomized_response_bool") c("FALSE", "TRUE") else
+    vapply(measured$noise$arguments[["categories"]], as.character, "")
+  if (is.null(kept) || kept * length(levels) <= 1 || kept >= 1) {
+    stop_classed("file", "{.file {path}} must give {.code {measured$noise$name}} a {.field prob} above chance and below 1.", call = call)
+  }
+  codes <- match(as.character(unlist(value)), levels) - 1
+  if (anyNA(codes)) stop_argument("value", "answers that are categories of the file", describe(value), "value", call)
+  list(value = codes, statistic = statistic %||% stat_records(stats::reformulate(format_name(variable)), levels = stats::setNames(list(levels), variable)),
+       mechanism = mech_randomized_response(epsilon = log(kept / (1 - kept) * (length(levels) - 1))), n = length(codes))
+}
+
+# a positive number, or NULL
+opendp_scalar <- function(step, argument, path, call) {
+  x <- step$arguments[[argument]]
+  if (!is.null(x) && (!is_number(x) || x <= 0)) stop_classed("file", "{.file {path}} must give {.code {step$name}} a positive {argument}.", call = call)
+  x
+}
+
+opendp_mechanism <- function(measured, statistic, path, call) {
+  noise <- measured$noise
+  scale <- opendp_scalar(noise, "scale", path, call)
+  if (is.null(scale)) stop_classed("file", "{.file {path}} must give {.code {noise$name}} a positive scale.", call = call)
+  kind <- if (!grepl("noise", noise$name)) noise$name else {
+    measure <- opendp_call(noise$arguments[["output_measure"]])
+    measure <- (if (identical(measure$name, "approximate")) opendp_call(measure$arguments[["measure"]]) else measure)$name %||% "none"
+    c(max_divergence = "laplace", zero_concentrated_divergence = "gaussian")[measure]
+  }
+  if (is.na(kind)) stop_classed("file", "{.file {path}} gives {.code {noise$name}} an {.field output_measure} that is not understood.", call = call)
   integers <- c("int", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "usize")
+  # the type of what is summed, not of what it was made from
+  counts <- utils::tail(measured$steps, 1L)
+  type <- opendp_argument(counts, "TO") %||% opendp_argument(counts, "TOA") %||% opendp_argument(counts, "TV") %||%
+    opendp_argument(list(noise), "T") %||% unlist(noise$arguments)
   # what clamps integers does not say that they are
-  whole <- integer_valued(statistic) && (grepl("discrete|geometric", noise$name) || any(unlist(noise$arguments) %in% integers))
-  if (gaussian) (if (whole) mech_discrete_gaussian else mech_gaussian)(sd = scale) else
+  whole <- integer_valued(statistic) && (grepl("discrete|geometric", noise$name) || any(type %in% integers))
+  if (grepl("gaussian", kind)) (if (whole) mech_discrete_gaussian else mech_gaussian)(sd = scale) else
     (if (whole) mech_discrete_laplace else mech_laplace)(scale = scale)
 }
 
-opendp_statistic <- function(calls, variable, path, call = caller_env()) {
-  argument <- function(pattern, argument) {
-    for (k in calls[grepl(pattern, vapply(calls, `[[`, "", "name"))]) if (!is.null(k$arguments[[argument]])) return(k$arguments[[argument]])
-  }
-  names <- vapply(calls, `[[`, "", "name")
-  strange <- unique(names[!grepl(opendp_known, sub("^then", "make", names)) & !grepl(opendp_noise_name, names) & !grepl(opendp_conversion, names)])
+# `keys`: of counts that were shown
+opendp_statistic <- function(steps, variable, n, keys, path, call) {
+  names <- vapply(steps, `[[`, "", "name")
+  # sums of at most so many records drop some
+  strange <- unique(names[!grepl(opendp_known, names) | vapply(steps, function(step) "size_limit" %in% names(step$arguments), TRUE)])
   if (length(strange)) {
     stop_classed("file", c("{.arg statistic} must be given: {.file {path}} has {cli::qty(strange)}{?a step/steps} that {?is/are} not understood.",
                            x = "{.code {strange}}."),
                  call = call)
   }
-  categories <- argument("count_by_categories$", "categories")
-  if (!is.null(categories)) {
+  last <- if (length(names)) names[length(names)] else "no transformation"
+  formula <- stats::reformulate(format_name(variable))
+  of <- function(x) stats::setNames(list(x), variable)
+  if (last == "make_count") return(stat_size())
+  if (last == "make_count_by" && length(keys)) return(stat_counts(formula, of(keys)))
+  if (last == "make_count_by_categories") return(opendp_counts(steps, formula, of, path, call))
+  bounds <- opendp_argument(steps, "bounds")
+  total <- grepl("(sum|mean)$", last) && is.numeric(bounds) && length(bounds) == 2L
+  if (total && !grepl("mean$", last)) return(stat_sums(formula, of(bounds)))
+  if (total && !is.null(n)) return(stat_means(stat_sums(formula, of(bounds)), n))
+  stop_classed("file", c("{.arg statistic} must be given: what {.file {path}} releases is not understood.",
+                         x = "It has {shorten_list(names, 12L)}.",
+                         i = "A sum needs bounds, a mean bounds and the number of records, {.code make_count_by} a threshold and a value named by keys."), call = call)
+}
+
+opendp_counts <- function(steps, formula, of, path, call) {
+  categories <- opendp_argument(steps, "categories")
+  edges <- opendp_argument(steps, "edges")
+  if (is.null(edges)) {
     levels <- vapply(categories, as.character, "")
-    if (!isFALSE(argument("count_by_categories$", "null_category"))) levels <- c(levels, "other")
-    return(stat_counts(stats::reformulate(format_name(variable)), stats::setNames(list(levels), variable)))
+    return(stat_counts(formula, of(c(levels, if (!isFALSE(opendp_argument(steps, "null_category"))) "other"))))
   }
-  bounds <- argument("_clamp$|bounded_(int_|float_)?.*sum", "bounds")
-  bounds <- unlist(if (is.list(bounds) && !is.null(bounds[["__tuple__"]])) bounds[["__tuple__"]] else bounds)
-  if (any(grepl("_sum(_.*)?$", names)) && is.numeric(bounds) && length(bounds) == 2L) {
-    return(stat_sums(stats::reformulate(format_name(variable)), stats::setNames(list(bounds), variable)))
+  if (!identical(as.double(categories), as.double(seq(0, length(edges))))) {
+    stop_classed("file", "{.file {path}} must count the bins of {.code make_find_bin} in their order, from 0 to {length(edges)}.", call = call)
   }
-  stop_classed("file", c("{.arg statistic} must be given: what {.file {path}} releases is neither a sum of clamped values nor counts by category.",
-                         x = "It has {shorten_list(names, 12L)}."), call = call)
+  stat_histogram(formula, of(c(-Inf, edges, Inf)))
 }

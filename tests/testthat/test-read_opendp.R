@@ -47,10 +47,11 @@ test_that("what is done beside the noise is refused, whatever statistic is given
   plain <- chain(call_json("make_laplace", scale = 2), counts)
   expect_identical(ask(plain)$mechanism, mech_laplace(scale = 2))
   # noise of another kind
-  for (name in c("make_laplace_threshold", "make_gaussian_threshold", "make_private_laplace", "make_laplace_xyz", "make_vector_laplace")) {
+  for (name in c("make_private_laplace", "make_laplace_xyz", "make_vector_laplace", "make_canonical_noise", "make_private_quantile")) {
     refused(chain(call_json(name, scale = 2, threshold = 30), counts))
   }
-  refused(chain(call_json("make_geometric", scale = 2, bounds = c(0, 50)), counts))
+  refused(chain(call_json("make_laplace_threshold", scale = 2, threshold = -3), counts))
+  refused(chain(call_json("make_noise", scale = 2, output_measure = call_json("user_divergence")), counts))
   # something done to the result
   refused(call_json("make_chain_pm", postprocess1 = call_json("make_clamp", bounds = c(0, 50)), measurement0 = plain))
   refused(call_json("make_population_amplification", measurement = plain, population_size = 1000))
@@ -59,7 +60,7 @@ test_that("what is done beside the noise is refused, whatever statistic is given
   # the guarantee in other terms
   expect_identical(ask(call_json("make_fix_delta", measurement = plain, delta = 1e-6)), ask(plain))
   # records changed before they are summed, which a statistic that is given vouches for
-  for (step in c("make_resize", "make_impute_constant", "make_lipschitz_float_mul", "make_filter", "make_xyz")) {
+  for (step in c("make_variance", "make_sized_bounded_sum_of_squared_deviations", "make_resize", "make_impute_constant", "make_lipschitz_float_mul", "make_filter", "make_xyz")) {
     changed <- chain(call_json("make_laplace", scale = 5), call_json(step, constant = 3), clamp, call_json("make_sum"))
     refused(changed, 5, NULL)
     sums <- stat_sums(~ g, list(g = c(0, 10)))
@@ -68,6 +69,85 @@ test_that("what is done beside the noise is refused, whatever statistic is given
   for (step in c("make_select_column", "make_split_dataframe", "make_cast_default")) {
     expect_identical(ask(chain(call_json("make_laplace", scale = 5), call_json(step), clamp, call_json("make_sum")), 5, NULL)$statistic, sums)
   }
+})
+
+# ---- layouts of 0.12 to 0.15 ---------------------------------------------------------------
+
+# inputs of later steps are outputs of earlier ones, which the file repeats
+output_of <- function(this) call_json("transformation_output_domain", this = this)
+numbers <- function(size = NULL, ...) call_json("vector_domain", atom_domain = call_json("atom_domain", bounds = list(`__tuple__` = c(0, 10)), nan = FALSE, T = "f64"), ...)
+first <- function(name, domain, ...) call_json(name, input_domain = domain, input_metric = metric, ...)
+then <- function(name, before, ...) call_json(name, input_domain = output_of(before), input_metric = call_json("transformation_output_metric", this = before), ...)
+dp_chain <- function(before, name, ...) call_json("make_chain_mt", measurement1 = then(name, before, ...), transformation0 = before)
+
+test_that("bounds and sizes come from domains, means and counts are read, nested domains are not steps", {
+  clamped <- first("make_clamp", call_json("vector_domain", atom_domain = atom("f64"), size = 20), bounds = list(`__tuple__` = c(0, 10)))
+  mean <- call_json("make_chain_tt", transformation1 = then("make_mean", clamped), transformation0 = clamped)
+  sums <- stat_sums(~ x, list(x = c(0, 10)))
+  expected <- as_release(4.4, stat_means(sums, 20), mech_laplace(scale = 2), 20)
+  expect_identical(read_opendp(write_opendp(dp_chain(mean, "make_laplace", scale = 2, k = -1074, MO = "MaxDivergence")), 4.4), expected)
+  expect_error(read_opendp(write_opendp(dp_chain(mean, "make_laplace", scale = 2)), 4.4, n = 21), class = "noiseaware_error_argument")
+  # bounds that the domain has, no clamp
+  total <- first("make_sum", numbers())
+  expect_identical(read_opendp(write_opendp(dp_chain(total, "make_gaussian", scale = 3)), 44, n = 9), as_release(44, sums, mech_gaussian(sd = 3), 9, "add_remove"))
+  private <- function(measure) dp_chain(total, "make_noise", scale = 3, output_measure = call_json(measure))
+  expect_identical(read_opendp(write_opendp(private("max_divergence")), 44, n = 9)$mechanism, mech_laplace(scale = 3))
+  expect_identical(read_opendp(write_opendp(private("zero_concentrated_divergence")), 44, n = 9)$mechanism, mech_gaussian(sd = 3))
+  count <- first("make_count", numbers(), TO = "i32")
+  expect_identical(read_opendp(write_opendp(dp_chain(count, "make_laplace", scale = 2)), 44), as_release(44, stat_size(), mech_discrete_laplace(scale = 2), NULL, "add_remove"))
+  # limits of the result
+  limited <- dp_chain(count, "make_geometric", scale = 2, bounds = list(`__tuple__` = c(0L, 50L)))
+  expect_identical(read_opendp(write_opendp(limited), 50)$mechanism, published(mech_discrete_laplace(scale = 2), lower = 0, upper = 50))
+})
+
+test_that("counts by key above a threshold are those that were shown, or of public keys", {
+  counts <- first("make_count_by", call_json("vector_domain", atom_domain = atom("String")), TV = "i32")
+  path <- write_opendp(dp_chain(counts, "make_laplace_threshold", scale = 2, threshold = 10))
+  noise <- mech_discrete_laplace(scale = 2)
+  groups <- function(keys) stat_counts(~ g, list(g = keys))
+  expect_identical(read_opendp(path, list(b = 12, a = 31), "g"),
+                   as_release(c(b = 12, a = 31), groups(c("b", "a")), published(noise, threshold = 10, listed = FALSE), NULL, "add_remove"))
+  public <- read_opendp(path, c(b = 12, a = 31), "g", statistic = groups(c("a", "b", "c")))
+  expect_identical(public, as_release(c(a = 31, b = 12, c = NA), groups(c("a", "b", "c")), published(noise, threshold = 10), NULL, "add_remove"))
+  expect_error(read_opendp(path, c(12, 31), "g"), class = "noiseaware_error_file")
+  expect_error(read_opendp(path, c(a = 31, b = 9), "g"), class = "noiseaware_error_value")
+})
+
+test_that("bins of a number are a histogram", {
+  bins <- first("make_find_bin", numbers(), edges = c(2, 5))
+  counted <- function(categories) then("make_count_by_categories", bins, categories = categories, null_category = TRUE, TOA = "i32")
+  measured <- function(categories) chain(call_json("make_laplace", scale = 2), bins, counted(categories))
+  expected <- as_release(c(4, 9, 2), stat_histogram(~ x, breaks = c(-Inf, 2, 5, Inf)), mech_discrete_laplace(scale = 2), 15, "add_remove")
+  expect_identical(read_opendp(write_opendp(measured(0:2)), c(4, 9, 2, 1), n = 15), expected)
+  expect_error(read_opendp(write_opendp(measured(1:3)), c(4, 9, 2, 1), n = 15), class = "noiseaware_error_file")
+})
+
+test_that("answers by randomised response have the posterior of enumeration", {
+  path <- write_opendp(call_json("make_randomized_response_bool", prob = 0.75, constant_time = FALSE))
+  rel <- read_opendp(path, rep(c(FALSE, TRUE), c(269, 131)), "said")
+  expect_identical(rel, as_release(rep(0:1, c(269, 131)), stat_records(~ said, levels = list(said = c("FALSE", "TRUE"))),
+                                   mech_randomized_response(epsilon = log(3)), 400))
+  # 131 of 400 said yes; the share is Beta(1, 1)
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 1000, seed = 1)
+  p <- seq(0.0005, 1, by = 0.001)
+  expect_distribution(posterior::extract_variable_matrix(fit$draws, "prob[TRUE]"), grid_quantile(p, dbinom(131, 400, 0.25 + p / 2)), 0.15675)
+  four <- write_opendp(call_json("make_randomized_response", categories = c("a", "b", "c", "d"), prob = 0.5, T = "String"))
+  expect_equal(read_opendp(four, c("b", "b", "d"))$mechanism$epsilon, log(3))
+  expect_error(read_opendp(four, c("b", "e")), class = "noiseaware_error_value")
+  one <- write_opendp(call_json("make_randomized_response", categories = c("a", "b", "c", "d"), prob = 0.25, T = "String"))
+  expect_error(read_opendp(one, "a"), class = "noiseaware_error_file")
+})
+
+test_that("a composition is several statistics of the same records", {
+  counts <- first("make_count_by_categories", call_json("vector_domain", atom_domain = atom("String")), categories = c("a", "b"), null_category = FALSE, TOA = "i32")
+  both <- write_opendp(call_json("make_composition", measurements = list(dp_chain(first("make_count", numbers(), TO = "i32"), "make_laplace", scale = 2),
+                                                                         dp_chain(counts, "make_gaussian", scale = 3))))
+  noise <- list(count = mech_discrete_laplace(scale = 2), count_by_categories = mech_discrete_gaussian(sd = 3))
+  statistic <- list(count = stat_size(), count_by_categories = stat_counts(~ g, list(g = c("a", "b"))))
+  expected <- as_release(list(count = 40, count_by_categories = c(11, 30)), statistic, noise, NULL, "add_remove")
+  expect_identical(read_opendp(both, list(40, c(11, 30)), "g"), expected)
+  expect_identical(names(read_opendp(both, list(size = 40, groups = c(11, 30)), "g")$statistic), c("size", "groups"))
+  expect_error(read_opendp(both, 40, "g"), class = "noiseaware_error_argument")
 })
 
 test_that("what is not understood is refused", {

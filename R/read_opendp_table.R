@@ -1,0 +1,112 @@
+# A table of OpenDP's Polars interface: what `query.summarize()` says of each column, and the numbers that were collected.
+
+#' Tables that OpenDP's Polars interface released
+#'
+#' In Python `query.summarize()` says what each column of the table that `query.release().collect()` gives is, and which noise it has. Both are data frames, written by
+#' `.write_csv()` or `.write_parquet()`. Here they become a release.
+#'
+#' @param summary What `query.summarize()` gave: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`, `distribution`,
+#'   `scale` and, if groups below a threshold are hidden, `threshold`.
+#' @param table The numbers: a data frame or a file. Columns that are not in the summary are those of the groups.
+#' @param levels A named list with all levels of each variable that groups, if they are public. `NULL` takes those that are there; where groups
+#'   are hidden nobody knows which others there might have been.
+#' @param bounds A named list with `c(lower, upper)` of each column that is a sum: the summary does not have the limits that its values were clamped to.
+#' @param n The public number of records; `NULL` if it is not known.
+#'
+#' @details
+#' `Frame Length` and `Length` are counts of groups ([stat_counts()]), or of all records ([stat_size()]); so is `Count`, which leaves out missing
+#' values, as no record here has any. `Sum` is [stat_sums()], by group [stat_by()], and its column must be called as its variable. `Integer` noise of
+#' counts is discrete, that of sums the continuous noise of the same scale.
+#'
+#' A group is shown if its noisy count is *larger* than the threshold. Its other numbers are then shown, too, with noise of their own.
+#'
+#' **Refused**, by name: quantiles (`GumbelMin`), numbers of different values (`N Unique`), and means (`Sum` and `Length` in one column), of which only the ratio is in
+#' the table: ask for the sum and the length.
+#' @return A release: an object of class `noiseaware_release`.
+#' @section Errors: `noiseaware_error_file` (a column that is missing is named), `noiseaware_error_argument`, `noiseaware_error_value`.
+#' @seealso [read_opendp()] for measurements as JSON, and `vignette("opendp")`.
+#' @examples
+#' # made by hand in the layout that Python writes
+#' summary <- data.frame(column = c("len", "visits"), aggregate = c("Frame Length", "Sum"),
+#'   distribution = "Integer Laplace", scale = c(2, 40), threshold = c(33, NA))
+#' table <- data.frame(ward = c("north", "south"), len = c(120, 64), visits = c(391, 240))
+#' read_opendp_table(summary, table, bounds = list(visits = c(0, 20)))
+#' @export
+read_opendp_table <- function(summary, table, levels = NULL, bounds = NULL, n = NULL) {
+  check_given()
+  summary <- opendp_rows(summary, c("column", "aggregate", "distribution", "scale"), "summary")
+  table <- opendp_rows(table, unique(summary$column), "table")
+  check_opendp_summary(summary)
+  groups <- setdiff(names(table), summary$column)
+  if (length(groups) == 0L && nrow(table) != 1L) stop_classed("file", "{.arg table} must have one row, or columns of groups beside {.field {summary$column}}.")
+  hidden <- "threshold" %in% names(summary) && any(!is.na(summary$threshold))
+  keys <- opendp_keys(table, groups, levels)
+  parts <- lapply(stats::setNames(seq_len(nrow(summary)), summary$column), function(row) {
+    opendp_column(summary[row, , drop = FALSE], table, keys, bounds, listed = !hidden || !is.null(levels))
+  })
+  all_of <- function(field) if (length(parts) > 1L) lapply(parts, `[[`, field) else parts[[1L]][[field]]
+  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = "add_remove")
+}
+
+opendp_rows <- function(x, needs, name, call = caller_env()) {
+  if (is.data.frame(x)) check_layout(as.data.frame(x), needs, name, call) else read_rows(x, ",", needs, call)
+}
+
+check_opendp_summary <- function(summary, call = caller_env()) {
+  twice <- unique(summary$column[duplicated(summary$column)])
+  if (length(twice)) {
+    parts <- shorten_list(summary$aggregate[summary$column %in% twice])
+    stop_classed("file", c("A column must be one number, but {.field {twice}} {?is/are} made of {parts}: only their ratio is in the table.",
+                           i = "Ask for the sum and for the length, each as a column."), call = call)
+  }
+  strange <- !summary$aggregate %in% c("Frame Length", "Length", "Count", "Sum") | !summary$distribution %in% opendp_distributions
+  if (any(strange)) {
+    shown <- paste0(summary$aggregate, " (", summary$distribution, ") in ", summary$column)[strange]
+    stop_classed("file", c("{.arg summary} must have counts and sums with Laplace or Gaussian noise, but has others, which are not understood.",
+                           x = "{shorten_list(shown)}."), call = call)
+  }
+}
+
+opendp_distributions <- as.vector(outer(c("Integer", "Float"), c("Laplace", "Gaussian"), paste))
+
+# levels of each variable of the groups
+opendp_keys <- function(table, groups, levels, call = caller_env()) {
+  missing <- groups[vapply(groups, function(g) anyNA(table[[g]]), TRUE)]
+  if (length(missing)) {
+    stop_classed("file", c("Every row of {.arg table} must have a group, but {.field {missing}} {?is/are} missing in some.",
+                           i = "Give them a level of their own."), call = call)
+  }
+  if (is.null(levels)) return(lapply(stats::setNames(nm = groups), function(g) unique(as.character(table[[g]]))))
+  check_levels(levels, groups, call)[groups]
+}
+
+# value, statistic and mechanism of a column
+opendp_column <- function(row, table, keys, bounds, listed, call = caller_env()) {
+  counts <- row$aggregate != "Sum"
+  groups <- names(keys)
+  value <- text_numbers(as.character(table[[row$column]]), row$column, call)
+  cells <- if (length(groups)) stat_counts(stats::reformulate(paste(format_name(groups), collapse = ":")), keys)
+  statistic <- if (counts) cells %||% stat_size() else opendp_sums(row$column, keys, bounds, call)
+  if (length(groups)) names(value) <- paste0(if (!counts) paste0(row$column, ":"), row_components(cells, table, NULL, call))
+  scale <- text_numbers(as.character(row$scale), "scale", call)
+  whole <- counts && startsWith(row$distribution, "Integer")
+  gaussian <- endsWith(row$distribution, "Gaussian")
+  mechanism <- if (scale == 0) mech_exact() else if (gaussian) (if (whole) mech_discrete_gaussian else mech_gaussian)(sd = scale) else
+    (if (whole) mech_discrete_laplace else mech_laplace)(scale = scale)
+  threshold <- if ("threshold" %in% names(row) && !is.na(row$threshold)) text_numbers(as.character(row$threshold), "threshold", call)
+  if (!is.null(threshold)) {
+    # larger than the threshold, of whole numbers the next one
+    mechanism <- published(mechanism, threshold = threshold + whole, listed = listed)
+    if (listed && counts) value <- opendp_hidden(value, statistic)
+  }
+  list(value = value, statistic = statistic, mechanism = mechanism)
+}
+
+opendp_sums <- function(column, keys, bounds, call) {
+  if (length(keys) > 1L) stop_classed("file", "Sums must be by one variable, but {.field {column}} is by {.field {names(keys)}}.", call = call)
+  if (!column %in% names(bounds)) {
+    stop_classed("argument", "{.arg bounds} must have an entry for {.field {column}}, the limits that its values were clamped to before they were summed.", call = call)
+  }
+  sums <- stat_sums(stats::reformulate(format_name(column)), bounds[column])
+  if (length(keys)) stat_by(sums, keys) else sums
+}
