@@ -9,7 +9,7 @@ TARBALL := noiseaware_$(VERSION).tar.gz
 LIBRARY := $(CURDIR)/.library
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 export R_LIBS := $(LIBRARY)
-SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
+SOURCES := $(wildcard R/*.R src/*.c src/*/*.[ch] src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
 .PHONY: demo test peers check deepcheck bench lint docs site install clean
 
@@ -72,4 +72,4 @@ $(TARBALL): $(SOURCES) $(wildcard man/*.Rd tests/testthat/*.R vignettes/*)
 	$(R) CMD build .
 
 clean:
-	rm -rf $(LIBRARY) $(LIBRARY)-peers *.tar.gz *.Rcheck demo site src/*.o src/*.so
+	rm -rf $(LIBRARY) $(LIBRARY)-peers *.tar.gz *.Rcheck demo site src/*.o src/*/*.o src/*.so

@@ -32,7 +32,7 @@ check_same_limit <- function(stored, limit, given, name, call) {
 
 # ---- the lock ----------------------------------------------------------------------------
 
-# The operating system's, on the file and not on its name: see src/file_lock.c.
+# The operating system's, on the file and not on its name: see src/release/file_lock.c.
 
 # Waits its turn, for `patience` seconds. `new`: was the file created?
 lock_file <- function(file, create = FALSE, patience = 60, call = caller_env()) {

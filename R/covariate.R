@@ -1,6 +1,6 @@
-# Lone covariates: a distribution of its own for one of them, src/lone.h.
+# Lone covariates: a distribution of its own for one of them, src/model/independent_covariate.h.
 
-# in the order of lone_classes, src/covariates_lone.c
+# in the order of lone_classes, src/model/covariates_independent.c
 lone_kinds <- c("beta", "count", "mixture", "lognormal")
 
 #' Covariates that are not normal

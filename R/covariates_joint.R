@@ -1,4 +1,4 @@
-# Covariates that depend on each other, a part of model_lm(), model_glm() and its kin: the general location model, src/covariates_joint.c.
+# Covariates that depend on each other, a part of model_lm(), model_glm() and its kin: the general location model, src/model/covariates_joint.c.
 # `factors` of a model is "dependent", "independent", or NULL: dependent where that is possible, see settle_factors(); otherwise independent, and the
 # print says so.
 

@@ -106,7 +106,7 @@ discrete_density <- function(gaussian, x, location, scale, name, log, call = cal
   if (log) density else exp(density)
 }
 
-# as numbered in src/ffi_discrete.c
+# as numbered in src/r/discrete.c
 discrete_functions <- c(log_density = 0L, cumulative = 1L, quantile = 2L)
 
 discrete_distribution <- function(which, gaussian, x, x_name, location, scale, name, lower, log, call = caller_env()) {

@@ -231,7 +231,7 @@ log_moment <- function(bound, s, n) {
 # log of what makes the kernels of the noise distributions
 log_noise_constant <- function(release, call) {
   sum(vapply(component_parts(release, repeated = TRUE), function(part) {
-    if (part$mechanism$kernel == "published") return(0) # a probability or a density as it is: src/published.c
+    if (part$mechanism$kernel == "published") return(0) # a probability or a density as it is: src/contract/published.c
     b <- release$scale[part$index]
     one <- switch(part$mechanism$name,
                   laplace = -log(2 * b), gaussian = -log(b) - log(2 * pi) / 2,

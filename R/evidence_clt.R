@@ -85,7 +85,7 @@ clt_log_density <- function(problem, spec, at, unknown, q) {
   .Call(ffi_model_log_prior, spec, theta) + of_noise + of_release
 }
 
-# ---- constants of the priors, in the coordinates of src/model_*.c ------------------------------------------------
+# ---- constants of the priors, in the coordinates of src/model/ -------------------------------------------------
 
 log_prior_constant <- function(spec) prior_constants[[spec$name]](spec$fields)
 
@@ -121,5 +121,5 @@ covariates_prior_constant <- function(fields) {
   normal - sum(vapply(factors, log_dirichlet_constant, 0))
 }
 
-# of the density of probabilities in sticks: src/sticks.h
+# of the density of probabilities in sticks: src/base/sticks.h
 log_dirichlet_constant <- function(alpha) sum(lgamma(alpha)) - lgamma(sum(alpha))

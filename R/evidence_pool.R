@@ -55,7 +55,7 @@ log_rate_prior <- function(bound, u) {
   prior$alpha[2L] * stats::plogis(u, log.p = TRUE) + prior$alpha[1L] * stats::plogis(-u, log.p = TRUE) - lbeta(prior$alpha[2L], prior$alpha[1L])
 }
 
-# log density of a standard deviation, natural scale: src/scale_prior.c
+# log density of a standard deviation, natural scale: src/model/scale_prior.c
 log_spread_prior <- function(fields, sd) {
   kernel <- if (!is.null(fields[["sigma_half_normal"]])) -(sd / fields[["sigma_half_normal"]])^2 / 2 else
     if (!is.null(fields[["sigma_half_t"]])) -(fields[["sigma_half_t"]][1L] + 1) / 2 * log1p((sd / fields[["sigma_half_t"]][2L])^2 / fields[["sigma_half_t"]][1L]) else

@@ -1,5 +1,5 @@
 # The evidence of a release under a model of normal records, by bridge sampling over their totals with the parameters
-# integrated out (vignette "Algorithms", "collapse"): src/totals_normal.c has the density, up to constants that are here.
+# integrated out (vignette "Algorithms", "collapse"): src/totals/normal_totals.c has the density, up to constants that are here.
 
 totals_evidence <- function(fit, draws, seed, call) {
   problem <- fit$problem
@@ -122,7 +122,7 @@ log_kernel_constant <- function(problem, release, call) {
     length(problem$fields$spread) / length(problem$released) / 2 * log(2 * pi)
 }
 
-# What the density in src/totals_normal.c leaves out of n records' totals, d columns:
+# What the density in src/totals/normal_totals.c leaves out of n records' totals, d columns:
 #   2^d pi^((n - 1) d / 2) / Gamma_d((n - 1) / 2)
 # of the totals' coordinates, and the constants of the likelihood and of the prior.
 log_totals_constant <- function(bound, n) {
@@ -185,7 +185,7 @@ lm_marginal_constant <- function(fields, n) {
 
 log_student_constant <- function(df, scale) lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(scale)
 
-# of the densities of log sigma in src/scale_prior.c
+# of the densities of log sigma in src/model/scale_prior.c
 log_scale_constant <- function(fields) {
   if (!is.null(fields[["sigma"]])) return(0)
   if (!is.null(fields[["sigma_inverse_gamma"]])) return(log(2) + inverse_gamma_constant(fields[["sigma_inverse_gamma"]][1L], fields[["sigma_inverse_gamma"]][2L]))

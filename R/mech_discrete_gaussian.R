@@ -41,7 +41,7 @@ mechanism_scale.mech_discrete_gaussian <- function(mechanism, statistic, call = 
 }
 
 # From the sum of the masses over k, or from its derivative in the scale after
-# Poisson summation (see src/dist_discrete.c): either has few terms.
+# Poisson summation (see src/base/dist_discrete.c): either has few terms.
 #' @export
 mechanism_sd.mech_discrete_gaussian <- function(mechanism, scale) {
   k <- 1:6

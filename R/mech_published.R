@@ -3,7 +3,7 @@
 # round, lower, upper (NULL: not done) and listed.
 #
 # Whatever was published says that the noisy number lay in an interval, published_interval(); the
-# likelihood is its probability: see src/published.c.
+# likelihood is its probability: see src/contract/published.c.
 
 #' What was done with noisy numbers before they were published
 #'

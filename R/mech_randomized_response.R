@@ -89,7 +89,7 @@ check_noisy.mech_randomized_response <- function(mechanism, statistic, value, ca
 # how many levels there are, for each of the values
 levels_of_each <- function(statistic, values) rep(unname(lengths(statistic$levels[statistic$columns$variable])), each = values / nrow(statistic$columns))
 
-# In integers, see src/exact.c; of the budget at most what the last bits of a double
+# In integers, see src/release/exact_noise.c; of the budget at most what the last bits of a double
 # may have added is left unspent.
 exact_response <- function(part, data, call) {
   codes <- statistic_total(part$statistic, data, call)

@@ -1,5 +1,5 @@
 # Noise on every record's values, kernel "records": the totals are those of noisy records. Method "collapse" knows what
-# that says of the confidential ones (src/method_collapse_records.c).
+# that says of the confidential ones (src/totals/noisy_records.c).
 
 #' Noise on every record
 #'
@@ -348,7 +348,7 @@ independent_prior <- function(model, mechanism) {
   model
 }
 
-# see struct noisy in src/method_collapse_records.c
+# see struct noisy in src/totals/noisy_records.c
 records_problem <- function(release, bound, call) {
   check_normal_records(bound, call)
   if (!is.null(bound$terms) || length(answered_factors(release, bound))) return(imputed_problem(release, bound, call))
@@ -362,7 +362,7 @@ records_problem <- function(release, bound, call) {
        fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
 }
 
-# Products and powers of noisy variables, and answers of factors: see src/method_collapse_imputed.c. The values are imputed, and no totals are kept.
+# Products and powers of noisy variables, and answers of factors: see src/totals/noisy_records_imputed.c. The values are imputed, and no totals are kept.
 imputed_problem <- function(release, bound, call) {
   check_kept_records(release, bound, call)
   seen <- release$records[, bound$columns$name, drop = FALSE]

@@ -1,4 +1,4 @@
-# Method "augment": see src/method_augment.c and src/augment_*.c. Here a problem is set up for chains.R.
+# Method "augment": see src/records/. Here a problem is set up for chains.R.
 
 sample_augment <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   check_noise_on_totals("augment", release, call)
@@ -76,7 +76,7 @@ augment_part.default <- function(part, bound, n) {
 }
 
 # The parts, their released values and weights in the order of C (augment_lay_out() in
-# src/method_augment.c), and `where` among those the release's components are that are
+# src/records/augment.c), and `where` among those the release's components are that are
 # totals, `summed`.
 layout_parts <- function(parts) {
   laid <- .Call(ffi_augment_layout, parts)

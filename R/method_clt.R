@@ -137,7 +137,7 @@
 #' @name method_clt
 NULL
 
-# Method "clt": see src/method_clt.c. Here the moments of a pair are looked up, a
+# Method "clt": see src/clt/clt.c. Here the moments of a pair are looked up, a
 # problem is set up, and chains are run as those of "augment".
 
 sample_clt <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
@@ -153,7 +153,7 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
 }
 
 # Records that are normal given the parameters and their factors: their totals before bounds clamp them move as
-# those of "collapse" do (src/totals_normal.c), and the normal distribution is that of what the
+# those of "collapse" do (src/totals/normal_totals.c), and the normal distribution is that of what the
 # bounds do.
 clt_moves_totals <- function(release, bound, control, records) {
   # what only another sampler has a use for asks for one
@@ -177,7 +177,7 @@ clt_totals_problem <- function(release, bound, words, chains, records, call) {
 
 # What clamped totals vary by beside what the totals of the records before they are clamped tell of
 # them: the covariance of the residuals of simulated records' contributions, with the variances
-# that src/clamped.c knows. `spread`: its factor, in the directions in which its variance is more
+# that src/totals/clamped_moments.c knows. `spread`: its factor, in the directions in which its variance is more
 # than a share `drowned` of the noise's; the rest widens the noise, `clamp_weight`.
 clt_spread <- function(problem, bound, words, chains, drowned = 0.02) {
   complete <- clt_reference(problem, bound, words, chains)
@@ -287,7 +287,7 @@ solve_semi <- function(a, b) {
   out
 }
 
-# The dummies of each cell of the factors' cross-table, in the order of src/totals_normal_table.c:
+# The dummies of each cell of the factors' cross-table, in the order of src/totals/cross_table.c:
 # the first factor's levels change fastest.
 cell_dummies <- function(bound) {
   if (length(bound$levels) == 0L) return(matrix(0, 1L, 0L)) # all records are in one
@@ -427,7 +427,7 @@ clt_expectation <- function(problem, bound, words, chains, call) {
        drowned = all(problem$scale > 10 * (spread + sqrt(variance))))
 }
 
-# Of queries, the moments of whole statistics and the queries of these: src/moments_linear.c.
+# Of queries, the moments of whole statistics and the queries of these: src/clt/linear_queries.c.
 released_distribution <- function(bound, release, call) {
   release <- release_for(bound, release)
   if (!has_queries(release)) return(clt_distribution(bound, release, call))

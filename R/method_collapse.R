@@ -1,4 +1,4 @@
-# Method "collapse": see src/method_collapse.h. A model belongs to a family of
+# Method "collapse": see src/contract/collapse.h. A model belongs to a family of
 # distributions of the totals, each with a file of its own here and in src:
 #   normal  totals of variables and of their products, records normal given the
 #           parameters
@@ -54,7 +54,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
 }
 
 # Has a regression a residual standard deviation with a prior of its own that noise leaves less certain than the
-# records alone would? Then its totals follow it rather than it the totals (src/totals_residual.c): near 0 it would hold
+# records alone would? Then its totals follow it rather than it the totals (src/totals/response_innovations.c): near 0 it would hold
 # them too tightly to move. A short run tells.
 hides_residual <- function(problem, bound, words, chains, warmup = 200, draws = 200) {
   own <- inherits(bound, "bound_lm") && inherits(bound$model$sigma, c("prior_half_normal", "prior_half_t", "prior_exponential", "prior_inverse_gamma"))
@@ -111,7 +111,7 @@ check_size_exact <- function(records, settled, call) {
   stop_classed("argument", "{.arg records} must allow {format_size(least)} records, which exact numbers have, but is {format(records)}.", call = call)
 }
 
-# Normal totals with factors: src/totals_normal_table.c.
+# Normal totals with factors: src/totals/cross_table.c.
 check_cross_table <- function(bound, n, call, most = 10000) {
   cells <- prod(lengths(bound$levels))
   least <- nrow(bound$columns) + 1

@@ -1,4 +1,4 @@
-# Method "collapse", records answered by randomised response: see src/method_collapse_answers.c. Records with the same
+# Method "collapse", records answered by randomised response: see src/table/randomised_answers.c. Records with the same
 # answers are counted together.
 
 # Are there answers among the parts of a release?

@@ -1,5 +1,5 @@
-# Method "collapse", counts: see src/method_collapse_counts.c; independent draws in method_collapse_row.R and, of
-# features, in src/method_collapse_recursion.c.
+# Method "collapse", counts: see src/table/naive_bayes.c; independent draws in method_collapse_row.R and, of
+# features, in src/table/naive_bayes_convolution.c.
 
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"

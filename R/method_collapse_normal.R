@@ -1,4 +1,4 @@
-# Method "collapse", normal totals: see src/totals_normal.c.
+# Method "collapse", normal totals: see src/totals/normal_totals.c.
 
 # where the model measures the columns from; NULL if its records are not normal
 collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)
@@ -84,7 +84,7 @@ monomial_degrees <- function(statistic) {
   list(first = factors[1L, ], second = factors[2L, ])
 }
 
-# Is noise small beside the scatter of the variables, so that coordinates of it serve better (src/totals_normal_scatter.c)?
+# Is noise small beside the scatter of the variables, so that coordinates of it serve better (src/totals/scatter_coordinates.c)?
 # Below 0.6 none of the scatter comes near 0. At 0.5 such coordinates give up to 60% more effective
 # draws a second, at 0.85 some 10%. From the release alone: chains agree.
 tells_scatter <- function(problem, bound) {

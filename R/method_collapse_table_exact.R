@@ -1,4 +1,4 @@
-# Method "collapse", tables with exact numbers: see src/method_collapse_table_exact.c.
+# Method "collapse", tables with exact numbers: see src/table/exact_sums.c.
 
 # Beyond so many groups that exact numbers leave open, no basis of the changes that keep them is found.
 most_exact_groups <- 1500L

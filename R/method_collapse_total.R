@@ -1,4 +1,4 @@
-# Method "collapse", the total of one variable: see src/method_collapse_total.c.
+# Method "collapse", the total of one variable: see src/totals/rate_total.c.
 
 #' @export
 collapse_family.bound_poisson <- function(bound, call = caller_env()) "total"

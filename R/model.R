@@ -5,7 +5,7 @@
 #   parameters  names of what a draw reports, natural scale
 #   natural     whether the bounds of all numbers are natural limits, see outside.R
 # Methods: bind_columns() makes it, bound_complete() turns moments into its
-# complete-data statistic. Its coordinates are described in C (src/coordinates.h).
+# complete-data statistic. Its coordinates are described in C (src/contract/coordinates.h).
 
 new_model <- function(name, ..., class) {
   structure(list(name = name, ...), class = c(class, "noiseaware_model"))

@@ -156,7 +156,7 @@ user_failed <- function(name, error) {
                  class = c("noiseaware_error_custom", "noiseaware_error"), call = without_arguments(public_call(environment())))
 }
 
-# In a run C calls the user's functions themselves (src/ffi_model_custom.c), and says in
+# In a run C calls the user's functions themselves (src/r/model_custom.c), and says in
 # problem$model$running which one: an error in it comes back as from call_user().
 rethrow_user_error <- function(problem, code) {
   running <- problem$model$running

@@ -1,4 +1,4 @@
-# model_glm() of a response of several levels: the plug-in src/model_categories.c. See family_categories.R.
+# model_glm() of a response of several levels: the plug-in src/model/categories.c. See family_categories.R.
 
 #' @export
 clt_statistics.model_categories <- function(model) character()
@@ -95,7 +95,7 @@ turn_intercept <- function(mean, k, call) {
   replace(mean, at, -mean[at])
 }
 
-# in the coordinates of src/model_categories.c
+# in the coordinates of src/model/categories.c
 fixed_category_coefficients <- function(bound, value, call) {
   centring <- bound_centring(bound)
   slopes <- nrow(bound$design) - 1L

@@ -1,4 +1,4 @@
-# model_table() with normal priors on the coefficients of a log-linear model: src/model_loglinear.c.
+# model_table() with normal priors on the coefficients of a log-linear model: src/model/loglinear.c.
 
 # The full table is kept, so that any formula will do.
 most_loglinear_cells <- 1e6

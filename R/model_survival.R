@@ -1,4 +1,4 @@
-# Parametric survival of the records of stat_survival(): src/model_survival.c.
+# Parametric survival of the records of stat_survival(): src/model/survival.c.
 
 survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 

@@ -1,4 +1,4 @@
-# Moments of tables of counts for method "clt": see src/moments_counts.c.
+# Moments of tables of counts for method "clt": see src/clt/moments_counts.c.
 
 #' @export
 clt_distribution.bound_categorical <- function(bound, release, call) {

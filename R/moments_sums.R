@@ -1,4 +1,4 @@
-# Moments of clamped powers of one number for method "clt": see src/moments_sums.c.
+# Moments of clamped powers of one number for method "clt": see src/clt/moments_sums.c.
 
 #' @export
 clt_distribution.bound_poisson <- function(bound, release, call) sums_distribution(bound, release, 2, 0, 1, call)
@@ -9,7 +9,7 @@ clt_distribution.bound_exponential <- function(bound, release, call) sums_distri
 #' @export
 clt_distribution.bound_normal <- function(bound, release, call) sums_distribution(bound, release, 0, bound$spec$fields$centre, 1:2, call)
 
-# `family` as in src/moments_sums.c; the complete-data statistic is the totals of
+# `family` as in src/clt/moments_sums.c; the complete-data statistic is the totals of
 # those powers of x - centre
 sums_distribution <- function(bound, release, family, centre, powers, call) {
   parts <- release_parts(release)

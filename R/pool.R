@@ -1,4 +1,4 @@
-# Releases of different records, one a site: see src/method_pool.c.
+# Releases of different records, one a site: see src/pool/pool_nuts.c.
 
 #' Several owners: pool releases of different people
 #'
@@ -387,7 +387,7 @@ moments_of <- function(s, log_weight) {
   c(mean, sqrt(sum(weight * (s - mean)^2) / sum(weight)))
 }
 
-# as in src/pool_rate.h
+# as in src/pool/site_rate.h
 rate_kinds <- c(categorical = 0, poisson = 1, exponential = 2)
 
 is_log_rate <- function(bound) bound$spec$name %in% c("poisson", "exponential")

@@ -1,4 +1,4 @@
-# Complete pooling by a normal distribution for the totals of each site: method "clt" for several releases, see src/moments_sites.c.
+# Complete pooling by a normal distribution for the totals of each site: method "clt" for several releases, see src/clt/several_sites.c.
 
 # More coordinates, or released numbers, would take minutes to start: the map of NUTS and the marginal moves have a square matrix of them.
 most_coordinates <- 2000L
@@ -84,7 +84,7 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, recor
   moved %||% "augment"
 }
 
-# Parameters that all sites share move along their slopes where the number of records of a site is not known: src/method_pool_clt.c.
+# Parameters that all sites share move along their slopes where the number of records of a site is not known: src/pool/nuts_site_clt.c.
 check_clt_sized <- function(bound, call) {
   cut <- bound_is_cut(bound)
   if (!cut && bound$spec$name != "expfam") return(invisible())

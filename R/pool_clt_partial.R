@@ -1,4 +1,4 @@
-# Partial pooling and walks by a normal distribution for the totals of each site: see src/pool_clt.c.
+# Partial pooling and walks by a normal distribution for the totals of each site: see src/pool/site_clt.c.
 
 clt_sites_problem <- function(releases, bound, words, chains, records, call) {
   each <- lapply(stats::setNames(nm = names(releases)), function(name) clt_site(releases[[name]], bound, words, chains, records[[name]], call))
@@ -17,7 +17,7 @@ clt_sites_problem <- function(releases, bound, words, chains, records, call) {
        site_records = records)
 }
 
-# Moments with innovations, by a factor of the covariance (src/moments_factored.c) where they have none of their own.
+# Moments with innovations, by a factor of the covariance (src/clt/cholesky_innovations.c) where they have none of their own.
 with_innovations <- function(distribution, bound) {
   if (isTRUE(distribution$innovations)) return(distribution$spec)
   list(name = distribution$spec$name, factored = distribution$spec, model = bound$spec)

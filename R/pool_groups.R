@@ -1,5 +1,5 @@
 # Groups of records in one release: each is a site of R/pool.R, with a release of its own. Where the sizes of groups have
-# noise they are latent: see src/pool_size.c.
+# noise they are latent: see src/pool/group_sizes.c.
 
 #' Rates and means of many groups in one release
 #'

@@ -1,4 +1,4 @@
-# Partial pooling: what varies between sites, how widely, and where chains begin. See src/method_pool.c.
+# Partial pooling: what varies between sites, how widely, and where chains begin. See src/pool/pool_nuts.c.
 
 #' Parameters that differ between sites, but not by much
 #'
@@ -401,7 +401,7 @@ prior_of_means <- function(bound, places) {
 }
 
 # Do noise and few records leave standard deviations less certain than records without noise would, so that the totals follow from the parameters rather
-# than the parameters from the totals? 0: no; as in src/method_pool.h 1: those of the response do, 2: all.
+# than the parameters from the totals? 0: no; as in src/pool/pool_nuts.h 1: those of the response do, 2: all.
 innovations_of <- function(site, se, coordinates, bound) {
   n <- site$fields$n
   if (site$noisy < site$components || !is.null(site$size_prior) || n <= nrow(bound$columns)) return(0L)

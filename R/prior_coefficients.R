@@ -1,5 +1,5 @@
 # Priors of a regression's coefficients and of its residual sd, as C reads them:
-# src/model_lm.c, src/model_glm.c, src/scale_prior.c. Everything is stated for
+# src/model/lm.c, src/model/glm.c, src/model/scale_prior.c. Everything is stated for
 # covariates (and the response) measured from the middles of their bounds.
 
 # The default scales of the coefficients, the intercept's first, in units of the standard

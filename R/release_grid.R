@@ -1,6 +1,6 @@
 # The grid of a real release: every record's values are rounded to multiples of a
 # unit, a power of two, and everything that follows is integer arithmetic; see
-# src/ffi_exact.c. The unit follows from public facts alone.
+# src/r/exact_noise.c. The unit follows from public facts alone.
 #
 # Rounding moves the difference of two records by up to one unit a component, so
 # units are part of the sensitivity and the noise is scaled from it.

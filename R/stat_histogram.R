@@ -137,7 +137,7 @@ named_value.stat_histogram <- function(statistic, value, n, call = caller_env(),
   NextMethod()
 }
 
-# Indicators of the bins, for moments_sums.c: powers 0, dropped outside. A whole number on a limit is in one bin.
+# Indicators of the bins, for clt/moments_sums.c: powers 0, dropped outside. A whole number on a limit is in one bin.
 #' @export
 power_components.stat_histogram <- function(statistic) {
   if (nrow(statistic$columns) > 1L || length(statistic$levels)) return(NULL)

@@ -1,4 +1,4 @@
-# Surrogate transitions of method "augment": see src/surrogate.c.
+# Surrogate transitions of method "augment": see src/records/shape_hmc.c.
 
 # With so few unknown parameters non-centred moves cost less for an effective draw, unless the noise is small beside the
 # sampling variation: below the first of these, or the second where all coordinates of the totals are unknown
@@ -114,7 +114,7 @@ surrogate_design.bound_lm <- function(bound) {
   data.frame(name = design$name, centre = design$centre, role = ifelse(is.na(design$level), "free", "fixed"))
 }
 
-# With products or powers the response alone is normal given all other columns (src/predictor.c).
+# With products or powers the response alone is normal given all other columns (src/model/derived_columns.c).
 response_design <- function(bound) {
   names <- c(bound$base$name, bound$design$name[bound$terms$product])
   data.frame(name = names, centre = bound$terms$fields$centre, role = rep(c("free", "fixed"), c(1L, length(names) - 1L)))

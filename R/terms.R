@@ -1,5 +1,5 @@
 # Terms of a model's formula: products and powers of the variables, and offsets. What they make of a record's
-# columns is src/predictor.c.
+# columns is src/model/derived_columns.c.
 
 # Of one product, as x * g * h; and how high a power may be.
 most_factors <- 50
@@ -292,7 +292,7 @@ check_exposure <- function(row, lone, call) {
                call = call)
 }
 
-# What src/predictor.c reads of them; `offsets`: see bind_offsets().
+# What src/model/derived_columns.c reads of them; `offsets`: see bind_offsets().
 term_fields <- function(columns, base, offsets) {
   size <- lengths(columns$of)
   list(centre = as.double(c(base$centre, columns$design$centre[columns$product])),

@@ -1,6 +1,6 @@
-# Bends of the coordinates of normal totals, of a sum alone as of one with squares: see src/totals_bend.c.
+# Bends of the coordinates of normal totals, of a sum alone as of one with squares: see src/totals/mean_sd_ridge.c.
 
-# as in src/totals_bend.h
+# as in src/totals/mean_sd_ridge.h
 bend_knots <- 64L
 
 # The band is narrow where along its likely part the mean varies by so many of its standard deviations given that of the records.

@@ -64,12 +64,12 @@ compare_dapper <- function(n, quick) {
 
 # ---- in C, against the built-in exponential model ------------------------------------
 
-# the hooks of src/model_exponential.c, written for the public header
+# the hooks of src/model/exponential.c, written for the public header
 exponential_copy <- function(folder) {
-  source <- readLines("src/model_exponential.c")
+  source <- readLines("src/model/exponential.c")
   text <- paste(source, collapse = "\n")
   swap <- function(from, to) text <<- gsub(from, to, text, fixed = TRUE)
-  swap('#include "dist.h"\n#include "plugin.h"', '#include <math.h>\n#include <noiseaware.h>')
+  swap('#include "base/dist.h"\n#include "contract/plugin.h"', '#include <math.h>\n#include <noiseaware.h>')
   swap("VECTOR_CLONES ", "")
   swap("    model->perturb_draws = 3; /* and a root */\n", "") # the schedule's price of a refresh, not in the public header
   swap("FOR_RECORDS", "NOISEAWARE_RECORDS")
@@ -134,7 +134,7 @@ bench_custom <- function(quick = FALSE) {
                                                                       `same draws` = ifelse(compiled$same, "yes", "NO"), check.names = FALSE)),
     c("Normal mean: x ~ N(mu, 1), mu ~ N(0, 9), one clamped total, Laplace noise, epsilon 1. Our model is R functions over all records, statistic and mechanism are the package's; dapper's functions are per record, the cheapest R that we could write. Medians of three rounds, one program after the other.",
       "An iteration with moves holds several passes over the records, so its effective draws are worth more than one of the plain sampler.",
-      "The compiled copy is src/model_exponential.c translated to the public header, without the AVX2 clones; three passes a sweep for both."))
+      "The compiled copy is src/model/exponential.c translated to the public header, without the AVX2 clones; three passes a sweep for both."))
 }
 
 run_alone(bench_custom)

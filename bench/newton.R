@@ -1,4 +1,4 @@
-# Newton proposals of a response's coefficients given the records (src/newton.c) against the random walks that they stand in for.
+# Newton proposals of a response's coefficients given the records (src/base/newton_proposal.c) against the random walks that they stand in for.
 #
 #   walks     effective draws a second where an update is random walks alone
 #   Newton    the same with a Newton proposal and a walk for them

@@ -1,7 +1,7 @@
 /* Random numbers in blocks that stay in the cache, as the sampler draws them.
- * Compiled with src/rng.c and src/dist.c by bench/record.R; kind: 0 uniform,
+ * Compiled with src/base/rng.c and src/base/dist.c by bench/record.R; kind: 0 uniform,
  * 1 normal, 2 exponential, 3 Poisson of that mean. */
-#include "dist.h"
+#include "base/dist.h"
 
 enum { BLOCK = 512 };
 

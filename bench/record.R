@@ -37,17 +37,17 @@ record_fit <- function(release, setting, passes, warmup) {
 
 random_kinds <- c("uniform", "normal", "exponential")
 
-# src/rng.c compiled beside a loop that draws blocks over and over, with the
+# src/base/rng.c compiled beside a loop that draws blocks over and over, with the
 # flags that the package is compiled with
 compile_random <- function() {
   folder <- tempfile("random")
   dir.create(folder)
-  file.copy(c("bench/random.c", file.path("src", c("rng.c", "rng.h", "rng_inline.h", "rng_tables.h", "core.h", "dist.c", "dist.h", "linalg.c", "linalg.h")), "inst/include/noiseaware.h"), folder)
+  file.copy(c("bench/random.c", "src/base", "inst/include/noiseaware.h"), folder, recursive = TRUE)
   old <- setwd(folder)
   on.exit(setwd(old))
-  Sys.setenv(PKG_LIBS = "$(LAPACK_LIBS) $(BLAS_LIBS) $(FLIBS)")
-  on.exit(Sys.unsetenv("PKG_LIBS"), add = TRUE)
-  log <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", "random.so", "random.c", "rng.c", "dist.c", "linalg.c"), stdout = TRUE, stderr = TRUE)
+  Sys.setenv(PKG_LIBS = "$(LAPACK_LIBS) $(BLAS_LIBS) $(FLIBS)", PKG_CPPFLAGS = "-I.")
+  on.exit(Sys.unsetenv(c("PKG_LIBS", "PKG_CPPFLAGS")), add = TRUE)
+  log <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", "random.so", "random.c", "base/rng.c", "base/dist.c", "base/linalg.c"), stdout = TRUE, stderr = TRUE)
   if (!file.exists("random.so")) stop("bench/random.c did not compile:\n", paste(log, collapse = "\n"), call. = FALSE)
   dyn.load(file.path(folder, "random.so"))
 }

@@ -1,4 +1,4 @@
-# What a variant of the pass over the records (src/augment_accept.c) saves: nanoseconds
+# What a variant of the pass over the records (src/records/accept_pass.c) saves: nanoseconds
 # of one record update of the plain sampler, for one problem of each shape.
 #
 #   Rscript bench/variants.R LIBRARY [PATTERN]

@@ -1,5 +1,5 @@
 /* Registration: name and address come from one list, so they cannot differ. */
-#include "ffi.h"
+#include "r/ffi.h"
 
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>

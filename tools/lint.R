@@ -4,7 +4,7 @@
 # any finding. Words that are right go into inst/WORDLIST.
 lints <- lintr::lint_dir("R")
 print(lints)
-files <- list.files("src", "[.][ch]$", full.names = TRUE)
+files <- list.files("src", "[.][ch]$", recursive = TRUE, full.names = TRUE)
 files <- files[!grepl("tables", files)]
 formatted <- system2("clang-format", c("--dry-run", "--Werror", files))
 misspelt <- spelling::spell_check_package(".")
@@ -16,7 +16,7 @@ page <- readLines("vignettes/algorithms.Rmd")
 quoted <- function(lines) unique(gsub("`", "", unlist(regmatches(lines, gregexpr("`(R|src)/[^` ]+`", lines)))))
 gone <- Filter(function(name) length(Sys.glob(name)) == 0, quoted(page))
 mapped <- Sys.glob(quoted(page[seq(which(page == "## File map"), length(page))]))
-unmapped <- setdiff(list.files(c("R", "src"), "[.](R|c|h)$", full.names = TRUE), c(mapped, sub("c$", "h", mapped), "R/noiseaware-package.R"))
+unmapped <- setdiff(list.files(c("R", "src"), "[.](R|c|h)$", recursive = TRUE, full.names = TRUE), c(mapped, sub("c$", "h", mapped), "R/noiseaware-package.R"))
 defined <- function(file) vapply(Filter(function(e) is.call(e) && identical(e[[1]], quote(`<-`)) && is.name(e[[2]]), as.list(parse(file))), function(e) as.character(e[[2]]), "")
 names <- unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), defined))
 twice <- unique(names[duplicated(names)])

@@ -1,5 +1,5 @@
-# Writes src/normal_tables.h: the upper tail of the standard normal distribution over its density, Mills' ratio, for
-# src/normal_tails.c: a polynomial in z, which takes 0 to `far` to -1 to 1 by way of (x - middle) / (x + middle), through Chebyshev's
+# Writes src/base/normal_tables.h: the upper tail of the standard normal distribution over its density, Mills' ratio, for
+# src/base/normal_tails.c: a polynomial in z, which takes 0 to `far` to -1 to 1 by way of (x - middle) / (x + middle), through Chebyshev's
 # points. Its largest relative error is below 1e-13.
 #
 # Run from the package's root: Rscript tools/make-normal-tails.R
@@ -24,7 +24,7 @@ fitted <- Reduce(function(sum, by) sum * to_z(x) + by, rev(coefficient))
 stopifnot(max(abs(fitted / ratio(x) - 1)) < 1e-13)
 
 writeLines(c(
-  "/* Written by tools/make-normal-tails.R; do not edit. See normal_tails.c. */",
+  "/* Written by tools/make-normal-tails.R; do not edit. See base/normal_tails.c. */",
   "#ifndef NOISEAWARE_NORMAL_TABLES_H",
   "#define NOISEAWARE_NORMAL_TABLES_H",
   "",
@@ -37,4 +37,4 @@ writeLines(c(
   paste0("    ", sprintf("%a", coefficient), c(rep(",", degree), "};")),
   "",
   "#endif"
-), "src/normal_tables.h")
+), "src/base/normal_tables.h")

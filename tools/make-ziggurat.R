@@ -1,4 +1,4 @@
-# Writes src/rng_tables.h: the layer edges of the 256-layer ziggurats for the
+# Writes src/base/rng_tables.h: the layer edges of the 256-layer ziggurats for the
 # half-normal exp(-x^2 / 2) and the exponential exp(-x) (Marsaglia & Tsang 2000).
 #
 # The layers have equal area v: x[1] = r is the edge of the base strip, whose
@@ -36,7 +36,7 @@ exponential <- solve_edges(function(x) exp(-x), function(y) -log(y),
 stopifnot(abs(normal[2L] - 3.6541528853610088) < 1e-9,
           abs(exponential[2L] - 7.69711747013104972) < 1e-9)
 
-# those of the fast paths are seen by rng_inline.h
+# those of the fast paths are seen by base/rng_inline.h
 table_lines <- function(name, x, before = "static ") {
   hex <- sprintf("%a", x)
   rows <- split(hex, (seq_along(hex) - 1L) %/% 4L)
@@ -46,7 +46,7 @@ table_lines <- function(name, x, before = "static ") {
 }
 
 writeLines(c(
-  "/* Written by tools/make-ziggurat.R; do not edit. See rng.c. */",
+  "/* Written by tools/make-ziggurat.R; do not edit. See base/rng.c. */",
   "#ifndef NOISEAWARE_RNG_TABLES_H",
   "#define NOISEAWARE_RNG_TABLES_H",
   "",
@@ -59,4 +59,4 @@ writeLines(c(
   table_lines("rng_exponential_step", exponential * 2^-53, ""), "",
   table_lines("exponential_height", exp(-exponential)), "",
   "#endif"
-), "src/rng_tables.h")
+), "src/base/rng_tables.h")

@@ -4,14 +4,14 @@
  * rate's draws, which it prints.
  *
  * What does need R's mathematics (Rmath: normal tails and quantiles, gamma functions):
- * covariates.c, and so the models lm, logistic and mvnormal; mech_gaussian.c,
- * dist_discrete.c and the mechanisms of discrete noise; moments_sums.c,
- * moments_glm.c, moments_lm_outside.c, totals_normal.c, method_collapse_total.c,
- * diagnostics.c.
+ * model/covariates.c, and so the models lm, logistic and mvnormal; mech/gaussian.c,
+ * base/dist_discrete.c and the mechanisms of discrete noise; clt/moments_sums.c,
+ * clt/moments_glm.c, clt/moments_lm_outside.c, totals/normal_totals.c, totals/rate_total.c,
+ * base/diagnostics.c.
  */
-#include "method_augment.h"
-#include "model.h"
-#include "registry.h"
+#include "records/augment.h"
+#include "contract/model.h"
+#include "contract/registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-# Transfers of records between two levels of a factor: src/augment_levels.c.
+# Transfers of records between two levels of a factor: src/records/level_transfers.c.
 
 levels_case <- function(kind) {
   bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), g = c("a", "b", "c"))

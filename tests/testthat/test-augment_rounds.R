@@ -1,4 +1,4 @@
-# Rounds of sweep, moves and update that make an iteration: src/rounds.c.
+# Rounds of sweep, moves and update that make an iteration: src/mcmc/rounds_per_iteration.c.
 
 rounds_chain <- function() {
   bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), g = c("a", "b", "c"))

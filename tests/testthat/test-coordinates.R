@@ -1,4 +1,4 @@
-# theta as each model describes it: src/coordinates.c
+# theta as each model describes it: src/contract/coordinates.c
 
 number <- list(y = c(-2, 5), x = c(10, 11), z = c(0, 4), g = c("u", "v", "w"))
 described <- list(

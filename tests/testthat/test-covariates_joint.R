@@ -1,4 +1,4 @@
-# Covariates that depend on each other: src/covariates_joint.c. Against enumeration of all tables, joint distributions with records and with totals,
+# Covariates that depend on each other: src/model/covariates_joint.c. Against enumeration of all tables, joint distributions with records and with totals,
 # the limit of independence, natural values, refusals.
 
 joint_bounds <- list(y = c(-2, 3), x = c(-1, 1), z = c(0, 2), g = c("a", "b", "c"), h = c("u", "v"))

@@ -1,4 +1,4 @@
-# Covariates that depend on each other under responses that are not normal: src/covariates_joint.c in model_glm.c and model_categories.c.
+# Covariates that depend on each other under responses that are not normal: src/model/covariates_joint.c in model/glm.c and model/categories.c.
 # Joint distributions of parameters and release, a posterior by enumeration, what settles whether factors are dependent.
 
 joint_bounds <- list(y = c(0, 1), x = c(-1, 1), z = c(0, 5), g = c("a", "b", "c"), h = c("u", "v"))

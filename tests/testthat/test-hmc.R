@@ -1,4 +1,4 @@
-# Hamiltonian Monte Carlo (src/hmc.c) on densities written in R: against NUTS in plain R
+# Hamiltonian Monte Carlo (src/mcmc/hmc.c) on densities written in R: against NUTS in plain R
 # with the same random numbers, against exact distributions, restarts, adaptation.
 
 hmc_start <- function(density, position, unit = rep(1, length(position)), dense = FALSE, words = c(1, 2)) {

@@ -193,7 +193,7 @@ test_that("totals drawn by their distribution are those of real records", {
 })
 
 # The coordinates of totals that stand first in a state: M, then the rows of the scatter's
-# factor, see src/totals.c.
+# factor, see src/totals/normal_coordinates.c.
 plain_totals <- function(q, d, n) {
   rank <- min(n - 1, d)
   total <- sqrt(n) * q[seq_len(d)]

@@ -1,4 +1,4 @@
-# Sites of unknown numbers of records, pooled by method "clt": src/method_pool_clt.c.
+# Sites of unknown numbers of records, pooled by method "clt": src/pool/nuts_site_clt.c.
 
 of_two <- function() stat_counts(~ k, levels = list(k = c("u", "v")))
 

@@ -496,7 +496,7 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   }
 })
 
-# more margins than stay in registers: see `variants` in src/augment_accept.c
+# more margins than stay in registers: see `variants` in src/records/accept_pass.c
 nine_levels <- c(list(y = letters[1:2]), stats::setNames(rep(list(c("u", "v")), 9), paste0("x", 1:9)))
 nine_margins <- stat_counts(stats::reformulate(paste0("y:x", 1:9)), nine_levels)
 

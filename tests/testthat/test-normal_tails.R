@@ -1,4 +1,4 @@
-# src/normal_tails.c against R's own functions
+# src/base/normal_tails.c against R's own functions
 
 normal_tails <- function(x) .Call(internal("ffi_normal_tails"), x)
 

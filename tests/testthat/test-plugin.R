@@ -4,19 +4,25 @@ test_that("a chain runs in a program that links neither R nor Rmath", {
   skip_on_cran()
   source_folder <- test_path("..", "..", "src")
   program <- test_path("..", "..", "tools", "standalone.c")
-  skip_if_not(file.exists(file.path(source_folder, "plugin.c")) && file.exists(program), "the sources")
+  skip_if_not(file.exists(file.path(source_folder, "contract/plugin.c")) && file.exists(program), "the sources")
   config <- function(name) strsplit(trimws(system2(file.path(R.home("bin"), "R"), c("CMD", "config", name), stdout = TRUE)), " +")[[1L]]
   compiler <- config("CC")
   skip_if(Sys.which(compiler[1L]) == "", "a compiler")
   folder <- withr::local_tempdir()
   include <- paste0("-I", normalizePath(c(source_folder, test_path("..", "..", "inst", "include"), R.home("include"))))
-  files <- list.files(source_folder, "[.]c$", full.names = TRUE)
-  files <- normalizePath(c(program, files[!grepl("^(ffi_|init[.])", basename(files))]))
+  # a folder's objects into a folder of its own: two files may have one name
+  compile <- function(files, into) {
+    dir.create(into, showWarnings = FALSE)
+    withr::with_dir(into, system2(compiler[1L], c(compiler[-1L], "-c", "-w", include, files), stdout = TRUE, stderr = TRUE))
+  }
+  folders <- setdiff(list.dirs(source_folder, recursive = FALSE), file.path(source_folder, "r"))
+  sources <- lapply(stats::setNames(folders, basename(folders)), function(f) normalizePath(list.files(f, "[.]c$", full.names = TRUE)))
+  program <- normalizePath(program)
   out <- file.path(folder, "standalone")
   # of an archive the linker takes only what is asked for
   log <- withr::with_dir(folder, suppressWarnings(c(
-    system2(compiler[1L], c(compiler[-1L], "-c", "-w", include, files), stdout = TRUE, stderr = TRUE),
-    system2("ar", c("rcs", "all.a", setdiff(list.files(".", "[.]o$"), "standalone.o")), stdout = TRUE, stderr = TRUE),
+    unlist(Map(compile, sources, names(sources))), compile(program, "."),
+    system2("ar", c("qcs", "all.a", list.files(names(sources), "[.]o$", full.names = TRUE)), stdout = TRUE, stderr = TRUE),
     system2(compiler[1L], c(compiler[-1L], "standalone.o", "all.a", "-o", "standalone", config("LAPACK_LIBS"), config("BLAS_LIBS"), config("FLIBS"), "-lm"),
             stdout = TRUE, stderr = TRUE))))
   expect_true(file.exists(out), info = paste(log, collapse = "\n"))

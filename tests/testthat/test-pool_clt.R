@@ -1,4 +1,4 @@
-# Complete pooling by a normal distribution for the totals of each site: src/moments_sites.c.
+# Complete pooling by a normal distribution for the totals of each site: src/clt/several_sites.c.
 
 pooled_parts <- function(sites, model) {
   bound <- internal("bind_sites")(model, sites, NULL)

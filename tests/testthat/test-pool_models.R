@@ -1,4 +1,4 @@
-# Partial pooling and walks of tables, log-linear models and multivariate normal records: src/pool_records_given.c, src/model_mvnormal.c.
+# Partial pooling and walks of tables, log-linear models and multivariate normal records: src/pool/parameters_nuts.c, src/model/mvnormal.c.
 
 pooled <- function(..., iter = 3000) suppressWarnings(suppressMessages(sample_posterior(..., iter = iter, seed = 1)))
 

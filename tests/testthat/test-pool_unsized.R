@@ -1,4 +1,4 @@
-# Sites that do not tell their number of records: check_site_priors() in R/pool.R, R/pool_augment.R, src/augment_size.c.
+# Sites that do not tell their number of records: check_site_priors() in R/pool.R, R/pool_augment.R, src/records/n_birth_death.c.
 
 waiting <- function(by) stat_sums(~ t, bounds = list(t = c(0, by)))
 
@@ -125,7 +125,7 @@ test_that("priors of numbers of records are for sites that do not tell them", {
                class = "noiseaware_error_argument")
 })
 
-# ---- normal totals: src/method_pool_totals.c ---------------------------------------------------
+# ---- normal totals: src/pool/nuts_site_totals.c ---------------------------------------------------
 
 test_that("totals of normal sites of unknown numbers of records, pooled by method collapse: draws from the prior, weighted by the noise", {
   skip_on_cran()

@@ -1,4 +1,4 @@
-# Moves of all records at once with their shape held fixed: src/surrogate.c. Models have more
+# Moves of all records at once with their shape held fixed: src/records/shape_hmc.c. Models have more
 # than `few_parameters` unknown parameters, so that "augment" makes such moves.
 
 surrogate_case <- function(kind, n = 60) {
@@ -37,7 +37,7 @@ surrogate_chain <- function(kind, mechanism = mech_laplace(epsilon = 3), n = 60)
   list(problem = problem, state = internal("start_chain")(problem, bound, words, 1, NULL), case = case, release = release)
 }
 
-# Where slopes are in the part of a state that is the surrogate's, the last of its store (tilt.h).
+# Where slopes are in the part of a state that is the surrogate's, the last of its store (mcmc/online_least_squares.h).
 tilt_at <- function(state, values, size) {
   end <- length(state$surrogate)
   stored <- 2 * values * size + size^2 + 2

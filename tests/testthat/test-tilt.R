@@ -1,4 +1,4 @@
-# Slopes of what a surrogate expects (src/tilt.c), against least squares.
+# Slopes of what a surrogate expects (src/mcmc/online_least_squares.c), against least squares.
 
 slopes <- function(changes, responses) .Call(internal("ffi_tilt_slopes"), changes, responses)
 

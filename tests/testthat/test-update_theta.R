@@ -1,5 +1,5 @@
 # Models that give a density and no update: theta moves by random walks given the records
-# (src/update_theta.c).
+# (src/mcmc/theta_metropolis.c).
 
 # a normal mean and log sd, the records' density known; `update`: with one of their own too
 normal_walk <- function(..., density = function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE))) {

@@ -1,0 +1,12 @@
+/* Totals as innovations where a model's moments have no such form of their own. */
+#ifndef NOISEAWARE_CLT_CHOLESKY_INNOVATIONS_H
+#define NOISEAWARE_CLT_CHOLESKY_INNOVATIONS_H
+
+#include "contract/plugin.h"
+
+/* Moments with innovations and slopes, of moments without, under that model; see
+ * clt/cholesky_innovations.c. */
+void moments_factored(const struct record_moments *of, const struct model *model,
+                      struct record_moments *moments);
+
+#endif

@@ -1,0 +1,103 @@
+#ifndef NOISEAWARE_CLT_CLT_H
+#define NOISEAWARE_CLT_CLT_H
+
+#include "clt/clt_nuts.h"
+#include "contract/n_prior.h"
+#include "contract/plugin.h"
+#include "mcmc/adapt.h"
+#include "mcmc/n_regression_proposal.h"
+
+/* The distribution of the released totals under one theta. */
+struct distribution {
+    double *mean, *cov; /* of one record, released + aside */
+    double *factor;     /* of n cov_tt + noise */
+    double *white;      /* factor^-1 (z - n mean_t) */
+    double log_density, log_prior;
+};
+
+/* what an iteration has beside the draw of the total: nothing; moves of theta with the
+ * total integrated out; moves of theta with the total's innovations fixed. Or all of it is a
+ * transition of NUTS in theta and the innovations. */
+enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS, CLT_SAMPLERS };
+extern const char *const clt_sampler_names[CLT_SAMPLERS];
+
+struct clt {
+    struct model model;
+    struct record_moments moments;
+    double n;                            /* a part of the state where it is unknown */
+    const struct size_prior *size_prior; /* NULL: n is known */
+    double size_about, size_spread;      /* its starts: about n as it is given, with that sd */
+    int sizes;                           /* released numbers that are n with noise, as below */
+    const double *size_released, *size_scale, *size_absolute;
+    int size, wide;         /* released; released + aside */
+    const double *released; /* z */
+    const double *scale;    /* of the noise */
+    const double *absolute; /* 1: Laplace, a scale mixture; 0: Gaussian */
+    const double *ridge;    /* variance added to a total, where noise and covariance both vanish */
+    enum clt_sampler sampler;
+    int conjugate; /* does theta | c follow? */
+
+    /* Coordinates of theta that have their prior elsewhere, those of a site that others share
+     * something with (pool/site_clt.c); the sampler is then "nuts". */
+    int pooled;
+    const int *pooled_at;
+    double *pooled_value;
+    int undivided; /* rows of Cholesky factors are coordinates of NUTS as they are */
+    int passes;    /* moves of theta */
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *theta;
+    double *variance; /* omega^2, of the noise */
+    struct rng *rng;
+    struct adapt adapt;
+    struct size_slope slope; /* of steps of n */
+    struct clt_nuts nuts;    /* its store is part of the state */
+    /* counters of the iterations after warmup */
+    double moves_made, moves_accepted;
+    double invalid, projected; /* iterations that drew an invalid statistic; that projected one */
+
+    /* Workspace */
+    int fresh; /* now.mean and now.cov belong to theta */
+    struct distribution now, next;
+    double *total;     /* the last draw, released + aside */
+    double *total_new; /* of a proposal */
+    double *u;         /* innovations of the total, and */
+    double *extra;     /* what the ridge adds to it */
+    double log_noise;  /* of the total */
+    double *complete;
+    double *root; /* factor of cov, in the order of pivot */
+    int *pivot, rank;
+    double *normal, *pull, *work, *theta_new, *step;
+    double *normals, *steps;       /* of all moves of an iteration */
+    double *sphered, *sphered_new; /* theta less the learned centre, in units of the shape */
+};
+
+void clt_prepare(struct clt *a);
+
+/* Makes what follows from the state. */
+void clt_resume(struct clt *a);
+
+/* omega^2 at the noise's own variance; theta as it is, or one of `search` draws from the
+ * prior beside it, chosen by the density of z. `move_sd`: spread of the prior in the moving
+ * coordinates. */
+void clt_start(struct clt *a, int search, const double *move_sd);
+
+/* Moments, factor and density of the released totals under theta; 0 if there are none. */
+int clt_set_distribution(const struct clt *a, const double *theta, struct distribution *totals);
+
+/* Where an unknown n may begin. */
+double clt_draw_size(const struct clt *a, struct rng *rng);
+
+/* Steps of an unknown n, the density at theta and n being there, or the total and its innovations;
+ * returns how many were accepted. And log p(n) with the noise of a released n. */
+int clt_move_size(struct clt *a, int iteration, int learning);
+double clt_log_size(const struct clt *a, double n);
+
+/* log eta(z | s), up to a constant */
+double clt_log_noise(const struct clt *a, const double *total);
+
+/* One iteration; the share of accepted moves goes to *accepted. Returns
+ * PLUGIN_*. */
+int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted);
+
+#endif

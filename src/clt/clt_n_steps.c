@@ -1,0 +1,95 @@
+/* Method "clt": steps of the number of records n, where it is not known. With z ~ N(n mu_t, n V_tt
+ * + Omega) given theta and omega, or with the total's innovations u fixed, s = n mu + sqrt(n) A u,
+ * a step from n to n +- m, theta going along (mcmc/n_regression_proposal.c), is accepted by the
+ * ratio of
+ *
+ *   p(n) p(theta) N(z; n mu_t, n V_tt + Omega)   or   p(n) p(theta) eta(z | s),
+ *
+ * each times the density of the noise of a released n, and the proposal's. Steps are walks, which
+ * theta follows, and one to where warmup saw n, which theta follows in every other iteration:
+ * slopes that a window of warmup learned from few moves may be so wrong that no step that theta
+ * follows is taken. Fewer than two records have no normal distribution: n is two or more.
+ *
+ * Cost: that of a move of theta, for each of them. */
+#include "base/dist.h"
+#include "clt/clt.h"
+
+enum { WALKS = 3 };
+
+static double size_energy(const struct clt *a, double n) {
+    double energy = 0;
+    for (int k = 0; k < a->sizes; ++k) {
+        const double r = fabs(a->size_released[k] - n) / a->size_scale[k];
+        energy += a->size_absolute[k] != 0 ? r : 0.5 * r * r;
+    }
+    return energy;
+}
+
+double clt_log_size(const struct clt *a, double n) {
+    return n < 2 ? -INFINITY : size_prior_log(a->size_prior, n) - size_energy(a, n);
+}
+
+/* log ratio of the total's part at theta_new and n, which `next` or total_new have then */
+static double total_ratio(struct clt *a, double n) {
+    if (a->sampler == CLT_NONCENTRED) {
+        a->moments.class->from_innovations(a->moments.self, a->theta_new, n, a->u, a->total_new);
+        for (int j = 0; j < a->size; ++j) a->total_new[j] += a->extra[j];
+        a->next.log_density = clt_log_noise(a, a->total_new);
+        return a->next.log_density - a->log_noise;
+    }
+    const double old = a->n;
+    a->n = n;
+    const int ok = clt_set_distribution(a, a->theta_new, &a->next);
+    a->n = old;
+    return ok ? a->next.log_density - a->now.log_density : -INFINITY;
+}
+
+static void keep(struct clt *a, double n) {
+    memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    a->n = n;
+    if (a->sampler == CLT_NONCENTRED) {
+        double *const old = a->total;
+        a->total = a->total_new;
+        a->total_new = old;
+        a->log_noise = a->next.log_density;
+        a->now.log_prior = a->next.log_prior;
+        return;
+    }
+    const struct distribution old = a->now;
+    a->now = a->next;
+    a->next = old;
+}
+
+/* A step of n; theta follows it, or stays. */
+static int step(struct clt *a, int fresh, int follows, int learning) {
+    double log_ratio;
+    const double n = fresh ? size_slope_fresh(&a->slope, a->n, a->rng, &log_ratio)
+                           : size_slope_walk(&a->slope, a->n, a->rng, &log_ratio);
+    const double log_size = clt_log_size(a, n);
+    if (log_size > -INFINITY) {
+        size_slope_follow(&a->slope, follows ? log(n / a->n) : 0, a->theta,
+                          (size_t)a->model.parameters, a->theta_new);
+        a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+        log_ratio += log_size - clt_log_size(a, a->n);
+        log_ratio += isfinite(a->next.log_prior)
+                         ? a->next.log_prior - a->now.log_prior + total_ratio(a, n)
+                         : -INFINITY;
+    } else {
+        log_ratio = -INFINITY;
+    }
+    const int accept = -log_ratio < rng_exponential(a->rng);
+    if (accept) keep(a, n);
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->size_prior->upper);
+    return accept;
+}
+
+int clt_move_size(struct clt *a, int iteration, int learning) {
+    int accepted = 0;
+    const int knows = size_slope_knows(&a->slope);
+    a->now.log_prior = a->model.class->dprior(a->model.self, a->theta);
+    if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
+    for (int k = 0; k < (a->sampler == CLT_NONCENTRED ? WALKS : 1); ++k)
+        accepted += step(a, 0, 1, learning);
+    if (knows) accepted += step(a, 1, iteration % 2, learning);
+    return accepted;
+}

@@ -1,0 +1,198 @@
+/* Moments "lm": the distribution of one record's cross-products (xx', xy, y^2),
+ * symmetric entries once, in a linear regression y = theta'x + e, x_0 = 1
+ * (Bernstein & Sheldon 2019, Equations 2 and 3), for the pair of model "lm"
+ * and statistic "crossprod", bounds that do not bind.
+ *
+ * With w = vech(xx') without its constant, Xi = Cov(w) and E = E xx':
+ *   xy = A w + const + x e and y^2 = a'w + const + 2 (theta'x) e + e^2,
+ *   Cov(w, xy) = Xi A', Cov(w, y^2) = Xi a,
+ *   Cov(xy) = A Xi A' + sigma^2 E, Cov(xy, y^2) = A Xi a + 2 sigma^2 E theta,
+ *   Var(y^2) = a'Xi a + 4 sigma^2 theta'E theta + 2 sigma^4,
+ * where row i of A has theta_j at the product x_i x_j, and a = A'theta. Xi is
+ * given, constant, or that of normal covariates (m, T):
+ *   Cov(x_i x_j, x_k x_l) = T_ik E_jl + T_il E_jk + m_i (m_k T_jl + m_l T_jk),
+ * a sum in which nothing cancels where the mean is large. A factor's dummies are
+ * independent of all other covariates: T gets a block of theirs, and Cov(x_i x_j, x_k x_l)
+ * the further terms
+ *   m_i k_jkl + m_j k_ikl + m_k k_ijl + m_l k_ijk + k_ijkl,
+ * where the cumulants k are not 0 only among dummies of one factor.
+ *
+ * All of it in released units: column v is scale * x + shift, the parameters
+ * are carried there from the model's coordinates (see model/lm.c). Inside, the
+ * components stand in the order w row by row, xy, y^2; component a is number
+ * at[a] of the statistic, which leaves out products of dummies of one factor: they
+ * are linear in the dummies.
+ *
+ * The total determines the complete-data statistic, a linear map. To make it of
+ * innovations needs no factor of the covariance: w from a root of Xi, for normal x and dummies from
+ * the normal sum of vech(xx') itself; then (xy, y^2) given w. So a covariance of low
+ * rank needs no care.
+ *
+ * Cost: d^4 / 2 multiplications for the normal Xi and as many for Xi A', that is
+ * of the order of its entries; with normal x Xi is never stored. A total costs
+ * d^3, or w * rank.
+ */
+#include "clt/moments_lm.h"
+
+static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+/* As the model has them: regressor v is its column v, 0 the response. */
+static int read_covariates(const struct fields *fields, struct lm_distribution *m) {
+    m->continuous = fields_length(fields, "continuous");
+    m->factors = fields_length(fields, "factor_levels");
+    const double *continuous = fields_vector(fields, "continuous", m->continuous);
+    const double *first = fields_vector(fields, "factor_first", m->factors);
+    const double *levels = fields_vector(fields, "factor_levels", m->factors);
+    if (!continuous || !first || !levels) return PLUGIN_BAD_FIELDS;
+    m->normal_at = plugin_memory((size_t)m->continuous, sizeof *m->normal_at);
+    m->factor = plugin_memory((size_t)m->factors, sizeof *m->factor);
+    m->factor_of = plugin_memory((size_t)m->d, sizeof *m->factor_of);
+    m->share = numbers((size_t)m->d);
+    m->later = numbers((size_t)m->d);
+    for (int i = 0; i < m->continuous; ++i) m->normal_at[i] = (int)continuous[i];
+    for (int v = 0; v < m->d; ++v) m->factor_of[v] = -1;
+    for (int f = 0; f < m->factors; ++f) {
+        struct categories *factor = m->factor + f;
+        factor->first = (int)first[f];
+        factor->dummies = (int)levels[f] - 1;
+        for (int l = 0; l < factor->dummies; ++l) m->factor_of[factor->first + l] = f;
+    }
+    return PLUGIN_OK;
+}
+
+static size_t most_levels(const struct lm_distribution *m) {
+    int most = 0;
+    for (int f = 0; f < m->factors; ++f)
+        if (m->factor[f].dummies >= most) most = m->factor[f].dummies + 1;
+    return (size_t)most;
+}
+
+static int create(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments) {
+    struct lm_distribution *m = plugin_memory(1, sizeof *m);
+    m->d = fields_length(fields, "scale");
+    m->p = m->d - 1;
+    m->w = m->d * (m->d + 1) / 2 - 1;
+    const int components = m->w + m->d + 1;
+    m->scale = fields_vector(fields, "scale", m->d);
+    m->shift = fields_vector(fields, "shift", m->d);
+    m->centre = fields_vector(fields, "centre", m->d);
+    m->lower = fields_vector(fields, "lower", m->d);
+    m->upper = fields_vector(fields, "upper", m->d);
+    const double *at = fields_vector(fields, "at", components);
+    m->coefficients = coordinates_find(coordinates, "coefficients");
+    m->sigmas = coordinates_find(coordinates, "sigma");
+    m->means = coordinates_find(coordinates, "mean");
+    m->covs = coordinates_find(coordinates, "cov");
+    m->probs = coordinates_find(coordinates, "prob"); /* the first of the factors */
+    if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at || !m->coefficients ||
+        !m->sigmas || !m->means || !m->covs)
+        return PLUGIN_BAD_FIELDS;
+    const int status = read_covariates(fields, m);
+    if (status != PLUGIN_OK) return status;
+    m->fourth = fields_vector(fields, "fourth", m->w * m->w);
+    if (m->fourth && m->w > 0) {
+        m->rank = fields_length(fields, "root") / m->w;
+        m->root = fields_vector(fields, "root", m->rank * m->w);
+        if (!m->root) return PLUGIN_BAD_FIELDS;
+    }
+    m->at = plugin_memory((size_t)components, sizeof *m->at);
+    for (int a = 0; a < components; ++a) {
+        m->at[a] = (int)at[a];
+        m->size += m->at[a] >= 0;
+    }
+    const size_t d = (size_t)m->d, square = d * d, w = (size_t)m->w;
+    m->offset = numbers(d);
+    for (int v = 0; v < m->d; ++v) m->offset[v] = m->scale[v] * m->centre[v] + m->shift[v];
+    m->theta = numbers(d);
+    m->mean = numbers(d);
+    m->cov = numbers(square);
+    m->second = numbers(square);
+    m->chol = numbers(square);
+    m->normal_chol = numbers((size_t)m->continuous * (size_t)m->continuous);
+    m->level_share = numbers(most_levels(m));
+    m->row = numbers(w);
+    m->cross = numbers(w * d);
+    m->outer = numbers(square);
+    m->pull = numbers(d);
+    m->symmetric = numbers(square);
+    m->products = numbers(w);
+    m->weights = numbers(w);
+    m->of_mean = numbers(d);
+    m->of_chol = numbers(square);
+    m->of_share = numbers(d);
+    m->of_theta = numbers(d);
+    m->off = numbers(square);
+    m->scatter = numbers(square);
+    m->unit = numbers(d);
+    m->work = numbers(square + 4 * d);
+    moments->self = m;
+    moments->released = m->size;
+    moments->aside = 0;
+    moments->complete = components;
+    moments->innovations = (m->fourth ? m->rank : m->w) + m->d + 1;
+    return PLUGIN_OK;
+}
+
+/* ---- parameters in released units --------------------------------------- */
+
+/* Shares of a factor's levels, and the factor of the dummies' covariance, diag(q) - q q',
+ * in closed form (Tanabe & Sagae 1992). */
+static void set_factor(struct lm_distribution *m, int f, const double *theta) {
+    const struct categories *factor = m->factor + f;
+    const int first = factor->first, end = first + factor->dummies;
+    block_constrain(m->probs + f, theta, m->level_share);
+    memcpy(m->share + first, m->level_share + 1, (size_t)factor->dummies * sizeof(double));
+    double later = m->level_share[0]; /* of the levels after v and of the one without a dummy */
+    for (int v = end - 1; v >= first; --v) {
+        const double share = m->share[v], all = later + share;
+        m->later[v] = later;
+        *lm_chol_at(m, v, v) = all > 0 ? m->scale[v] * sqrt(share * (later / all)) : 0;
+        const double pull = later > 0 ? sqrt(share / all / later) : 0;
+        for (int u = v + 1; u < end; ++u) *lm_chol_at(m, u, v) = -m->scale[u] * m->share[u] * pull;
+        later = all;
+        m->mean[v] = m->scale[v] * share + m->shift[v];
+    }
+}
+
+void lm_set(struct lm_distribution *m, const double *theta) {
+    const int d = m->d;
+    const double *centred = theta + m->coefficients->offset, *mean = theta + m->means->offset;
+    double *chol = m->normal_chol;
+    block_constrain(m->sigmas, theta, &m->sigma);
+    m->sigma *= m->scale[0];
+    m->theta[0] = m->scale[0] * centred[0] + m->offset[0];
+    for (int i = 1; i < d; ++i) {
+        m->theta[i] = m->scale[0] / m->scale[i] * centred[i];
+        m->theta[0] -= m->theta[i] * m->offset[i];
+    }
+    unpack_cholesky(m->continuous, theta + m->covs->offset, m->continuous, chol);
+    m->mean[0] = 1;
+    for (int i = 0; i < m->continuous; ++i) {
+        const int v = m->normal_at[i];
+        const double scale = m->scale[v];
+        m->mean[v] = scale * mean[i] + m->shift[v];
+        for (int j = 0; j <= i; ++j)
+            *lm_chol_at(m, v, m->normal_at[j]) = scale * chol[(size_t)i * m->continuous + j];
+    }
+    for (int f = 0; f < m->factors; ++f) set_factor(m, f, theta);
+    for (int i = 1; i < d; ++i)
+        for (int j = 1; j <= i; ++j)
+            m->cov[(size_t)i * d + j] = m->cov[(size_t)j * d + i] =
+                lm_dot(j, lm_chol_at(m, i, 1), lm_chol_at(m, j, 1));
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j < d; ++j)
+            m->second[(size_t)i * d + j] = m->cov[(size_t)i * d + j] + m->mean[i] * m->mean[j];
+}
+
+const struct record_moments_class moments_lm = {
+    .name = "lm",
+    .create = create,
+    .eval = lm_eval,
+    .from_innovations = lm_from_innovations,
+    .pull = lm_pull,
+    .gradient = lm_gradient,
+    .complete = lm_complete,
+    .project = lm_project,
+    .outside = lm_outside,
+};

@@ -1,0 +1,128 @@
+/* Method "collapse": draws from the posterior without the records (vignette "Algorithms",
+ * "collapse").
+ *
+ * Where the distribution of the released statistic, or of totals that determine it, is
+ * known given theta, these totals are moved themselves, at a cost free of n.
+ * Each family of distributions is one file of totals/ or table/ with one descriptor.
+ */
+#ifndef NOISEAWARE_CONTRACT_COLLAPSE_H
+#define NOISEAWARE_CONTRACT_COLLAPSE_H
+
+#include "contract/n_prior.h"
+#include "contract/published.h"
+
+struct collapse_class;
+
+/* Moves made after warmup, of kinds that each family names, and next to
+ * each how many were accepted. */
+enum { MADE, ACCEPTED, MOVE_KINDS = 8, COLLAPSE_COUNTERS = 2 * MOVE_KINDS };
+
+struct collapse {
+    const struct collapse_class *class;
+    void *self;
+    struct model model;
+    double n;                            /* where it is unknown, about what the release says */
+    const struct size_prior *size_prior; /* NULL: n is known */
+    /* released components: first those with the absolute kernel, up to `separable` those with the
+     * squared one, up to `noisy` those that were hidden, rounded or clipped, then exact ones */
+    int size, absolute, separable, noisy;
+    const double *released, *weight;
+    struct published published;
+    int stored;    /* length of store */
+    int described; /* length of what complete() writes */
+    int given;     /* theta is the user's: start from there */
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *theta, *store, *counter;
+    struct rng *rng;
+};
+
+struct collapse_class {
+    const char *name;
+
+    /* what each counter counts, as far as they are used */
+    const char *counters[COLLAPSE_COUNTERS];
+
+    /* Reads the family's fields, allocates, sets `self` and `stored`; all else
+     * but the state is there. Returns PLUGIN_*. */
+    int (*create)(const struct fields *fields, struct collapse *c);
+
+    /* A new state: totals from their distribution given theta, nothing learned yet. */
+    void (*start)(struct collapse *c);
+
+    /* From the state to what is handier while running, and back. */
+    void (*load)(struct collapse *c);
+    void (*save)(struct collapse *c);
+
+    /* One iteration. Warmup ends after `warmup` of them. Returns PLUGIN_*;
+     * *accepted gets the share of accepted moves of the totals. */
+    int (*iterate)(struct collapse *c, int iteration, int warmup, double *accepted);
+
+    /* The released components before noise, and after them what else the family keeps of the
+     * state (of tables the cells). */
+    void (*statistic)(const struct collapse *c, double *out);
+
+    /* The number of records, where it is unknown; NULL where it must be known. */
+    double (*records)(const struct collapse *c);
+
+    /* Minus the log of the noise density, up to a constant. */
+    double (*energy)(const struct collapse *c);
+
+    /* Expected share of records outside the bounds, given theta; NULL where
+     * there is no such record. */
+    double (*outside)(const struct collapse *c);
+
+    /* Work of an iteration, in multiplications or so. */
+    double (*work)(const struct collapse *c);
+
+    /* Log density of what the store holds at such coordinates, and its gradient; for
+     * tests. NULL where there is none. */
+    double (*log_density)(const struct collapse *c, const double *q, double *gradient);
+
+    /* Where n is unknown, a step to that n, of coordinates q as they are or of what such steps
+     * `hold`: q there, and the log of the acceptance ratio but for the log densities, -INFINITY
+     * where there is no such step; for tests. NULL where there is none. */
+    double (*resize)(struct collapse *c, double n, int hold, double *q);
+
+    /* The complete-data statistic that the state stands for, and after it the factors'
+     * cross-table, or where n is unknown n, and what is taken for the variances of a column before
+     * the release, of its mean and about it; and for such the released components that are expected
+     * where bounds clamp, and what is left of their variances. NULL where there is none. */
+    void (*complete)(const struct collapse *c, double *out);
+    void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
+
+    /* Where theta is another's (the field "held"): the totals that follow it to theta_to, all else
+     * being fixed that they are made of, returning the log of the ratio of the densities of all but
+     * theta; and their taking. NULL where there is none. */
+    double (*carry)(struct collapse *c, const double *theta_to);
+    void (*keep_carried)(struct collapse *c);
+
+    /* What create() had to compute at some length, to be given to it as the field
+     * "tables" from then on; NULL where there is nothing. */
+    const double *(*tables)(const struct collapse *c, size_t *size);
+};
+
+/* How far a component's misfit is from 0, in energy. */
+static inline double collapse_kernel(const struct collapse *c, int component, double residual) {
+    const double r = residual * c->weight[component];
+    return component < c->absolute ? fabs(r) : 0.5 * r * r;
+}
+
+/* Minus the log probability of what was published of a component with that total; not of an exact
+ * one, which families keep. */
+static inline double collapse_energy(const struct collapse *c, int component, double total) {
+    if (component >= c->separable)
+        return -published_log(&c->published, component - c->separable, total);
+    return collapse_kernel(c, component, c->released[component] - total);
+}
+
+static inline void collapse_count(struct collapse *c, int kind, int accepted) {
+    c->counter[2 * kind + MADE] += 1;
+    c->counter[2 * kind + ACCEPTED] += accepted;
+}
+
+extern const struct collapse_class collapse_normal, collapse_counts, collapse_recursion,
+    collapse_records, collapse_table, collapse_total, collapse_crossing, collapse_row,
+    collapse_answers, collapse_imputed;
+
+#endif

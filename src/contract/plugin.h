@@ -1,0 +1,579 @@
+/* The contracts between the methods and the plug-ins: models, statistics and
+ * mechanisms. A method sees only these structs; no plug-in names another.
+ *
+ * Records travel in blocks, structure of arrays: `x[v][i]` is variable v of
+ * record i, 0 <= i < m, and every column may be read and written up to
+ * PAD_LANES(m). The cost of a function pointer is paid once a block.
+ *
+ * A plug-in is one C file that is static but for its class descriptor, and a
+ * line in contract/registry.h. A hook that is NULL means "not available".
+ *
+ * The public header noiseaware.h offers users the part of it that a model of their own
+ * needs; model/compiled.c translates. It differs in this: random numbers come through a
+ * table of functions, not as a struct rng; theta has no known coordinates and no
+ * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
+ * add_latent, curve, prior_curve, record_density, regressors, log_likelihood, rshares, marginal,
+ * marginal_size, log_total, tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution,
+ * log_cells, observe, log_posterior, information, shift, hold, read_levels, relevel, categorise,
+ * category_probabilities, pull_categories, groups and costs are not offered; and it has a version.
+ */
+#ifndef NOISEAWARE_CONTRACT_PLUGIN_H
+#define NOISEAWARE_CONTRACT_PLUGIN_H
+
+#include "base/core.h"
+#include "base/rng.h"
+#include "contract/coordinates.h"
+
+/* What R sends to a plug-in: numeric vectors found by name. They stay valid
+ * while the plug-in lives. */
+struct field {
+    const char *name;
+    const double *value;
+    int length;
+};
+
+struct fields {
+    int count;
+    const struct field *field;
+    /* R's list itself, for the plug-ins whose hooks are R functions (r/):
+     * nobody else looks at it. NULL in a program without R. */
+    void *object;
+};
+
+/* The vector of that name; NULL unless it is there with `length` values
+ * (any number if `length` is negative). */
+const double *fields_vector(const struct fields *fields, const char *name, int length);
+int fields_length(const struct fields *fields, const char *name);
+
+/* Zero-initialised memory that lives as long as the call from R. */
+void *plugin_memory(size_t count, size_t size);
+
+/* Where that memory comes from: the program that hosts the plug-ins defines it.
+ * Never NULL, and freed by the host alone. In the package it is R_alloc() (r/spec.c). */
+void *host_allocate(size_t bytes);
+
+enum {
+    PLUGIN_OK = NOISEAWARE_OK,
+    PLUGIN_BAD_FIELDS = NOISEAWARE_BAD_FIELDS,
+    PLUGIN_NUMERICAL = NOISEAWARE_NUMERICAL
+};
+
+/* ---- model: how records arise, and the prior --------------------------- */
+
+struct model_class;
+
+/* What hooks cost for each record, in random normals or what takes as long; the
+ * schedule of the sampler weighs one hook against another by them. 0 stands for what
+ * most models have. */
+struct model_costs {
+    double records; /* rrecords; 0: one for each column */
+    double refresh; /* 0: as rrecords */
+    double move;    /* 0: nothing random, and cheap to do twice */
+    double latent;  /* add_latent */
+    double density; /* log_density; 0: one for each column */
+};
+
+struct model_factor {
+    int levels;
+    const double *alpha;
+    int first; /* column of the complete-data statistic: the dummy of its second level */
+};
+
+/* A model bound to its prior. theta is a vector of `parameters` unconstrained
+ * coordinates, known ones included; `moving` of them, listed in `moves`, are
+ * unknown and may be proposed by a non-centred move. */
+struct model {
+    const struct model_class *class;
+    void *self;
+    int columns;  /* variables of a record */
+    int complete; /* length of the complete-data statistic */
+    int whole;    /* wants all records in one block */
+
+    /* model_describe() fills in these. A compiled model has no blocks: it has report()
+     * and invert(). */
+    struct coordinates coordinates;
+    int parameters; /* length of theta */
+    int moving;     /* length of moves */
+    int *moves;
+    int reported; /* length of a draw as the user sees it */
+
+    /* Coordinates of theta, `keeps` of them, that marginal() does not integrate out;
+     * and whether the prior is cut off, which marginal() and rtheta_uncut() do not see. */
+    int keeps;
+    int *kept;
+    int cut;
+
+    /* Coefficients of linear predictors, `ties` of them, through which alone the records' other
+     * columns depend on the continuous ones, among so many of the first coordinates of theta. That
+     * of predictor e has its constant at tie_constant[e] and the coefficient of column v of the
+     * complete-data statistic at tie_slopes[e] + v. marginal() does not integrate them out either,
+     * and its gradient_kept is in them. 0: there is none. */
+    int tied, ties;
+    const int *tie_constant, *tie_slopes;
+
+    /* Where the last of `order` is a normal response, the coefficients of whose linear predictor
+     * stand first in theta, that of the constant, then that of each column of the complete-data
+     * statistic from 1 on, and marginal() keeps its standard deviation about it: the place of the
+     * logarithm of that in theta. 0: there is none. */
+    int residual;
+
+    /* Next to tied coefficients: the place in theta of what else the response's distribution
+     * depends on, which moves that tied coefficients and marginal() allow leave as it is. 0: there
+     * is none, or it is known. */
+    int shape;
+
+    /* Whether an iteration of "augment" makes several rounds, where there is neither a surrogate
+     * nor a shape; with tied coefficients it may. */
+    int rounds;
+
+    /* Columns of the complete-data statistic's moments, where they are more than a record's, or
+     * stand for others: those of the hook regressors(). Then the response, column 0 of both, is
+     * normal given the others, and alone moves along the density of the totals. 0: they are the
+     * record's. */
+    int regressors;
+
+    /* Where the response has a few levels and the hooks that end in "categories" are there: how
+     * many levels, and of how many of the first coordinates of theta, all of them unknown, their
+     * probabilities given the covariates are functions. 0: there is none. */
+    int categories, coefficients;
+
+    /* The first coordinates of theta, so many of them, that rtheta leaves as they are: Newton
+     * proposals by curve, or random walks by dprior and log_density, move them after it. */
+    int walked;
+
+    /* Factors whose levels depend on their probabilities alone, with Dirichlet weights `alpha`
+     * each: what read_levels() and relevel() know. 0: there is none. */
+    int factors;
+    const struct model_factor *factor;
+    /* Where factors depend on each other, or other columns on them: their cross-table as one
+     * factor, the first factor's levels the fastest, which read_levels() and relevel() then know
+     * in place of the factors. `alpha` are its weights under the theta of the last set(), and
+     * `first` is the count of its first level in the complete-data statistic. NULL: they do not. */
+    const struct model_factor *joint;
+
+    /* NULL unless records are normal given theta and their factors. Then: where distribution()
+     * measures each column of the complete-data statistic from, and the columns that are no
+     * dummies in the order of distribution(). */
+    const double *origin;
+    const int *order;
+
+    /* Optional. Coordinates that are better moved apart: group[j] is that of
+     * moves[j]; it grows from 0 to groups - 1 with j. */
+    int groups;
+    int *group;
+    struct model_costs costs;
+    /* How many numbers of that kind a record is made of; 0: from_innovations() does not
+     * serve. */
+    int innovations;
+    enum rng_kind innovation;
+};
+
+/* The hooks of a model.
+ *
+ * A new model needs create, rprior, dprior, set, rrecords, and to move theta given the
+ * records either log_density, or add and rtheta. All others make it faster, or serve one
+ * method; NULL stands for the default named with each.
+ *
+ * In what order method "augment" calls them (nonprivate_posterior() makes the update
+ * alone; "clt" and "collapse" call create, rprior, dprior, rtheta and what is named with
+ * the hook):
+ *
+ *     create
+ *        |
+ *     rprior -> set -> rrecords                            a chain begins
+ *        |
+ *     +->+  in each iteration
+ *     |  |
+ *     |  set -> dprior                                     moves, some times or never
+ *     |  |        \-> dprior(new) -> set_move -> move, block by block -> set if accepted
+ *     |  |
+ *     |  set -> rrecords | from_innovations | refresh -> add   sweep, block by block
+ *     |  |                                                 \-> add_latent
+ *     |  read_levels -> relevel -> add                     transfers between levels
+ *     |  |
+ *     |  rtheta                                            update
+ *     |  | or, or then: dprior -> set -> log_density, block by block, for each step
+ *     |  |
+ *     +--+---> report                                      the draws that are kept
+ *
+ * What every hook may assume. theta has all coordinates, known ones at their values, and
+ * is finite. A block has 1 to MAX_BLOCK records, or all n if the model is `whole`;
+ * columns may be read and written up to PAD_LANES(m), what lies in the padding is finite
+ * and means nothing. Columns read and columns written never overlap. Blocks come in the
+ * order of the records, but need not be the same blocks from one hook to the next.
+ *
+ * What none may do. Keep state outside `self`: chains run side by side. Draw from anything
+ * but `rng`: a seed fixes the draws. Allocate after create(); call R or stop with an error
+ * (the models made of R functions, r/model_*.c, are alone in that).
+ */
+struct model_class {
+    const char *name;
+
+    /* Goal: a model that is ready to be used. Reads the fields, allocates, calls
+     * model_describe(), fills in self, columns, complete and what else the hooks
+     * need. Returns PLUGIN_*; PLUGIN_BAD_FIELDS is a bug of the R side, which has
+     * checked what the user said. May put another class in place of this one, with the
+     * hooks that these fields allow. Required.
+     * Common errors: a field that is optional taken for granted; a pointer to something
+     * on the stack. */
+    int (*create)(const struct fields *fields, struct model *model);
+
+    /* Goal: a draw of the unknown coordinates from the prior. The known ones are in
+     * theta already, and stay. Required. */
+    void (*rprior)(void *self, struct rng *rng, double *theta);
+
+    /* Goal: the log prior density of the unknown coordinates, up to a constant, -INFINITY
+     * outside the prior's support. Required by moves and by log_density.
+     * Common error: the density of the natural parameters without the Jacobian, that is
+     * without block_log_jacobian(); debug_model() sees it. */
+    double (*dprior)(void *self, const double *theta);
+
+    /* Goal: gradient += the gradient of dprior(), of all coordinates, at a theta where that is
+     * finite. Default: methods that need gradients do not serve the model. */
+    void (*prior_gradient)(void *self, const double *theta, double *gradient);
+
+    /* Goal: the values of one draw as the user sees them, and the way back (PLUGIN_*).
+     * Default, both NULL: the natural values of the unknown blocks. */
+    void (*report)(void *self, const double *theta, double *out);
+    int (*invert)(void *self, const double *value, double *theta);
+
+    /* Goal: theta is the current parameter of rrecords, from_innovations, refresh, set_move,
+     * add_latent and log_density from now on. What these need of theta alone is computed
+     * here, once, not in them. Required.
+     * Common error: to keep the pointer. The vector changes; copy what is needed. */
+    void (*set)(void *self, const double *theta);
+
+    /* Goal: m records from f(. | theta), independent of all earlier ones. x holds
+     * anything before. Required.
+     * Common error: a record that is not finite, at the edge of what theta can be. */
+    void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
+
+    /* Goal: the m records that rrecords makes of these innovations: z[k][i] is number k
+     * of record i, of the kind model->innovation, which rrecords draws column after
+     * column. Default: rrecords is called. innovations_serve says whether that is so under
+     * the current theta; NULL: always.
+     * Common error: rrecords draws something else besides, or in another order. */
+    void (*from_innovations)(void *self, int m, const double *const *z, double *const *x);
+    int (*innovations_serve)(void *self);
+
+    /* Goal: a partial refresh, m records that keep the share rho in [0, 1] of the innovations
+     * of x: for normal ones a preconditioned Crank-Nicolson step, rho times the old plus
+     * sqrt(1 - rho^2) fresh; rho = 1 gives x back.
+     * Default: every proposal is fresh. Needs a complete-data statistic: by how it moves
+     * warmup learns which rho serves. Must be reversible,
+     * f(x) K(x, x_new) = f(x_new) K(x_new, x).
+     * Common error: a kernel that leaves f(. | theta) invariant and is not reversible; the
+     * sampler accepts by the noise density alone. */
+    void (*refresh)(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new);
+
+    /* Goal: move() goes from the current theta to theta_new; changed[v] says whether
+     * column v differs, each is written. Together with move and dprior; default: no moves,
+     * chains mix slowly where the noise is wide. */
+    void (*set_move)(void *self, const double *theta_new, int *changed);
+
+    /* Goal: records of the same innovations under theta_new; writes changed columns
+     * only. Must be reversible: the way back undoes it, with the Jacobian that f has.
+     * A discrete record has many innovations: one of them is drawn, so that
+     * f(x; theta) K(x, x_new) = f(x_new; theta_new) K'(x_new, x), K' the move from
+     * theta_new to theta.
+     * Common errors: random numbers that depend on more than the block's records, since a
+     * move that is accepted is made twice, and the same stream must give the same
+     * records (costs.move > 0 keeps them instead); an innovation on the boundary of two
+     * values of a record that rounding puts on the wrong side. */
+    void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
+
+    /* Goal: the levels 0, 1, ... of a factor. Where model->factors is not 0. */
+    void (*read_levels)(void *self, int factor, int m, const double *const *x, double *level);
+
+    /* Goal: the records with the level `to` for their level `from` of a factor, and the same
+     * innovations of all else under the current theta: the other columns follow as move() has it.
+     * Must be reversible but for the probabilities of the levels. Where model->factors is not 0;
+     * writes all columns. */
+    void (*relevel)(void *self, struct rng *rng, int factor, int from, int to, int m,
+                    const double *const *x, double *const *x_new);
+
+    /* Goal: c += the sum over the block of c(x_i), the complete-data statistic.
+     * Required with rtheta.
+     * Common error: c is overwritten; it holds what earlier blocks brought. Sums of values
+     * far from zero lose digits: measure from a fixed public point (base/block.h). */
+    void (*add)(void *self, int m, const double *const *x, double *c);
+
+    /* Goal: draws the latent variables of a block given its records and the current
+     * theta, and adds to c what rtheta needs of them. Called after add, on the same
+     * records; rtheta is called once for such a c. Default: there are none. */
+    void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
+
+    /* Goal: the columns of the moments in the complete-data statistic, of a block; they last until
+     * the next call of a hook. Where model->regressors is not 0. */
+    const double *const *(*regressors)(void *self, int m, const double *const *x);
+
+    /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with
+     * add_latent, p(theta | records, latent variables). Known coordinates stay. Returns
+     * PLUGIN_*: PLUGIN_NUMERICAL ends the chain with an error. Default: random walks by
+     * dprior and log_density (mcmc/theta_metropolis.c), which also move what model->walked lists.
+     * Common error: parts of theta updated from the old values of other parts, where
+     * the conditional needs the new ones. */
+    int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
+
+    /* Goal: the same under the prior as it is before it is cut off. Where model->cut is
+     * set and marginal is there. */
+    int (*rtheta_uncut)(void *self, const double *c, double n, struct rng *rng, double *theta);
+
+    /* Goal: the sum over the block of log f(x_i | theta) under the current theta, up to a
+     * constant that is the same for every theta; may be -INFINITY, and is never NaN.
+     * Required where rtheta is NULL, and where model->walked is not 0: there of those columns that
+     * depend on these coordinates, given the others.
+     * Common error: a normalising constant left out that depends on theta;
+     * debug_model() sees it. */
+    double (*log_density)(void *self, int m, const double *const *x);
+
+    /* Goal: log_density(), and of it in the first model->walked coordinates gradient += its slopes
+     * and matrix += about minus its second derivatives, positive semidefinite: the lower triangle
+     * of so many rows. Default: these coordinates walk alone. */
+    double (*curve)(void *self, int m, const double *const *x, double *gradient, double *matrix);
+    /* Goal: the same of the prior at this theta, written, not added. Together with curve. */
+    void (*prior_curve)(void *self, const double *theta, double *gradient, double *matrix);
+
+    /* Goal: out[i] = the log density of the numbers of each record of the block, given the levels
+     * of its factors, under the current theta, up to a constant. For noisy records that are kept;
+     * default: "collapse" does not serve them. */
+    void (*record_density)(void *self, int m, const double *const *x, double *out);
+
+    /* Goal: the same as a function of theta and of the complete-data statistic c of n records,
+     * where that is sufficient, and gradient += its slopes in theta; NULL: these are not wanted.
+     * Default: log_density is asked for all records. */
+    double (*log_likelihood)(void *self, const double *theta, const double *c, double n,
+                             double *gradient);
+
+    /* Goal: draws what of theta is of the covariates alone given c of n records, in place, where
+     * rtheta is not there. For pools, whose sites have covariates of their own; default: random
+     * walks. */
+    void (*rshares)(void *self, const double *c, double n, struct rng *rng, double *theta);
+
+    /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
+     * to a constant, as a function of the complete-data statistic c of n records,
+     * and its gradient in c. What model->kept lists is not integrated out: it is
+     * read from theta, and the gradient in it goes to gradient_kept. -INFINITY where
+     * no records have that c. Prior: as it is before it is cut off. For "collapse" of
+     * normal totals; default: theta and the totals move in turns. */
+    double (*marginal)(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_kept);
+
+    /* Goal: what marginal() leaves out of that log and depends on n alone, for continuous
+     * columns, the density of a record with its power of 2 pi. For "collapse" of normal totals
+     * where n is unknown; default: n must be known there. */
+    double (*marginal_size)(const void *self, double n);
+
+    /* Goal: the log probability of the sum of n records, theta integrated out, the prior as it is
+     * before it is cut off; no part of it that depends on the sum or on n is left out. Only where
+     * records are counts which given their sum, the complete-data statistic, are multinomial with
+     * equal probabilities, whatever theta is. For "augment" where n is unknown; default: births and
+     * deaths alone. */
+    double (*log_total)(void *self, double sum, double n);
+
+    /* Goal: the log prior density of the tied coefficients, read from theta, up to a constant, and
+     * its gradient in them. Needs a response that depends on the linear predictor alone, the first
+     * column of the complete-data statistic; move() holds its innovations fixed. Default: tied
+     * coefficients have no moves of their own. */
+    double (*tied_prior)(void *self, const double *theta, double *gradient);
+
+    /* Goal: mean[k]: the mean of the derivative k of E(y | linear predictor), k < 4, and square[k]
+     * of E(y^2 | linear predictor), k < 3, over a normal linear predictor with that centre and
+     * standard deviation, what else they depend on being as in the current theta. `mean` has room
+     * for 6. Together with tied_prior. */
+    void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
+
+    /* Where model->categories is not 0, these three and tied_prior, the log prior density of the
+     * first model->coefficients coordinates.
+     *
+     * Goal: the response's columns are those of this level; writes no others. */
+    void (*categorise)(void *self, int level, int m, double *const *x);
+    /* Goal: p[k * MAX_BLOCK + i]: the probability of level k given the covariates of record i,
+     * under this theta. */
+    void (*category_probabilities)(void *self, const double *theta, int m, const double *const *x,
+                                   double *p);
+    /* Goal: gradient += that of a function with the slopes `slope` in these probabilities, laid out
+     * as they, in the first model->coefficients coordinates. Called after category_probabilities(),
+     * of the same theta and records. */
+    void (*pull_categories)(void *self, const double *theta, int m, const double *const *x,
+                            const double *slope, double *gradient);
+
+    /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
+     * model->origin is not NULL. The mean less origin, and the lower Cholesky factor
+     * of the covariance (row-major, zeros above the diagonal), both in the order of
+     * model->order. With factors that is the mean at the first level of each; after it comes, as
+     * long, what each dummy adds, factor by factor. The complete-data statistic of such a model is
+     * the totals of the columns less origin, then the upper triangle of the totals of their
+     * products, row by row, both in the columns' own order. */
+    void (*distribution)(void *self, const double *theta, double *mean, double *chol);
+
+    /* Goal: gradient += the slopes in theta of a function whose slopes in what distribution()
+     * makes of theta, `mean` and `chol`, are these; slope_chol's lower triangle, which may be
+     * written. For noisy records; default: "collapse" does not serve them. */
+    void (*pull_distribution)(void *self, const double *theta, const double *mean,
+                              const double *chol, double *slope_mean, double *slope_chol,
+                              double *gradient);
+
+    /* Of a model of codes whose complete-data statistic is the counts of cells, and whose theta
+     * "collapse" of tables is to move by gradients given the table. These four together; default:
+     * it integrates Dirichlet probabilities out and draws theta by rtheta.
+     *
+     * Goal: the log probability of each cell, -INFINITY for none. */
+    void (*log_cells)(void *self, const double *theta, double *log_p);
+    /* Goal: c and n are what log_posterior() is given from now on. What it needs of them alone is
+     * computed here, once. */
+    void (*observe)(void *self, const double *c, double n);
+    /* Goal: log p(theta) + log p(c | theta, n) up to a constant, of all coordinates, and its
+     * gradient; -INFINITY where that is not finite. */
+    double (*log_posterior)(void *self, const double *theta, double *gradient);
+    /* Goal: minus the second derivatives of that, or what is expected of them: rows of the lower
+     * triangle. */
+    void (*information)(void *self, const double *theta, double *matrix);
+    /* Goal: theta from one more kernel that leaves the distribution of log_posterior() as it is,
+     * for what neither gradients nor random walks follow; after observe(), all coordinates unknown.
+     * "augment" calls it before random walks. Default: there is none. */
+    void (*shift)(void *self, struct rng *rng, double *theta);
+    /* Goal: held[j] = whether coordinate j is too far out for gradients and random walks, which
+     * then leave it to shift(), and refuse to go where this hook's answer is another. Returns
+     * whether any is. Default: none is. */
+    int (*hold)(void *self, const double *theta, unsigned char *held);
+};
+
+/* Columns of the moments in the complete-data statistic. */
+static inline int model_moments(const struct model *model) {
+    return model->regressors > 0 ? model->regressors : model->columns;
+}
+
+/* Describes theta: its blocks, in order, of which name, transform, size and what else
+ * the transform needs are filled in. create() calls it once. */
+void model_describe(struct model *model, int blocks, const struct theta_block *block);
+
+/* ---- statistic: what was summed over the records ----------------------- */
+
+struct stat_class;
+
+struct stat {
+    const struct stat_class *class;
+    void *self;
+    int columns; /* variables it looks at */
+    int size;    /* components */
+    int touched; /* with cells(): how many components a record can touch */
+    int whole;   /* wants all records in one block */
+};
+
+struct stat_class {
+    const char *name;
+    int (*create)(const struct fields *fields, struct stat *stat);
+
+    /* Component j of record i goes to t[j * stride + i]. */
+    void (*eval)(void *self, int m, const double *const *x, int stride, double *t);
+
+    /* What eval() would tell of both, in one go: component j of record i of x_new
+     * less that of x, times weight[j], goes to row[i * width + j], and anything
+     * to one more column if there is an odd number of them. Returns 0 if this
+     * statistic cannot; may be NULL. m is at most MAX_BLOCK. */
+    int (*changes)(void *self, int m, const double *const *x, const double *const *x_new,
+                   const double *weight, int width, double *row);
+
+    /* total[j] += the block's sum of component j. */
+    void (*total)(void *self, int m, const double *const *x, double *total);
+
+    /* For counts, NULL otherwise: record i adds 1 to the components
+     * index[k * stride + i], 0 <= k < touched; no two k ever share one. */
+    void (*cells)(void *self, int m, const double *const *x, int stride, int *index);
+};
+
+/* ---- moments: the normal distribution of the totals, for "clt" ------------------- */
+
+struct record_moments_class;
+
+/* Mean and covariance, under theta, of what one record adds to a vector of
+ * totals: first the `released` components of the statistic, t, then `aside`
+ * ones that the model's complete-data statistic needs and t does not give. A
+ * pair of a model and a release has one of these; it reads theta by the model's
+ * description of its coordinates, and nothing else of the model. */
+struct record_moments {
+    const struct record_moments_class *class;
+    void *self;
+    int released;    /* components of t, in the units of the release */
+    int aside;       /* 0 where the total of t determines the complete-data one */
+    int complete;    /* length of the model's complete-data statistic */
+    int innovations; /* that from_innovations() makes a total of */
+};
+
+struct record_moments_class {
+    const char *name;
+    /* `coordinates`: of the model whose theta eval() reads. */
+    int (*create)(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments);
+
+    /* mean: released + aside values; cov: a square matrix of that size, row by
+     * row, both triangles; it may be singular. PLUGIN_NUMERICAL where they are
+     * not finite. */
+    int (*eval)(void *self, const double *theta, double *mean, double *cov);
+
+    /* The total over n records, released and aside, that standard normal innovations u make:
+     * n mean + sqrt(n) A u, A A' = cov, with what eval() gives at theta. NULL: the
+     * method factors the covariance. */
+    void (*from_innovations)(void *self, const double *theta, double n, const double *u,
+                             double *total);
+    /* u += weight A'r, with the A of the last from_innovations(); r is 0 for what is aside and has
+     * the released components alone. */
+    void (*pull)(void *self, double weight, const double *r, double *u);
+    /* gradient += that of r'total in theta, all coordinates, after from_innovations() with the same
+     * theta, n and u; that in u is what pull() adds with the weight sqrt(n). NULL: no gradients. */
+    void (*gradient)(void *self, double n, const double *u, const double *r, double *gradient);
+
+    /* The complete-data statistic that a total stands for. Returns 1 if records
+     * could have it, else 0; project() then makes it one that they could. Both NULL: totals
+     * do not determine what the model's update needs. */
+    int (*complete)(void *self, double n, const double *total, double *c);
+    void (*project)(void *self, double n, double *c);
+
+    /* Expected share of records outside the bounds. NULL: the moments know what
+     * bounds do to records. */
+    double (*outside)(void *self, const double *theta);
+};
+
+/* ---- mechanism: how noise was added ------------------------------------ */
+
+/* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j); with MATCH, of
+ * single values only, const - sum_j (weight_j where z_j differs from s_j). */
+enum kernel {
+    KERNEL_ABSOLUTE /* |r| */,
+    KERNEL_SQUARED /* r^2 / 2 */,
+    KERNEL_MATCH,
+    KERNEL_DENSITY
+};
+
+/* With DENSITY, any log density, up to a constant, of the noise z - s of several
+ * candidates at once: component j of candidate i is noise[j * stride + i]. A call
+ * may be expensive. */
+struct density {
+    void *self;
+    int size; /* components of a candidate; known before create() */
+    /* noise that is possible, if any is known, and the range of each component of a record; or NULL
+     */
+    const double *near, *range;
+    void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
+};
+
+/* A density that is built in. */
+struct density_class {
+    const char *name;
+    int (*create)(const struct fields *fields, struct density *density);
+};
+
+struct mech_class {
+    const char *name;
+
+    /* Log density of one noise value, normalised. */
+    double (*log_density)(double noise, double scale);
+
+    /* Noise value at lower-tail probability u in (0, 1), computed from the
+     * nearer tail. */
+    double (*quantile)(double u, double scale);
+};
+
+#endif

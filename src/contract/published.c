@@ -1,0 +1,120 @@
+/* Noisy numbers that were hidden below a threshold, rounded or clipped after the noise.
+ * With r = s + e the noisy number of the exact total s, whatever was published says
+ * that r lies in an interval, so that its likelihood is
+ *
+ *   P(lower <= s + e <= upper),
+ *
+ * the density or mass of e where both ends are the same. Where only numbers of at least `least`
+ * were listed, the number is known to be one of them: that is divided by P(s + e >= least).
+ *
+ * Invariants: the smaller tail is used, on the log scale, so that no probability underflows;
+ * differences of tails are taken by expm1(), and a normal interval that is narrow beside its sd
+ * by the density at its middle, so that rounding to a tiny unit is the density times the unit.
+ * Discrete noise: an interval's ends are whole numbers; few masses are added up, many by tails.
+ * Cost: one or two logarithms a component; with discrete Gaussian noise up to FEW of them.
+ */
+#include "contract/published.h"
+
+#include "base/dist_discrete.h"
+
+#include <Rmath.h>
+
+/* whole numbers in an interval whose masses are added up */
+enum { FEW = 16 };
+
+/* widths beside the sd whose fourth power is below a double's precision */
+static const double NARROW = 1e-4;
+
+/* log(exp(a) - exp(b)), a >= b */
+static double log_difference(double a, double b) {
+    const double fall = b - a;
+    if (!(fall < 0)) return -INFINITY;
+    return a + (fall > -M_LN2 ? log(-expm1(fall)) : log1p(-exp(fall)));
+}
+
+/* ---- continuous noise, in units of its scale ------------------------------------------- */
+
+/* For `lower` >= 0, or straddling 0: see interval(). */
+static double laplace_interval(double lower, double upper) {
+    if (lower > 0) return -lower - M_LN2 + log(-expm1(lower - upper));
+    return log(-0.5 * expm1(lower) - 0.5 * expm1(-upper));
+}
+
+static double gaussian_interval(double lower, double upper) {
+    const double width = upper - lower;
+    if (width < NARROW) {
+        const double middle = 0.5 * (lower + upper);
+        return Rf_dnorm4(middle, 0, 1, 1) + log(width) +
+               log1p(width * width * (middle * middle - 1) / 24);
+    }
+    const double above = Rf_pnorm5(upper, 0, 1, 0, 1);
+    if (lower > 0) return log_difference(Rf_pnorm5(lower, 0, 1, 0, 1), above);
+    return log1p(-(Rf_pnorm5(lower, 0, 1, 1, 0) + exp(above)));
+}
+
+/* ---- discrete noise --------------------------------------------------------------------- */
+
+static double discrete_interval(const struct discrete_distribution *noise, double lower,
+                                double upper, double scale) {
+    if (upper - lower < FEW) {
+        double most = -INFINITY, sum = 0, mass[FEW];
+        int count = 0;
+        for (double k = lower; k <= upper; ++k) {
+            mass[count] = noise->log_density(k, 0, scale);
+            most = fmax(most, mass[count++]);
+        }
+        if (!(most > -INFINITY)) return -INFINITY;
+        for (int k = 0; k < count; ++k) sum += exp(mass[k] - most);
+        return most + log(sum);
+    }
+    const double above = noise->cumulative(upper, 0, scale, 0, 1);
+    if (lower > 0) return log_difference(noise->cumulative(lower - 1, 0, scale, 0, 1), above);
+    return log1p(-(noise->cumulative(lower - 1, 0, scale, 1, 0) + exp(above)));
+}
+
+/* ---- an interval of the noise -------------------------------------------------------------- */
+
+/* All families are symmetric about 0: the interval is reflected where it lies below. */
+static double interval(enum published_family family, double scale, double lower, double upper) {
+    if (lower > upper) return -INFINITY;
+    if (-lower > upper) {
+        const double end = lower;
+        lower = -upper;
+        upper = -end;
+    }
+    switch (family) {
+    case PUBLISHED_LAPLACE:
+        if (lower == upper) return -fabs(lower) / scale - M_LN2 - log(scale);
+        return laplace_interval(lower / scale, upper / scale);
+    case PUBLISHED_GAUSSIAN:
+        if (lower == upper) return Rf_dnorm4(lower, 0, scale, 1);
+        return gaussian_interval(lower / scale, upper / scale);
+    case PUBLISHED_DISCRETE_LAPLACE:
+        return discrete_interval(&dist_discrete_laplace, lower, upper, scale);
+    case PUBLISHED_DISCRETE_GAUSSIAN:
+        return discrete_interval(&dist_discrete_gaussian, lower, upper, scale);
+    }
+    return -INFINITY;
+}
+
+double published_log(const struct published *p, int j, double total) {
+    const enum published_family family = (enum published_family)p->family[j];
+    const double lower = p->lower[j], upper = p->upper[j], scale = p->scale[j];
+    if (lower == -INFINITY && upper == INFINITY) return 0;
+    const double log_p = interval(family, scale, lower - total, upper - total);
+    if (p->least[j] == -INFINITY || log_p == -INFINITY) return log_p;
+    return log_p - interval(family, scale, p->least[j] - total, INFINITY);
+}
+
+int published_read(const struct fields *fields, int size, struct published *published) {
+    published->size = size;
+    published->family = fields_vector(fields, "family", size);
+    published->scale = fields_vector(fields, "scale", size);
+    published->lower = fields_vector(fields, "lower", size);
+    published->upper = fields_vector(fields, "upper", size);
+    published->least = fields_vector(fields, "least", size);
+    return published->family && published->scale && published->lower && published->upper &&
+                   published->least
+               ? PLUGIN_OK
+               : PLUGIN_BAD_FIELDS;
+}

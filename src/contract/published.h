@@ -1,0 +1,29 @@
+#ifndef NOISEAWARE_CONTRACT_PUBLISHED_H
+#define NOISEAWARE_CONTRACT_PUBLISHED_H
+
+#include "contract/plugin.h"
+
+/* What became known of noisy numbers that were hidden, rounded or clipped: that component j, before
+ * that, was from lower[j] to upper[j]; the number itself where these are the same. Where only
+ * numbers of at least least[j] were listed, that is known too (-INFINITY: all were). */
+struct published {
+    int size;
+    const double *family; /* enum published_family */
+    const double *scale, *lower, *upper, *least;
+};
+
+enum published_family {
+    PUBLISHED_LAPLACE,
+    PUBLISHED_GAUSSIAN,
+    PUBLISHED_DISCRETE_LAPLACE,
+    PUBLISHED_DISCRETE_GAUSSIAN
+};
+
+/* Fields: those of the struct, one a component. Returns PLUGIN_*. */
+int published_read(const struct fields *fields, int size, struct published *published);
+
+/* The log probability of what became known of component j, given its exact total; the log density
+ * of a number of continuous noise. Never NaN. */
+double published_log(const struct published *published, int j, double total);
+
+#endif

@@ -1,0 +1,19 @@
+/* Mechanism "discrete_laplace": integer noise, P(k) proportional to exp(-|k| / b),
+ * scale b. In inference it shares the kernel of its continuous twin. */
+#include "base/dist_discrete.h"
+#include "contract/plugin.h"
+
+static double log_density(double noise, double scale) {
+    return dist_discrete_laplace.log_density(noise, 0, scale);
+}
+
+static double quantile(double u, double scale) {
+    return u < 0.5 ? dist_discrete_laplace.quantile(u, 0, scale, 1, 0)
+                   : dist_discrete_laplace.quantile(1 - u, 0, scale, 0, 0);
+}
+
+const struct mech_class mech_discrete_laplace = {
+    .name = "discrete_laplace",
+    .log_density = log_density,
+    .quantile = quantile,
+};

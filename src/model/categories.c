@@ -1,0 +1,593 @@
+/* Model "categories": the response y has one of several levels, with the probabilities of
+ * model/categorical_links.c given linear predictors; covariates as in model/covariates.c.
+ *
+ * A record has the response, dummies of its levels from 1 on or a code, then its covariates.
+ * Internally covariates are measured from a fixed public point c, as in model/lm.c:
+ *   eta_e = alpha_e + sum beta_ej (x_j - c_j),
+ * over columns of the design, products and powers of covariates among them, and offsets
+ * (model/derived_columns.c), the same in every predictor.
+ * Ordered levels: one predictor, and thresholds tau_k = -alpha_k, alpha_0 > alpha_1 > ..; the first
+ * stands in the predictor, the distances from it are the cuts.
+ *
+ * theta, its own part: of ordered levels alpha_0, logarithms of the distances between neighbouring
+ * thresholds, slopes; of others alpha_e and slopes of each predictor. What is known stays at its
+ * value.
+ *
+ * Prior: slopes normal; given them alpha_k + tilt' beta independent N(m, s^2), of ordered levels in
+ * their order.
+ *
+ * Innovation: a uniform (model/categorical_links.c). Update: Newton proposals or random walks of
+ * the own part (mcmc/theta_metropolis.c), thresholds and slopes together with what lies between
+ * them integrated out; covariates as in model/covariates.c.
+ *
+ * Complete-data statistic: moments of the response's dummies and the design (base/block.h), then
+ * what lone covariates need. Cost O(k^2) and the response's tails per record.
+ */
+#include "model/categories.h"
+
+#include "base/dist.h"
+#include "base/linalg.h"
+#include "model/covariates_joint.h"
+
+static void find_constants(const struct graded *s, const double *theta, double *intercept,
+                           double *cut) {
+    const double *centre = s->predictor.centre;
+    for (int e = 0; e < s->response.predictors; ++e)
+        intercept[e] = theta[graded_constant(s, e)] + centre[0] -
+                       linalg_dot(s->slopes, theta + graded_slopes(s, e), centre + 1);
+    if (s->response.ordered) threshold_distances(s->response.tails, theta, cut);
+}
+
+/* ---- set-up ------------------------------------------------------------- */
+
+static const struct model_class of_records, of_cells;
+
+static int read_prior(const struct fields *fields, struct graded *s) {
+    s->beta = fields_vector(fields, "beta", s->own);
+    if (s->beta) return 1;
+    const double *mean = fields_vector(fields, "constant_mean", 1),
+                 *sd = fields_vector(fields, "constant_sd", 1);
+    s->slope_mean = fields_vector(fields, "slope_mean", s->slopes);
+    s->slope_sd = fields_vector(fields, "slope_sd", s->slopes);
+    s->tilt = fields_vector(fields, "tilt", s->slopes);
+    if (!mean || !sd || !s->slope_mean || !s->slope_sd || !s->tilt) return 0;
+    s->constant_mean = *mean;
+    s->constant_sd = *sd;
+    return 1;
+}
+
+static int describe(const struct fields *fields, struct graded *s, struct model *model) {
+    const int count = s->response.ordered ? 1 : s->response.predictors;
+    struct theta_block *own = plugin_memory((size_t)count, sizeof *own);
+    for (int e = 0; e < count; ++e)
+        own[e] = (struct theta_block){.name = "coefficients",
+                                      .transform = s->response.ordered ? TRANSFORM_THRESHOLDS
+                                                                       : TRANSFORM_CENTRE,
+                                      .size = s->own / count,
+                                      .rows = s->response.tails,
+                                      .centre = s->predictor.shift,
+                                      .expand = s->predictor.expand,
+                                      .collect = s->predictor.collect,
+                                      .known = s->beta ? s->beta + graded_constant(s, e) : NULL};
+    return covariates_create(fields, count, own, model, &s->cov);
+}
+
+static void make_workspace(struct graded *s) {
+    const size_t tails = (size_t)s->response.tails, predictors = (size_t)s->response.predictors;
+    s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
+    s->theta_new = plugin_memory((size_t)s->cov.end, sizeof(double));
+    double **const small[] = {&s->intercept, &s->intercept_new, &s->cut, &s->cut_new, &s->constant};
+    for (int j = 0; j < 5; ++j) *small[j] = plugin_memory(tails, sizeof(double));
+    s->eta = plugin_memory(predictors * MAX_BLOCK, sizeof(double));
+    s->tail = plugin_memory(tails * MAX_BLOCK, sizeof(double));
+    s->tail_new = plugin_memory(tails * MAX_BLOCK, sizeof(double));
+    double **const block[] = {&s->u, &s->level, &s->level_new};
+    for (int j = 0; j < 3; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
+    const size_t k = (size_t)s->slopes + 1;
+    s->slope = plugin_memory(tails * MAX_BLOCK, sizeof(double));
+    s->weight = plugin_memory(tails * (tails + 1) / 2 * MAX_BLOCK, sizeof(double));
+    s->point = plugin_memory(predictors, sizeof(double));
+    s->log_p = plugin_memory(tails + 1, sizeof(double));
+    s->level_slope = plugin_memory((tails + 1) * tails, sizeof(double));
+    s->sums = plugin_memory(k * (k + 1) / 2, sizeof(double));
+    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
+    s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
+}
+
+void graded_use_cuts(void *self, const double *theta) {
+    struct graded *s = self;
+    if (s->response.ordered) threshold_distances(s->response.tails, theta, s->cut_new);
+    for (int k = 1; s->response.ordered && k < s->response.tails; ++k)
+        s->constant[k] = exp(theta[k]);
+}
+
+/* After graded_use_cuts(); the cuts' coordinates are the logarithms of distances, each a part of
+ * all greater cuts. */
+void graded_cell_logs(void *self, const double *eta, double *log_p, double *slope) {
+    struct graded *s = self;
+    const int tails = s->response.tails;
+    s->response.class->logs(&s->response, s->cut_new, eta, log_p, slope);
+    for (int y = 0; s->response.ordered && y <= tails; ++y, slope += tails) {
+        double beyond = 0;
+        for (int k = tails - 1; k > 0; --k) {
+            beyond += slope[k];
+            slope[k] = beyond * s->constant[k];
+        }
+    }
+}
+
+static struct glm_cells *create_cells(struct graded *s) {
+    const struct cell_response response = {.self = s,
+                                           .levels = s->response.levels,
+                                           .columns = s->response.tails,
+                                           .predictors = s->response.predictors,
+                                           .cuts = s->response.ordered ? s->response.tails - 1 : 0,
+                                           .cut_at = 1,
+                                           .constant = s->constants,
+                                           .slopes = s->before_slopes,
+                                           .use = graded_use_cuts,
+                                           .logs = graded_cell_logs};
+    return glm_cells_create(&s->cov, &s->predictor, &response);
+}
+
+static void place_coefficients(struct graded *s) {
+    const size_t predictors = (size_t)s->response.predictors;
+    s->constants = plugin_memory(predictors, sizeof *s->constants);
+    s->before_slopes = plugin_memory(predictors, sizeof *s->before_slopes);
+    for (int e = 0; e < s->response.predictors; ++e) {
+        s->constants[e] = graded_constant(s, e);
+        s->before_slopes[e] = graded_slopes(s, e) - 1;
+    }
+}
+
+/* That of the first covariate's column is its first slope. */
+static void tie(const struct graded *s, struct model *model) {
+    int *slopes = plugin_memory((size_t)s->response.predictors, sizeof *slopes);
+    for (int e = 0; e < s->response.predictors; ++e)
+        slopes[e] = graded_slopes(s, e) - s->response.tails;
+    model->tied = s->own;
+    model->ties = s->response.predictors;
+    model->tie_constant = s->constants;
+    model->tie_slopes = slopes;
+}
+
+static void report(void *self, const double *theta, double *out) {
+    const struct graded *s = self;
+    joint_report(&s->cov, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    const struct graded *s = self;
+    return joint_invert(&s->cov, value, theta);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct graded *s = plugin_memory(1, sizeof *s);
+    const double *columns = fields_vector(fields, "columns", 1);
+    if (!columns || !categories_create(fields, &s->response)) return PLUGIN_BAD_FIELDS;
+    const int tails = s->response.tails, predictors = s->response.predictors;
+    const int q = fields_length(fields, "centre");
+    if (q < tails) return PLUGIN_BAD_FIELDS;
+    int status =
+        predictor_read(fields, q, tails, fields_vector(fields, "centre", q), &s->predictor);
+    if (status != PLUGIN_OK) return status;
+    s->columns = (int)*columns;
+    s->slopes = s->predictor.k - 1;
+    s->own = s->response.ordered ? tails + s->slopes : predictors * (1 + s->slopes);
+    place_coefficients(s);
+    if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
+    status = describe(fields, s, model);
+    if (status != PLUGIN_OK) return status;
+    s->moments = moments_new(q, s->cov.centre);
+    make_workspace(s);
+
+    model->self = s;
+    model->columns = s->columns;
+    s->cov.at_complete = moments_size(q);
+    model->complete = s->cov.at_complete + s->cov.lone_statistics;
+    const double cost = 1 + s->response.class->cost * tails;
+    model->costs.latent = s->cov.costs.latent;
+    model->costs.records = model->columns + cost + s->cov.costs.draw;
+    model->costs.move = model->columns + 2 * cost + s->cov.costs.move;
+    if (!s->beta) {
+        model->walked = s->own;
+        model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
+        model->categories = s->response.levels;
+        model->coefficients = s->own;
+    }
+    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
+    if (by_records) model->class = &of_records;
+    if (s->cov.joint) return joint_complete(&s->cov, model, report, invert);
+    const double *cells = fields_vector(fields, "cells", 1);
+    if (!cells) return PLUGIN_OK;
+    s->cells = create_cells(s);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+}
+
+/* ---- prior -------------------------------------------------------------- */
+
+static double tilted(const struct graded *s, const double *slopes) {
+    return linalg_dot(s->slopes, s->tilt, slopes);
+}
+
+/* log density of the own part, and its gradient, which is added, unless it is NULL */
+static double own_prior(const struct graded *s, const double *theta, double *gradient) {
+    const int ordered = s->response.ordered, tails = s->response.tails;
+    double log_density = 0;
+    if (ordered) threshold_distances(tails, theta, s->constant);
+    for (int e = 0; e < s->response.predictors; ++e) {
+        const double *slope = theta + graded_slopes(s, e), at = tilted(s, slope) - s->constant_mean;
+        double pull = 0; /* of all constants of the predictor */
+        for (int k = ordered ? tails - 1 : 0; k >= 0; --k) {
+            const double distance = ordered ? s->constant[k] : 0;
+            const double z = (theta[graded_constant(s, e)] - distance + at) / s->constant_sd;
+            log_density -= 0.5 * z * z;
+            pull -= z / s->constant_sd;
+            if (!ordered || k == 0) continue;
+            log_density += theta[k];
+            /* this distance is part of those that are greater */
+            if (gradient) gradient[k] += 1 - pull * exp(theta[k]);
+        }
+        if (gradient) gradient[graded_constant(s, e)] += pull;
+        for (int j = 0; j < s->slopes; ++j) {
+            const double z = (slope[j] - s->slope_mean[j]) / s->slope_sd[j];
+            log_density -= 0.5 * z * z;
+            if (gradient)
+                gradient[graded_slopes(s, e) + j] += pull * s->tilt[j] - z / s->slope_sd[j];
+        }
+    }
+    return isnan(log_density) ? -INFINITY : log_density;
+}
+
+/* largest first */
+static void sort_down(int count, double *value) {
+    for (int i = 1; i < count; ++i) {
+        const double one = value[i];
+        int j = i;
+        for (; j > 0 && value[j - 1] < one; --j) value[j] = value[j - 1];
+        value[j] = one;
+    }
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    struct graded *s = self;
+    for (int e = 0; !s->beta && e < s->response.predictors; ++e) {
+        double *slope = theta + graded_slopes(s, e), *constant = theta + graded_constant(s, e);
+        for (int j = 0; j < s->slopes; ++j)
+            slope[j] = s->slope_mean[j] + s->slope_sd[j] * rng_normal(rng);
+        const int count = s->response.ordered ? s->response.tails : 1;
+        for (int k = 0; k < count; ++k)
+            s->constant[k] = s->constant_mean + s->constant_sd * rng_normal(rng);
+        sort_down(count, s->constant);
+        constant[0] = s->constant[0] - tilted(s, slope);
+        for (int k = 1; k < count; ++k) constant[k] = log(s->constant[k - 1] - s->constant[k]);
+    }
+    covariates_rprior(&s->cov, rng, theta);
+}
+
+static double dprior(void *self, const double *theta) {
+    struct graded *s = self;
+    return covariates_dprior(&s->cov, theta) + (s->beta ? 0 : own_prior(s, theta, NULL));
+}
+
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    struct graded *s = self;
+    covariates_prior_gradient(&s->cov, theta, gradient);
+    if (!s->beta) (void)own_prior(s, theta, gradient);
+}
+
+double graded_tied_prior(void *self, const double *theta, double *gradient) {
+    struct graded *s = self;
+    memset(gradient, 0, (size_t)s->own * sizeof(double));
+    return own_prior(s, theta, gradient);
+}
+
+static double marginal(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_tied) {
+    struct graded *s = self;
+    memset(gradient_c, 0, (size_t)s->cov.at_complete * sizeof(double));
+    return covariates_marginal(&s->cov, c, n, gradient_c) +
+           (s->beta ? 0 : graded_tied_prior(s, theta, gradient_tied));
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+static void set(void *self, const double *theta) {
+    struct graded *s = self;
+    memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
+    find_constants(s, theta, s->intercept, s->cut);
+    covariates_set(&s->cov, theta);
+}
+
+void graded_predict(struct graded *s, const double *theta, const double *intercept, int m,
+                    const double *const *design) {
+    for (int e = 0; e < s->response.predictors; ++e)
+        predictor_eval(&s->predictor, theta + graded_slopes(s, e) - 1, intercept[e], m, design,
+                       s->eta + (size_t)e * MAX_BLOCK);
+}
+
+/* the tails under the current parameter */
+static void find_tails(struct graded *s, int m, const double *const *x, double *tail) {
+    graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
+    s->response.class->tail(&s->response, s->cut, m, s->eta, tail);
+}
+
+static int is_coded(const struct graded *s) { return s->cov.design_code[0] != 0; }
+
+void graded_read_response(const struct graded *s, int m, const double *const *x, double *level) {
+    if (is_coded(s)) {
+        memcpy(level, x[(int)s->cov.design_column[0]], (size_t)m * sizeof(double));
+        return;
+    }
+    memset(level, 0, (size_t)m * sizeof(double));
+    for (int k = 0; k < s->response.tails; ++k) {
+        const double *dummy = x[(int)s->cov.design_column[k]];
+        for (int i = 0; i < m; ++i) level[i] += (k + 1) * dummy[i];
+    }
+}
+
+static void write_response(const struct graded *s, int m, const double *level, double *const *x) {
+    if (is_coded(s)) {
+        memcpy(x[(int)s->cov.design_column[0]], level, (size_t)m * sizeof(double));
+        return;
+    }
+    for (int k = 0; k < s->response.tails; ++k) {
+        double *dummy = x[(int)s->cov.design_column[k]];
+        for (int i = 0; i < m; ++i) dummy[i] = level[i] == k + 1 ? 1 : 0;
+    }
+}
+
+/* From s->tail to s->tail_new, u a share of an innovation where it is kept. */
+static void respond(struct graded *s, struct rng *rng, double keep, int m, const double *const *x,
+                    double *const *x_new) {
+    rng_fill_uniform(rng, m, s->u);
+    graded_read_response(s, m, x, s->level);
+    categories_respond(&s->response, m, keep, s->u, s->tail, s->level, s->tail_new, s->level_new);
+    write_response(s, m, s->level_new, x_new);
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct graded *s = self;
+    /* so that the padding is finite: the design is made of all columns */
+    for (int k = 0; k < s->response.tails; ++k)
+        memset(x[(int)s->cov.design_column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
+    covariates_refresh(&s->cov, 0, rng, m, NULL, x);
+    find_tails(s, m, (const double *const *)x, s->tail);
+    rng_fill_uniform(rng, m, s->u);
+    categories_level(&s->response, m, s->u, s->tail, s->level);
+    write_response(s, m, s->level, x);
+}
+
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct graded *s = self;
+    for (int k = 0; k < s->response.tails; ++k)
+        memset(x_new[(int)s->cov.design_column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
+    covariates_refresh(&s->cov, rho, rng, m, x, x_new);
+    find_tails(s, m, x, s->tail);
+    find_tails(s, m, (const double *const *)x_new, s->tail_new);
+    respond(s, rng, rho, m, x, x_new);
+}
+
+/* ---- non-centred move --------------------------------------------------- */
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct graded *s = self;
+    memcpy(s->theta_new, theta_new, (size_t)s->cov.end * sizeof(double));
+    find_constants(s, theta_new, s->intercept_new, s->cut_new);
+    covariates_set_move(&s->cov, s->theta, theta_new, changed);
+    for (int k = 0; k < s->response.tails; ++k) changed[(int)s->cov.design_column[k]] = 1;
+    memcpy(s->changed, changed, (size_t)s->columns * sizeof(int));
+}
+
+/* the moved covariates lie partly in x, partly in x_new; the response's columns still in x */
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct graded *s = self;
+    covariates_move(&s->cov, rng, m, x, x_new);
+    find_tails(s, m, x, s->tail);
+    for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
+    for (int k = 0; k < s->response.tails; ++k)
+        s->moved[(int)s->cov.design_column[k]] = x[(int)s->cov.design_column[k]];
+    graded_predict(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved));
+    s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
+    respond(s, rng, 1, m, x, x_new);
+}
+
+static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
+    const struct graded *s = self;
+    covariates_read_levels(&s->cov, factor, m, x, level);
+}
+
+static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
+                    const double *const *x, double *const *x_new) {
+    struct graded *s = self;
+    find_tails(s, m, x, s->tail);
+    for (int k = 0; k < s->response.tails; ++k) {
+        const int v = (int)s->cov.design_column[k];
+        memcpy(x_new[v], x[v], (size_t)PAD_LANES(m) * sizeof(double));
+    }
+    covariates_relevel(&s->cov, factor, from, to, m, x, x_new);
+    find_tails(s, m, (const double *const *)x_new, s->tail_new);
+    respond(s, rng, 1, m, x, x_new);
+}
+
+/* ---- the response's levels given covariates: records/category_hmc_pass.c ---------------- */
+
+static void categorise(void *self, int level, int m, double *const *x) {
+    struct graded *s = self;
+    for (int i = 0; i < m; ++i) s->level[i] = level;
+    write_response(s, m, s->level, x);
+}
+
+/* s->constant holds the cuts */
+static void category_probabilities(void *self, const double *theta, int m, const double *const *x,
+                                   double *p) {
+    struct graded *s = self;
+    const int tails = s->response.tails;
+    find_constants(s, theta, s->intercept_new, s->cut_new);
+    graded_predict(s, theta, s->intercept_new, m, covariates_design(&s->cov, m, x));
+    s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
+    for (int k = 0; k <= tails; ++k, p += MAX_BLOCK) {
+        const double *above = k > 0 ? s->tail_new + (size_t)(k - 1) * MAX_BLOCK : NULL;
+        const double *below = k < tails ? s->tail_new + (size_t)k * MAX_BLOCK : NULL;
+        for (int i = 0; i < m; ++i) p[i] = (above ? above[i] : 1) - (below ? below[i] : 0);
+    }
+}
+
+/* of the last category_probabilities() */
+static void pull_categories(void *self, const double *theta, int m, const double *const *x,
+                            const double *slope, double *gradient) {
+    struct graded *s = self;
+    const int tails = s->response.tails;
+    const double *centre = s->predictor.centre + 1;
+    const int *column = s->predictor.column + 1;
+    const double *const *design = covariates_design(&s->cov, m, x);
+    double *of_eta = s->tail; /* a row for each predictor */
+    s->response.class->pull(&s->response, s->cut_new, m, s->eta, s->tail_new, slope, of_eta,
+                            s->constant);
+    for (int e = 0; e < s->response.predictors; ++e, of_eta += MAX_BLOCK) {
+        const double sum = block_sum(m, of_eta);
+        gradient[graded_constant(s, e)] += sum;
+        for (int j = 0; j < s->slopes; ++j)
+            gradient[graded_slopes(s, e) + j] +=
+                block_dot(m, of_eta, design[column[j]]) - sum * centre[j];
+    }
+    double beyond = 0; /* a distance is part of all greater cuts */
+    for (int k = tails - 1; s->response.ordered && k > 0; --k) {
+        beyond += s->constant[k];
+        gradient[k] += beyond * exp(theta[k]);
+    }
+}
+
+/* ---- complete-data statistic and its update ----------------------------- */
+
+static void add(void *self, int m, const double *const *x, double *c) {
+    struct graded *s = self;
+    moments_add(&s->moments, m, covariates_design(&s->cov, m, x), c);
+    if (s->cov.joint) joint_add(&s->cov, m, x, c);
+}
+
+static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
+    struct graded *s = self;
+    covariates_add_latent(&s->cov, rng, m, x, c);
+}
+
+static double log_density(void *self, int m, const double *const *x) {
+    struct graded *s = self;
+    double sum = 0;
+    graded_read_response(s, m, x, s->level);
+    graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
+    for (int i = 0; i < m; ++i)
+        sum += s->response.class->log(&s->response, s->cut, s->eta + i, MAX_BLOCK, (int)s->level[i],
+                                      NULL, NULL);
+    return isnan(sum) ? -INFINITY : sum;
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct graded *s = self;
+    return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
+}
+
+/* ---- as a table: model/glm_as_table.c ------------------------------------------------- */
+
+static void log_cells(void *self, const double *theta, double *log_p) {
+    struct graded *s = self;
+    glm_cells_log(s->cells, theta, log_p);
+}
+
+static void observe(void *self, const double *c, double n) {
+    struct graded *s = self;
+    (void)n; /* the counts add up to it */
+    glm_cells_observe(s->cells, c);
+}
+
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
+    struct graded *s = self;
+    observe(s, c, n);
+    return glm_cells_log_likelihood(s->cells, theta, gradient ? gradient : s->theta_new);
+}
+
+static void rshares(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct graded *s = self;
+    observe(s, c, n);
+    glm_cells_draw_shares(s->cells, rng, theta);
+}
+
+static double log_posterior(void *self, const double *theta, double *gradient) {
+    struct graded *s = self;
+    memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
+    prior_gradient(s, theta, gradient);
+    return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
+}
+
+const struct model_class model_categories = {
+    .name = "categories",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .prior_gradient = prior_gradient,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .rtheta = rtheta,
+    .log_density = log_density,
+    .curve = graded_curve,
+    .prior_curve = graded_prior_curve,
+    .marginal = marginal,
+    .tied_prior = graded_tied_prior,
+    .categorise = categorise,
+    .category_probabilities = category_probabilities,
+    .pull_categories = pull_categories,
+};
+
+/* Lone covariates or derived regressors: nothing integrates out. */
+static const struct model_class of_records = {
+    .name = "categories",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .add_latent = add_latent,
+    .rtheta = rtheta,
+    .log_density = log_density,
+    .curve = graded_curve,
+    .prior_curve = graded_prior_curve,
+    .tied_prior = graded_tied_prior,
+    .categorise = categorise,
+    .category_probabilities = category_probabilities,
+    .pull_categories = pull_categories,
+};
+
+/* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
+static const struct model_class of_cells = {
+    .name = "categories",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .prior_gradient = prior_gradient,
+    .set = set,
+    .rrecords = rrecords,
+    .log_density = log_density,
+    .log_likelihood = log_likelihood,
+    .rshares = rshares,
+    .log_cells = log_cells,
+    .observe = observe,
+    .log_posterior = log_posterior,
+    .information = graded_information,
+};

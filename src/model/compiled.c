@@ -1,0 +1,212 @@
+/* Model "compiled": a user's hooks behind the public interface noiseaware.h.
+ *
+ * The two contracts are the same but for the random numbers: the public one
+ * sees a table of functions instead of `struct rng`, so that a user's library
+ * links to nothing of ours. Each hook is passed on through a shell; its cost is
+ * paid once a block. Hooks that a user leaves out are left out here too.
+ */
+#include "model/compiled.h"
+
+#include "base/dist.h"
+
+/* first member of what a hook gets: the functions below find the rest */
+struct stream {
+    struct noiseaware_random random;
+    struct rng *rng;
+};
+
+struct compiled {
+    const struct noiseaware_model_class *hooks;
+    void *self;
+    int parameters;
+    struct stream stream;
+};
+
+static struct rng *rng_of(struct noiseaware_random *random) {
+    return ((struct stream *)random)->rng;
+}
+
+static double uniform(struct noiseaware_random *random) { return rng_uniform(rng_of(random)); }
+
+static double normal(struct noiseaware_random *random) { return rng_normal(rng_of(random)); }
+
+static double exponential(struct noiseaware_random *random) {
+    return rng_exponential(rng_of(random));
+}
+
+static double gamma_draw(struct noiseaware_random *random, double shape) {
+    return dist_gamma(rng_of(random), shape);
+}
+
+static double log_gamma_draw(struct noiseaware_random *random, double shape) {
+    return dist_log_gamma(rng_of(random), shape);
+}
+
+static double poisson(struct noiseaware_random *random, double mean) {
+    return dist_poisson(rng_of(random), mean);
+}
+
+static void fill_uniform(struct noiseaware_random *random, int m, double *out) {
+    rng_fill_uniform(rng_of(random), m, out);
+}
+
+static void fill_normal(struct noiseaware_random *random, int m, double *out) {
+    rng_fill_normal(rng_of(random), m, out);
+}
+
+static void fill_exponential(struct noiseaware_random *random, int m, double *out) {
+    rng_fill_exponential(rng_of(random), m, out);
+}
+
+static const struct noiseaware_random random_functions = {
+    .uniform = uniform,
+    .normal = normal,
+    .exponential = exponential,
+    .gamma = gamma_draw,
+    .log_gamma = log_gamma_draw,
+    .poisson = poisson,
+    .fill_uniform = fill_uniform,
+    .fill_normal = fill_normal,
+    .fill_exponential = fill_exponential,
+};
+
+static struct noiseaware_random *lend(struct compiled *c, struct rng *rng) {
+    c->stream.rng = rng;
+    return &c->stream.random;
+}
+
+/* ---- what create() may ask for ---------------------------------------------- */
+
+struct host {
+    struct noiseaware_host host;
+    const struct fields *fields;
+};
+
+static const double *host_field(const struct noiseaware_host *host, const char *name, int length) {
+    return fields_vector(((const struct host *)host)->fields, name, length);
+}
+
+static int host_field_length(const struct noiseaware_host *host, const char *name) {
+    return fields_length(((const struct host *)host)->fields, name);
+}
+
+static void *host_memory(const struct noiseaware_host *host, size_t count, size_t size) {
+    (void)host;
+    return plugin_memory(count, size);
+}
+
+/* ---- shells ------------------------------------------------------------------ */
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    struct compiled *c = self;
+    c->hooks->rprior(c->self, lend(c, rng), theta);
+}
+
+static double dprior(void *self, const double *theta) {
+    struct compiled *c = self;
+    return c->hooks->dprior(c->self, theta);
+}
+
+static void report(void *self, const double *theta, double *out) {
+    struct compiled *c = self;
+    c->hooks->report(c->self, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    struct compiled *c = self;
+    return c->hooks->invert(c->self, value, theta);
+}
+
+static void set(void *self, const double *theta) {
+    struct compiled *c = self;
+    c->hooks->set(c->self, theta);
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct compiled *c = self;
+    c->hooks->rrecords(c->self, lend(c, rng), m, x);
+}
+
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
+    struct compiled *c = self;
+    c->hooks->from_innovations(c->self, m, z, x);
+}
+
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct compiled *c = self;
+    c->hooks->refresh(c->self, rho, lend(c, rng), m, x, x_new);
+}
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct compiled *c = self;
+    c->hooks->set_move(c->self, theta_new, changed);
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct compiled *c = self;
+    c->hooks->move(c->self, lend(c, rng), m, x, x_new);
+}
+
+static void add(void *self, int m, const double *const *x, double *complete) {
+    struct compiled *c = self;
+    c->hooks->add(c->self, m, x, complete);
+}
+
+static int rtheta(void *self, const double *complete, double n, struct rng *rng, double *theta) {
+    struct compiled *c = self;
+    return c->hooks->rtheta(c->self, complete, n, lend(c, rng), theta);
+}
+
+static double log_density(void *self, int m, const double *const *x) {
+    struct compiled *c = self;
+    return c->hooks->log_density(c->self, m, x);
+}
+
+int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
+                          struct model *model) {
+    struct compiled *c = plugin_memory(1, sizeof *c);
+    struct model_class *class = plugin_memory(1, sizeof *class);
+    const struct host host = {
+        .host = {.field = host_field, .field_length = host_field_length, .memory = host_memory},
+        .fields = fields,
+    };
+    struct noiseaware_model made = {0};
+    const int status = hooks->create(&host.host, &made);
+    c->hooks = hooks;
+    c->self = made.self;
+    c->parameters = made.parameters;
+    c->stream.random = random_functions;
+    class->name = "compiled";
+    class->rprior = rprior;
+    class->set = set;
+    class->rrecords = rrecords;
+    if (hooks->report) class->report = report;
+    if (hooks->invert) class->invert = invert;
+    if (hooks->refresh) class->refresh = refresh;
+    if (hooks->add) class->add = add;
+    if (hooks->rtheta) class->rtheta = rtheta;
+    if (hooks->log_density) class->log_density = log_density;
+    if (hooks->dprior) class->dprior = dprior;
+    if (hooks->from_innovations) class->from_innovations = from_innovations;
+    if (hooks->move) {
+        class->set_move = set_move;
+        class->move = move;
+    }
+    model->class = class;
+    model->self = c;
+    model->columns = made.columns;
+    model->complete = made.complete;
+    const struct theta_block theta = {
+        .name = "theta", .transform = TRANSFORM_IDENTITY, .size = made.parameters};
+    if (made.parameters > 0 && made.parameters <= MOST_PARAMETERS) model_describe(model, 1, &theta);
+    model->parameters = made.parameters;
+    if (hooks->report) model->reported = made.reported;
+    if (hooks->move) {
+        model->moving = made.moving;
+        model->moves = made.moves;
+    }
+    model->innovations = hooks->from_innovations ? made.innovations : 0;
+    model->innovation = (enum rng_kind)made.innovation; /* the same order */
+    return status;
+}

@@ -1,0 +1,15 @@
+#ifndef NOISEAWARE_MODEL_COMPILED_H
+#define NOISEAWARE_MODEL_COMPILED_H
+
+#include "contract/plugin.h"
+
+/* Beyond this a number of parameters is taken for a slip: theta has no description,
+ * and `moves` is not followed. */
+enum { MOST_PARAMETERS = 100000 };
+
+/* Wraps a user's hooks, which must be complete. Returns what their create()
+ * does; the sizes are the user's, unchecked. */
+int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
+                          struct model *model);
+
+#endif

@@ -1,0 +1,670 @@
+/* The distribution of covariates, shared by the models that have some: continuous ones
+ * N(mean, cov) with a normal-inverse-Wishart prior or known values, factors
+ * categorical with Dirichlet priors, lone ones (model/covariates_independent.c) with
+ * distributions of their own; both independent of the rest and of each other. Or factors depend
+ * on each other, and the continuous ones on them: model/covariates_joint.c, which this file asks
+ * for that part.
+ *
+ * A factor of a record is either dummy columns, one a level but the first, or
+ * one column of codes 0, 1, ... The moments, and a regression's design, always
+ * have dummies.
+ *
+ * theta: mean | cov | probabilities of each factor's levels | lone ones' parts, in the coordinates
+ * of contract/coordinates.h and base/sticks.h. What is known stays at its value.
+ *
+ * Innovations: x = mean + L u, u standard normal; a level's is a uniform
+ * (model/categorical_draw.c). Updates are conjugate (MATH: NIW, Dirichlet).
+ *
+ * The prior of mean and sd may be cut off (Kazan & Reiter 2025): the joint distribution of
+ * both, times the indicator that they lie within bounds. Then the conjugate distribution
+ * is drawn from until a draw lies within; after MOST_TRIES, slice sampling makes a
+ * step from the current value. Whether it comes to that depends on the records
+ * alone, and either step leaves p(mean, cov | records) invariant.
+ *
+ * Cost: O(normal^2) per record and
+ * O(normal^3) per update.
+ */
+#include "model/covariates_factors.h"
+#include "model/covariates_independent.h"
+#include "model/covariates_joint.h"
+
+#include "base/dist.h"
+#include "base/linalg.h"
+#include "base/slice.h"
+
+#include <Rmath.h>
+#undef df /* the name of a field here */
+
+enum { MOST_TRIES = 50 };
+
+/* places among a block's coordinates, see contract/coordinates.h */
+static int packed(int i, int j) { return i * (i + 1) / 2 + j; }
+
+static void unpack_chol(const struct covariates *cov, const double *theta, double *chol) {
+    unpack_cholesky(cov->normal, theta + cov->at_chol, cov->normal, chol);
+}
+
+/* ---- set-up ------------------------------------------------------------- */
+
+/* Fields: centre, one a column of the moments; column and code, for each of
+ * these the record's column (-1: it is a product) and, if that holds codes, the code that its
+ * dummy stands for; continuous, and factor_first, where covariates are among them. */
+static int read_layout(const struct fields *fields, struct covariates *cov) {
+    cov->q = fields_length(fields, "centre");
+    cov->normal = fields_length(fields, "continuous");
+    cov->factors = fields_length(fields, "factor_levels");
+    cov->centre = fields_vector(fields, "centre", cov->q);
+    cov->design_column = fields_vector(fields, "column", cov->q);
+    cov->design_code = fields_vector(fields, "code", cov->q);
+    const double *continuous = fields_vector(fields, "continuous", cov->normal);
+    const double *first = fields_vector(fields, "factor_first", cov->factors);
+    const double *levels = fields_vector(fields, "factor_levels", cov->factors);
+    if (!cov->centre || !cov->design_column || !cov->design_code || !continuous || !first ||
+        !levels)
+        return PLUGIN_BAD_FIELDS;
+    const int status = products_read(fields, cov->q, &cov->products);
+    if (status != PLUGIN_OK) return status;
+    const int p = cov->normal;
+    cov->column = plugin_memory((size_t)p, sizeof(int));
+    cov->moment = plugin_memory((size_t)p, sizeof(int));
+    for (int i = 0; i < p; ++i) {
+        cov->moment[i] = (int)continuous[i];
+        cov->column[i] = (int)cov->design_column[cov->moment[i]];
+    }
+    cov->factor = plugin_memory((size_t)cov->factors, sizeof *cov->factor);
+    for (int f = 0; f < cov->factors; ++f) {
+        struct factor *factor = cov->factor + f;
+        factor->levels = (int)levels[f];
+        factor->of = levels_new(factor->levels, 1);
+        factor->first = (int)first[f];
+        factor->column = (int)cov->design_column[factor->first];
+        factor->coded = cov->design_code[factor->first] != 0;
+        factor->at = cov->levels;
+        cov->levels += factor->levels;
+    }
+    for (int j = 0; j < cov->q; ++j) cov->coded = cov->coded || cov->design_code[j] != 0;
+    return PLUGIN_OK;
+}
+
+/* The products L L' of a lower factor, upper triangle, rows of `width`. */
+static double *square(const struct covariates *cov, const double *chol) {
+    const int p = cov->normal;
+    double *out = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
+    for (int i = 0; i < p; ++i)
+        for (int j = i; j < p; ++j)
+            out[(size_t)i * cov->stride + j] =
+                linalg_dot(i + 1, chol + (size_t)i * p, chol + (size_t)j * p);
+    return out;
+}
+
+static void prepare_marginal(struct covariates *cov) {
+    if (!cov->cov_chol) {
+        cov->prior_scale = square(cov, cov->prior.scale_chol);
+        return;
+    }
+    cov->known_precision = square(cov, cov->cov_chol);
+    (void)linalg_sweep(cov->normal, cov->normal, cov->stride, cov->known_precision, cov->sweep);
+}
+
+/* theta's blocks, and where they are */
+static void describe(int blocks, const struct theta_block *own, struct model *model,
+                     struct covariates *cov) {
+    const int p = cov->normal, factors = cov->joint ? joint_describe(cov, NULL) : cov->factors;
+    const int count = blocks + 2 + factors + cov->lone_blocks;
+    struct theta_block *block = plugin_memory((size_t)count, sizeof *block);
+    for (int k = 0; k < blocks; ++k) block[k] = own[k];
+    double *chol = NULL;
+    if (cov->cov_chol) {
+        chol = plugin_memory((size_t)(p * (p + 1) / 2), sizeof(double));
+        pack_cholesky(p, cov->cov_chol, chol);
+    }
+    block[blocks] = (struct theta_block){
+        .name = "mean", .transform = TRANSFORM_IDENTITY, .size = p, .known = cov->mean};
+    block[blocks + 1] = (struct theta_block){
+        .name = "cov", .transform = TRANSFORM_LOG_CHOLESKY, .size = p, .known = chol};
+    for (int f = 0; f < cov->factors && !cov->joint; ++f)
+        block[blocks + 2 + f] = (struct theta_block){.name = "prob",
+                                                     .transform = TRANSFORM_STICKS,
+                                                     .size = cov->factor[f].levels,
+                                                     .rows = 1};
+    if (cov->joint) (void)joint_describe(cov, block + blocks + 2);
+    lones_describe(cov, block + blocks + 2 + factors);
+    model_describe(model, count, block);
+    block = model->coordinates.block + blocks;
+    cov->at_mean = block[0].offset;
+    cov->at_chol = block[1].offset;
+    cov->at_sticks = cov->at_chol + block[1].length;
+    cov->end = model->coordinates.length;
+    if (cov->joint) {
+        joint_place(cov, block + 2);
+        cov->at_sticks = cov->joint->at_cells; /* effects belong to the numbers */
+    }
+    for (int f = 0; f < cov->factors && !cov->joint; ++f)
+        cov->factor[f].stick = block[2 + f].offset;
+    lones_place(cov, block + 2 + factors);
+}
+
+/* the regression and the distribution of its covariates are moved apart */
+static void set_groups(const struct covariates *cov, struct model *model) {
+    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
+    int own = 0;
+    while (own < model->moving && model->moves[own] < cov->at_mean) ++own;
+    if (own == 0 || own == model->moving) return;
+    model->groups = 2;
+    for (int j = own; j < model->moving; ++j) model->group[j] = 1;
+}
+
+int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
+                      struct model *model, struct covariates *cov) {
+    int status = read_layout(fields, cov);
+    if (status == PLUGIN_OK) status = lones_create(fields, cov);
+    if (status != PLUGIN_OK) return status;
+    const int p = cov->normal;
+    const size_t square = (size_t)p * (size_t)p;
+    const double *kappa = fields_vector(fields, "mean_kappa", 1);
+    const double *scale = fields_vector(fields, "cov_scale", p * p);
+    const double *df = fields_vector(fields, "cov_df", 1);
+    cov->mean = fields_vector(fields, "mean", p);
+    cov->cov_chol = fields_vector(fields, "cov_chol", p * p);
+    cov->prior.mean = fields_vector(fields, "mean_prior", p);
+    cov->least = fields_vector(fields, "within_lower", p);
+    cov->most = fields_vector(fields, "within_upper", p);
+    cov->most_sd = fields_vector(fields, "within_sd", p);
+    cov->alpha = fields_vector(fields, "alpha", cov->levels);
+    if (!(cov->mean || (cov->prior.mean && kappa)) || !(cov->cov_chol || (scale && df)) ||
+        !cov->alpha)
+        return PLUGIN_BAD_FIELDS;
+    if (kappa) cov->prior.kappa = *kappa;
+    if (df) cov->prior.df = *df;
+    if (scale) {
+        cov->prior.scale_chol = plugin_memory(square, sizeof(double));
+        memcpy(cov->prior.scale_chol, scale, square * sizeof(double));
+        if (linalg_cholesky(p, cov->prior.scale_chol)) return PLUGIN_BAD_FIELDS;
+    }
+
+    status = joint_create(fields, cov);
+    if (status != PLUGIN_OK) return status;
+    describe(blocks, own, model, cov);
+    set_groups(cov, model);
+    struct model_factor *described = plugin_memory((size_t)cov->factors, sizeof *described);
+    for (int f = 0; f < cov->factors; ++f) {
+        described[f].levels = cov->factor[f].levels;
+        described[f].alpha = cov->alpha + cov->factor[f].at;
+        described[f].first = cov->factor[f].first;
+    }
+    model->factors = cov->factors;
+    model->factor = described;
+    if (cov->joint) model->joint = &cov->joint->described;
+
+    cov->mean_now = plugin_memory((size_t)p, sizeof(double));
+    cov->chol = plugin_memory(square, sizeof(double));
+    cov->move_matrix = plugin_memory(square, sizeof(double));
+    cov->move_shift = plugin_memory((size_t)p, sizeof(double));
+    cov->terms = terms_new(p + 2);
+    cov->trial = plugin_memory((size_t)cov->end, sizeof(double));
+    cov->visited = plugin_memory((size_t)cov->end, sizeof(int));
+    cov->width = plugin_memory((size_t)cov->end, sizeof(double));
+    cov->posterior.scale_chol = plugin_memory(square, sizeof(double));
+    cov->posterior_mean = plugin_memory((size_t)p, sizeof(double));
+    cov->chol_new = plugin_memory(square, sizeof(double));
+    cov->bartlett = plugin_memory(square, sizeof(double));
+    cov->draw = plugin_memory((size_t)p, sizeof(double));
+    cov->stride = PAD_LANES(p);
+    cov->precision = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
+    cov->sweep = plugin_memory(2 * (size_t)cov->stride, sizeof(double));
+    cov->distance = plugin_memory((size_t)cov->stride, sizeof(double));
+    cov->sum = plugin_memory((size_t)cov->stride, sizeof(double));
+    prepare_marginal(cov);
+    cov->innovation = plugin_memory((size_t)p, sizeof(double *));
+    for (int i = 0; i < p; ++i) cov->innovation[i] = plugin_memory(MAX_BLOCK, sizeof(double));
+    cov->weight = plugin_memory((size_t)cov->levels, sizeof(double));
+    cov->work = level_work_new();
+    cov->level = plugin_memory(MAX_BLOCK, sizeof(double));
+    cov->level_old = plugin_memory(MAX_BLOCK, sizeof(double));
+    if (cov->coded) cov->dummy = plugin_memory((size_t)cov->q * MAX_BLOCK, sizeof(double));
+    cov->design = plugin_memory((size_t)cov->q, sizeof(double *));
+    return PLUGIN_OK;
+}
+
+int covariates_is_cut(const struct covariates *cov) { return cov->least || cov->most_sd; }
+
+/* ---- prior -------------------------------------------------------------- */
+
+/* mean and cov from that distribution */
+static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *rng,
+                     double *theta) {
+    const int p = cov->normal;
+    if (cov->cov_chol) {
+        memcpy(cov->chol_new, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
+    } else {
+        dist_inverse_wishart(rng, p, niw->df, niw->scale_chol, cov->chol_new, cov->bartlett);
+        pack_cholesky(p, cov->chol_new, theta + cov->at_chol);
+    }
+    if (cov->mean) return;
+    for (int j = 0; j < p; ++j) cov->draw[j] = rng_normal(rng);
+    for (int i = 0; i < p; ++i)
+        theta[cov->at_mean + i] =
+            niw->mean[i] +
+            linalg_dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(niw->kappa);
+}
+
+/* Log density in theta's coordinates: d cov = prod_i 2 L_ii^(p - i) L_ii d theta
+ * (i from 0). */
+static double niw_log_density(struct covariates *cov, const struct niw *niw, const double *theta) {
+    const int p = cov->normal;
+    double log_density = 0;
+    unpack_chol(cov, theta, cov->chol_new);
+    if (!cov->cov_chol) {
+        /* tr(Psi Sigma^-1) = |L^-1 C|^2, column by column */
+        for (int j = 0; j < p; ++j) {
+            double *column = cov->draw;
+            for (int i = j; i < p; ++i) {
+                const double *row = cov->chol_new + (size_t)i * p;
+                const double sum = linalg_dot(i - j, row + j, column + j);
+                column[i] = (niw->scale_chol[(size_t)i * p + j] - sum) / row[i];
+            }
+            log_density -= 0.5 * linalg_dot(p - j, column + j, column + j);
+            log_density -= (niw->df + j) * theta[cov->at_chol + packed(j, j)];
+        }
+    }
+    if (!cov->mean) {
+        for (int i = 0; i < p; ++i) {
+            cov->draw[i] = theta[cov->at_mean + i] - niw->mean[i];
+            log_density -= theta[cov->at_chol + packed(i, i)];
+        }
+        linalg_forward(p, cov->chol_new, cov->draw);
+        log_density -= 0.5 * niw->kappa * linalg_dot(p, cov->draw, cov->draw);
+    }
+    return log_density;
+}
+
+/* Do mean and sd lie where the prior lets them? */
+static int is_within(struct covariates *cov, const double *theta) {
+    const int p = cov->normal;
+    const double *mean = theta + cov->at_mean;
+    for (int i = 0; cov->least && i < p; ++i)
+        if (!(mean[i] >= cov->least[i] && mean[i] <= cov->most[i])) return 0;
+    if (!cov->most_sd) return 1;
+    unpack_chol(cov, theta, cov->chol_new);
+    for (int i = 0; i < p; ++i) {
+        const double *row = cov->chol_new + (size_t)i * p;
+        if (!(linalg_dot(i + 1, row, row) <= cov->most_sd[i] * cov->most_sd[i])) return 0;
+    }
+    return 1;
+}
+
+void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
+    do {
+        draw_niw(cov, &cov->prior, rng, theta);
+    } while (covariates_is_cut(cov) &&
+             !is_within(cov, theta)); /* R sees to the prior's mass there */
+    if (cov->joint)
+        joint_rprior(cov, cov->chol_new, rng, theta);
+    else
+        factors_rprior(cov, rng, theta);
+    lones_rprior(cov, rng, theta);
+}
+
+double covariates_dprior(struct covariates *cov, const double *theta) {
+    if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
+    const double numbers = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
+    const double factors =
+        cov->joint ? joint_dprior(cov, cov->chol_new, theta) : factors_dprior(cov, theta);
+    return numbers + factors + lones_dprior(cov, theta);
+}
+
+/* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
+ * sqrt(kappa) (mean - m), as far as the prior has them, the density holds -|Z|^2 / 2, Z = L^-1 R;
+ * with Y = L^-T Z its slope is Y Z' in L, and -Y in R. */
+static void niw_gradient(struct covariates *cov, const struct niw *niw, const double *theta,
+                         double *gradient) {
+    const int p = cov->normal;
+    double *z = cov->draw, *y = cov->posterior_mean, *packed_slope = gradient + cov->at_chol;
+    unpack_chol(cov, theta, cov->chol_new);
+    for (int column = cov->cov_chol ? p : 0; column < p + (cov->mean == NULL); ++column) {
+        for (int i = 0; i < p; ++i)
+            z[i] = column == p  ? sqrt(niw->kappa) * (theta[cov->at_mean + i] - niw->mean[i])
+                   : i < column ? 0
+                                : niw->scale_chol[(size_t)i * p + column];
+        linalg_forward(p, cov->chol_new, z);
+        memcpy(y, z, (size_t)p * sizeof(double));
+        linalg_backward(p, cov->chol_new, y);
+        for (int i = 0; column == p && i < p; ++i)
+            gradient[cov->at_mean + i] -= sqrt(niw->kappa) * y[i];
+        for (int i = 0; i < p; ++i) {
+            for (int j = 0; j < i; ++j) packed_slope[packed(i, j)] += y[i] * z[j];
+            packed_slope[packed(i, i)] += y[i] * z[i] * cov->chol_new[(size_t)i * p + i];
+        }
+    }
+    for (int j = 0; j < p; ++j)
+        packed_slope[packed(j, j)] -= (cov->cov_chol ? 0 : niw->df + j) + (cov->mean ? 0 : 1);
+}
+
+void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
+    if (cov->normal > 0) niw_gradient(cov, &cov->prior, theta, gradient);
+    factors_prior_gradient(cov, theta, gradient);
+}
+
+void covariates_distribution(const struct covariates *cov, const double *theta, int width,
+                             double *mean, double *chol) {
+    memcpy(mean, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
+    unpack_cholesky(cov->normal, theta + cov->at_chol, width, chol);
+}
+
+void covariates_pull_distribution(const struct covariates *cov, int width, const double *chol,
+                                  const double *slope_mean, const double *slope_chol,
+                                  double *gradient) {
+    double *of_chol = gradient + cov->at_chol;
+    for (int i = 0; i < cov->normal; ++i, chol += width, slope_chol += width) {
+        gradient[cov->at_mean + i] += slope_mean[i];
+        for (int j = 0; j < i; ++j) *of_chol++ += slope_chol[j];
+        *of_chol++ += slope_chol[i] * chol[i];
+    }
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+void covariates_set(struct covariates *cov, const double *theta) {
+    memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
+    unpack_chol(cov, theta, cov->chol);
+    if (cov->joint)
+        joint_set(cov, theta);
+    else
+        factors_set(cov, theta);
+    lones_set(cov, theta);
+}
+
+/* x* = mean* + rho (x - mean) + sqrt(1 - rho^2) L z, mean* of the new levels */
+void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
+                     const double *const *x, double *const *x_new) {
+    const int p = cov->normal;
+    const double fresh = sqrt(1 - rho * rho);
+    for (int i = 0; i < p; ++i) {
+        terms_clear(&cov->terms);
+        for (int j = 0; j <= i; ++j)
+            terms_add(&cov->terms, fresh * cov->chol[(size_t)i * p + j], z[j]);
+        if (rho != 0) terms_add(&cov->terms, rho, x[cov->column[i]]);
+        if (cov->joint)
+            terms_add(&cov->terms, 1,
+                      joint_shift(cov, i, m, cov->joint->mean, rho, cov->joint->mean));
+        terms_sum(&cov->terms, cov->joint ? 0 : (1 - rho) * cov->mean_now[i], m,
+                  x_new[cov->column[i]]);
+    }
+}
+
+void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
+                        const double *const *x, double *const *x_new) {
+    if (cov->joint)
+        joint_refresh(cov, rho, rng, m, x, x_new);
+    else
+        factors_refresh(cov, rho, rng, m, x, x_new);
+    lones_refresh(cov, rho, rng, m, x, x_new);
+    for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);
+    covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
+}
+
+void covariates_add_density(struct covariates *cov, int m, const double *const *x, double *out) {
+    const int p = cov->normal;
+    for (int i = 0; i < p; ++i) {
+        const double *row = cov->chol + (size_t)i * p, scale = 1 / row[i];
+        double *u = cov->innovation[i];
+        terms_clear(&cov->terms);
+        terms_add(&cov->terms, scale, x[cov->column[i]]);
+        for (int j = 0; j < i; ++j) terms_add(&cov->terms, -scale * row[j], cov->innovation[j]);
+        terms_sum(&cov->terms, -scale * cov->mean_now[i], m, u);
+        FOR_RECORDS(r, m) out[r] -= 0.5 * u[r] * u[r];
+    }
+}
+
+/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move(), the means those
+ *      of the levels before and after ------------------------------------------------ */
+
+/* M L = L': row i of M from the last column back */
+static void set_map(struct covariates *cov, const double *theta_new) {
+    const int p = cov->normal;
+    unpack_chol(cov, theta_new, cov->chol_new);
+    for (int i = 0; i < p; ++i) {
+        double *row = cov->move_matrix + (size_t)i * p;
+        for (int j = i; j >= 0; --j) {
+            double sum = cov->chol_new[(size_t)i * p + j];
+            for (int l = j + 1; l <= i; ++l) sum -= row[l] * cov->chol[(size_t)l * p + j];
+            row[j] = sum / cov->chol[(size_t)j * p + j];
+        }
+        cov->move_shift[i] = theta_new[cov->at_mean + i] - linalg_dot(i + 1, row, cov->mean_now);
+    }
+}
+
+void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
+                            double *level) {
+    if (cov->joint)
+        joint_read_cells(cov, m, x, level);
+    else
+        factor_read_levels(cov->factor + factor, m, x, level);
+}
+
+void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,
+                        const double *const *x, double *const *x_new) {
+    lones_copy(cov, m, x, x_new);
+    if (cov->joint) {
+        joint_relevel(cov, from, to, m, x, x_new);
+        return;
+    }
+    for (int i = 0; i < cov->normal; ++i)
+        memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
+    factors_relevel(cov, factor, to, m, x, x_new);
+}
+
+void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
+                         int *changed) {
+    const int p = cov->normal;
+    cov->moves_normal = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
+    if (cov->joint) { /* whose means follow the levels */
+        const int at = cov->joint->at_cells, end = at + cov->joint->cells - 1;
+        if (covariates_differ(theta, theta_new, at, end)) cov->moves_normal = cov->normal > 0;
+    } else {
+        factors_set_move(cov, theta, theta_new, changed);
+    }
+    lones_set_move(cov, theta, theta_new, changed);
+    for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
+    if (cov->moves_normal) set_map(cov, theta_new);
+    if (cov->joint) joint_set_move(cov, theta, theta_new, changed);
+}
+
+void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
+                     double *const *x_new) {
+    const int p = cov->normal;
+    if (cov->joint)
+        joint_move(cov, rng, m, x, x_new);
+    else
+        factors_move(cov, rng, m, x, x_new);
+    lones_move(cov, rng, m, x, x_new);
+    for (int i = 0; cov->moves_normal && i < p; ++i) {
+        terms_clear(&cov->terms);
+        for (int j = 0; j <= i; ++j)
+            terms_add(&cov->terms, cov->move_matrix[(size_t)i * p + j], x[cov->column[j]]);
+        if (cov->joint)
+            terms_add(&cov->terms, 1,
+                      joint_shift(cov, i, m, cov->joint->mean_next, 1, cov->joint->mean_mapped));
+        terms_sum(&cov->terms, cov->joint ? 0 : cov->move_shift[i], m, x_new[cov->column[i]]);
+    }
+}
+
+/* ---- update ------------------------------------------------------------- */
+
+/* The normal-inverse-Wishart distribution given n records. Its scale is the scatter about
+ * the known mean, or about the average and the prior's mean. */
+static int condition_niw(struct covariates *cov, const struct moments *moments, const double *c,
+                         double n, const double *theta) {
+    const int p = cov->normal;
+    const struct niw *prior = &cov->prior;
+    struct niw *posterior = &cov->posterior;
+    const double *known = theta + cov->at_mean;
+    double *average = cov->draw, *distance = cov->posterior_mean;
+    for (int i = 0; i < p; ++i) {
+        average[i] = c[cov->moment[i]] / n; /* centred */
+        distance[i] =
+            average[i] + cov->centre[cov->moment[i]] - (cov->mean ? known[i] : prior->mean[i]);
+    }
+    if (!cov->cov_chol) {
+        const double weight = cov->mean ? n : prior->kappa * n / (prior->kappa + n);
+        for (int i = 0; i < p; ++i) {
+            for (int j = 0; j <= i; ++j) {
+                const double *row = prior->scale_chol + (size_t)i * p;
+                const double scatter = moments_product(moments, c, cov->moment[i], cov->moment[j]) -
+                                       n * average[i] * average[j] +
+                                       weight * distance[i] * distance[j];
+                posterior->scale_chol[(size_t)i * p + j] =
+                    linalg_dot(j + 1, row, prior->scale_chol + (size_t)j * p) + scatter;
+            }
+        }
+        if (linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
+    }
+    posterior->df = prior->df + n;
+    posterior->kappa = prior->kappa + n;
+    for (int i = 0; i < p && !cov->mean; ++i)
+        cov->posterior_mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
+    posterior->mean = cov->posterior_mean;
+    return PLUGIN_OK;
+}
+
+static double cut_log_density(void *self, const double *theta) {
+    struct covariates *cov = self;
+    return is_within(cov, theta) ? niw_log_density(cov, &cov->posterior, theta) : -INFINITY;
+}
+
+/* A slice sampler's step for mean and cov. Widths are of the order of the
+ * conjugate distribution's spread. */
+static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
+    const int p = cov->normal;
+    const struct niw *niw = &cov->posterior;
+    int count = 0;
+    for (int i = 0; i < p; ++i) {
+        const double *row = (cov->cov_chol ? cov->cov_chol : niw->scale_chol) + (size_t)i * p;
+        const double sd = sqrt(linalg_dot(i + 1, row, row) / (cov->cov_chol ? 1 : niw->df));
+        if (!cov->mean) {
+            cov->visited[count] = cov->at_mean + i;
+            cov->width[count++] = 2 * sd / sqrt(niw->kappa);
+        }
+        for (int j = 0; j <= i && !cov->cov_chol; ++j) {
+            cov->visited[count] = cov->at_chol + packed(i, j);
+            cov->width[count++] = 2 * (j < i ? sd : 1) / sqrt(niw->df);
+        }
+    }
+    slice_sweep(count, cov->visited, cov->width, cut_log_density, cov, rng, theta);
+}
+
+static void update_niw(struct covariates *cov, int cut, struct rng *rng, double *theta) {
+    if (!cut) {
+        draw_niw(cov, &cov->posterior, rng, theta);
+        return;
+    }
+    const size_t size = (size_t)(cov->at_sticks - cov->at_mean) * sizeof(double);
+    memcpy(cov->trial + cov->at_mean, theta + cov->at_mean, size);
+    for (int k = 0; k < MOST_TRIES; ++k) {
+        draw_niw(cov, &cov->posterior, rng, cov->trial);
+        if (!is_within(cov, cov->trial)) continue;
+        memcpy(theta + cov->at_mean, cov->trial + cov->at_mean, size);
+        return;
+    }
+    slice_niw(cov, rng, theta);
+}
+
+int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
+                      double n, int cut, struct rng *rng, double *theta) {
+    const int own = !cov->joint || cov->joint->effects == 0;
+    if (own && cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
+        const int status = condition_niw(cov, moments, c, n, theta);
+        if (status != PLUGIN_OK) return status;
+        update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
+    }
+    if (!cov->joint)
+        factors_update(cov, c, n, rng, theta);
+    else if (joint_update(cov, c, n, rng, theta) != PLUGIN_OK)
+        return PLUGIN_NUMERICAL;
+    lones_update(cov, c, n, rng, theta);
+    return PLUGIN_OK;
+}
+
+/* ---- integrated out ------------------------------------------------------- */
+
+/* upper triangle of a += weight x x', p rows of `width`; what is left of it in its lanes changes
+ * too
+ */
+VECTOR_CLONES static void add_outer(int p, int width, double weight, const double *restrict x,
+                                    double *restrict a) {
+    for (int i = 0; i < p; ++i) {
+        double *row = a + (size_t)i * width;
+        const double by = weight * x[i];
+        for (int j = i & ~(LANES - 1); j < width; j += LANES)
+            for (int l = 0; l < LANES; ++l) row[j + l] += by * x[j + l];
+    }
+}
+
+/* With Q the scatter about the average plus the weighted square of the average's
+ * distance from the prior's (or the known) mean: -(df + n)/2 log |Psi + Q|, or
+ * -tr(Sigma^-1 Q)/2 where Sigma is known. Either's derivative in Q is -A/2. */
+static double normal_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
+    const int p = cov->normal, q = cov->q;
+    const size_t width = (size_t)cov->stride;
+    const double *centre = cov->mean ? cov->mean : cov->prior.mean;
+    const double weight = cov->mean ? n : cov->prior.kappa * n / (cov->prior.kappa + n);
+    double *distance = cov->distance, *sum = cov->sum, log_density = 0, scale = 1;
+    for (int i = 0; i < p; ++i) {
+        sum[i] = c[cov->moment[i]];
+        distance[i] = sum[i] / n + cov->centre[cov->moment[i]] - centre[i];
+    }
+    double *a = cov->precision;
+    for (int i = 0; i < p; ++i) {
+        const int own = cov->moment[i];
+        const double *product = c + moments_at(q, own, own) - own;
+        double *row = a + (size_t)i * width;
+        for (int j = i; j < p; ++j) row[j] = product[cov->moment[j]];
+    }
+    add_outer(p, (int)width, -1 / n, sum, a);
+    add_outer(p, (int)width, weight, distance, a);
+    if (cov->cov_chol) {
+        const double *known = cov->known_precision; /* minus the inverse */
+        for (int i = 0; i < p; ++i)
+            for (int j = i; j < p; ++j) {
+                const size_t at = (size_t)i * width + (size_t)j;
+                log_density += (i == j ? 0.5 : 1) * known[at] * a[at];
+            }
+        a = cov->known_precision;
+    } else {
+        for (int i = 0; i < p; ++i)
+            for (int j = i; j < p; ++j)
+                a[(size_t)i * width + (size_t)j] += cov->prior_scale[(size_t)i * width + (size_t)j];
+        scale = cov->prior.df + n;
+        log_density = -0.5 * scale * linalg_sweep(p, p, (int)width, a, cov->sweep);
+        if (isnan(log_density)) return -INFINITY;
+    }
+    /* a holds -A / scale, its upper triangle */
+    for (int i = 0; i < p; ++i) distance[i] = weight * distance[i] - sum[i];
+    double *pull = sum;
+    linalg_multiply_symmetric(p, (int)width, a, distance, pull);
+    for (int i = 0; i < p; ++i) {
+        const double *row = a + (size_t)i * width;
+        const int own = cov->moment[i];
+        double *product = gradient + moments_at(q, own, own) - own;
+        product[own] += 0.5 * scale * row[i];
+        for (int j = i + 1; j < p; ++j) product[cov->moment[j]] += scale * row[j];
+        gradient[own] += scale / n * pull[i];
+    }
+    return log_density;
+}
+
+double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
+    if (cov->joint && cov->joint->effects > 0) return joint_marginal(cov, c, n, gradient);
+    const double factors = cov->joint ? 0 : factors_marginal(cov, c, n, gradient);
+    return factors + (cov->normal > 0 ? normal_marginal(cov, c, n, gradient) : 0);
+}
+
+double covariates_marginal_size(const struct covariates *cov, double n) {
+    const int p = cov->normal;
+    double log_part = cov->mean ? 0 : -0.5 * p * log(cov->prior.kappa + n);
+    if (!cov->cov_chol)
+        return log_part - 0.5 * n * p * log(M_PI) +
+               dist_log_multigamma(p, 0.5 * (cov->prior.df + n));
+    for (int i = 0; i < p; ++i) log_part -= n * log(cov->cov_chol[(size_t)i * p + i]);
+    return log_part - 0.5 * n * p * log(2 * M_PI);
+}

@@ -1,0 +1,39 @@
+#ifndef NOISEAWARE_MODEL_COVARIATES_FACTORS_H
+#define NOISEAWARE_MODEL_COVARIATES_FACTORS_H
+
+#include "model/covariates.h"
+
+/* The part of factors in what model/covariates.h names: each does for them what its namesake there
+ * does for all covariates. */
+
+/* Sticks of a Dirichlet distribution with these weights, never infinite; the log density of theirs.
+ */
+void sticks_draw(struct rng *rng, int levels, const double *weight, double *stick);
+double sticks_log_density(int levels, const double *weight, const double *stick);
+
+/* Levels of a factor from a record's columns, and into them. */
+void factor_read_levels(const struct factor *factor, int m, const double *const *x, double *level);
+void factor_write_levels(const struct factor *factor, int m, const double *level, double *const *x);
+
+void factors_rprior(const struct covariates *cov, struct rng *rng, double *theta);
+double factors_dprior(const struct covariates *cov, const double *theta);
+void factors_prior_gradient(const struct covariates *cov, const double *theta, double *gradient);
+void factors_set(const struct covariates *cov, const double *theta);
+void factors_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
+                     const double *const *x, double *const *x_new);
+void factors_set_move(struct covariates *cov, const double *theta, const double *theta_new,
+                      int *changed);
+void factors_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
+                     double *const *x_new);
+void factors_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
+                  double *const *x_new);
+void factors_update(struct covariates *cov, const double *c, double n, struct rng *rng,
+                    double *theta);
+double factors_marginal(const struct covariates *cov, const double *c, double n, double *gradient);
+
+static inline int covariates_differ(const double *theta, const double *theta_new, int from,
+                                    int to) {
+    return memcmp(theta + from, theta_new + from, (size_t)(to - from) * sizeof(double)) != 0;
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* Derived columns of a linear predictor, in one place for all regressions.
+ *
+ * The moments' columns (model/covariates.h) are the response, the covariates with dummies for
+ * factors, and then products of these: column j of the products is
+ *
+ *   prod_e (w_(of e) - shift_e),
+ *
+ * a power where a column comes more than once. R measures numbers from the middles of their bounds
+ * wherever the model also has all lower terms, so that products are nearly uncorrelated with these.
+ * The covariates' own distribution knows nothing of products; they enter the complete-data
+ * statistic (the moments of all columns), and the predictor
+ *
+ *   eta = theta_0 + centre_0 + sum_j theta_j (w_(column j) - centre_j) + sum offsets,
+ *
+ * whose offsets are columns, or logarithms of columns, without a coefficient. Numbers that are not
+ * positive have the logarithm of the least positive one: a rate of 0.
+ *
+ * Cost per record: a multiplication for each factor of each product, one for each coefficient, a
+ * logarithm for each offset. No allocation but in the functions that read.
+ */
+#include "model/derived_columns.h"
+
+#include "contract/coordinates.h"
+
+#include <float.h>
+
+int products_read(const struct fields *fields, int columns, struct products *products) {
+    products->count = fields_length(fields, "product_size");
+    products->first = columns - products->count;
+    if (products->count == 0) return PLUGIN_OK;
+    const int factors = fields_length(fields, "product_of");
+    products->size = fields_vector(fields, "product_size", products->count);
+    products->of = fields_vector(fields, "product_of", factors);
+    products->shift = fields_vector(fields, "product_shift", factors);
+    if (!products->of || !products->shift) return PLUGIN_BAD_FIELDS;
+    int total = 0;
+    for (int j = 0; j < products->count; ++j) {
+        if (!(products->size[j] >= 2)) return PLUGIN_BAD_FIELDS;
+        total += (int)products->size[j];
+    }
+    if (total != factors) return PLUGIN_BAD_FIELDS;
+    products->column = plugin_memory((size_t)products->count * MAX_BLOCK, sizeof(double));
+    return PLUGIN_OK;
+}
+
+VECTOR_CLONES static void multiply(int m, const double *restrict a, double shift_a,
+                                   const double *restrict b, double shift_b, double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = (a[i] - shift_a) * (b[i] - shift_b);
+}
+
+VECTOR_CLONES static void multiply_by(int m, const double *restrict a, double shift,
+                                      double *restrict out) {
+    FOR_RECORDS(i, m) out[i] *= a[i] - shift;
+}
+
+void products_fill(const struct products *products, int m, const double **design) {
+    const double *of = products->of, *shift = products->shift;
+    for (int j = 0; j < products->count; ++j) {
+        double *out = products->column + (size_t)j * MAX_BLOCK;
+        const int size = (int)products->size[j];
+        multiply(m, design[(int)of[0]], shift[0], design[(int)of[1]], shift[1], out);
+        for (int e = 2; e < size; ++e) multiply_by(m, design[(int)of[e]], shift[e], out);
+        design[products->first + j] = out;
+        of += size;
+        shift += size;
+    }
+}
+
+int predictor_read(const struct fields *fields, int columns, int response, const double *centre,
+                   struct predictor *predictor) {
+    const int given = fields_length(fields, "term"), k = given > 0 ? given : columns - response + 1;
+    const double *term = fields_vector(fields, "term", given);
+    predictor->k = k;
+    predictor->derived = given > 0;
+    predictor->column = plugin_memory((size_t)k, sizeof *predictor->column);
+    for (int j = 0; j < k; ++j) {
+        predictor->column[j] = given > 0 ? (int)term[j] : j > 0 ? response - 1 + j : 0;
+        if (predictor->column[j] < 0 || predictor->column[j] >= columns) return PLUGIN_BAD_FIELDS;
+    }
+    /* the response's last one is that of the constant */
+    predictor->centre = predictor->shift = centre + response - 1;
+    if (given > 0) {
+        predictor->centre = fields_vector(fields, "coefficient_centre", k);
+        predictor->shift = fields_vector(fields, "coefficient_shift", 1);
+        predictor->expand = fields_vector(fields, "expand", k * k);
+        predictor->collect = fields_vector(fields, "collect", k * k);
+        if (!predictor->centre || !predictor->shift || !predictor->expand || !predictor->collect)
+            return PLUGIN_BAD_FIELDS;
+    }
+    predictor->offsets = fields_length(fields, "offset_of");
+    predictor->offset_of = fields_vector(fields, "offset_of", predictor->offsets);
+    predictor->offset_log = fields_vector(fields, "offset_log", predictor->offsets);
+    if (predictor->offsets > 0 && !predictor->offset_log) return PLUGIN_BAD_FIELDS;
+    predictor->log = plugin_memory((size_t)predictor->offsets * MAX_BLOCK, sizeof(double));
+    predictor->terms = terms_new(k + predictor->offsets);
+    return PLUGIN_OK;
+}
+
+double predictor_intercept(const struct predictor *predictor, const double *theta) {
+    return centred_intercept(predictor->k, predictor->centre, theta);
+}
+
+static void logarithms(int m, const double *x, double *out) {
+    FOR_RECORDS(i, m) out[i] = log(x[i] > DBL_MIN ? x[i] : DBL_MIN);
+}
+
+static void add_offsets(struct predictor *predictor, int m, const double *const *design) {
+    for (int j = 0; j < predictor->offsets; ++j) {
+        const double *column = design[(int)predictor->offset_of[j]];
+        if (predictor->offset_log[j] != 0) {
+            double *log = predictor->log + (size_t)j * MAX_BLOCK;
+            logarithms(m, column, log);
+            column = log;
+        }
+        terms_add(&predictor->terms, 1, column);
+    }
+}
+
+void predictor_offsets(struct predictor *predictor, int m, const double *const *design,
+                       double *out) {
+    terms_clear(&predictor->terms);
+    add_offsets(predictor, m, design);
+    terms_sum(&predictor->terms, predictor->centre[0], m, out);
+}
+
+void predictor_eval(struct predictor *predictor, const double *theta, double intercept, int m,
+                    const double *const *design, double *out) {
+    terms_clear(&predictor->terms);
+    for (int j = 1; j < predictor->k; ++j)
+        terms_add(&predictor->terms, theta[j], design[predictor->column[j]]);
+    add_offsets(predictor, m, design);
+    terms_sum(&predictor->terms, intercept, m, out);
+}
+
+/* of a coefficient, centred */
+static INLINE const double *regressor(const struct predictor *predictor,
+                                      const struct moments *moments, int j) {
+    return moments->centred + (size_t)predictor->column[j] * MAX_BLOCK;
+}
+
+VECTOR_CLONES static void weight_column(int m, const double *restrict weight,
+                                        const double *restrict z, double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = weight[i] * z[i];
+}
+
+VECTOR_CLONES void predictor_add_weighted(const struct predictor *predictor,
+                                          const struct moments *moments, int m,
+                                          const double *weight, double *work, double *c) {
+    const int k = predictor->k;
+    *c++ += block_sum(m, weight);
+    for (int j = 1; j < k; ++j) *c++ += block_dot(m, weight, regressor(predictor, moments, j));
+    for (int i = 1; i < k; ++i) {
+        weight_column(m, weight, regressor(predictor, moments, i), work);
+        for (int j = i; j < k; ++j) *c++ += block_dot(m, work, regressor(predictor, moments, j));
+    }
+}
+
+void predictor_add_sums(const struct predictor *predictor, const struct moments *moments, int m,
+                        const double *value, double *c) {
+    c[0] += block_sum(m, value);
+    for (int j = 1; j < predictor->k; ++j)
+        c[j] += block_dot(m, value, regressor(predictor, moments, j));
+}

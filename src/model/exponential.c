@@ -1,0 +1,143 @@
+/* Model "exponential": x ~ Exponential(rate), rate ~ Gamma(shape, rate).
+ *
+ * theta: log rate. Complete-data statistic: sum of x. The update is conjugate,
+ * Gamma(shape + n, rate + sum x). A record is x = e / rate with the innovation
+ * e ~ Exponential(1), so a non-centred move multiplies by rate / rate'.
+ *
+ * refresh() works on e = |g|^2 / 2 with g standard normal in the plane: g* =
+ * rho g + sqrt(1 - rho^2) (xi_1, xi_2). By symmetry g may be taken along the
+ * first axis, so
+ *   e* = (rho sqrt(e) + sqrt(1 - rho^2) xi_1 / sqrt(2))^2 + (1 - rho^2) xi_2^2 / 2:
+ * exact, reversible, two normals and a square root per record.
+ */
+#include "base/dist.h"
+#include "contract/plugin.h"
+
+struct exponential {
+    const double *shape, *rate; /* of the prior */
+    double log_rate;            /* current parameter */
+    double sd;                  /* sqrt(1 / rate): x = (sd g)^2 / 2 */
+    double scale;               /* 1 / rate */
+    double ratio;               /* of a non-centred move */
+    double *first, *second;     /* normals of a block */
+};
+
+static int create(const struct fields *fields, struct model *model) {
+    struct exponential *e = plugin_memory(1, sizeof *e);
+    e->shape = fields_vector(fields, "shape", 1);
+    e->rate = fields_vector(fields, "rate", 1);
+    if (!e->shape || !e->rate) return PLUGIN_BAD_FIELDS;
+    e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
+    e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
+    model->self = e;
+    model->columns = model->complete = 1;
+    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
+    model_describe(model, 1, &rate);
+    model->innovations = 1;
+    model->innovation = RNG_EXPONENTIAL;
+    model->costs.refresh = 3; /* and a root */
+    return PLUGIN_OK;
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    const struct exponential *e = self;
+    *theta = dist_log_gamma(rng, *e->shape) - log(*e->rate);
+}
+
+/* d rate = rate d log rate */
+static double dprior(void *self, const double *theta) {
+    const struct exponential *e = self;
+    return *e->shape * *theta - *e->rate * exp(*theta);
+}
+
+static void set(void *self, const double *theta) {
+    struct exponential *e = self;
+    e->log_rate = *theta;
+    e->scale = exp(-*theta);
+    e->sd = exp(-0.5 * *theta);
+}
+
+VECTOR_CLONES static void multiply(int m, double factor, const double *restrict x,
+                                   double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = factor * x[i];
+}
+
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
+    const struct exponential *e = self;
+    multiply(m, e->scale, z[0], x[0]);
+}
+
+VECTOR_CLONES static void stretch(int m, double factor, double *restrict x) {
+    FOR_RECORDS(i, m) x[i] *= factor;
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    const struct exponential *e = self;
+    rng_fill_exponential(rng, m, x[0]);
+    stretch(m, e->scale, x[0]);
+}
+
+VECTOR_CLONES static void refresh_block(int m, double kept, double fresh, const double *restrict x,
+                                        const double *restrict first, const double *restrict second,
+                                        double *restrict out) {
+    FOR_RECORDS(i, m) {
+        const double a = kept * sqrt(x[i]) + fresh * first[i], b = fresh * second[i];
+        out[i] = a * a + b * b;
+    }
+}
+
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    const struct exponential *e = self;
+    rng_fill_normal(rng, m, e->first);
+    rng_fill_normal(rng, m, e->second);
+    refresh_block(m, rho, e->sd * sqrt(0.5 * (1 - rho * rho)), x[0], e->first, e->second, x_new[0]);
+}
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct exponential *e = self;
+    e->ratio = exp(e->log_rate - *theta_new);
+    changed[0] = *theta_new != e->log_rate;
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    (void)rng; /* the innovation of a continuous record is known */
+    const struct exponential *e = self;
+    multiply(m, e->ratio, x[0], x_new[0]);
+}
+
+static void add(void *self, int m, const double *const *x, double *c) {
+    (void)self;
+    c[0] += block_sum(m, x[0]);
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    const struct exponential *e = self;
+    const double shape = *e->shape + n, rate = *e->rate + c[0];
+    if (!(rate > 0) || !isfinite(rate)) return PLUGIN_NUMERICAL;
+    *theta = dist_log_gamma(rng, shape) - log(rate);
+    return PLUGIN_OK;
+}
+
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
+    (void)self;
+    if (gradient) *gradient += n - c[0] * exp(*theta);
+    return n * *theta - c[0] * exp(*theta);
+}
+
+const struct model_class model_exponential = {
+    .name = "exponential",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .from_innovations = from_innovations,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .rtheta = rtheta,
+    .log_likelihood = log_likelihood,
+};

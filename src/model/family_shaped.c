@@ -1,0 +1,303 @@
+/* Families of responses with a shape, for model "glm": the mean is mu = min(exp(eta), most), and
+ * cv says how wide the distribution is about it; shape = 1 / cv^2.
+ *
+ * Negative binomial: y ~ Poisson(mu G), G ~ Gamma(shape, shape): a rate with the coefficient of
+ *   variation cv, variance mu + cv^2 mu^2. y is the quantile at u, uniform.
+ * Gamma: y = mu G, the same G: y itself has the coefficient of variation cv. G is the innovation
+ *   while the shape stays, so that a move multiplies. Where the shape changes, G goes to T(G), T
+ *   an increasing map that about keeps probabilities: of cube roots by Wilson & Hilferty (1931,
+ *   PNAS 17), of wide distributions by their lower tails. What T makes of the old density is h, the
+ *   new density f: T(G) is kept with the probability min(1, f / h) there, else G' is drawn from f
+ *   until one is kept, with the probability 1 - min(1, h / f). This is a maximal coupling of T(G)
+ *   and G', the same when old and new change places, so that a move is reversible as with
+ *   quantiles, which take twenty times as long.
+ *
+ * Negative binomial probabilities are added up from 0 where that is short; elsewhere distribution
+ * functions and quantiles are Rmath's.
+ * Cost per record: two exponential functions and logarithms, and a multiplication and a division
+ * for each count up to the old and the new one; where Rmath serves, some 20 times that. Of a
+ * Gamma response a draw, or an exponential function; where the shape changes three logarithms or
+ * exponential functions more, and at most one draw in expectation.
+ */
+#include "model/family.h"
+
+#include "base/dist.h"
+
+#include <Rmath.h>
+
+/* responses above 0 */
+static const double LEAST = 1e-300;
+
+/* shapes below which cube roots are far from normal */
+static const double WIDE_SHAPE = 1;
+
+/* Draws that are not kept; so many where old and new cannot be told apart, but for rounding. */
+enum { MOST_DRAWS = 1000000 };
+
+static inline double mean_of(const struct family *f, double eta) { return fmin(exp(eta), f->most); }
+
+/* ---- negative binomial ------------------------------------------------------------------ */
+
+/* Probabilities of the counts from 0 on are added up as far as this count, to this sum, where the
+ * mean is not above a quarter of it: beyond, Rmath has quantiles and tails. */
+static const double MOST_ADDED = 400, NEARLY_ALL = 1 - 1e-6;
+
+static inline int adds_up(double mu) { return 4 * mu <= MOST_ADDED; }
+
+/* Of 0; that of k + 1 is `odds` (k + shape) / (k + 1) times that of k. */
+static inline double probability_of_none(double shape, double mu, double *odds) {
+    *odds = mu / (shape + mu);
+    return exp(-shape * log1p(mu / shape));
+}
+
+static double count_quantile(double u, double shape, double mu) {
+    if (adds_up(mu) && u < NEARLY_ALL) {
+        double odds, k = 0, p = probability_of_none(shape, mu, &odds), sum = p;
+        for (; sum < u && k < MOST_ADDED; ++k, sum += p) p *= odds * (k + shape) / (k + 1);
+        if (sum >= u) return k;
+    }
+    return Rf_qnbinom_mu(u, shape, mu, 1, 0);
+}
+
+/* The count at the share of the way through the uniform numbers of which y is the quantile; of
+ * large ones the numbers are counted from above, which keeps their digits. */
+static double move_count(double share, double y, double shape, double mu, double shape_new,
+                         double mu_new) {
+    if (adds_up(mu) && adds_up(mu_new) && y <= MOST_ADDED) {
+        double odds, p = probability_of_none(shape, mu, &odds), below = 0;
+        for (double k = 0; k < y; ++k) below += p, p *= odds * (k + shape) / (k + 1);
+        const double u = below + share * p;
+        if (below + p < NEARLY_ALL) return count_quantile(u, shape_new, mu_new);
+    }
+    const int lower = y <= mu;
+    const double density = Rf_dnbinom_mu(y, shape, mu, 0);
+    const double beyond = lower ? (y > 0 ? Rf_pnbinom_mu(y - 1, shape, mu, 1, 0) : 0)
+                                : Rf_pnbinom_mu(y, shape, mu, 0, 0);
+    const double u = fmin(beyond + (lower ? share : 1 - share) * density, 1);
+    return Rf_qnbinom_mu(u, shape_new, mu_new, lower, 0);
+}
+
+void family_negative_binomial_draw(const struct family *f, struct rng *rng, int m, const double *u,
+                                   const double *eta, double *y) {
+    (void)rng;
+    for (int i = 0; i < m; ++i) y[i] = count_quantile(u[i], f->shape, mean_of(f, eta[i]));
+}
+
+void family_negative_binomial_respond(const struct family *f, struct rng *rng, int m, double keep,
+                                      const double *w, const double *eta, const double *y,
+                                      const double *eta_new, double *y_new) {
+    (void)rng;
+    for (int i = 0; i < m; ++i) {
+        const double mu = mean_of(f, eta[i]), mu_new = mean_of(f, eta_new[i]);
+        if (w[i] >= keep)
+            y_new[i] = count_quantile((w[i] - keep) / (1 - keep), f->shape_new, mu_new);
+        else if (mu == mu_new && f->shape == f->shape_new)
+            y_new[i] = y[i];
+        else
+            y_new[i] = move_count(w[i] / keep, y[i], f->shape, mu, f->shape_new, mu_new);
+    }
+}
+
+/* Counts up to which records are counted by their response in log densities; beyond, Stirling's
+ * series. */
+enum { MOST_LISTED = 64 };
+
+/* log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2, of x that are not small */
+static double stirling_rest(double x) {
+    const double r = 1 / (x * x);
+    return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - r / 1680) * r) * r) / x;
+}
+
+/* The sum of log(1 + k / shape) over k from MOST_LISTED to y - 1. */
+static double log_rising(double y, double shape) {
+    const double from = MOST_LISTED + shape, more = y - MOST_LISTED;
+    return (y + shape - 0.5) * log1p(more / from) + more * (log1p(MOST_LISTED / shape) - 1) +
+           stirling_rest(y + shape) - stirling_rest(from);
+}
+
+/* log f(y) = y log mu - (y + shape) log(1 + mu / shape) + sum_{k < y} log(1 + k / shape) - log y!:
+ * no term is large where the shape is. */
+double family_negative_binomial_log_density(const struct family *f, int m,
+                                            const double *restrict eta, const double *restrict y) {
+    const double shape = f->shape, inverse = 1 / shape, log_most = log(f->most);
+    int listed[MOST_LISTED + 1] = {0}, above = 0;
+    double sum = 0;
+    for (int i = 0; i < m; ++i) {
+        const double at = fmin(eta[i], log_most);
+        if (!(y[i] >= 0)) return -INFINITY;
+        sum += (y[i] > 0 ? y[i] * at : 0) - (y[i] + shape) * log1p(exp(at) * inverse);
+        if (y[i] > MOST_LISTED) sum += log_rising(y[i], shape);
+        ++listed[y[i] < MOST_LISTED ? (int)y[i] : MOST_LISTED];
+    }
+    for (int k = MOST_LISTED - 1; k > 0; --k) {
+        above += listed[k + 1];
+        if (above > 0) sum += above * log1p(k * inverse);
+    }
+    return sum;
+}
+
+/* log x less the digamma function, of x that are not small */
+static double digamma_rest(double x) {
+    const double r = 1 / (x * x);
+    return 0.5 / x + (1.0 / 12 - (1.0 / 120 - r / 252) * r) * r;
+}
+
+/* Of the shape: the sum over k < y of 1 / (shape + k), less log(1 + mu / shape) and (y - mu) /
+ * (mu + shape). What is expected of its square is an infinite sum: the squares themselves serve. */
+double family_negative_binomial_curve(const struct family *f, int m, const double *eta,
+                                      const double *y, double *slope, double *weight,
+                                      double *of_cv) {
+    const double shape = f->shape, log_most = log(f->most), from = MOST_LISTED + shape;
+    double rising[MOST_LISTED + 1];
+    rising[0] = 0;
+    for (int k = 0; k < MOST_LISTED; ++k) rising[k + 1] = rising[k] + 1 / (shape + k);
+    const double rest = log(from) - digamma_rest(from);
+    for (int i = 0; i < m; ++i) {
+        const double mu = exp(fmin(eta[i], log_most)), share = shape / (shape + mu);
+        const double total = y[i] > MOST_LISTED ? rising[MOST_LISTED] + log(y[i] + shape) -
+                                                      digamma_rest(y[i] + shape) - rest
+                                                : rising[y[i] > 0 ? (int)y[i] : 0];
+        const double one = 2 * shape * (log1p(mu / shape) + (y[i] - mu) / (mu + shape) - total);
+        of_cv[0] += one;
+        of_cv[1] += one * one;
+        slope[i] = eta[i] > log_most ? 0 : (y[i] - mu) * share;
+        weight[i] = eta[i] > log_most ? 0 : mu * share;
+    }
+    return family_negative_binomial_log_density(f, m, eta, y);
+}
+
+/* ---- Gamma ------------------------------------------------------------------------------ */
+
+static double draw_gamma(struct rng *rng, double shape, double mu) {
+    return fmax(mu * dist_gamma(rng, shape) / shape, LEAST);
+}
+
+void family_gamma_draw(const struct family *f, struct rng *rng, int m, const double *u,
+                       const double *eta, double *y) {
+    (void)u;
+    for (int i = 0; i < m; ++i) y[i] = draw_gamma(rng, f->shape, mean_of(f, eta[i]));
+}
+
+/* From one shape to another: log g goes to a place where the distribution is about as far along. */
+struct shape_move {
+    double from, to;
+    double from_constant, to_constant; /* of the densities of log g */
+    int wide;
+    double slope, shift, log_slope; /* of g^(1/3), or of log g where the distributions are wide */
+};
+
+static struct shape_move shape_move(double from, double to) {
+    struct shape_move t = {.from = from, .to = to, .wide = fmin(from, to) < WIDE_SHAPE};
+    t.from_constant = from * log(from) - Rf_lgammafn(from);
+    t.to_constant = to * log(to) - Rf_lgammafn(to);
+    if (t.wide) {
+        /* small probabilities are (from g)^from / Gamma(from + 1) */
+        t.slope = from / to;
+        t.shift = (from * log(from) + Rf_lgammafn(to + 1) - Rf_lgammafn(from + 1)) / to - log(to);
+    } else {
+        t.slope = sqrt(from / to);
+        t.shift = 1 - 1 / (9 * to) - t.slope * (1 - 1 / (9 * from));
+    }
+    t.log_slope = log(t.slope);
+    return t;
+}
+
+/* Returns by how much the log density at the place exceeds that of what the map brings there. */
+static double map_shape(const struct shape_move *t, double log_g, double *log_g_new) {
+    double excess = t->log_slope;
+    if (t->wide) {
+        *log_g_new = t->slope * log_g + t->shift;
+    } else {
+        const double root = t->slope * exp(log_g / 3) + t->shift;
+        if (!(root > 0)) return -INFINITY;
+        *log_g_new = 3 * log(root);
+        excess += (log_g - *log_g_new) / 3;
+    }
+    return excess + t->to_constant + t->to * (*log_g_new - exp(*log_g_new)) - t->from_constant -
+           t->from * (log_g - exp(log_g));
+}
+
+static double move_shape(struct rng *rng, const struct shape_move *forth,
+                         const struct shape_move *back, double g) {
+    double log_new = 0, log_old;
+    if (-rng_exponential(rng) < map_shape(forth, log(g), &log_new)) return exp(log_new);
+    double fresh = g;
+    for (int i = 0; i < MOST_DRAWS; ++i) {
+        fresh = fmax(dist_gamma(rng, forth->to) / forth->to, LEAST);
+        if (rng_exponential(rng) < -map_shape(back, log(fresh), &log_old)) break;
+    }
+    return fresh;
+}
+
+void family_gamma_respond(const struct family *f, struct rng *rng, int m, double keep,
+                          const double *w, const double *eta, const double *y,
+                          const double *eta_new, double *y_new) {
+    const int stays = f->shape == f->shape_new;
+    struct shape_move forth = {0}, back = {0};
+    if (!stays) {
+        forth = shape_move(f->shape, f->shape_new);
+        back = shape_move(f->shape_new, f->shape);
+    }
+    for (int i = 0; i < m; ++i) {
+        const double mu_new = mean_of(f, eta_new[i]);
+        if (w[i] >= keep) {
+            y_new[i] = draw_gamma(rng, f->shape_new, mu_new);
+            continue;
+        }
+        const double g = y[i] / mean_of(f, eta[i]);
+        y_new[i] = fmax(mu_new * (stays ? g : move_shape(rng, &forth, &back, g)), LEAST);
+    }
+}
+
+/* shape (log shape - 1) - log Gamma(shape) */
+static double gamma_constant(double shape) {
+    enum { LARGE = 16 };
+    if (shape < LARGE) return shape * (log(shape) - 1) - Rf_lgammafn(shape);
+    return 0.5 * log(shape) - M_LN_SQRT_2PI - stirling_rest(shape);
+}
+
+/* Of x: log x less the digamma function, and the trigamma function less 1 / x. */
+static void gamma_constant_slopes(double x, double *first, double *second) {
+    enum { LARGE = 16 };
+    const double r = 1 / (x * x);
+    *first = x < LARGE ? log(x) - Rf_digamma(x) : digamma_rest(x);
+    *second =
+        x < LARGE ? Rf_trigamma(x) - 1 / x : (0.5 + (1.0 / 6 - (1.0 / 30 - r / 42) * r) / x) * r;
+}
+
+/* The sum of log g + 1 - g; NaN where a response cannot be. `ratio` may be NULL. */
+static double gamma_deviations(const struct family *f, int m, const double *restrict eta,
+                               const double *restrict y, double *restrict ratio) {
+    const double log_most = log(f->most);
+    double sum = 0;
+    for (int i = 0; i < m; ++i) {
+        const double g = y[i] * exp(-fmin(eta[i], log_most)), from_one = g - 1;
+        if (!(g > 0 && g < INFINITY)) return NAN;
+        if (ratio) ratio[i] = g;
+        sum += (from_one < -0.5 ? log(g) : log1p(from_one)) - from_one;
+    }
+    return sum;
+}
+
+/* log f(y) = shape (log g + 1 - g) + gamma_constant(shape) - log y, g = y / mu: no term is large
+ * where the shape is. */
+double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y) {
+    const double sum = gamma_deviations(f, m, eta, y, NULL);
+    return isnan(sum) ? -INFINITY : f->shape * sum + m * gamma_constant(f->shape);
+}
+
+double family_gamma_curve(const struct family *f, int m, const double *eta, const double *y,
+                          double *slope, double *weight, double *of_cv) {
+    const double shape = f->shape, log_most = log(f->most);
+    const double sum = gamma_deviations(f, m, eta, y, slope);
+    if (isnan(sum)) return -INFINITY;
+    double first, second;
+    gamma_constant_slopes(shape, &first, &second);
+    of_cv[0] = -2 * shape * (sum + m * first);
+    of_cv[1] = 4 * shape * shape * second * m;
+    for (int i = 0; i < m; ++i) {
+        weight[i] = eta[i] > log_most ? 0 : shape;
+        slope[i] = weight[i] * (slope[i] - 1);
+    }
+    return shape * sum + m * gamma_constant(shape);
+}

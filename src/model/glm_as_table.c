@@ -1,0 +1,366 @@
+/* A response with levels and factors alone (models "glm" and "categories"), as a table of counts:
+ * the hooks with which method "collapse" moves the table given theta and theta given the table
+ * (table/theta_nuts.c), free of the number of records.
+ *
+ *   log p(x, y) = sum_f log pi_f[x_f] + log P(y | eta(x)),
+ *   eta_e(x) = beta_e0 + sum_f beta_ef[x_f],
+ *
+ * with beta_ef of a first level 0, and pi_f the probabilities of factor f, as sticks
+ * (base/sticks.h). How many predictors e there are and what P is, with cuts of its own, is the
+ * model's (model/glm_as_table.h). Given the counts the coefficients and each factor's sticks are
+ * independent; that of the coefficients is log-concave, and so are those of the sticks.
+ *
+ * What depends on one factor at a time is spread over the combinations x factor by factor, and sums
+ * over them are folded back in the same way: two additions a combination in all, whatever the
+ * number of factors. Cost: for each combination a logarithm and an exponential or two, for each
+ * level.
+ *
+ * Where the formula has products of factors, eta is the sum of the coefficients whose dummies, or
+ * products of dummies, are 1 in a combination: these are listed once, for an addition each in eta
+ * and in the slopes.
+ */
+#include "model/glm_as_table.h"
+
+#include "base/linalg.h"
+#include "base/sticks.h"
+#include "model/covariates_factors.h"
+
+struct glm_cells {
+    const struct covariates *cov;
+    const struct predictor *predictor;
+    struct cell_response response;
+    int *listed, *start;      /* with products: the coefficients of each combination; else NULL */
+    int combinations, levels; /* levels: of all factors */
+    double *count;            /* of the cells */
+    double *all;              /* and of the combinations */
+    double *counted;          /* and of the levels */
+    double *value;            /* workspace: for each predictor those of the combinations */
+    double *eta, *log_p, *slope, *sum;
+    double *effect;
+    double *probability;
+    int *row;
+};
+
+/* Is a dummy, or a product of dummies, 1 in combination x? */
+static int is_one(const struct glm_cells *s, int x, int column) {
+    const struct covariates *cov = s->cov;
+    const struct products *products = &cov->products;
+    if (column >= products->first) {
+        const double *of = products->of, *size = products->size;
+        for (int j = products->first; j < column; ++j) of += (int)*size++;
+        for (int e = 0; e < (int)*size; ++e)
+            if (!is_one(s, x, (int)of[e])) return 0;
+        return 1;
+    }
+    for (int f = cov->factors - 1; f >= 0; --f) {
+        const struct factor *factor = cov->factor + f;
+        if (column >= factor->first && column < factor->first + factor->levels - 1)
+            return x % factor->levels == column - factor->first + 1;
+        x /= factor->levels;
+    }
+    return 0;
+}
+
+/* The first of a factor's coefficients among those of a predictor, whose constant is number 0. */
+static int first_coefficient(const struct glm_cells *s, const struct factor *factor) {
+    return factor->first - s->response.columns + 1;
+}
+
+/* The coefficients of combination x, the constant's last; returns how many. */
+static int list_coefficients(const struct glm_cells *s, int x, int *row) {
+    const struct covariates *cov = s->cov;
+    const struct predictor *predictor = s->predictor;
+    int listed = 0;
+    if (predictor->derived) {
+        for (int j = 1; j < predictor->k; ++j)
+            if (is_one(s, x, predictor->column[j])) row[listed++] = j;
+    } else {
+        for (int f = cov->factors - 1; f >= 0; --f) {
+            const int level = x % cov->factor[f].levels;
+            x /= cov->factor[f].levels;
+            if (level > 0) row[listed++] = first_coefficient(s, cov->factor + f) + level - 1;
+        }
+    }
+    row[listed++] = 0;
+    return listed;
+}
+
+/* where coefficient j of predictor e is in theta */
+static inline int place(const struct glm_cells *s, int e, int j) {
+    return j == 0 ? s->response.constant[e] : s->response.slopes[e] + j;
+}
+
+static void list_all(struct glm_cells *s) {
+    s->start = plugin_memory((size_t)s->combinations + 1, sizeof *s->start);
+    for (int x = 0; x < s->combinations; ++x)
+        s->start[x + 1] = s->start[x] + list_coefficients(s, x, s->row);
+    s->listed = plugin_memory((size_t)s->start[s->combinations], sizeof *s->listed);
+    for (int x = 0; x < s->combinations; ++x)
+        (void)list_coefficients(s, x, s->listed + s->start[x]);
+}
+
+struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
+                                   const struct cell_response *response) {
+    struct glm_cells *s = plugin_memory(1, sizeof *s);
+    s->cov = cov;
+    s->predictor = predictor;
+    s->response = *response;
+    s->combinations = 1;
+    for (int f = 0; f < cov->factors; ++f) {
+        s->combinations *= cov->factor[f].levels;
+        s->levels += cov->factor[f].levels;
+    }
+    const size_t size = (size_t)s->combinations, of_y = (size_t)response->levels,
+                 predictors = (size_t)response->predictors,
+                 own = predictors + (size_t)response->cuts;
+    s->count = plugin_memory(of_y * size, sizeof(double));
+    s->all = plugin_memory(size, sizeof(double));
+    s->value = plugin_memory(predictors * size, sizeof(double));
+    s->eta = plugin_memory(predictors, sizeof(double));
+    s->log_p = plugin_memory(of_y, sizeof(double));
+    s->slope = plugin_memory(of_y * own, sizeof(double));
+    s->sum = plugin_memory(own * own, sizeof(double));
+    s->counted = plugin_memory((size_t)s->levels, sizeof(double));
+    s->effect = plugin_memory((size_t)s->levels, sizeof(double));
+    s->probability = plugin_memory((size_t)s->levels, sizeof(double));
+    const int most = predictor->derived ? predictor->k : cov->factors + 1;
+    s->row = plugin_memory((size_t)most, sizeof *s->row);
+    if (predictor->derived) list_all(s);
+    return s;
+}
+
+int glm_cells_count(const struct glm_cells *s) { return s->response.levels * s->combinations; }
+
+/* value[x] = constant + sum over factors of that of the level */
+static void spread(const struct glm_cells *s, double constant, const double *of_level,
+                   double *value) {
+    int size = 1;
+    value[0] = constant;
+    for (int f = 0; f < s->cov->factors; ++f) {
+        const int levels = s->cov->factor[f].levels;
+        for (int x = size - 1; x >= 0; --x) {
+            const double base = value[x];
+            for (int l = levels - 1; l >= 0; --l) value[x * levels + l] = base + of_level[l];
+        }
+        size *= levels;
+        of_level += levels;
+    }
+}
+
+/* of_level[l] = sum over combinations with that level; returns that of all. Spoils `value`. */
+static double fold(const struct glm_cells *s, double *value, double *of_level) {
+    int size = s->combinations, at = s->levels;
+    for (int f = s->cov->factors - 1; f >= 0; --f) {
+        const int levels = s->cov->factor[f].levels;
+        at -= levels;
+        size /= levels;
+        memset(of_level + at, 0, (size_t)levels * sizeof(double));
+        for (int x = 0; x < size; ++x) {
+            double sum = 0;
+            for (int l = 0; l < levels; ++l) {
+                const double one = value[x * levels + l];
+                of_level[at + l] += one;
+                sum += one;
+            }
+            value[x] = sum;
+        }
+    }
+    return value[0];
+}
+
+/* value: of every predictor */
+static void predict(struct glm_cells *s, const double *theta) {
+    double *eta = s->value;
+    for (int e = 0; e < s->response.predictors; ++e, eta += s->combinations) {
+        for (int x = 0; s->listed && x < s->combinations; ++x) {
+            eta[x] = 0;
+            for (int a = s->start[x]; a < s->start[x + 1]; ++a)
+                eta[x] += theta[place(s, e, s->listed[a])];
+        }
+        if (s->listed) continue;
+        int at = 0;
+        for (int f = 0; f < s->cov->factors; ++f) {
+            const struct factor *factor = s->cov->factor + f;
+            const double *slope = theta + s->response.slopes[e] + first_coefficient(s, factor);
+            s->effect[at++] = 0;
+            for (int l = 1; l < factor->levels; ++l) s->effect[at++] = slope[l - 1];
+        }
+        spread(s, theta[s->response.constant[e]], s->effect, eta);
+    }
+}
+
+/* log P(y) of combination x, and its slopes; after predict() */
+static void find_logs(struct glm_cells *s, int x) {
+    const struct cell_response *response = &s->response;
+    for (int e = 0; e < response->predictors; ++e)
+        s->eta[e] = s->value[(size_t)e * (size_t)s->combinations + (size_t)x];
+    response->logs(response->self, s->eta, s->log_p, s->slope);
+}
+
+static void use(struct glm_cells *s, const double *theta) {
+    if (s->response.use) s->response.use(s->response.self, theta);
+    predict(s, theta);
+}
+
+/* log P(l) = sum of log(1 - share) of the levels before, and log share */
+static void log_levels(const struct glm_cells *s, const double *theta, double *log_p) {
+    for (int f = 0; f < s->cov->factors; ++f) {
+        const struct factor *factor = s->cov->factor + f;
+        double rest = 0;
+        for (int l = 0; l < factor->levels - 1; ++l) {
+            const double t = theta[factor->stick + l];
+            const double later = -(t > 0 ? t : 0) - log1p(exp(-fabs(t)));
+            *log_p++ = rest + t + later;
+            rest += later;
+        }
+        *log_p++ = rest;
+    }
+}
+
+void glm_cells_log(struct glm_cells *s, const double *theta, double *log_p) {
+    const int levels = s->response.levels;
+    /* its last part, read before it is written */
+    double *of_covariates = log_p + (size_t)(levels - 1) * (size_t)s->combinations;
+    log_levels(s, theta, s->probability);
+    spread(s, 0, s->probability, of_covariates);
+    use(s, theta);
+    for (int x = 0; x < s->combinations; ++x) {
+        const double base = of_covariates[x];
+        find_logs(s, x);
+        for (int l = 0; l < levels; ++l) *log_p++ = base + s->log_p[l];
+    }
+}
+
+void glm_cells_observe(struct glm_cells *s, const double *count) {
+    const int levels = s->response.levels;
+    memcpy(s->count, count, (size_t)glm_cells_count(s) * sizeof(double));
+    for (int x = 0; x < s->combinations; ++x) {
+        s->all[x] = 0;
+        for (int l = 0; l < levels; ++l) s->all[x] += *count++;
+    }
+    memcpy(s->value, s->all, (size_t)s->combinations * sizeof(double));
+    (void)fold(s, s->value, s->counted);
+}
+
+/* of the response given the covariates; s->value gets the slopes in the predictors, and gradient
+ * those in the cuts */
+static double likelihood_of_response(struct glm_cells *s, double *gradient) {
+    const struct cell_response *response = &s->response;
+    const int levels = response->levels, predictors = response->predictors,
+              own = predictors + response->cuts;
+    const double *count = s->count;
+    double log_likelihood = 0;
+    for (int x = 0; x < s->combinations; ++x, count += levels) {
+        memset(s->sum, 0, (size_t)own * sizeof(double));
+        if (s->all[x] > 0) {
+            find_logs(s, x);
+            for (int l = 0; l < levels; ++l) {
+                const double *slope = s->slope + (size_t)l * (size_t)own;
+                if (!(count[l] > 0)) continue;
+                log_likelihood += count[l] * s->log_p[l];
+                for (int j = 0; j < own; ++j) s->sum[j] += count[l] * slope[j];
+            }
+        }
+        for (int e = 0; e < predictors; ++e)
+            s->value[(size_t)e * (size_t)s->combinations + (size_t)x] = s->sum[e];
+        for (int j = predictors; j < own; ++j)
+            gradient[response->cut_at + j - predictors] += s->sum[j];
+    }
+    return log_likelihood;
+}
+
+static void fold_slopes(struct glm_cells *s, int e, double *value, double *gradient) {
+    for (int x = 0; s->listed && x < s->combinations; ++x)
+        for (int a = s->start[x]; a < s->start[x + 1]; ++a)
+            gradient[place(s, e, s->listed[a])] += value[x];
+    if (s->listed) return;
+    gradient[s->response.constant[e]] += fold(s, value, s->effect);
+    const double *effect = s->effect;
+    for (int f = 0; f < s->cov->factors; effect += s->cov->factor[f++].levels) {
+        const struct factor *factor = s->cov->factor + f;
+        double *slope = gradient + s->response.slopes[e] + first_coefficient(s, factor);
+        for (int l = 1; l < factor->levels; ++l) slope[l - 1] += effect[l];
+    }
+}
+
+double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double *gradient) {
+    use(s, theta);
+    double log_likelihood = likelihood_of_response(s, gradient);
+    for (int e = 0; e < s->response.predictors; ++e)
+        fold_slopes(s, e, s->value + (size_t)e * (size_t)s->combinations, gradient);
+    int at = 0;
+    for (int f = 0; f < s->cov->factors; at += s->cov->factor[f++].levels) {
+        const struct factor *factor = s->cov->factor + f;
+        double rest = s->counted[at + factor->levels - 1];
+        for (int l = factor->levels - 2; l >= 0; --l) {
+            const double one = s->counted[at + l], t = theta[factor->stick + l];
+            rest += one;
+            log_likelihood += stick_log_density(one, rest, t);
+            gradient[factor->stick + l] += one - rest * stick_share(t);
+        }
+    }
+    return log_likelihood;
+}
+
+void glm_cells_draw_shares(struct glm_cells *s, struct rng *rng, double *theta) {
+    const struct covariates *cov = s->cov;
+    const double *counted = s->counted;
+    double *weight = s->probability;
+    for (int f = 0; f < cov->factors; counted += cov->factor[f++].levels) {
+        const struct factor *factor = cov->factor + f;
+        for (int l = 0; l < factor->levels; ++l)
+            weight[l] = cov->alpha[factor->at + l] + counted[l];
+        sticks_draw(rng, factor->levels, weight, theta + factor->stick);
+    }
+}
+
+/* E slope slope' of a record of combination x, in the predictors and cuts, to s->sum */
+static void expect_squares(struct glm_cells *s, int x) {
+    const int own = s->response.predictors + s->response.cuts;
+    find_logs(s, x);
+    memset(s->sum, 0, (size_t)own * (size_t)own * sizeof(double));
+    for (int l = 0; l < s->response.levels; ++l) {
+        const double p = exp(s->log_p[l]), *slope = s->slope + (size_t)l * (size_t)own;
+        for (int i = 0; i < own; ++i)
+            for (int j = 0; j < own; ++j) s->sum[i * own + j] += p * slope[i] * slope[j];
+    }
+}
+
+void glm_cells_information(struct glm_cells *s, const double *theta, int rows, double *matrix) {
+    const struct covariates *cov = s->cov;
+    const struct cell_response *response = &s->response;
+    const size_t size = (size_t)rows;
+    const int predictors = response->predictors, own = predictors + response->cuts;
+    use(s, theta);
+    for (int x = 0; x < s->combinations; ++x) {
+        const double count = s->all[x];
+        if (count == 0) continue;
+        expect_squares(s, x);
+        const int listed = list_coefficients(s, x, s->row);
+        /* each pair of coordinates once */
+        for (int i = 0; i < own; ++i)
+            for (int j = 0; j <= i; ++j) {
+                const double weight = count * s->sum[i * own + j];
+                const int of_i = i < predictors ? listed : 1, of_j = j < predictors ? listed : 1;
+                for (int a = 0; a < of_i; ++a)
+                    for (int b = 0; b < (i == j ? a + 1 : of_j); ++b)
+                        linalg_add_below(matrix, size,
+                                         i < predictors ? place(s, i, s->row[a])
+                                                        : response->cut_at + i - predictors,
+                                         j < predictors ? place(s, j, s->row[b])
+                                                        : response->cut_at + j - predictors,
+                                         weight);
+            }
+    }
+    int at = 0;
+    for (int f = 0; f < cov->factors; at += cov->factor[f++].levels) {
+        const struct factor *factor = cov->factor + f;
+        const double *alpha = cov->alpha + factor->at;
+        double rest = s->counted[at + factor->levels - 1] + alpha[factor->levels - 1];
+        for (int l = factor->levels - 2; l >= 0; --l) {
+            const double share = stick_share(theta[factor->stick + l]);
+            rest += s->counted[at + l] + alpha[l];
+            matrix[(size_t)(factor->stick + l) * (size + 1)] += rest * share * (1 - share);
+        }
+    }
+}

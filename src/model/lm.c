@@ -1,0 +1,643 @@
+/* Model "lm": y = beta_0 + beta' x + N(0, sigma^2), covariates as in
+ * model/covariates.c.
+ *
+ * A record has the columns y, x_1..x_p. Internally the regression is centred
+ * at a fixed public point (the middle of the bounds): y - c_y = alpha +
+ * sum beta_j (x_j - c_j) + e. That keeps the complete-data statistic free of
+ * cancellation when bounds lie far from zero, and alpha nearly uncorrelated
+ * with the slopes. R transforms the priors, `report` the draws.
+ *
+ * Where the covariates depend on each other (model/covariates_joint.c), y keeps its residual
+ * about the linear predictor of the record as it becomes, whatever of the record changes.
+ *
+ * The regressors are the covariates, or products and powers of them, too
+ * (model/derived_columns.c): then y is normal given the covariates, but the records are not.
+ *
+ * theta: alpha, slopes (k of them) | log sigma | the covariates' part. What is
+ * known stays at its value.
+ *
+ * Complete-data statistic: moments of all columns (base/block.h), then what lone covariates need.
+ * Updates are conjugate (MATH: NIG, normal with sigma given, NIW), but for sigma under a prior that
+ * is not (model/scale_prior.c), and Student-t coefficients: these are a scale mixture of normals,
+ * whose weights are drawn given the coefficients, then the coefficients given the weights. Both
+ * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
+ */
+#include "model/lm.h"
+
+#include "model/covariates_joint.h"
+
+#include "base/dist.h"
+#include "base/linalg.h"
+
+static double natural_intercept(const struct lm *lm, const double *theta) {
+    return predictor_intercept(&lm->predictor, theta);
+}
+
+/* ---- set-up ------------------------------------------------------------- */
+
+static void prepare_derived(struct lm *lm) {
+    lm->eta = plugin_memory(MAX_BLOCK, sizeof(double));
+    lm->eta_new = plugin_memory(MAX_BLOCK, sizeof(double));
+    lm->theta_new = plugin_memory((size_t)lm->k, sizeof(double));
+    lm->changed = plugin_memory((size_t)lm->p + 1, sizeof *lm->changed);
+    lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
+}
+
+static const struct model_class of_records, of_products;
+
+static void report(void *self, const double *theta, double *out) {
+    const struct lm *lm = self;
+    joint_report(&lm->cov, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    const struct lm *lm = self;
+    return joint_invert(&lm->cov, value, theta);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct lm *lm = plugin_memory(1, sizeof *lm);
+    const int q = fields_length(fields, "centre");
+    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &lm->predictor);
+    if (status != PLUGIN_OK) return status;
+    const int k = lm->predictor.k, derived = lm->predictor.derived;
+    lm->k = k;
+    lm->beta = fields_vector(fields, "beta", k);
+    lm->beta_mean = fields_vector(fields, "beta_mean", k);
+    lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
+    const double *nig = fields_vector(fields, "beta_nig", 1);
+    lm->sigma = fields_vector(fields, "sigma", 1);
+    lm->beta_df = fields_vector(fields, "beta_df", 1);
+    lm->beta_scale = fields_vector(fields, "beta_scale", k);
+    lm->beta_first = fields_vector(fields, "beta_first", k);
+    const int student = lm->beta_mean && lm->beta_df && lm->beta_scale && lm->beta_first;
+    const int normal = lm->beta_mean && lm->beta_precision && nig;
+    const int flat = fields_length(fields, "flat") > 0;
+    if (!lm->beta && !student && !normal && !flat) return PLUGIN_BAD_FIELDS;
+    if (!lm->sigma && !flat && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    lm->flat = flat;
+    lm->beta_prior = lm->beta    ? BETA_KNOWN
+                     : flat      ? BETA_FLAT
+                     : student   ? BETA_STUDENT
+                     : *nig != 0 ? BETA_NIG
+                                 : BETA_NORMAL;
+    /* sigma^2 integrates out only where its prior is conjugate */
+    if (lm->beta_prior == BETA_NIG && !lm->sigma && lm->sigma_prior.kind != SCALE_INVERSE_GAMMA)
+        return PLUGIN_BAD_FIELDS;
+    if (lm->sigma) lm->log_sigma = log(*lm->sigma);
+
+    const struct theta_block own[] = {
+        {.name = "coefficients",
+         .transform = TRANSFORM_CENTRE,
+         .size = k,
+         .centre = lm->predictor.shift,
+         .expand = lm->predictor.expand,
+         .collect = lm->predictor.collect,
+         .known = lm->beta},
+        {.name = "sigma",
+         .transform = TRANSFORM_LOG,
+         .size = 1,
+         .known = lm->sigma ? &lm->log_sigma : NULL},
+    };
+    status = covariates_create(fields, 2, own, model, &lm->cov);
+    if (status != PLUGIN_OK) return status;
+    lm->at_sigma = model->coordinates.block[1].offset;
+    lm->p = lm->cov.products.first - 1;
+    lm->moments = moments_new(q, lm->cov.centre);
+    lm->theta = plugin_memory((size_t)lm->cov.end, sizeof(double));
+    lm->move_y = plugin_memory((size_t)k, sizeof(double));
+    lm->move_y_dummy = plugin_memory((size_t)k, sizeof(double));
+    lm->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
+    lm->solution = plugin_memory((size_t)k, sizeof(double));
+    lm->innovation = plugin_memory(MAX_BLOCK, sizeof(double));
+    lm->away_from_prior = plugin_memory((size_t)k, sizeof(double));
+    lm->student = plugin_memory((size_t)k * (size_t)k, sizeof(double));
+    lm->terms = terms_new(2 * q);
+
+    if (lm->cov.factors == 0 && lm->cov.lones == 0 && !derived) {
+        model->innovations = k;
+        model->innovation = RNG_NORMAL;
+    }
+    if (!lm->cov.coded && lm->cov.lones == 0 && !derived) {
+        const int normal = lm->cov.normal;
+        lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
+        memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
+        model->origin = lm->cov.centre;
+        model->order = lm->order; /* y, column 0, is last */
+    }
+    model->self = lm;
+    model->columns = lm->p + 1;
+    lm->cov.at_complete = moments_size(q);
+    model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
+    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
+                                     lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
+    lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
+    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
+    if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
+    if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
+    model->kept = lm->kept;
+    model->cut = covariates_is_cut(&lm->cov);
+    if (lm->cov.lones > 0 || derived) {
+        model->class = &of_records;
+        model->costs.latent = lm->cov.costs.latent;
+        model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
+        model->costs.records = model->columns + lm->cov.costs.draw;
+    }
+    lm_prepare_marginal(lm);
+    lm->follows = derived || lm->cov.joint;
+    if (lm->follows) prepare_derived(lm);
+    if (derived && lm->cov.lones == 0) {
+        model->class = &of_products;
+        model->regressors = q;
+    }
+    return lm->cov.joint ? joint_complete(&lm->cov, model, report, invert) : PLUGIN_OK;
+}
+
+/* ---- prior -------------------------------------------------------------- */
+
+/* BETA_STUDENT: what has the t distributions, less their centres and in their scales. */
+static const double *standardised(struct lm *lm, const double *theta) {
+    double *r = lm->away_from_prior;
+    for (int j = 0; j < lm->k; ++j) r[j] = theta[j] - lm->beta_mean[j];
+    r[0] = linalg_dot(lm->k, lm->beta_first, r);
+    for (int j = 0; j < lm->k; ++j) r[j] /= lm->beta_scale[j];
+    return r;
+}
+
+double lm_student_density(struct lm *lm, const double *theta) {
+    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    double log_density = 0;
+    for (int j = 0; j < lm->k; ++j) log_density -= 0.5 * (df + 1) * log1p(r[j] * r[j] / df);
+    return log_density;
+}
+
+static void draw_student(struct lm *lm, struct rng *rng, double *theta) {
+    const double df = *lm->beta_df;
+    double first = 0;
+    for (int j = lm->k - 1; j >= 0; --j) {
+        const double log_weight = log(2 / df) + dist_log_gamma(rng, 0.5 * df);
+        const double away = lm->beta_scale[j] * rng_normal(rng) * exp(-0.5 * log_weight);
+        theta[j] = lm->beta_mean[j] + (j > 0 ? away : away - first);
+        first += lm->beta_first[j] * away;
+    }
+}
+
+/* The precision of the centred coefficients given the weights of the mixture, these drawn
+ * given the coefficients. */
+static const double *student_precision(struct lm *lm, struct rng *rng, const double *theta) {
+    const int k = lm->k;
+    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    double first = 0;
+    memset(lm->student, 0, (size_t)k * (size_t)k * sizeof(double));
+    for (int j = 0; j < k; ++j) {
+        const double weight = dist_gamma(rng, 0.5 * (df + 1)) / (0.5 * (df + r[j] * r[j]));
+        const double precision = weight / (lm->beta_scale[j] * lm->beta_scale[j]);
+        if (j == 0)
+            first = precision;
+        else
+            lm->student[(size_t)j * (size_t)k + (size_t)j] = precision;
+    }
+    for (int i = 0; i < k; ++i)
+        for (int j = 0; j < k; ++j)
+            lm->student[(size_t)i * (size_t)k + (size_t)j] +=
+                first * lm->beta_first[i] * lm->beta_first[j];
+    return lm->student;
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    struct lm *lm = self;
+    const int k = lm->k;
+    if (!lm->sigma) theta[lm->at_sigma] = scale_prior_draw(&lm->sigma_prior, rng);
+    if (lm->beta_prior == BETA_STUDENT) {
+        draw_student(lm, rng, theta);
+    } else if (!lm->beta) {
+        memcpy(lm->gram, lm->beta_precision, (size_t)k * (size_t)k * sizeof(double));
+        (void)linalg_cholesky(k, lm->gram); /* checked in R */
+        const double scale = lm->beta_prior == BETA_NIG ? exp(theta[lm->at_sigma]) : 1;
+        dist_normal_precision(rng, k, lm->beta_mean, scale, lm->gram, theta);
+    }
+    covariates_rprior(&lm->cov, rng, theta);
+}
+
+/* In the coordinates of theta: d sigma^2 = 2 sigma^2 d log sigma. */
+static double dprior(void *self, const double *theta) {
+    struct lm *lm = self;
+    const double log_sigma = theta[lm->at_sigma];
+    double log_density = covariates_dprior(&lm->cov, theta);
+    if (lm->beta_prior == BETA_STUDENT) {
+        log_density += lm_student_density(lm, theta);
+    } else if (lm->beta_prior != BETA_KNOWN) {
+        const double square = linalg_quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
+        if (lm->beta_prior == BETA_NIG)
+            log_density -= lm->k * log_sigma + 0.5 * exp(-2 * log_sigma) * square;
+        else
+            log_density -= 0.5 * square;
+    }
+    if (!lm->sigma) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, NULL);
+    return log_density;
+}
+
+void lm_student_gradient(struct lm *lm, const double *theta, double *gradient) {
+    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    for (int j = 0; j < lm->k; ++j) {
+        const double slope = (df + 1) * r[j] / (df + r[j] * r[j]) / lm->beta_scale[j];
+        if (j > 0) gradient[j] -= slope;
+        for (int i = 0; j == 0 && i < lm->k; ++i) gradient[i] -= slope * lm->beta_first[i];
+    }
+}
+
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    struct lm *lm = self;
+    const int k = lm->k;
+    covariates_prior_gradient(&lm->cov, theta, gradient);
+    if (lm->beta_prior == BETA_STUDENT) {
+        lm_student_gradient(lm, theta, gradient);
+    } else if (lm->beta_prior != BETA_KNOWN) {
+        const double scale = exp(-2 * theta[lm->at_sigma]);
+        const double weight = lm->beta_prior == BETA_NIG ? scale : 1;
+        double square = 0;
+        for (int i = 0; i < k; ++i) {
+            const double *row = lm->beta_precision + (size_t)i * k;
+            double sum = 0;
+            for (int j = 0; j < k; ++j) sum += row[j] * (theta[j] - lm->beta_mean[j]);
+            gradient[i] -= weight * sum;
+            square += (theta[i] - lm->beta_mean[i]) * sum;
+        }
+        if (lm->beta_prior == BETA_NIG) gradient[lm->at_sigma] += scale * square - k;
+    }
+    if (lm->sigma) return;
+    double slope;
+    (void)scale_prior_density(&lm->sigma_prior, theta[lm->at_sigma], &slope);
+    gradient[lm->at_sigma] += slope;
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+static void set(void *self, const double *theta) {
+    struct lm *lm = self;
+    memcpy(lm->theta, theta, (size_t)lm->cov.end * sizeof(double));
+    lm->intercept = natural_intercept(lm, theta);
+    lm->sigma_now = exp(theta[lm->at_sigma]);
+    covariates_set(&lm->cov, theta);
+}
+
+/* Without the response's residual; derived regressors. */
+static void predict(struct lm *lm, const double *theta, double intercept, int m,
+                    const double *const *x, double *eta) {
+    predictor_eval(&lm->predictor, theta, intercept, m, covariates_design(&lm->cov, m, x), eta);
+}
+
+/* y_new = eta_new + keep (y - eta) + fresh z */
+static void respond_derived(struct lm *lm, double keep, double fresh, int m, const double *z,
+                            const double *y, double *y_new) {
+    terms_clear(&lm->terms);
+    terms_add(&lm->terms, 1, lm->eta_new);
+    terms_add(&lm->terms, fresh, z);
+    terms_add(&lm->terms, keep, y);
+    terms_add(&lm->terms, -keep, lm->eta);
+    terms_sum(&lm->terms, 0, m, y_new);
+}
+
+/* y's residual as the covariates: rho times the old one plus the fresh one z. With
+ * rho = 0 the old records are not looked at. */
+static void respond(struct lm *lm, double rho, int m, const double *z, const double *const *x,
+                    double *const *x_new) {
+    const double *slope = lm->theta;
+    if (lm->follows) {
+        if (rho != 0) predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+        predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
+        respond_derived(lm, rho, sqrt(1 - rho * rho) * lm->sigma_now, m, z, rho != 0 ? x[0] : NULL,
+                        x_new[0]);
+        return;
+    }
+    terms_clear(&lm->terms);
+    terms_add(&lm->terms, sqrt(1 - rho * rho) * lm->sigma_now, z);
+    for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, slope[v], x_new[v]);
+    if (rho != 0) {
+        terms_add(&lm->terms, rho, x[0]);
+        for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, -rho * slope[v], x[v]);
+    }
+    terms_sum(&lm->terms, (1 - rho) * lm->intercept, m, x_new[0]);
+}
+
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct lm *lm = self;
+    covariates_refresh(&lm->cov, rho, rng, m, x, x_new);
+    rng_fill_normal(rng, m, lm->innovation);
+    respond(lm, rho, m, lm->innovation, x, x_new);
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    refresh(self, 0, rng, m, NULL, x);
+}
+
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
+    struct lm *lm = self;
+    covariates_form(&lm->cov, 0, m, z, NULL, x);
+    respond(lm, 0, m, z[lm->p], NULL, x);
+}
+
+/* of y given the covariates, and of these */
+static void record_density(void *self, int m, const double *const *x, double *out) {
+    struct lm *lm = self;
+    const double precision = 1 / (lm->sigma_now * lm->sigma_now);
+    double *eta = lm->innovation;
+    if (lm->predictor.derived) {
+        predict(lm, lm->theta, lm->intercept, m, x, eta);
+    } else {
+        terms_clear(&lm->terms);
+        for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, lm->theta[v], x[v]);
+        terms_sum(&lm->terms, lm->intercept, m, eta);
+    }
+    const double *y = x[0];
+    FOR_RECORDS(i, m) out[i] = -0.5 * precision * (y[i] - eta[i]) * (y[i] - eta[i]);
+    covariates_add_density(&lm->cov, m, x, out);
+}
+
+/* ---- non-centred move: y' = mu'(x') + (sigma' / sigma)(y - mu(x)) where x'
+ *      are the moved covariates: affine in the old columns, but for dummies
+ *      that change --------------------------------------------------------- */
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct lm *lm = self;
+    struct covariates *cov = &lm->cov;
+    covariates_set_move(cov, lm->theta, theta_new, changed);
+    changed[0] = 1;
+
+    const double ratio = exp(theta_new[lm->at_sigma] - lm->theta[lm->at_sigma]);
+    if (lm->follows) {
+        lm->move_y[0] = ratio;
+        memcpy(lm->theta_new, theta_new, (size_t)lm->k * sizeof(double));
+        lm->intercept_new = natural_intercept(lm, theta_new);
+        memcpy(lm->changed, changed, ((size_t)lm->p + 1) * sizeof(int));
+        return;
+    }
+    const double *slope_new = theta_new, *slope = lm->theta;
+    lm->move_y[0] = ratio;
+    lm->move_y_shift = natural_intercept(lm, theta_new) - ratio * lm->intercept;
+    for (int v = 1; v < lm->k; ++v) {
+        lm->move_y[v] = (changed[v] ? 0 : slope_new[v]) - ratio * slope[v];
+        lm->move_y_dummy[v] = changed[v] ? slope_new[v] : 0;
+    }
+    if (!cov->moves_normal) return;
+    for (int i = 0; i < cov->normal; ++i) {
+        const double b = slope_new[cov->column[i]];
+        lm->move_y_dummy[cov->column[i]] = 0;
+        lm->move_y_shift += b * cov->move_shift[i];
+        for (int j = 0; j <= i; ++j)
+            lm->move_y[cov->column[j]] += b * cov->move_matrix[(size_t)i * cov->normal + j];
+    }
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct lm *lm = self;
+    covariates_move(&lm->cov, rng, m, x, x_new);
+    if (lm->follows) {
+        predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+        for (int v = 1; v <= lm->p; ++v) lm->moved[v] = lm->changed[v] ? x_new[v] : x[v];
+        lm->moved[0] = x[0];
+        predict(lm, lm->theta_new, lm->intercept_new, m, lm->moved, lm->eta_new);
+        respond_derived(lm, lm->move_y[0], 0, m, NULL, x[0], x_new[0]);
+        return;
+    }
+    terms_clear(&lm->terms);
+    for (int v = 0; v < lm->k; ++v) terms_add(&lm->terms, lm->move_y[v], x[v]);
+    for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, lm->move_y_dummy[v], x_new[v]);
+    terms_sum(&lm->terms, lm->move_y_shift, m, x_new[0]);
+}
+
+static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
+    const struct lm *lm = self;
+    covariates_read_levels(&lm->cov, factor, m, x, level);
+}
+
+/* y keeps its residual */
+static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
+                    const double *const *x, double *const *x_new) {
+    struct lm *lm = self;
+    (void)rng;
+    covariates_relevel(&lm->cov, factor, from, to, m, x, x_new);
+    if (lm->follows) {
+        predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+        predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
+        respond_derived(lm, 1, 0, m, NULL, x[0], x_new[0]);
+        return;
+    }
+    const double by = covariates_effect(&lm->cov, factor, from, to, lm->theta);
+    FOR_RECORDS(i, m) x_new[0][i] = x[0][i] + by;
+}
+
+/* ---- joint distribution at the factors' first levels: x = mean + C u, y = alpha + beta' x +
+ *      sigma e, so the last row of the factor is (beta' C, sigma); a dummy adds its coefficient to
+ *      the mean of y -------------------------------------------------------------- */
+
+static void distribution(void *self, const double *theta, double *mean, double *chol) {
+    const struct lm *lm = self;
+    const struct covariates *cov = &lm->cov;
+    const int p = cov->normal, d = p + 1;
+    double *last = chol + (size_t)p * d;
+    mean[p] = theta[0];
+    memset(last, 0, (size_t)p * sizeof(double));
+    last[p] = exp(theta[lm->at_sigma]);
+    covariates_distribution(cov, theta, d, mean, chol);
+    const double *effect =
+        cov->joint && cov->joint->effects > 0 ? theta + cov->joint->at_effects : NULL;
+    for (int i = 0; i < p; ++i) {
+        const double slope = theta[cov->column[i]];
+        mean[i] -= cov->centre[cov->moment[i]];
+        mean[p] += slope * mean[i];
+        for (int j = 0; j <= i; ++j) last[j] += slope * chol[(size_t)i * d + j];
+    }
+    for (int f = 0; f < cov->factors; ++f)
+        for (int l = 1; l < cov->factor[f].levels; ++l) {
+            mean += d;
+            memset(mean, 0, (size_t)p * sizeof(double));
+            mean[p] = theta[cov->factor[f].first + l - 1];
+            for (int i = 0; effect && i < p; ++i) {
+                mean[i] = *effect++;
+                mean[p] += theta[cov->column[i]] * mean[i];
+            }
+        }
+}
+
+/* y's row of the mean and of the factor is a combination of the others */
+static void pull_distribution(void *self, const double *theta, const double *mean,
+                              const double *chol, double *slope_mean, double *slope_chol,
+                              double *gradient) {
+    const struct lm *lm = self;
+    const struct covariates *cov = &lm->cov;
+    const int p = cov->normal, d = p + 1;
+    const double of_mean = slope_mean[p], *last = slope_chol + (size_t)p * d;
+    gradient[0] += of_mean;
+    gradient[lm->at_sigma] += last[p] * chol[(size_t)p * d + p];
+    for (int i = 0; i < p; ++i) {
+        const double *row = chol + (size_t)i * d, slope = theta[cov->column[i]];
+        gradient[cov->column[i]] += of_mean * mean[i] + linalg_dot(i + 1, last, row);
+        slope_mean[i] += slope * of_mean;
+        for (int j = 0; j <= i; ++j) slope_chol[(size_t)i * d + j] += slope * last[j];
+    }
+    covariates_pull_distribution(cov, d, chol, slope_mean, slope_chol, gradient);
+    for (int f = 0; f < cov->factors; ++f)
+        for (int l = 1; l < cov->factor[f].levels; ++l) {
+            slope_mean += d;
+            gradient[cov->factor[f].first + l - 1] += slope_mean[p];
+        }
+}
+
+/* ---- complete-data statistic and its update ----------------------------- */
+
+static void add(void *self, int m, const double *const *x, double *c) {
+    struct lm *lm = self;
+    moments_add(&lm->moments, m, covariates_design(&lm->cov, m, x), c);
+    if (lm->cov.joint) joint_add(&lm->cov, m, x, c);
+}
+
+static const double *const *regressors(void *self, int m, const double *const *x) {
+    struct lm *lm = self;
+    return covariates_design(&lm->cov, m, x);
+}
+
+static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
+    struct lm *lm = self;
+    covariates_add_latent(&lm->cov, rng, m, x, c);
+}
+
+/* X'X, X'y, y'y of the centred regression, read from c */
+static double gram_entry(const struct lm *lm, const double *c, double n, int a, int b) {
+    const int i = lm->predictor.column[a], j = lm->predictor.column[b];
+    if (i == 0) return j == 0 ? n : c[j];
+    return j == 0 ? c[i] : moments_product(&lm->moments, c, i, j);
+}
+
+static double gram_response(const struct lm *lm, const double *c, int a) {
+    const int i = lm->predictor.column[a];
+    return i == 0 ? c[0] : moments_product(&lm->moments, c, 0, i);
+}
+
+static int update_regression(struct lm *lm, const double *c, double n, struct rng *rng,
+                             double *theta) {
+    const int k = lm->k;
+    double log_sigma = theta[lm->at_sigma];
+    if (!lm->beta) {
+        /* NIG works in units of sigma^2, the independent normal does not */
+        const int nig = lm->beta_prior == BETA_NIG;
+        const double weight = nig ? 1 : exp(-2 * log_sigma);
+        const double *all =
+            lm->beta_prior == BETA_STUDENT ? student_precision(lm, rng, theta) : lm->beta_precision;
+        double prior_square = 0;
+        for (int i = 0; i < k; ++i) {
+            double pull = 0;
+            for (int j = 0; j < k; ++j) {
+                const double precision = all[(size_t)i * k + j];
+                lm->gram[(size_t)i * k + j] = weight * gram_entry(lm, c, n, i, j) + precision;
+                pull += precision * lm->beta_mean[j];
+            }
+            prior_square += pull * lm->beta_mean[i];
+            lm->solution[i] = weight * gram_response(lm, c, i) + pull;
+        }
+        if (linalg_cholesky(k, lm->gram)) return PLUGIN_NUMERICAL;
+        linalg_forward(k, lm->gram, lm->solution);
+        if (nig && !lm->sigma) {
+            /* mu_n' Lambda_n mu_n is the squared length of L^-1 of the right side */
+            const double excess = moments_product(&lm->moments, c, 0, 0) + prior_square -
+                                  linalg_dot(k, lm->solution, lm->solution);
+            /* never below b_0 but for rounding */
+            log_sigma =
+                scale_prior_update(&lm->sigma_prior, n, excess > 0 ? excess : 0, rng, log_sigma);
+            theta[lm->at_sigma] = log_sigma;
+        }
+        linalg_backward(k, lm->gram, lm->solution);
+        dist_normal_precision(rng, k, lm->solution, nig ? exp(log_sigma) : 1, lm->gram, theta);
+    }
+    if (!lm->sigma && lm->beta_prior != BETA_NIG) {
+        double residual = moments_product(&lm->moments, c, 0, 0);
+        for (int i = 0; i < k; ++i) {
+            residual -= 2 * theta[i] * gram_response(lm, c, i);
+            for (int j = 0; j < k; ++j)
+                residual += theta[i] * theta[j] * gram_entry(lm, c, n, i, j);
+        }
+        theta[lm->at_sigma] =
+            scale_prior_update(&lm->sigma_prior, n, residual > 0 ? residual : 0, rng, log_sigma);
+    }
+    return PLUGIN_OK;
+}
+
+static int update(struct lm *lm, const double *c, double n, int cut, struct rng *rng,
+                  double *theta) {
+    const int status = update_regression(lm, c, n, rng, theta);
+    if (status != PLUGIN_OK) return status;
+    return covariates_update(&lm->cov, &lm->moments, c, n, cut, rng, theta);
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    return update(self, c, n, 1, rng, theta);
+}
+
+static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    return update(self, c, n, 0, rng, theta);
+}
+
+const struct model_class model_lm = {
+    .name = "lm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .prior_gradient = prior_gradient,
+    .set = set,
+    .rrecords = rrecords,
+    .from_innovations = from_innovations,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .record_density = record_density,
+    .rtheta = rtheta,
+    .rtheta_uncut = rtheta_uncut,
+    .marginal = lm_marginal,
+    .marginal_size = lm_marginal_size,
+    .distribution = distribution,
+    .pull_distribution = pull_distribution,
+};
+
+/* Lone covariates or derived regressors: nothing integrates out, and records are not normal. */
+static const struct model_class of_records = {
+    .name = "lm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .add_latent = add_latent,
+    .rtheta = rtheta,
+};
+
+/* Derived regressors alone: given the covariates, y's parameters integrate out. */
+static const struct model_class of_products = {
+    .name = "lm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .record_density = record_density,
+    .regressors = regressors,
+    .rtheta = rtheta,
+    .rtheta_uncut = rtheta_uncut,
+    .marginal = lm_marginal,
+};

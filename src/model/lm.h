@@ -1,0 +1,75 @@
+#ifndef NOISEAWARE_MODEL_LM_H
+#define NOISEAWARE_MODEL_LM_H
+
+#include "model/covariates.h"
+#include "model/scale_prior.h"
+
+/* A linear regression: what model/lm.c and model/lm_marginal.c share. */
+
+/* BETA_FLAT: coefficients and sigma have no prior here, and marginal() keeps them: the likelihood,
+ * for method "pool", which calls nothing else of it. */
+enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT, BETA_FLAT };
+
+struct lm {
+    int p, k; /* covariate columns; coefficients, and columns of a record unless derived */
+    struct covariates cov;
+    struct predictor predictor;
+    struct moments moments;
+
+    enum beta_prior beta_prior;
+    int flat;
+    const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
+    /* BETA_STUDENT: the t distributions, of scales beta_scale about beta_mean, are of the
+     * centred coefficients but for the first: of beta_first times all of them */
+    const double *beta_df, *beta_scale, *beta_first;
+    const double *sigma;
+    struct scale_prior sigma_prior;
+
+    int follows; /* moves and refreshes evaluate the linear predictor before and after */
+
+    int at_sigma;     /* in theta */
+    double log_sigma; /* if known */
+    int *order;       /* of distribution(): continuous covariates, then y */
+
+    /* current parameter, natural scale */
+    double *theta, intercept, sigma_now;
+
+    /* map of a non-centred move */
+    double *move_y, *move_y_dummy, move_y_shift;
+
+    int *kept, keeps_sigma; /* by marginal() */
+
+    /* workspace */
+    double *away_from_prior, *student; /* k; k x k */
+    double *gram, *solution;
+    double *innovation;    /* MAX_BLOCK */
+    double *eta, *eta_new; /* MAX_BLOCK, where `follows` */
+    double *theta_new;     /* of a move */
+    double intercept_new;
+    int *changed;
+    const double **moved;
+    struct terms terms;
+    int width;                   /* k + 1, padded */
+    double *joint, *prior_joint; /* k + 1 rows of `width`, see marginal() */
+    int *joint_at;               /* where the entries of `joint` stand in c, its rows likewise */
+    double *sweep, *away;        /* 2 `width`; `width` */
+};
+
+/* Does marginal() keep the coefficients? */
+static inline int lm_reads_coefficients(const struct lm *lm) {
+    return lm->beta_prior == BETA_STUDENT || lm->beta_prior == BETA_FLAT;
+}
+
+/* ---- model/lm.c: the prior of Student-t coefficients; += its gradient ---- */
+
+double lm_student_density(struct lm *lm, const double *theta);
+void lm_student_gradient(struct lm *lm, const double *theta, double *gradient);
+
+/* ---- model/lm_marginal.c: hooks of struct model_class, and their workspace ---- */
+
+void lm_prepare_marginal(struct lm *lm);
+double lm_marginal(void *self, const double *c, double n, const double *theta, double *gradient_c,
+                   double *gradient_kept);
+double lm_marginal_size(const void *self, double n);
+
+#endif

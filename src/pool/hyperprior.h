@@ -1,0 +1,87 @@
+#ifndef NOISEAWARE_POOL_HYPERPRIOR_H
+#define NOISEAWARE_POOL_HYPERPRIOR_H
+
+#include "model/scale_prior.h"
+
+/* What releases tell of a number, about: its precision and the precision times where it is, and
+ * their slopes in log sd. */
+struct pool_told {
+    double precision, sum, slope_precision, slope_sum;
+};
+
+/* A site: its own coordinates are `own` many, all that vary or, where a walk begins, none. */
+struct pool_member {
+    int own;
+    const double *at, *precision; /* what its release tells of each parameter that varies */
+    const double *covariate;      /* less the mean over sites */
+    struct pool_member *before;   /* the site before; NULL: none */
+    struct pool_told *told;       /* of each that varies; in a walk by all later releases, too */
+    double *phi, *slope;          /* parameters, and the slope of a log density in them */
+    double *z;                    /* what is standard normal */
+};
+
+/* How parameters of sites spread about what they have in common; see pool/hyperprior.c. */
+struct pool_spread {
+    int parameters;                         /* of a site */
+    int varying, *which;                    /* those that vary between sites, in ascending order */
+    struct scale_prior *sd;                 /* priors of their standard deviations */
+    const double *mean_at, *mean_precision; /* what the prior tells of their means */
+    int covariates;
+    const double *effect_sd; /* prior N(0, effect_sd^2): a row of covariates for each that varies */
+    double lkj;              /* concentration of the correlations' prior; 0: there are none */
+    int walk;                /* each site is centred at the one before */
+    int size;                /* coordinates behind those of the parameters */
+    struct pool_member *last;
+
+    /* workspace, of the coordinates that pool_spread_open() was given */
+    double *mean;              /* of each parameter */
+    struct scale_place *scale; /* of each that varies: its sd */
+    struct pool_told *of_mean; /* what prior and releases tell of the mean, for each that varies */
+    double *effect_sum;        /* the sum's slopes in the effects */
+    double *chol, *slope_chol; /* of the correlations, rows; slope of the log density in it */
+    double *slope_z;
+};
+
+/* With all but `size` and the workspace; members after the one before them. */
+void pool_spread_create(struct pool_spread *spread);
+void pool_member_create(const struct pool_spread *spread, struct pool_member *member);
+
+/* The means and all that members are placed with; `shared` begins with the parameters' places. */
+void pool_spread_open(struct pool_spread *spread, const double *shared);
+
+/* Log prior of the coordinates, that of the means themselves left out, and slopes, added. */
+double pool_spread_prior(struct pool_spread *spread, const double *shared, double *slope);
+
+/* phi of a member at its own coordinates; those before it are placed. */
+void pool_spread_place(const struct pool_spread *spread, const double *shared,
+                       struct pool_member *member, const double *own);
+
+/* Log density of a member's phi where nothing is told, as it is; sets z. Those before it are
+ * placed. */
+double pool_member_density(const struct pool_spread *spread, const double *shared,
+                           struct pool_member *member);
+
+/* Log density of a member's own coordinates; adds to the slopes in what is shared, and in a walk
+ * to that of the member before, and sets those in its own coordinates. In a walk to be called from
+ * the last member to the first. */
+double pool_spread_pull(struct pool_spread *spread, const double *shared,
+                        struct pool_member *member, const double *own, double *slope,
+                        double *slope_own);
+
+/* Slopes in the means become those in their coordinates, and those in what places them and in the
+ * correlations are added, when all members are pulled. */
+void pool_spread_finish(const struct pool_spread *spread, const double *shared, double *slope);
+
+/* Of `shared`, logs of standard deviations become their coordinates. */
+void pool_spread_read_sds(const struct pool_spread *spread, double *shared);
+
+/* Means, the first of `shared`, become their coordinates, at which the spread is open afterwards;
+ * and a member's coordinates that give it `phi`; those before it are placed. */
+void pool_spread_start(struct pool_spread *spread, double *shared);
+void pool_member_start(const struct pool_spread *spread, const double *shared,
+                       struct pool_member *member, const double *phi, double *own);
+
+/* Standard deviations, effects and correlations to `draw`, as many as `size`. */
+void pool_spread_report(const struct pool_spread *spread, const double *shared, double *draw);
+
+#endif

@@ -1,0 +1,218 @@
+/* Sites in pools whose totals have a normal distribution given their parameters
+ * (pool/site_clt.c), as sites of pool/pool_nuts.c.
+ *
+ * The number of records n_j of a site may be unknown. What the release tells is then n_j times the
+ * means of a record, and its parameters go with n_j. A step of n_j takes all that is the site's own
+ * along: phi_j as far as it varies, and the coordinates q of pool/site_clt.c, by the slopes of
+ * their regressions on log n that a window of warmup saw (mcmc/n_regression_proposal.c). Such a
+ * step holds what the sites share and the phi of all other sites, and so is accepted by the ratio
+ * of
+ *
+ *   p(n_j) p(phi_j | what is shared) p(q_j, z_j | phi_j, n_j),
+ *
+ * with the noise of a released n_j, and in a walk the density of the next site's phi. The first
+ * site of a walk is a part of what is shared, and does not move. Of two proposals from where warmup
+ * saw n one takes nothing along, as in clt/clt_n_steps.c. Coordinates of pool/hyperprior.c are
+ * linear in phi given what is shared, and read back from it.
+ *
+ * Cost of a step: the density of the site; free of the number of sites and of n. No allocation but
+ * in pool_read_clt() and pool_clt_size_create().
+ */
+#include "pool/pool_nuts.h"
+
+static void copy(double *to, const double *from, int count) {
+    memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+static double *own_place(const struct pool *s, const struct pool_site *site) {
+    return s->hmc.q + site->at + site->member.own;
+}
+
+int pool_read_clt(const struct fields *fields, const struct pool *s, struct pool_site *site) {
+    site->n = site->clt.alone->n;
+    site->size_prior = site->clt.alone->size_prior;
+    site->clt.alone->released = s->released + site->first;
+    return pool_clt_create(&site->clt, fields, s->parameters, s->place);
+}
+
+/* ---- the state --------------------------------------------------------------------------- */
+
+/* The sites' own coordinates were chosen so that they are about standard normal. */
+static void draw_own(struct pool *s, double share) {
+    for (int j = 0; j < s->sites; ++j) {
+        double *q = own_place(s, s->site + j);
+        for (int i = 0; i < s->site[j].clt.size; ++i) q[i] = share * rng_normal(s->rng);
+    }
+}
+
+static void take_records(struct pool *s, struct pool_site *site, double n) {
+    s->n += n - site->n;
+    site->n = site->clt.alone->n = n;
+}
+
+void pool_clt_start(struct pool *s) {
+    static const double SHARE = 0.5;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        if (!site->size_prior) continue;
+        *site->clt.n = clt_draw_size(site->clt.alone, s->rng);
+        take_records(s, site, *site->clt.n);
+        size_slope_start(&site->clt.size_slope);
+    }
+    draw_own(s, SHARE);
+    if (hmc_refresh(&s->hmc)) return;
+    draw_own(s, 0);
+    (void)hmc_refresh(&s->hmc);
+}
+
+void pool_clt_measure(struct pool *s) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        (void)pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
+                           site->member.slope, s->slope_own);
+        copy(site->statistic, pool_clt_total(&site->clt), site->components);
+        site->energy = -clt_log_noise(site->clt.alone, site->statistic);
+    }
+}
+
+double pool_clt_outside(const struct pool *s) {
+    double sum = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct pool_site *site = s->site + j;
+        const struct record_moments *m = &site->clt.alone->moments;
+        if (m->class->outside)
+            sum += site->n * m->class->outside(m->self, pool_clt_theta(&site->clt));
+    }
+    return fmin(sum / s->n, 1);
+}
+
+/* ---- an unknown number of records -------------------------------------------------------- */
+
+static int moving(const struct pool_site *site) { return site->member.own + site->clt.size; }
+
+void pool_clt_size_create(struct pool *s, struct pool_site *site) {
+    const int count = moving(site);
+    int *moves = plugin_memory((size_t)count, sizeof *moves);
+    for (int i = 0; i < count; ++i) moves[i] = i;
+    site->clt.moves = moves;
+    site->clt.place = plugin_memory((size_t)count, sizeof(double));
+    site->clt.next = plugin_memory((size_t)count, sizeof(double));
+    s->unsized += 1;
+}
+
+static size_t stored(const struct pool_site *site) {
+    return site->size_prior ? 1 + size_slope_stored(moving(site)) : 0;
+}
+
+size_t pool_clt_stored(const struct pool *s) {
+    size_t sum = 0;
+    for (int j = 0; j < s->sites; ++j) sum += stored(s->site + j);
+    return sum;
+}
+
+void pool_clt_attach(struct pool *s, double *store) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        if (!site->size_prior) continue;
+        site->clt.n = store;
+        size_slope_attach(&site->clt.size_slope, moving(site), site->clt.moves, store + 1);
+        store += stored(site);
+        if (*site->clt.n > 0) take_records(s, site, *site->clt.n); /* else a new state */
+    }
+}
+
+/* All that goes with n, from where it stands and back. */
+static void read_place(const struct pool *s, const struct pool_site *site, double *place) {
+    const struct pool_member *member = &site->member;
+    for (int v = 0; v < member->own; ++v) place[v] = member->phi[s->spread.which[v]];
+    copy(place + member->own, own_place(s, site), site->clt.size);
+}
+
+static void put_place(const struct pool *s, struct pool_site *site, const double *place) {
+    struct pool_member *member = &site->member;
+    for (int v = 0; v < member->own; ++v) member->phi[s->spread.which[v]] = place[v];
+    copy(own_place(s, site), place + member->own, site->clt.size);
+}
+
+static struct pool_site *site_after(const struct pool *s, struct pool_site *site) {
+    return s->spread.walk && site + 1 < s->site + s->sites ? site + 1 : NULL;
+}
+
+/* What depends on n and on all that goes with it. */
+static double log_of_site(struct pool *s, struct pool_site *site) {
+    struct pool_site *after = site_after(s, site);
+    double log_density = clt_log_size(site->clt.alone, site->n);
+    log_density += pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
+                                site->member.slope, s->slope_own);
+    log_density += pool_member_density(&s->spread, s->hmc.q, &site->member);
+    if (after) log_density += pool_member_density(&s->spread, s->hmc.q, &after->member);
+    return isnan(log_density) ? -INFINITY : log_density;
+}
+
+static int step(struct pool *s, struct pool_site *site, int fresh, int follows, int learning,
+                double *log_density) {
+    struct pool_clt *clt = &site->clt;
+    struct size_slope *slope = &clt->size_slope;
+    const double old = site->n;
+    double log_ratio, log_new = -INFINITY;
+    const double n = fresh ? size_slope_fresh(slope, old, s->rng, &log_ratio)
+                           : size_slope_walk(slope, old, s->rng, &log_ratio);
+    const int possible = clt_log_size(clt->alone, n) > -INFINITY;
+    if (possible) {
+        read_place(s, site, clt->place);
+        size_slope_follow(slope, follows ? log(n / old) : 0, clt->place, (size_t)moving(site),
+                          clt->next);
+        put_place(s, site, clt->next);
+        take_records(s, site, n);
+        log_new = log_of_site(s, site);
+    }
+    log_ratio = log_new > -INFINITY ? log_ratio + log_new - *log_density : -INFINITY;
+    const int accept = -log_ratio < rng_exponential(s->rng);
+    if (accept) {
+        *log_density = log_new;
+    } else if (possible) {
+        put_place(s, site, clt->place);
+        take_records(s, site, old);
+    }
+    if (learning && !fresh) size_slope_tried(slope, log_ratio, site->size_prior->upper);
+    return accept;
+}
+
+/* A member's phi, which has moved, to its coordinates. */
+static void read_member(struct pool *s, struct pool_site *site) {
+    copy(s->site_phi, site->member.phi, s->parameters);
+    pool_member_start(&s->spread, s->hmc.q, &site->member, s->site_phi, s->hmc.q + site->at);
+}
+
+static void move_size(struct pool *s, struct pool_site *site, int learning) {
+    struct pool_clt *clt = &site->clt;
+    const int steps = size_slope_knows(&clt->size_slope) ? 3 : 1;
+    double log_density = log_of_site(s, site);
+    int moved = 0;
+    for (int k = 0; k < steps; ++k) {
+        const int follows = k < 2;
+        const int accepted = step(s, site, k > 0, follows, learning, &log_density);
+        moved |= accepted && follows;
+        s->counter[POOL_SIZE_MADE] += 1;
+        s->counter[POOL_SIZE_ACCEPTED] += accepted;
+    }
+    *clt->n = site->n;
+    if (!moved || site->member.own == 0) return;
+    read_member(s, site);
+    struct pool_site *after = site_after(s, site);
+    if (after) read_member(s, after);
+}
+
+void pool_clt_move_sizes(struct pool *s, int iteration, int warmup) {
+    const int learning = iteration < warmup, closes = hmc_window(iteration, warmup) == HMC_LAST;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        struct pool_clt *clt = &site->clt;
+        if (!site->size_prior) continue;
+        move_size(s, site, learning);
+        if (!learning) continue;
+        read_place(s, site, clt->place);
+        size_slope_saw(&clt->size_slope, site->n, log(site->n), clt->place);
+        if (closes) size_slope_close(&clt->size_slope);
+    }
+}

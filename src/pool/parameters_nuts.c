@@ -1,0 +1,270 @@
+/* What sites share, and the parameters of all sites, given the records: one transition of NUTS
+ * (mcmc/hmc.c) on
+ *
+ *   p(shared) prod_j N(phi_j | shared) prod_i f(x_ij | phi_j, rest of theta_j),
+ *
+ * where the model gives the likelihood of a site's records and its slopes by their complete-data
+ * statistic c_j. Coordinates are those of pool/hyperprior.c, in which sites are nearly standard
+ * normal and independent where their likelihood is about normal with precision P and mean
+ *
+ *   A(c) = where the likelihood is greatest,  P = minus its second derivatives there,
+ *
+ * by Newton's method from an anchor, a point near the site's parameters that is learned early in
+ * warmup. A and P are functions of the anchors and the records alone, so that coordinates stay as
+ * they are during a transition, and its target is invariant. Where noise hides a residual standard
+ * deviation the records' own goes far, and P with its square: coordinates that were learned once
+ * made trajectories diverge.
+ *
+ * Cost: of a gradient, that of the likelihood of each site; of a step to A, that of two of them for
+ * each parameter that varies; free of the number of records.
+ */
+#include "pool/pool_gibbs.h"
+
+#include "base/linalg.h"
+#include "contract/model.h"
+
+/* Anchors are learned at iterations 0, FIRST, 3 FIRST, 7 FIRST, ... until that share of warmup. */
+enum { FIRST = 5 };
+static const double LEARNED_UNTIL = 0.2;
+
+/* As in pool/pool_nuts.c: tails of standard deviations between few sites need short steps. */
+enum { MANY_COORDINATES = 100 };
+static const double TARGET_OF_FEW = 0.95;
+
+/* where a prior that is cut off ends a trajectory, which then is none that diverged */
+static double beyond_bounds(struct pool_records *s) {
+    s->beyond = s->bounded;
+    return -INFINITY;
+}
+
+static double density(void *self, const double *q, double *gradient) {
+    struct pool_records *s = self;
+    struct pool_spread *spread = &s->spread;
+    pool_spread_open(spread, q);
+    memcpy(s->trial, s->reference, (size_t)s->model.parameters * sizeof(double));
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = spread->mean[k];
+    double log_density = model_prior(&s->model, s->trial, s->slope_theta);
+    if (!(log_density > -INFINITY)) return beyond_bounds(s);
+    memset(gradient, 0, (size_t)s->shared * sizeof(double));
+    for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
+    log_density += pool_spread_prior(spread, q, gradient);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        struct pool_member *member = &site->member;
+        pool_spread_place(spread, q, member, q + site->at);
+        memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
+        for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = member->phi[k];
+        if (s->bounded && !(s->model.class->dprior(s->model.self, s->trial) > -INFINITY))
+            return beyond_bounds(s);
+        log_density += pool_records_likelihood(site, s->trial, member->slope);
+        if (!(log_density > -INFINITY)) return -INFINITY;
+    }
+    for (int j = s->sites - 1; j >= 0; --j) {
+        struct pool_records_site *site = s->site + j;
+        log_density +=
+            pool_spread_pull(spread, q, &site->member, q + site->at, gradient, gradient + site->at);
+    }
+    pool_spread_finish(spread, q, gradient);
+    return isnan(log_density) ? -INFINITY : log_density;
+}
+
+size_t pool_records_given_stored(const struct pool_records *s) {
+    return s->gradients ? hmc_stored(s->size, HMC_DIAGONAL) : 0;
+}
+
+void pool_records_given_create(struct pool_records *s) {
+    const size_t varying = (size_t)s->spread.varying;
+    s->size = s->shared;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        site->at = s->size;
+        s->size += site->member.own;
+        site->told_at = plugin_memory(varying, sizeof(double));
+        site->precision = plugin_memory(varying, sizeof(double));
+    }
+    s->curvature = plugin_memory(varying * varying, sizeof(double));
+    s->newton = plugin_memory(varying, sizeof(double));
+    s->slope_there = plugin_memory((size_t)s->parameters, sizeof(double));
+    s->hmc_work = plugin_memory(hmc_workspace(s->size, HMC_DIAGONAL), sizeof(double));
+}
+
+void pool_records_given_attach(struct pool_records *s, double *store) {
+    const struct hmc_target target = {s->size, s, density, NULL};
+    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, store, s->hmc_work);
+    if (s->size < MANY_COORDINATES) s->hmc.target_accept = TARGET_OF_FEW;
+}
+
+/* `sd`: about how far off what is shared may be; means of what varies are nearly standard normal
+ * as they are coordinates here. */
+void pool_records_given_start(struct pool_records *s, const double *sd) {
+    double *unit = plugin_memory((size_t)s->size, sizeof *unit);
+    for (int i = 0; i < s->size; ++i) unit[i] = i < s->shared ? sd[i] : 1;
+    for (int v = 0; v < s->spread.varying; ++v) unit[s->spread.which[v]] = 1;
+    hmc_start(&s->hmc, unit, unit); /* a position of no account: each transition sets it */
+}
+
+/* ---- anchors ----------------------------------------------------------------------------- */
+
+static int learns_anchors(int iteration, int warmup) {
+    if (iteration > LEARNED_UNTIL * warmup) return 0;
+    int at = 0;
+    while (at < iteration) at = 2 * at + FIRST;
+    return at == iteration;
+}
+
+static void learn_anchors(const struct pool_records *s, struct pool_records_site *site) {
+    for (int k = 0; k < s->parameters; ++k) site->anchor[k] = site->augment.theta[s->place[k]];
+}
+
+/* Minus the second derivatives of the log likelihood at `trial` in what varies, a lower triangle,
+ * by differences; those that tell something to `precision`. */
+static void tell_curvature(struct pool_records *s, struct pool_records_site *site,
+                           double *precision) {
+    static const double STEP = 1e-3;
+    const int V = s->spread.varying, *which = s->spread.which;
+    double *slope = site->member.slope, *row = s->curvature;
+    for (int v = 0; v < V; ++v, row += V) {
+        double *at = s->trial + s->place[which[v]];
+        const double middle = *at;
+        *at = middle - STEP;
+        (void)pool_records_likelihood(site, s->trial, slope);
+        for (int w = 0; w <= v; ++w) row[w] = slope[which[w]];
+        *at = middle + STEP;
+        (void)pool_records_likelihood(site, s->trial, slope);
+        for (int w = 0; w <= v; ++w) row[w] = (row[w] - slope[which[w]]) / (2 * STEP);
+        *at = middle;
+        precision[v] = row[v] > 0 && row[v] < 1e100 ? row[v] : 0;
+    }
+}
+
+/* Newton's step from there. A coordinate in which the likelihood has no peak, given those before
+ * it, stays: that of a residual standard deviation while coefficients are far off. Returns whether
+ * one did. */
+static int newton_step(const struct pool_records *s, const double *slope, double *step) {
+    static const double LEAST = 1e-10; /* of what is left of a curvature */
+    const int V = s->spread.varying, *which = s->spread.which;
+    int stays = 0;
+    double *row = s->curvature;
+    for (int v = 0; v < V; ++v, row += V) {
+        const double whole = row[v];
+        for (int w = 0; w < v; ++w) {
+            const double *other = s->curvature + (size_t)w * (size_t)V;
+            row[w] = (row[w] - linalg_dot(w, row, other)) / other[w];
+        }
+        const double left = whole - linalg_dot(v, row, row);
+        step[v] = slope[which[v]];
+        row[v] = sqrt(left);
+        if (left > LEAST * whole && left < INFINITY && isfinite(step[v])) continue;
+        memset(row, 0, (size_t)v * sizeof(double));
+        row[v] = INFINITY;
+        step[v] = 0;
+        stays = 1;
+    }
+    linalg_forward(V, s->curvature, step);
+    linalg_backward(V, s->curvature, step);
+    return stays;
+}
+
+/* `trial` goes along a step, or a part of it, if the likelihood grows; its slopes come to the
+ * member. Returns by how much it grew. */
+static double climb(struct pool_records *s, struct pool_records_site *site, double now,
+                    const double *step) {
+    enum { HALVINGS = 30 };
+    const int V = s->spread.varying, *which = s->spread.which;
+    for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
+    double share = 1;
+    for (int h = 0; h < HALVINGS; ++h, share *= 0.5) {
+        for (int v = 0; v < V; ++v)
+            s->trial[s->place[which[v]]] = site->told_at[v] + share * step[v];
+        const double next = pool_records_likelihood(site, s->trial, site->member.slope);
+        if (next > now) return next - now;
+    }
+    for (int v = 0; v < V; ++v) s->trial[s->place[which[v]]] = site->told_at[v];
+    return 0;
+}
+
+/* What the records of a site tell of what varies, about: where their likelihood is greatest, from
+ * the anchors, and its precision. That of no more records than parameters may have its peak far
+ * from where they are with the prior, or nowhere: one step then, which is short. */
+static void tell(struct pool_records *s, struct pool_records_site *site) {
+    enum { MOST_STEPS = 12 };
+    static const double ENOUGH = 0.01, FURTHEST = 4;
+    const int V = s->spread.varying, *which = s->spread.which;
+    const int few = site->augment.n <= s->parameters, most = few ? 1 : MOST_STEPS;
+    memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->anchor[k];
+    double now = pool_records_likelihood(site, s->trial, site->member.slope), gain = INFINITY;
+    int stays = 0;
+    for (int k = 0; k < most && gain > (stays ? 0 : ENOUGH); ++k) {
+        memcpy(s->slope_there, site->member.slope, (size_t)s->parameters * sizeof(double));
+        tell_curvature(s, site, site->precision);
+        stays = newton_step(s, s->slope_there, s->newton);
+        for (int v = 0; few && v < V; ++v) {
+            const double longest = site->precision[v] > 0 ? FURTHEST / sqrt(site->precision[v]) : 0;
+            s->newton[v] = fmax(fmin(s->newton[v], longest), -longest);
+        }
+        gain = climb(s, site, now, s->newton);
+        now = isfinite(now) ? now + gain
+                            : pool_records_likelihood(site, s->trial, site->member.slope);
+    }
+    for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
+    site->member.at = site->told_at;
+    site->member.precision = site->precision;
+}
+
+void pool_records_given_tell(struct pool_records *s) {
+    for (int j = 0; j < s->sites; ++j) tell(s, s->site + j);
+}
+
+/* ---- a transition ------------------------------------------------------------------------ */
+
+/* the state in the coordinates that the sites are told in */
+static void read_position(struct pool_records *s, double *q) {
+    memcpy(q, s->at, (size_t)s->shared * sizeof(double));
+    pool_spread_start(&s->spread, q);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        for (int k = 0; k < s->parameters; ++k) s->phi[k] = site->augment.theta[s->place[k]];
+        pool_member_start(&s->spread, q, &site->member, s->phi, q + site->at);
+    }
+}
+
+/* and back, in coordinates in which nothing is told */
+static void write_position(struct pool_records *s, const double *q) {
+    memcpy(s->at, q, (size_t)s->shared * sizeof(double));
+    pool_spread_open(&s->spread, q);
+    memcpy(s->at, s->spread.mean, (size_t)s->parameters * sizeof(double));
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        pool_spread_place(&s->spread, q, &site->member, q + site->at);
+        for (int k = 0; k < s->parameters; ++k)
+            site->augment.theta[s->place[k]] = site->member.phi[k];
+    }
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_member *member = &s->site[j].member;
+        member->at = member->precision = s->nothing;
+    }
+    pool_spread_open(&s->spread, s->at);
+}
+
+int pool_records_given_move(struct pool_records *s, int iteration, int warmup) {
+    struct hmc_step told = {0};
+    const int learns = learns_anchors(iteration, warmup);
+    for (int j = 0; learns && j < s->sites; ++j) learn_anchors(s, s->site + j);
+    pool_records_given_tell(s);
+    read_position(s, s->hmc.q);
+    if (hmc_refresh(&s->hmc)) {
+        if (learns) hmc_find_step(&s->hmc, s->rng);
+        s->beyond = 0;
+        hmc_nuts(&s->hmc, s->rng, &told);
+        hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
+        double *counter = s->counter;
+        counter[POOL_GIVEN_MADE] += 1;
+        counter[POOL_GIVEN_ACCEPTANCE] += told.accept;
+        counter[POOL_GIVEN_LEAPFROGS] += told.leapfrogs;
+        counter[POOL_GIVEN_DIVERGENT] += told.divergent && !s->beyond;
+    }
+    if (iteration + 1 == warmup) memset(s->counter, 0, POOL_GIVEN_COUNTERS * sizeof(double));
+    write_position(s, s->hmc.q);
+    return told.leapfrogs;
+}

@@ -1,0 +1,684 @@
+/* Method "pool_records": sites whose parameters phi_j, some coordinates of theta_j, spread about
+ * what they have in common (pool/hyperprior.c), each with records of its own that are imputed as
+ * method "augment" does it. Target:
+ *
+ *   p(shared) prod_j N(phi_j | shared) p(rest of theta_j) prod_i f(x_ij | theta_j) eta_j(z_j |
+ * s_j).
+ *
+ * A round, of which an iteration may have several (mcmc/rounds_per_iteration.c):
+ *   1. each site: passes, a sweep, and theta_j given its records, as in a fit of that site alone
+ *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
+ *      by random walks on the log likelihood, what is no parameter by the model's update.
+ *      Or, of counts, the table given theta_j, which stands for the records
+ *      (table/table.c): at a cost free of their number, numbers that are exact kept, and
+ *      an unknown number of records moved. Of a response with levels the probabilities of the
+ *      covariates' levels are no parameters: they are drawn given the table (rshares()), and walk
+ *      with the coefficients, the table following.
+ *   2. where the model gives slopes of the records' likelihood: what is shared and the parameters
+ *      of all sites, given the records (pool/parameters_nuts.c).
+ *   3. what is shared, by random walks of three kinds, which differ in what they hold fixed; with
+ *      slopes the last kind alone:
+ *      GIVEN    the parameters of all sites (the centred view);
+ *      HELD     how many standard deviations phi_j is from its centre, and the records;
+ *      CARRIED  the same, and the records' innovations: records follow their parameters.
+ * GIVEN is good where sites tell much of their parameters, CARRIED where the noise leaves much
+ * open, HELD where sites differ little and their records are well known. Parameters that are the
+ * same in all sites are moved by HELD and CARRIED alone. In a walk the first site's parameters are
+ * the mean, so that GIVEN leaves it as it is.
+ *
+ * Invariants between steps: phi of a member is that of its theta; the spread is open at `at`. Cost
+ * of an iteration: a round of method "augment" at each site, CARRIED_STEPS passes, and HELD_STEPS
+ * likelihoods: O(length of the complete-data statistic), or a pass where that does not give it.
+ */
+#include "pool/pool_gibbs.h"
+
+#include "contract/model.h"
+#include "records/augment_internal.h"
+
+/* of a table: transfers of all kinds, made and accepted */
+enum { TABLE_COUNTERS = 10 };
+
+/* of a table: moves of the parameters of a site, and of what sites share, its counts following */
+enum { TABLE_STEPS = 4 };
+
+/* of the distance of a site's start from the mean, at most */
+enum { HALVINGS = 60 };
+
+enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
+
+static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
+
+static void copy(double *to, const double *from, int count) {
+    memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+/* ---- densities --------------------------------------------------------------------------- */
+
+static void phi_from_theta(const struct pool_records *s, struct pool_member *member,
+                           const double *theta) {
+    for (int k = 0; k < s->parameters; ++k) member->phi[k] = theta[s->place[k]];
+}
+
+static void phi_to_theta(const struct pool_records *s, const struct pool_member *member,
+                         double *theta) {
+    for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = member->phi[k];
+}
+
+static double log_prior(struct pool_records *s, const double *theta) {
+    return s->model.class->dprior(s->model.self, theta);
+}
+
+/* of the model's prior at these parameters */
+static double prior_of_parameters(struct pool_records *s, const double *phi) {
+    copy(s->trial, s->reference, s->model.parameters);
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = phi[k];
+    return log_prior(s, s->trial);
+}
+
+/* of what is shared, at which the spread is open */
+static double shared_log_prior(struct pool_records *s, const double *at) {
+    memset(s->slope, 0, (size_t)s->shared * sizeof(double));
+    return prior_of_parameters(s, s->spread.mean) + pool_spread_prior(&s->spread, at, s->slope);
+}
+
+/* The prior of a site's theta given all others: struct augment_layer. Sites have no parameters
+ * where the model has none. */
+static double site_log_prior(void *self, const double *theta) {
+    struct pool_records_site *site = self;
+    struct pool_records *s = site->pool;
+    const int last = site == s->site + s->sites - 1;
+    if (!(log_prior(s, theta) > -INFINITY)) return -INFINITY;
+    double sum = 0;
+    if (s->rest > 0) {
+        copy(s->trial, s->reference, s->model.parameters);
+        for (int k = 0; k < s->rest; ++k) s->trial[s->rests[k]] = theta[s->rests[k]];
+        sum += log_prior(s, s->trial);
+    }
+    phi_from_theta(s, &site->member, theta);
+    if (s->spread.walk && !site->member.before) sum += prior_of_parameters(s, site->member.phi);
+    sum += pool_member_density(&s->spread, s->at, &site->member);
+    if (s->spread.walk && !last) sum += pool_member_density(&s->spread, s->at, &site[1].member);
+    phi_from_theta(s, &site->member, site->augment.theta);
+    return sum;
+}
+
+double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope) {
+    struct pool_records *s = site->pool;
+    const struct augment *a = &site->augment;
+    const struct model_class *class = s->model.class;
+    const struct record_columns records = {a->x, a->n, a->stride};
+    double value;
+    if (a->n == 0) {
+        if (slope) memset(slope, 0, (size_t)s->parameters * sizeof(double));
+        return 0;
+    }
+    if (s->likelihood.class) { /* keeps the parameters, in their order */
+        value = s->likelihood.class->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
+                                              s->slope_c, slope ? slope : s->slope_theta);
+    } else if (class->log_likelihood) {
+        if (slope) memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
+        value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n,
+                                      slope ? s->slope_theta : NULL);
+        for (int k = 0; slope && k < s->parameters; ++k) slope[k] = s->slope_theta[s->place[k]];
+    } else {
+        value = update_theta_density(&s->density, 1, &records, theta);
+    }
+    return isnan(value) ? -INFINITY : value;
+}
+
+/* ---- a site ------------------------------------------------------------------------------ */
+
+static int update_rest(struct pool_records *s, struct augment *a) {
+    const struct model_class *class = s->model.class;
+    copy(s->theta_new, a->theta, s->model.parameters);
+    int status = PLUGIN_OK;
+    if (a->n == 0)
+        class->rprior(s->model.self, s->rng, s->theta_new);
+    else
+        status = class->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
+    if (status != PLUGIN_OK) return status;
+    for (int k = 0; k < s->rest; ++k) a->theta[s->rests[k]] = s->theta_new[s->rests[k]];
+    return PLUGIN_OK;
+}
+
+/* After steps of theta of a site: phi is its own, and warmup learns from where it is. */
+static void remember_theta(struct pool_records_site *site, int learning) {
+    struct pool_records *s = site->pool;
+    const double *theta = site->augment.theta;
+    phi_from_theta(s, &site->member, theta);
+    for (int k = 0; k < s->walking; ++k) s->site_step[k] = theta[s->walks[k]];
+    if (learning) walk_saw(&site->walk, s->site_step);
+}
+
+/* Theta of a site given its records, with their complete-data statistic: struct augment_layer. */
+static int update_site(void *self, int learning) {
+    struct pool_records_site *site = self;
+    struct pool_records *s = site->pool;
+    struct augment *a = &site->augment;
+    const int most = STEPS + s->walking, steps = most < MOST_STEPS ? most : MOST_STEPS;
+    const int status = s->rest > 0 && s->model.class->rtheta ? update_rest(s, a) : PLUGIN_OK;
+    if (status != PLUGIN_OK || s->walking == 0) return status;
+    double now = site_log_prior(site, a->theta) + pool_records_likelihood(site, a->theta, NULL);
+    for (int i = 0; i < steps; ++i) {
+        copy(s->theta_new, a->theta, s->model.parameters);
+        walk_propose(&site->walk, s->rng, s->site_step);
+        for (int k = 0; k < s->walking; ++k) s->theta_new[s->walks[k]] += s->site_step[k];
+        const double threshold = rng_exponential(s->rng);
+        double next = site_log_prior(site, s->theta_new);
+        if (next > -INFINITY) next += pool_records_likelihood(site, s->theta_new, NULL);
+        const int accept = now - next < threshold;
+        walk_tried(&site->walk, learning, next - now, accept);
+        if (!accept) continue;
+        copy(a->theta, s->theta_new, s->model.parameters);
+        now = next;
+    }
+    remember_theta(site, learning);
+    return PLUGIN_OK;
+}
+
+/* a walk begins at the parameters of its first site */
+static void follow_first(struct pool_records *s) {
+    if (!s->spread.walk) return;
+    phi_from_theta(s, &s->site[0].member, s->site[0].augment.theta);
+    copy(s->at, s->site[0].member.phi, s->parameters);
+    pool_spread_open(&s->spread, s->at);
+}
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+static int is_listed(int value, int count, const int *list) {
+    for (int i = 0; i < count; ++i)
+        if (list[i] == value) return 1;
+    return 0;
+}
+
+/* which of the model's unknown coordinates are what */
+static void sort_coordinates(struct pool_records *s) {
+    const struct model *model = &s->model;
+    const size_t most = (size_t)model->moving;
+    s->moves = plugin_memory(most, sizeof *s->moves);
+    s->walks = plugin_memory(most, sizeof *s->walks);
+    s->rests = plugin_memory(most, sizeof *s->rests);
+    for (int j = 0; j < model->moving; ++j) {
+        const int at = model->moves[j];
+        if (!is_listed(at, s->parameters, s->place)) {
+            s->rests[s->rest++] = at;
+            s->moves[s->moving++] = at;
+            if (!model->class->rtheta) s->walks[s->walking++] = at;
+        }
+        for (int v = 0; v < s->spread.varying; ++v) {
+            if (s->place[s->spread.which[v]] != at) continue;
+            s->moves[s->moving++] = at;
+            s->walks[s->walking++] = at;
+        }
+    }
+}
+
+static void create_site(struct pool_records *s, struct pool_records_site *site,
+                        struct pool_member *before) {
+    struct augment *a = &site->augment;
+    site->pool = s;
+    site->member.before = before;
+    pool_member_create(&s->spread, &site->member);
+    site->theta_new = doubles(s->model.parameters);
+    site->z = doubles(s->spread.varying);
+    site->layer = (struct augment_layer){site, site_log_prior, update_site};
+    a->model = s->model;
+    if (site->table) {
+        a->complete = doubles(s->model.complete);
+        a->size_prior = site->table->size_prior;
+        s->tables = 1;
+        s->movable = s->movable && site->table->class->carry != NULL;
+        return;
+    }
+    a->layer = &site->layer;
+    a->model.moving = s->moving;
+    a->model.moves = s->moves;
+    if (s->moving < s->model.moving) a->model.groups = 0;
+    augment_prepare(a);
+}
+
+int pool_records_watched(const struct pool_records *s) {
+    return s->shared + s->sites * s->model.parameters;
+}
+
+int pool_records_create(struct pool_records *s) {
+    const struct model *model = &s->model;
+    const int V = s->spread.varying;
+    const int known =
+        s->likelihood.class ? s->likelihood.class->marginal != NULL
+                            : model->class->log_likelihood || model->class->log_density;
+    if (!known) return PLUGIN_BAD_FIELDS;
+    double *nothing = s->nothing = doubles(V), *one = doubles(V);
+    for (int v = 0; v < V; ++v) one[v] = 1;
+    s->spread.mean_at = nothing; /* so the coordinates of means are the means, */
+    s->spread.mean_precision = one;
+    s->spread.parameters = s->parameters;
+    s->spread.last = &s->site[s->sites - 1].member;
+    pool_spread_create(&s->spread);
+    sort_coordinates(s);
+    s->movable = model->class->move != NULL;
+    s->records = plugin_memory((size_t)s->sites, sizeof *s->records);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        site->member.at = site->member.precision = nothing; /* and those of sites z */
+        create_site(s, site, j > 0 ? &site[-1].member : NULL);
+        s->records[j] = &site->augment;
+    }
+    s->shared = s->parameters + s->spread.size;
+    s->bounded = model->cut && s->rest == 0;
+    s->gradients = s->likelihood.class || model->class->log_likelihood;
+    if (s->gradients) pool_records_given_create(s);
+    s->open = plugin_memory((size_t)s->shared, sizeof *s->open);
+    for (int v = 0; v < V && !s->spread.walk; ++v) s->open[s->free++] = s->spread.which[v];
+    for (int k = s->parameters; k < s->shared; ++k) s->open[s->free++] = k;
+    s->density.model = model;
+    s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
+    double **const of_theta[] = {&s->trial, &s->theta_new, &s->site_step, &s->slope_theta};
+    for (int k = 0; k < 4; ++k) *of_theta[k] = doubles(model->parameters);
+    s->slope_c = doubles(model->complete);
+    s->natural = doubles(model->reported);
+    s->phi = doubles(s->parameters);
+    if (!s->tables) s->watched = doubles(pool_records_watched(s));
+    double **const of_shared[] = {&s->at_new, &s->step, &s->slope};
+    for (int k = 0; k < 3; ++k) *of_shared[k] = doubles(s->shared);
+    return PLUGIN_OK;
+}
+
+void pool_records_attach(struct pool_records *s) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct augment *a = &s->site[j].augment;
+        a->rng = s->rng;
+        a->theta = s->theta + (size_t)j * (size_t)s->model.parameters;
+        if (s->tables) {
+            s->site[j].table->theta = a->theta;
+            s->site[j].table->rng = s->rng;
+        }
+        phi_from_theta(s, &s->site[j].member, a->theta);
+    }
+    pool_spread_open(&s->spread, s->at);
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+/* The counts of a site are its complete-data statistic. */
+static void read_table(struct pool_records_site *site) {
+    struct augment *a = &site->augment;
+    site->table->class->complete(site->table, a->complete);
+    a->n = (ptrdiff_t)site->table->class->records(site->table);
+}
+
+static void start_table(struct pool_records_site *site) {
+    site->table->class->start(site->table);
+    site->table->class->load(site->table);
+    read_table(site);
+}
+
+void pool_records_resume(struct pool_records *s) {
+    for (int j = 0; s->tables && j < s->sites; ++j) {
+        s->site[j].table->class->load(s->site[j].table);
+        read_table(s->site + j);
+    }
+}
+
+/* theta of a site, its counts following. */
+static void carry_table(struct pool_records_site *site, int learning) {
+    struct pool_records *s = site->pool;
+    struct collapse *table = site->table;
+    double *theta = site->augment.theta;
+    double now = site_log_prior(site, theta);
+    for (int i = 0; i < TABLE_STEPS; ++i) {
+        copy(site->theta_new, theta, s->model.parameters);
+        walk_propose(&site->walk, s->rng, s->site_step);
+        for (int k = 0; k < s->walking; ++k) site->theta_new[s->walks[k]] += s->site_step[k];
+        const double threshold = rng_exponential(s->rng);
+        const double next = site_log_prior(site, site->theta_new);
+        const double log_ratio =
+            next > -INFINITY ? next - now + table->class->carry(table, site->theta_new) : -INFINITY;
+        const int accept = -log_ratio < threshold;
+        walk_tried(&site->walk, learning, log_ratio, accept);
+        if (!accept) continue;
+        table->class->keep_carried(table);
+        copy(theta, site->theta_new, s->model.parameters);
+        now = next;
+    }
+    remember_theta(site, learning);
+}
+
+static int iterate_table(struct pool_records_site *site, int iteration, int warmup, double *share) {
+    struct collapse *table = site->table;
+    const int status = table->class->iterate(table, iteration, warmup, share);
+    if (iteration + 1 == warmup) memset(table->counter, 0, COLLAPSE_COUNTERS * sizeof(double));
+    if (status == PLUGIN_OK) carry_table(site, iteration < warmup);
+    read_table(site);
+    const struct pool_records *s = site->pool;
+    struct augment *a = &site->augment;
+    if (s->rest > 0 && s->model.class->rshares)
+        s->model.class->rshares(s->model.self, a->complete, (double)a->n, s->rng, a->theta);
+    return status;
+}
+
+static int iterate_site(struct pool_records_site *site, int iteration, int warmup, int round,
+                        double *share) {
+    return site->table ? iterate_table(site, iteration, warmup, share)
+                       : augment_make_round(&site->augment, iteration, warmup, round, share);
+}
+
+/* theta of a site with z, nearer to the mean where a prior that is cut off rules that out: the mean
+ * itself is within the bounds. */
+static void start_parameters(struct pool_records *s, struct pool_records_site *site) {
+    double *theta = site->augment.theta;
+    for (int k = 0; k < HALVINGS; ++k) {
+        pool_spread_place(&s->spread, s->at, &site->member, site->z);
+        phi_to_theta(s, &site->member, theta);
+        if (!s->bounded || log_prior(s, theta) > -INFINITY) return;
+        for (int v = 0; v < s->spread.varying; ++v) site->z[v] *= 0.5;
+    }
+}
+
+static void start_walks(struct pool_records *s, const double *sd) {
+    for (int k = 0; k < s->free; ++k) s->step[k] = sd[s->open[k]];
+    walk_start(s->walk + POOL_GIVEN, s->step);
+    walk_start(s->walk + POOL_HELD, sd);
+    walk_start(s->walk + POOL_CARRIED, sd);
+}
+
+void pool_records_start(struct pool_records *s, const double *sd) {
+    if (s->gradients) pool_records_given_start(s, sd);
+    if (!s->tables) rounds_start(&s->rounds);
+    start_walks(s, sd);
+    pool_spread_read_sds(&s->spread, s->at);
+    pool_spread_open(&s->spread, s->at);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        for (int v = 0; v < s->spread.varying; ++v) site->z[v] = 0.5 * rng_normal(s->rng);
+        start_parameters(s, site);
+        if (site->table) {
+            start_table(site);
+            continue;
+        }
+        augment_start(&site->augment, 0);
+        augment_find_support(&site->augment);
+    }
+}
+
+/* ---- what sites share -------------------------------------------------------------------- */
+
+static void propose(struct pool_records *s, int kind) {
+    copy(s->at_new, s->at, s->shared);
+    walk_propose(s->walk + kind, s->rng, s->step);
+    for (int k = 0; k < s->walk[kind].size; ++k)
+        s->at_new[kind == POOL_GIVEN ? s->open[k] : k] += s->step[k];
+    pool_spread_open(&s->spread, s->at_new);
+}
+
+/* After steps of a kind: the spread is open where they ended, and phi of all sites theirs. */
+static void settle(struct pool_records *s, int kind, int learning) {
+    pool_spread_open(&s->spread, s->at);
+    for (int j = 0; j < s->sites; ++j)
+        phi_from_theta(s, &s->site[j].member, s->site[j].augment.theta);
+    if (!learning) return;
+    for (int k = 0; k < s->walk[kind].size; ++k)
+        s->step[k] = s->at[kind == POOL_GIVEN ? s->open[k] : k];
+    walk_saw(s->walk + kind, s->step);
+}
+
+static double members_density(struct pool_records *s, const double *at) {
+    double log_density = 0;
+    for (int j = 0; j < s->sites; ++j)
+        log_density += pool_member_density(&s->spread, at, &s->site[j].member);
+    return log_density;
+}
+
+static void move_given(struct pool_records *s, int learning) {
+    double now = shared_log_prior(s, s->at) + members_density(s, s->at);
+    for (int i = 0; i < GIVEN_STEPS; ++i) {
+        propose(s, POOL_GIVEN);
+        const double threshold = rng_exponential(s->rng);
+        double next = shared_log_prior(s, s->at_new);
+        if (next > -INFINITY) next += members_density(s, s->at_new);
+        const int accept = now - next < threshold;
+        walk_tried(s->walk + POOL_GIVEN, learning, next - now, accept);
+        if (!accept) continue;
+        copy(s->at, s->at_new, s->shared);
+        now = next;
+    }
+    settle(s, POOL_GIVEN, learning);
+}
+
+/* z of all sites, to be held fixed */
+static void hold(struct pool_records *s) {
+    (void)members_density(s, s->at);
+    for (int j = 0; j < s->sites; ++j) copy(s->site[j].z, s->site[j].member.z, s->spread.varying);
+}
+
+/* theta_new of all sites at at_new, with z held; returns whether the model has such parameters */
+static int place_sites(struct pool_records *s) {
+    int all = 1;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        pool_spread_place(&s->spread, s->at_new, &site->member, site->z);
+        copy(site->theta_new, site->augment.theta, s->model.parameters);
+        phi_to_theta(s, &site->member, site->theta_new);
+        all = all && log_prior(s, site->theta_new) > -INFINITY;
+    }
+    return all;
+}
+
+static void take_new(struct pool_records *s) {
+    copy(s->at, s->at_new, s->shared);
+    for (int j = 0; j < s->sites; ++j)
+        copy(s->site[j].augment.theta, s->site[j].theta_new, s->model.parameters);
+}
+
+static void move_held(struct pool_records *s, int learning) {
+    double now = shared_log_prior(s, s->at);
+    for (int j = 0; j < s->sites; ++j)
+        now += pool_records_likelihood(s->site + j, s->site[j].augment.theta, NULL);
+    hold(s);
+    for (int i = 0; i < HELD_STEPS; ++i) {
+        propose(s, POOL_HELD);
+        const double threshold = rng_exponential(s->rng);
+        double next = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
+        for (int j = 0; j < s->sites && next > -INFINITY; ++j)
+            next += pool_records_likelihood(s->site + j, s->site[j].theta_new, NULL);
+        const int accept = now - next < threshold;
+        walk_tried(s->walk + POOL_HELD, learning, next - now, accept);
+        if (!accept) continue;
+        take_new(s);
+        now = next;
+    }
+    settle(s, POOL_HELD, learning);
+}
+
+/* what the records' move to theta_new does to the log of the noise density */
+static double carry(struct pool_records *s) {
+    double gain = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        struct augment *a = &site->augment;
+        if (site->table) {
+            gain += site->table->class->carry(site->table, site->theta_new);
+            continue;
+        }
+        a->model.class->set(a->model.self, a->theta);
+        site->innovations = *s->rng;
+        a->model.class->set_move(a->model.self, site->theta_new, a->changed);
+        site->moved_energy = augment_moved_energy(a);
+        gain += (site->energy - site->moved_energy) * *a->adapt.temper;
+    }
+    return gain;
+}
+
+static void keep_carried(struct pool_records *s) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        struct augment *a = &site->augment;
+        if (site->table) {
+            site->table->class->keep_carried(site->table);
+            read_table(site);
+            continue;
+        }
+        if (!a->moved_x) {
+            a->model.class->set(a->model.self, a->theta);
+            a->model.class->set_move(a->model.self, site->theta_new, a->changed);
+        }
+        augment_keep_moved(a, &site->innovations);
+        site->energy = site->moved_energy;
+    }
+}
+
+static void move_carried(struct pool_records *s, int learning) {
+    double prior = shared_log_prior(s, s->at);
+    hold(s);
+    for (int j = 0; j < s->sites && !s->tables; ++j)
+        s->site[j].energy = augment_energy(&s->site[j].augment);
+    const int steps = s->tables ? TABLE_STEPS : CARRIED_STEPS;
+    for (int i = 0; i < steps; ++i) {
+        propose(s, POOL_CARRIED);
+        const double threshold = rng_exponential(s->rng);
+        const double prior_new = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
+        const double log_ratio = prior_new > -INFINITY ? prior_new - prior + carry(s) : -INFINITY;
+        const int accept = -log_ratio < threshold;
+        walk_tried(s->walk + POOL_CARRIED, learning, log_ratio, accept);
+        if (!accept) continue;
+        keep_carried(s);
+        take_new(s);
+        prior = prior_new;
+    }
+    settle(s, POOL_CARRIED, learning);
+}
+
+/* Counted work: of records since warmup began or ended, of tables in an iteration. */
+static double work_of_sites(const struct pool_records *s) {
+    double work = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct collapse *table = s->site[j].table;
+        work += table ? table->class->work(table) : s->site[j].augment.work;
+    }
+    return work;
+}
+
+static void learn_rounds(struct pool_records *s, int iteration, int warmup, double work) {
+    copy(s->watched, s->at, s->shared);
+    copy(s->watched + s->shared, s->theta, s->sites * s->model.parameters);
+    rounds_saw(&s->rounds, s->watched, 1, iteration, warmup, (struct round_work){.all = work});
+}
+
+static int make_round(struct pool_records *s, int iteration, int warmup, int round,
+                      double *accepted) {
+    const int learning = iteration < warmup;
+    double sum = 0, n = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        double share;
+        const int status = iterate_site(s->site + j, iteration, warmup, round, &share);
+        if (status != PLUGIN_OK) return status;
+        if (j == 0) follow_first(s);
+        sum += share * (double)s->site[j].augment.n;
+        n += (double)s->site[j].augment.n;
+    }
+    *accepted = n > 0 ? sum / n : 1;
+    if (s->gradients) {
+        s->leapfrogs += pool_records_given_move(s, iteration, warmup);
+    } else {
+        if (s->free > 0) move_given(s, learning);
+        move_held(s, learning);
+    }
+    if (s->movable) move_carried(s, learning);
+    return PLUGIN_OK;
+}
+
+int pool_records_iterate(struct pool_records *s, int iteration, int warmup, double *accepted,
+                         double *work) {
+    const int rounds = iteration < warmup ? 1 : rounds_made(&s->rounds);
+    double sum = 0;
+    s->leapfrogs = 0;
+    *work = 0;
+    const double before = s->tables ? 0 : work_of_sites(s);
+    for (int k = 0; k < rounds; ++k) {
+        const int status = make_round(s, iteration, warmup, k, accepted);
+        if (status != PLUGIN_OK) return status;
+        sum += *accepted;
+    }
+    *accepted = sum / rounds;
+    *work = 2 * fmax(work_of_sites(s) - before, 0) + 1e4 + 500.0 * s->leapfrogs * s->sites;
+    if (s->tables || iteration >= warmup) return PLUGIN_OK;
+    /* the records' work ends warmup at 0 */
+    learn_rounds(s, iteration, warmup, iteration + 1 < warmup ? *work : *s->rounds.work);
+    return PLUGIN_OK;
+}
+
+/* ---- what is told ------------------------------------------------------------------------ */
+
+double pool_records_energy(struct pool_records *s) {
+    double energy = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct collapse *table = s->site[j].table;
+        energy += table ? table->class->energy(table) : augment_energy(&s->site[j].augment);
+    }
+    return energy;
+}
+
+static double *report_some(struct pool_records *s, int count, const int *which, double *draw) {
+    model_report(&s->model, s->trial, s->natural);
+    for (int k = 0; k < count; ++k) *draw++ = s->natural[which[k]];
+    return draw;
+}
+
+double *pool_records_report(struct pool_records *s, double *draw) {
+    copy(s->trial, s->reference, s->model.parameters);
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->spread.mean[k];
+    draw = report_some(s, s->heads, s->head, draw);
+    pool_spread_report(&s->spread, s->at, draw);
+    draw += s->spread.size;
+    for (int j = 0; j < s->sites; ++j) {
+        copy(s->trial, s->site[j].augment.theta, s->model.parameters);
+        draw = report_some(s, s->shown, s->show, draw);
+    }
+    return draw;
+}
+
+/* Adds what one site tells, by name; not all sites tell the same. */
+static void add_told(struct chain_diagnostics *sum, double *sites,
+                     const struct chain_diagnostics *one) {
+    for (int k = 0; k < one->count; ++k) {
+        int at = 0;
+        while (at < sum->count && strcmp(sum->name[at], one->name[k]) != 0) ++at;
+        if (at == sum->count) diagnostics_tell(sum, one->name[k], 0);
+        sum->value[at] += one->value[k];
+        sites[at] += 1;
+    }
+}
+
+static void tell_table(const struct collapse *table, struct chain_diagnostics *told) {
+    for (int k = 0; k < TABLE_COUNTERS; ++k)
+        diagnostics_tell(told, table->class->counters[k], table->counter[k]);
+}
+
+/* The sites' own, on average, work summed; then the walks of what they share. */
+void pool_records_diagnostics(const struct pool_records *s, double after,
+                              struct chain_diagnostics *told) {
+    static const char *const names[POOL_WALKS] = {"given", "held", "carried"};
+    struct chain_diagnostics sum = {0};
+    double sites[MOST_DIAGNOSTICS] = {0};
+    for (int j = 0; j < s->sites; ++j) {
+        struct chain_diagnostics one = {0};
+        if (s->tables)
+            tell_table(s->site[j].table, &one);
+        else
+            augment_diagnostics(&s->site[j].augment, after, &one);
+        add_told(&sum, sites, &one);
+    }
+    for (int k = 0; k < sum.count; ++k) {
+        const int work = strcmp(sum.name[k], "work") == 0;
+        diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / sites[k]);
+    }
+    if (s->gradients) {
+        const double made = s->counter[POOL_GIVEN_MADE];
+        diagnostics_tell(told, "together", s->counter[POOL_GIVEN_ACCEPTANCE] / made);
+        diagnostics_tell(told, "together_steps", s->counter[POOL_GIVEN_LEAPFROGS] / made);
+        diagnostics_tell(told, "together_divergent", s->counter[POOL_GIVEN_DIVERGENT]);
+    }
+    for (int k = s->gradients ? POOL_CARRIED : 0; k < POOL_WALKS; ++k)
+        diagnostics_tell(told, names[k], *s->walk[k].accepted / *s->walk[k].made);
+}

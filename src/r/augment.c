@@ -1,0 +1,483 @@
+/* Method "augment" as R sees it. */
+#include "r/augment.h"
+#include "contract/model.h"
+
+/* R's names */
+static const char *const part_kinds[] = {
+    [PART_DENSE] = "totals",
+    [PART_CELLS] = "cells",
+    [PART_RECORDS] = "records",
+};
+static const char *const kernels[] = {
+    [KERNEL_ABSOLUTE] = "absolute",
+    [KERNEL_SQUARED] = "squared",
+    [KERNEL_MATCH] = "match",
+    [KERNEL_DENSITY] = "density",
+};
+
+static void read_part(SEXP spec, struct part *part) {
+    part->stat = read_stat(spec);
+    part->kind =
+        (enum part_kind)find_name(list_element(spec, "kind"), COUNT(part_kinds), part_kinds);
+    if (part->kind == PART_CELLS && part->stat.columns == 0) part->kind = PART_SIZE;
+    part->kernel = (enum kernel)find_name(list_element(spec, "kernel"), COUNT(kernels), kernels);
+    part->column = INTEGER(list_element(spec, "column"));
+    if (part->kernel == KERNEL_DENSITY)
+        part->density = read_density(list_element(spec, "density"), part->stat.size);
+    if (part->kind != PART_RECORDS) return;
+    part->local_released = REAL(list_element(spec, "released"));
+    part->local_weight = REAL(list_element(spec, "weight"));
+}
+
+static void read_parts(SEXP parts, struct augment *a) {
+    a->parts = (int)Rf_xlength(parts);
+    a->part = plugin_memory((size_t)a->parts, sizeof *a->part);
+    for (int k = 0; k < a->parts; ++k) read_part(VECTOR_ELT(parts, k), a->part + k);
+    augment_lay_out(a);
+}
+
+/* The parts' released values and weights as they are laid out, 0 where components only
+ * pad; `where`, for each part, its components stand among them, from 1 on: none of a part of
+ * records. `dense`: how many stand before the cells. */
+SEXP ffi_augment_layout(SEXP parts) {
+    struct augment *a = plugin_memory(1, sizeof *a);
+    read_parts(parts, a);
+    const int size = a->dense + a->cells;
+    SEXP released = PROTECT(Rf_allocVector(REALSXP, size));
+    SEXP weight = PROTECT(Rf_allocVector(REALSXP, size));
+    SEXP where = PROTECT(Rf_allocVector(VECSXP, a->parts));
+    SEXP dense = PROTECT(Rf_ScalarInteger(a->dense));
+    memset(REAL(released), 0, (size_t)size * sizeof(double));
+    memset(REAL(weight), 0, (size_t)size * sizeof(double));
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        const int summed = part->kind != PART_RECORDS, count = summed ? part->stat.size : 0;
+        const int at = part->offset + (part_is_counts(part->kind) ? a->dense : 0);
+        SEXP spec = VECTOR_ELT(parts, k), places = Rf_allocVector(INTSXP, count);
+        SET_VECTOR_ELT(where, k, places);
+        for (int j = 0; j < count; ++j) {
+            INTEGER(places)[j] = at + j + 1;
+            REAL(released)[at + j] = REAL(list_element(spec, "released"))[j];
+            REAL(weight)[at + j] = REAL(list_element(spec, "weight"))[j];
+        }
+    }
+    const char *const names[] = {"released", "weight", "where", "dense"};
+    const SEXP values[] = {released, weight, where, dense};
+    SEXP list = named_list(4, names, values);
+    UNPROTECT(4);
+    return list;
+}
+
+/* An empty list: none. Without free columns a response alone has moves. */
+static void read_surrogate(SEXP spec, struct augment *a) {
+    if (Rf_xlength(spec) == 0) return;
+    SEXP column = list_element(spec, "column"), fixed = list_element(spec, "fixed"),
+         rider = list_element(spec, "rider"), bend = list_element(spec, "bend");
+    const int free = (int)Rf_xlength(column);
+    struct surrogate *s = plugin_memory(1, sizeof *s);
+    s->released = a->released;
+    s->centre = REAL(list_element(spec, "centre"));
+    s->lower = REAL(list_element(spec, "lower"));
+    s->upper = REAL(list_element(spec, "upper"));
+    s->scatter_noise = list_number(spec, "scatter_noise");
+    s->density.components = a->dense;
+    s->density.absolute = a->absolute;
+    s->density.weight = a->weight;
+    s->density.component =
+        read_components(model_moments(&a->model), a->dense, REAL(list_element(spec, "terms")));
+    if (free > 0 && surrogate_create(s, &a->model, (double)a->n, free, INTEGER(column),
+                                     1 + (int)Rf_xlength(fixed), INTEGER(fixed),
+                                     (int)Rf_xlength(rider), INTEGER(rider)))
+        a->surrogate = s;
+    if (Rf_xlength(bend) > 0) s->density.totals.bend = REAL(bend);
+    if (a->surrogate && a->size_prior) surrogate_vary(s);
+    struct response *r = plugin_memory(1, sizeof *r);
+    s->density.released = a->released;
+    if ((a->surrogate || free == 0) && response_create(r, &a->model, (double)a->n, &s->density))
+        a->response = r;
+    s->density.released = s->offset;
+}
+
+void read_augment_release(SEXP spec, struct augment *a) {
+    read_parts(list_element(spec, "parts"), a);
+    a->released = REAL(list_element(spec, "released"));
+    a->weight = REAL(list_element(spec, "weight"));
+    a->n = (ptrdiff_t)list_number(spec, "n");
+    a->stride = PAD_LANES(a->n);
+    a->size_prior = read_size_prior(spec);
+    if (!a->size_prior) return;
+    a->stride = (ptrdiff_t)list_number(spec, "room");
+    a->size_spread = list_number(spec, "size_spread");
+    a->most_born = (int)list_number(spec, "most_born");
+}
+
+/* Sites of which `a` is the first. */
+static void read_others(SEXP sites, struct augment *a) {
+    const int count = (int)Rf_xlength(sites);
+    struct augment **site = plugin_memory((size_t)count, sizeof *site);
+    site[0] = a;
+    for (int k = 1; k < count; ++k) {
+        site[k] = plugin_memory(1, sizeof *site[k]);
+        site[k]->model = a->model;
+        site[k]->plain = a->plain;
+        read_augment_release(VECTOR_ELT(sites, k), site[k]);
+        augment_prepare(site[k]);
+    }
+    augment_join_sites(a, count, site);
+}
+
+static void read_reflections(SEXP spec, struct augment *a) {
+    if (!spec || Rf_isNull(spec)) return;
+    a->origin = REAL(list_element(spec, "origin"));
+    a->reflection = REAL(list_element(spec, "columns"));
+    a->reflections = Rf_ncols(list_element(spec, "columns"));
+}
+
+static void *read(SEXP problem) {
+    struct augment *a = plugin_memory(1, sizeof *a);
+    SEXP sites = optional_element(problem, "sites");
+    a->model = read_model(list_element(problem, "model"));
+    read_augment_release(sites ? VECTOR_ELT(sites, 0) : problem, a);
+    a->plain = list_number(problem, "passes") == 0;
+    if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
+    augment_prepare(a);
+    if (sites) read_others(sites, a);
+    a->tells_sizes = sites != NULL;
+    if (a->surrogate)
+        augment_prepare_surrogate(
+            a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
+    augment_prepare_resize(a);
+    augment_prepare_redraw(a);
+    read_reflections(optional_element(problem, "reflect"), a);
+    augment_prepare_reflect(a);
+    if (augment_has_levels(a)) augment_prepare_levels(a);
+    augment_prepare_categories(a);
+    return a;
+}
+
+/* counters of the state, in this order */
+enum {
+    MOST_STEP,
+    WORK,
+    PASSES_MADE,
+    PASSES_ACCEPTED = PASSES_MADE + PASS_KINDS,
+    MAPS_MADE = PASSES_ACCEPTED + PASS_KINDS,
+    MAPS_ACCEPTED,
+    LEAPFROGS,
+    RESPONSES_MADE,
+    RESPONSES_ACCEPTED,
+    DIVERGENT,
+    DEEPEST,
+    REGROUPED_MADE,
+    REGROUPED_ACCEPTED,
+    COUNTERS
+};
+
+/* where n is unknown, the site's part of the state's `size`: n, struct births, twice struct
+ * size_slope */
+enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
+
+static R_xlen_t size_stored(const struct augment *a) {
+    if (!a->size_prior) return 0;
+    return SIZE_STATE +
+           (R_xlen_t)(size_slope_stored(a->slope.moving) + size_slope_stored(a->pace.moving));
+}
+
+/* The moving coordinate of a response's shape, from 1; 0: there is none, or it does not move: in
+ * a pool one that all sites share does not move with a site's records. */
+static int moving_shape(const struct model *model) {
+    if (!model->class->move || model->shape == 0) return 0;
+    for (int j = 0; j < model->moving; ++j)
+        if (model->moves[j] == model->shape) return j + 1;
+    return 0;
+}
+
+struct adapt_shape augment_learned_shape(const struct model *model) {
+    const struct adapt_shape shape = {
+        .dim = model->class->move ? model->moving : 0,
+        .groups = model->class->move && model->groups > 1 ? model->groups : 0,
+        .complete = model->class->refresh ? model->complete : 0,
+        .of_shape = moving_shape(model),
+        .group = model->group,
+    };
+    return shape;
+}
+
+void augment_record_parts(int sites, struct augment *const *site, struct state_part *part) {
+    R_xlen_t room = 0, released = 0, size = 0;
+    for (int k = 0; k < sites; ++k) {
+        room += site[k]->stride;
+        released += site[k]->dense + site[k]->cells;
+        size += size_stored(site[k]);
+    }
+    part[0] = (struct state_part){"x", REALSXP, room * site[0]->model.columns};
+    part[1] = (struct state_part){"residual", REALSXP, released};
+    part[2] = (struct state_part){"accepted", INTSXP, room};
+    part[3] = (struct state_part){"room", REALSXP, sites};
+    part[4] = (struct state_part){"size", REALSXP, size};
+}
+
+static struct state_shape shape(const void *self) {
+    const struct augment *a = self;
+    const struct adapt_shape learned = augment_learned_shape(&a->model);
+    struct state_shape shape = {
+        .counters = COUNTERS,
+        .parts = AUGMENT_RECORD_PARTS + 1,
+        .part[AUGMENT_RECORD_PARTS] = {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
+    };
+    augment_record_parts(a->sites, a->site, shape.part);
+    if (update_theta_is_needed(&a->model))
+        shape.part[shape.parts++] =
+            (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
+    if (a->surrogate)
+        shape.part[shape.parts++] =
+            (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
+    if (augment_makes_rounds(a))
+        shape.part[shape.parts++] =
+            (struct state_part){"rounds", REALSXP, (R_xlen_t)rounds_stored(a->model.parameters)};
+    if (augment_has_levels(a))
+        shape.part[shape.parts++] =
+            (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)augment_factors(&a->model)};
+    if (a->redraw) {
+        shape.part[shape.parts++] = (struct state_part){
+            "redraw", REALSXP, (R_xlen_t)(sizeof(struct redrawn) / sizeof(double))};
+        shape.part[shape.parts++] =
+            (struct state_part){"guide", REALSXP, (R_xlen_t)augment_guide_stored(a)};
+    }
+    if (a->response)
+        shape.part[shape.parts++] =
+            (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
+    if (a->categories)
+        shape.part[shape.parts++] = (struct state_part){
+            "categories", REALSXP, (R_xlen_t)category_moves_stored(a->categories)};
+    return shape;
+}
+
+/* n, and room for as many records as the state has: it may have been given more */
+static void attach_size(struct augment *a, double room, double *size) {
+    size_slope_attach(&a->slope, a->slope.moving, a->slope.moves, size + SIZE_STATE);
+    size_slope_attach(&a->pace, a->pace.moving, a->pace.moves,
+                      size + SIZE_STATE + size_slope_stored(a->slope.moving));
+    if (room > (double)a->stride) augment_make_room(a, (ptrdiff_t)room);
+    a->n = (ptrdiff_t)size[0];
+    memcpy(&a->births, size + 1, sizeof a->births);
+}
+
+void attach_augment_records(int sites, struct augment *const *site, SEXP state) {
+    double *x = REAL(list_element(state, "x"));
+    const double *residual = REAL(list_element(state, "residual"));
+    int *accepted = INTEGER(list_element(state, "accepted"));
+    const double *room = REAL(list_element(state, "room"));
+    double *size = REAL(list_element(state, "size"));
+    for (int k = 0; k < sites; ++k) {
+        struct augment *a = site[k];
+        if (a->size_prior) attach_size(a, room[k], size);
+        size += size_stored(a);
+        a->x = x;
+        a->accepted = accepted;
+        memcpy(a->residual, residual, (size_t)a->dense * sizeof(double));
+        memcpy(a->cell_residual, residual + a->dense, (size_t)a->cells * sizeof(double));
+        x += a->stride * a->model.columns;
+        accepted += a->stride;
+        residual += a->dense + a->cells;
+    }
+}
+
+void detach_augment_records(int sites, struct augment *const *site, SEXP state) {
+    double *residual = REAL(list_element(state, "residual"));
+    double *room = REAL(list_element(state, "room")), *size = REAL(list_element(state, "size"));
+    for (int k = 0; k < sites; ++k) {
+        const struct augment *a = site[k];
+        room[k] = (double)a->stride;
+        if (a->size_prior) {
+            size[0] = (double)a->n;
+            memcpy(size + 1, &a->births, sizeof a->births);
+        }
+        size += size_stored(a);
+        memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
+        memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
+        residual += a->dense + a->cells;
+    }
+}
+
+static void attach(void *self, SEXP state, struct rng *rng) {
+    struct augment *a = self;
+    a->theta = REAL(list_element(state, "theta"));
+    a->rng = rng;
+    attach_augment_records(a->sites, a->site, state);
+    const struct adapt_shape shape = augment_learned_shape(&a->model);
+    adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
+    if (update_theta_is_needed(&a->model))
+        update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
+    if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
+    if (augment_makes_rounds(a))
+        rounds_attach(&a->rounds, a->model.parameters, REAL(list_element(state, "rounds")));
+    if (augment_has_levels(a)) {
+        a->regroup.scale = REAL(list_element(state, "levels"));
+        a->regroup.tries = a->regroup.scale + augment_factors(&a->model);
+    }
+    if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
+    if (a->categories)
+        category_moves_attach(a->categories, REAL(list_element(state, "categories")));
+    if (a->redraw) {
+        memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
+        augment_attach_guide(a, REAL(list_element(state, "guide")));
+    }
+    const double *counter = REAL(list_element(state, "counters"));
+    a->most_energy_step = counter[MOST_STEP];
+    a->work = counter[WORK];
+    memcpy(a->passes_made, counter + PASSES_MADE, sizeof a->passes_made);
+    memcpy(a->passes_accepted, counter + PASSES_ACCEPTED, sizeof a->passes_accepted);
+    a->maps_made = counter[MAPS_MADE];
+    a->maps_accepted = counter[MAPS_ACCEPTED];
+    a->leapfrogs = counter[LEAPFROGS];
+    a->responses_made = counter[RESPONSES_MADE];
+    a->responses_accepted = counter[RESPONSES_ACCEPTED];
+    a->divergent = counter[DIVERGENT];
+    a->deepest = counter[DEEPEST];
+    a->regroup.made = counter[REGROUPED_MADE];
+    a->regroup.accepted = counter[REGROUPED_ACCEPTED];
+    augment_share_theta(a);
+}
+
+static void detach(void *self, SEXP state) {
+    const struct augment *a = self;
+    detach_augment_records(a->sites, a->site, state);
+    if (a->redraw) memcpy(REAL(list_element(state, "redraw")), &a->redrawn, sizeof a->redrawn);
+    double *counter = REAL(list_element(state, "counters"));
+    counter[MOST_STEP] = augment_most_energy_step(a);
+    counter[WORK] = a->work;
+    memcpy(counter + PASSES_MADE, a->passes_made, sizeof a->passes_made);
+    memcpy(counter + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
+    counter[MAPS_MADE] = a->maps_made;
+    counter[MAPS_ACCEPTED] = a->maps_accepted;
+    counter[LEAPFROGS] = a->leapfrogs;
+    counter[RESPONSES_MADE] = a->responses_made;
+    counter[RESPONSES_ACCEPTED] = a->responses_accepted;
+    counter[DIVERGENT] = a->divergent;
+    counter[DEEPEST] = a->deepest;
+    counter[REGROUPED_MADE] = a->regroup.made;
+    counter[REGROUPED_ACCEPTED] = a->regroup.accepted;
+}
+
+/* records drawn from theta */
+static void start(void *self, SEXP problem) {
+    struct augment *a = self;
+    SEXP sites = optional_element(problem, "sites");
+    for (int k = 0; k < a->sites; ++k) {
+        a->site[k]->most_energy_step = R_NegInf;
+        start_augment_size(sites ? VECTOR_ELT(sites, k) : problem, a->site[k]);
+    }
+    if (augment_makes_rounds(a)) rounds_start(&a->rounds);
+    if (augment_has_levels(a))
+        for (int f = 0; f < augment_factors(&a->model); ++f) a->regroup.scale[f] = 1;
+    augment_start(a, !Rf_asLogical(list_element(problem, "given")));
+    if (update_theta_is_needed(&a->model))
+        update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
+    const double *sd = REAL(list_element(problem, "move_sd"));
+    /* their coefficients are the first of theta, and walk */
+    if (a->categories) category_moves_start(a->categories, REAL(list_element(problem, "theta_sd")));
+    for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
+    adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
+    augment_share_theta(a);
+    augment_find_support(a);
+    augment_share_theta(a);
+}
+
+/* For tests: log density, gradient and coordinates that the records' moves see, or where `exact`
+ * is NA those of a response's coefficients; the coordinates are the state's own where q has another
+ * length. */
+SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
+    struct augment *a = read(problem);
+    struct rng rng;
+    rng_read(list_element(state, "rng"), &rng);
+    attach(a, state, &rng);
+    const int of_response = Rf_asLogical(exact) == NA_LOGICAL;
+    const int size = of_response && a->categories ? a->categories->size
+                     : of_response                ? a->response->p + 1
+                     : a->surrogate               ? a->surrogate->density.size
+                                                  : 0;
+    const int padded = PAD_LANES(size);
+    double *at = plugin_memory((size_t)padded, sizeof *at);
+    double *gradient = plugin_memory((size_t)padded, sizeof *gradient);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + 2 * size));
+    at[0] = NA_REAL;
+    if (Rf_xlength(q) == size) memcpy(at, REAL(q), (size_t)size * sizeof(double));
+    REAL(out)
+    [0] = of_response && a->categories ? augment_categories_density(a, at, gradient)
+          : of_response                ? augment_response_density(a, at, gradient)
+                        : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
+    memcpy(REAL(out) + 1, gradient, (size_t)size * sizeof(double));
+    memcpy(REAL(out) + 1 + size, at, (size_t)size * sizeof(double));
+    UNPROTECT(1);
+    return out;
+}
+
+static int iterate(void *self, int iteration, int warmup, struct step *step) {
+    struct augment *a = self;
+    const double before = a->work;
+    const int status = augment_iterate(a, iteration, warmup, &step->acceptance);
+    step->work = a->work - before; /* warmup ends with 0 */
+    return status;
+}
+
+static void report(void *self, double *draw) {
+    const struct augment *a = self;
+    model_report(&a->model, a->theta, draw);
+    if (a->tells_sizes) augment_sizes(a->sites, a->site, draw + a->model.reported);
+}
+
+void start_augment_size(SEXP spec, struct augment *a) {
+    if (a->size_prior) a->n = (ptrdiff_t)list_number(spec, "n");
+}
+
+void augment_sizes(int sites, struct augment *const *site, double *out) {
+    for (int k = 0; k < sites; ++k)
+        if (site[k]->size_prior) *out++ = (double)site[k]->n;
+}
+
+void augment_statistic(int sites, struct augment *const *site, double *out) {
+    for (int k = 0; k < sites; ++k) {
+        const struct augment *a = site[k];
+        const int dense = a->dense;
+        for (int j = 0; j < dense + a->cells; ++j) {
+            const double residual = j < dense ? a->residual[j] : a->cell_residual[j - dense];
+            *out++ = a->weight[j] > 0 ? a->released[j] - residual / a->weight[j] : 0;
+        }
+    }
+}
+
+static void statistic(void *self, double *out) {
+    const struct augment *a = self;
+    augment_statistic(a->sites, a->site, out);
+}
+
+static double log_noise(void *self) { return -augment_energy(self); }
+
+static double records(void *self) {
+    const struct augment *a = self;
+    return (double)a->n;
+}
+
+static int full(const void *self) { return augment_is_full(self); }
+
+static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    augment_diagnostics(self, after, told);
+}
+
+const struct method method_augment = {
+    .name = "augment",
+    .sampler = {.iterate = iterate,
+                .report = report,
+                .statistic = statistic,
+                .log_noise = log_noise,
+                .records = records,
+                .full = full},
+    .read = read,
+    .shape = shape,
+    .attach = attach,
+    .detach = detach,
+    .diagnostics = diagnostics,
+    .start = start,
+    .may_fail = 1,
+};

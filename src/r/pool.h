@@ -1,0 +1,13 @@
+/* What methods of several sites share as R sees them. */
+#ifndef NOISEAWARE_R_POOL_H
+#define NOISEAWARE_R_POOL_H
+
+#include "pool/hyperprior.h"
+#include "r/run.h"
+
+int *read_places(SEXP list, const char *name, int *count);
+
+/* What varies between sites, and the priors of how widely; not what is told of means. */
+void read_spread(SEXP partial, struct pool_spread *spread);
+
+#endif

@@ -1,0 +1,285 @@
+#ifndef NOISEAWARE_RECORDS_AUGMENT_H
+#define NOISEAWARE_RECORDS_AUGMENT_H
+
+#include "base/block.h"
+#include "contract/n_prior.h"
+#include "contract/plugin.h"
+#include "contract/run.h"
+#include "mcmc/adapt.h"
+#include "mcmc/n_regression_proposal.h"
+#include "mcmc/rounds_per_iteration.h"
+#include "mcmc/theta_metropolis.h"
+#include "records/category_hmc.h"
+#include "records/response_hmc.h"
+#include "records/shape_hmc.h"
+
+/* How a part's noise meets its statistic. DENSE: a record may change every
+ * total. CELLS: it touches a few of many counts. RECORDS: one noisy value per
+ * record, nothing is summed (local privacy). SIZE: counts that depend on n alone, so that a
+ * sweep need not look at them. */
+enum part_kind { PART_DENSE, PART_CELLS, PART_RECORDS, PART_SIZE };
+
+static inline int part_is_counts(enum part_kind kind) {
+    return kind == PART_CELLS || kind == PART_SIZE;
+}
+
+/* One released statistic, and the model's columns that hold its variables. */
+struct part {
+    struct stat stat;
+    enum part_kind kind;
+    enum kernel kernel;
+    const int *column;
+    int offset; /* DENSE: among the dense components; CELLS, SIZE: among the cells */
+    /* RECORDS: released values, n a component, and each component's weight */
+    const double *local_released, *local_weight;
+    int *cell_before, *cell_after; /* CELLS: touched * block */
+    struct density density;        /* with KERNEL_DENSITY */
+};
+
+/* What steps of all records do with what is released of totals and of products: all of it stays;
+ * totals grow with the root of n; or some are drawn from their release and the noise. How often
+ * each of these is made is learned. Or one column's totals and square grow with n, or n stays and a
+ * column's scatter is drawn anew. */
+enum resize_kind {
+    RESIZE_HOLD,
+    RESIZE_STRETCH,
+    RESIZE_REFRESH,
+    RESIZE_KINDS,
+    RESIZE_GROW = RESIZE_KINDS,
+    RESIZE_SCATTER
+};
+
+/* How records come to have the totals where such steps lead: they follow what is expected of them,
+ * or they are found by solving for the totals. */
+enum resize_way { RESIZE_FOLLOW, RESIZE_SOLVE, RESIZE_WAYS };
+
+/* Of births and deaths: the scale of how many records at once, and how often it was learned; after
+ * warmup how many were tried and accepted, and the same of proposals of records. */
+struct births {
+    double scale, tries, made, accepted, visited, updated;
+    double tilt_made, tilt_accepted; /* of those that take theta along */
+    double followed; /* in warmup, running mean of those accepted that go where n was seen */
+    double taken[RESIZE_KINDS]; /* the same of each kind of steps of totals, */
+    double ways[RESIZE_WAYS];   /* and of each way in which records come to have these */
+};
+
+/* Transfers between levels take so many records at once, at most. */
+enum { MOST_REGROUPED = 1024 };
+
+struct regroup {
+    double *scale, *tries; /* of each factor: of how many records, and how often it was learned */
+    double made, accepted; /* after warmup */
+    int *code, *sorted;    /* of each record: its level's place; records, place after place */
+    double *level;
+    int *order, *place, *first; /* of levels; where the records of each place begin */
+    double **before, **after;   /* the records that a transfer takes */
+};
+
+/* Of new shapes, see records/redraw_shape.c; in warmup, running means: the share of a sweep's
+ * proposals that are accepted, that of steps that hold the totals and of those that draw them;
+ * and tries. */
+struct redrawn {
+    double swept, taken[2], tries;
+};
+
+struct redraw;        /* records/redraw_shape.c */
+struct resize;        /* records/n_all_records.c */
+struct resize_counts; /* records/n_poisson_counts.c */
+
+/* In place of the model's prior and update of theta: where theta has a prior that depends on other
+ * sites. */
+struct augment_layer {
+    void *self;
+    double (*log_prior)(void *self, const double *theta);
+    int (*update)(void *self, int learning); /* theta given the records; returns PLUGIN_* */
+};
+
+struct augment {
+    /* Releases of different records under one theta, one a site: each has records, statistics and
+     * noise in a struct augment of its own. The first is this one, which all that concerns theta
+     * is done with; the others share it, see augment_share_theta(). One release: no others. */
+    int sites;
+    struct augment **site, *lead; /* lead: the first of all sites */
+
+    struct model model;
+    int parts;
+    struct part *part;
+    /* Dense components come first: `absolute` with the absolute kernel, then
+     * the rest of `separable` with the squared one, the rest of `dense` with a
+     * density of their own. All are multiples of LANES; a component that only pads
+     * has released = weight = 0. Then the cells, first the `open` ones that records can leave. */
+    int absolute, separable, dense, cells, open;
+    const double *released, *weight; /* dense + cells */
+    ptrdiff_t n, stride; /* records, and room for them: PAD_LANES(n), or more where n is unknown */
+    const struct augment_layer *layer;   /* NULL: none */
+    const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
+    double size_spread;                  /* sd of its start about the n that is given */
+    int most_born;                       /* births and deaths at once, at most */
+    int tells_sizes;                     /* is a draw to have the numbers of records? */
+    int searching;                       /* for a start that the release has density at */
+    int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
+    struct surrogate *surrogate;         /* NULL: no such moves */
+    struct response *response;           /* the same; only beside a surrogate */
+    struct resize *resize;               /* the same, of steps of n */
+    struct resize_counts *resize_counts; /* NULL: no such steps of n */
+    struct redraw *redraw;               /* NULL: no new shapes */
+    struct category_moves *categories;   /* NULL: no such moves */
+    int reflections;                   /* sets of columns, and the points they are reflected at: */
+    const double *reflection, *origin; /* 1 for each column of a set, else 0; of each column */
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *theta;
+    double *x; /* columns of `stride` */
+    struct rng *rng;
+    struct adapt adapt;
+    struct theta_update update; /* of a model without rtheta() */
+    struct births births;
+    struct size_slope slope; /* of the coordinates that move without a surrogate */
+    struct size_slope
+        pace; /* of the complete-data statistic; of nothing where no update takes it */
+    struct regroup regroup; /* only beside a surrogate */
+    struct redrawn redrawn; /* only with new shapes */
+    struct rounds rounds;   /* where augment_makes_rounds(), or those of a pool */
+    /* (released - total) * weight, dense and cells; part of the state, copied in
+     * and out because the dense part swaps places with its candidate. */
+    double *residual, *cell_residual;
+
+    /* Counters of the iterations after warmup, part of the state too */
+    int *accepted;           /* per record; of no account where n is unknown */
+    double most_energy_step; /* minus the smallest log acceptance probability seen */
+    double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
+    double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
+    double responses_made, responses_accepted;
+    double divergent, deepest; /* trajectories of either that diverged; of the surrogate's cut */
+    double work;               /* see count_work() */
+
+    /* Workspace, see augment_prepare */
+    struct record_columns *records; /* of each site */
+    int block, move_block;
+    int locals; /* components of all parts of kind RECORDS */
+    double *complete, *complete_before, *complete_after, *total;
+    int dense_parts;
+    int used;                /* dense components up to the last that does not only pad */
+    double *before, *change; /* dense components of a block, one after the other */
+    double *diff;            /* the changes, record after record */
+    double *local;           /* components of a block under local noise */
+    double *extra;           /* what local noise adds to a record's step */
+    double *candidate, *candidate_cells;
+    double *threshold; /* drawn, of which the first are taken */
+    int drawn, taken;
+    /* Whether a pass may draw thresholds, and the innovations of the next block's
+     * records meanwhile: see records/accept_pass.c */
+    int draws_ahead;
+    double *innovation; /* of a block, column after column */
+    const double **column_of;
+    double *gap; /* of the records of a block: above 0 where the proposal is rejected */
+    const struct part *counts; /* if its cells, of one scale, are all that records can change */
+    int *listed;               /* then: the records of a block that would change a cell */
+    double *by;                /* and how far they would move residuals, touched * block */
+    double *path, *path_energy, *path_log; /* see accept_speculatively */
+    double accepted_share;                 /* share of the last proposals that were accepted */
+    double **born;                         /* unknown n: records that are to be born, */
+    double *followed, *updates;            /* of augment_saw_size(), */
+    double *batch_log, *beside;            /* and of steps that take theta along */
+    struct rng *batch_start;
+    double **x_new, **x_at, **at_chunk, **to_chunk;
+    const double **view, **view_new, **moved;
+    /* all records after a move, columns of `stride`: where they are expensive to make twice */
+    double *moved_x;
+    double *theta_new, *step, *place; /* place: moving coordinates of theta */
+    double *jump;                     /* by which steps of n moved these: no pass need do it */
+    int *changed;
+    double log_prior, energy;
+    double pass_work, column_work; /* see count_work() */
+    struct terms map;              /* of a column under the surrogate's map */
+    double map_work, leapfrog_work;
+    double *slope_complete, *slope_kept; /* of a marginal density, of no use to reflections */
+    struct moments clamped;              /* of records as the bounds clamp them */
+    double **clamped_x;
+};
+
+/* Where each part's components stand: sets the parts' offsets, and absolute, separable,
+ * dense and cells, from the parts' kinds, kernels and sizes. */
+void augment_lay_out(struct augment *a);
+void augment_prepare(struct augment *a);
+
+/* All sites prepared, of which this is the first; and when it has theta, a random stream and what
+ * is learned, the others share these. */
+void augment_join_sites(struct augment *a, int sites, struct augment **site);
+void augment_share_theta(struct augment *a);
+
+/* Workspace that has one entry a record, for so many. */
+void augment_make_room(struct augment *a, ptrdiff_t room);
+
+/* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
+void augment_prepare_surrogate(struct augment *a, int same_bounds);
+
+/* The factors between whose levels records are transferred, and how many. */
+static inline int augment_factors(const struct model *model) {
+    return model->joint ? 1 : model->factors;
+}
+static inline const struct model_factor *augment_factor(const struct model *model, int f) {
+    return model->joint ? model->joint : model->factor + f;
+}
+
+/* Are records transferred between levels? */
+static inline int augment_has_levels(const struct augment *a) {
+    return a->surrogate && a->model.factors > 0;
+}
+void augment_prepare_levels(struct augment *a);
+/* After augment_prepare_surrogate(): a->resize, where there are such steps. */
+void augment_prepare_resize(struct augment *a);
+
+/* After augment_prepare_surrogate(): a->redraw, where there are new shapes. */
+void augment_prepare_redraw(struct augment *a);
+/* With a->reflections: those that the model cannot make are left out. */
+void augment_prepare_reflect(struct augment *a);
+
+/* Then, what is known of new totals: numbers, and a view of the state. */
+size_t augment_guide_stored(const struct augment *a);
+void augment_attach_guide(struct augment *a, double *store);
+
+/* After augment_prepare(): moves of a response of several levels, if they serve. */
+void augment_prepare_categories(struct augment *a);
+
+/* May an iteration have several rounds? */
+int augment_makes_rounds(const struct augment *a);
+
+/* Records drawn given theta; with `search`, moved to where the release has density, and
+ * theta drawn given them. */
+void augment_start(struct augment *a, int search);
+
+/* From a start where noise with a density of its own is impossible, moves records to where it is
+ * possible, and theta with them: by sweeps and moves that find the totals ever nearer. Needs all
+ * that an iteration needs; where it fails the noise stays impossible. */
+void augment_find_support(struct augment *a);
+
+/* The density that surrogate transitions, or exact ones, move on, and its gradient, at
+ * coordinates q; those of the records where the first is NaN, which are written to q. */
+double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient);
+
+/* The same of the moves of a response's coefficients. */
+double augment_response_density(struct augment *a, double *q, double *gradient);
+double augment_categories_density(struct augment *a, double *q, double *gradient);
+
+/* the largest that was seen at any site */
+double augment_most_energy_step(const struct augment *a);
+
+/* Minus the log of the noise density at the state, up to a constant. */
+double augment_energy(struct augment *a);
+
+/* Where n is unknown: is there too little room for the births of an iteration? */
+int augment_is_full(const struct augment *a);
+
+/* What the chain tells of itself, `after` iterations after warmup. */
+void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told);
+
+/* One iteration: non-centred passes, a sweep, a draw of theta. Warmup ends
+ * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the share of the
+ * proposals that the sweep accepted. */
+int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted);
+
+/* One of its rounds, from 0; a pool, whose rounds these are, asks for them itself. */
+int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted);
+
+#endif

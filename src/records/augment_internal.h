@@ -1,0 +1,277 @@
+/* What the files of method "augment" share and nobody else needs:
+ *   records/augment.c  prepares, proposes, visits the records, runs an iteration;
+ *   records/accept_pass.c  decides on the proposals of a block, one record after the other;
+ *   records/noise_energy.c   the energy, minus the log of the noise density;
+ *   records/noncentred_moves.c    the non-centred moves between two sweeps;
+ *   records/shape_hmc_pass.c  moves of all records at once, with their shape held fixed;
+ *   records/redraw_shape.c  new shapes of all records, with their clamped totals held fixed, or
+ *                     with new ones, which records/redraw_totals.c draws;
+ *   records/n_birth_death.c    births and deaths of records, where their number is not known;
+ *   records/n_all_records.c  the same together with a move of all records at once, the totals of
+ *                     which records/n_totals_density.c, records/n_totals_chain.c and
+ *                     records/n_scatter.c choose, and which records/n_clamped_totals.c solves
+ *                     for; and with a new draw of all counts, records/n_poisson_counts.c;
+ *   records/reflections.c  reflections of all records, which the release does not tell apart;
+ *   records/level_transfers.c  transfers of records between levels of a factor;
+ *   records/category_hmc_pass.c  moves of the coefficients of a response of several levels;
+ *   records/diagnostics.c  what a chain tells of itself.
+ */
+#ifndef NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
+#define NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
+
+#include "base/integer_step.h"
+#include "records/augment.h"
+
+/* candidates in one call of a density, see accept_speculatively() in records/accept_pass.c */
+enum { MOST_SPECULATED = 63, PATH = MOST_SPECULATED + 1 };
+
+/* ---- blocks ----------------------------------------------------------------- */
+
+static inline const double *const *augment_read_only(double *const *x) {
+    return (const double *const *)x;
+}
+
+/* Points x_at at the block that starts there; returns its number of records. */
+static inline int augment_block_at(struct augment *a, ptrdiff_t start, int most) {
+    for (int v = 0; v < a->model.columns; ++v) a->x_at[v] = a->x + v * a->stride + start;
+    return (int)(a->n - start < most ? a->n - start : most);
+}
+
+/* A plug-in takes at most MAX_BLOCK records at a time, unless it wants all. */
+static inline int augment_chunk(int whole, int left) {
+    return whole || left < MAX_BLOCK ? left : MAX_BLOCK;
+}
+
+/* the variables of one statistic from record `start` of a block on */
+static inline const double *const *augment_view(struct augment *a, const struct part *part,
+                                                const double *const *x, int start) {
+    for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]] + start;
+    return a->view;
+}
+
+/* ---- several records at once -------------------------------------------------------- */
+
+/* one of 0..count-1, count below 2^32 */
+static inline ptrdiff_t augment_choose(struct rng *rng, ptrdiff_t count) {
+    return (ptrdiff_t)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
+}
+
+/* How many: up to `most`. */
+static inline int augment_draw_count(struct rng *rng, double scale, int most) {
+    const double units = units_draw(rng, scale);
+    return units < most ? (int)units : most;
+}
+
+/* records in one of the `parts` of a sweep: whole lanes, but in the last */
+static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) {
+    return PAD_LANES((a->n + parts - 1) / parts);
+}
+
+/* ---- records/augment.c ----------------------------------------------------------- */
+
+/* records of all sites */
+double augment_records(const struct augment *a);
+
+/* Is the number of records of any site unknown? */
+static inline int augment_is_sized(const struct augment *a) {
+    for (int k = 0; k < a->sites; ++k)
+        if (a->site[k]->size_prior) return 1;
+    return 0;
+}
+
+/* The complete-data statistic of the records of all sites as they are; `latent`: with variables of
+ * its records that the model needs and this draws. */
+void augment_take_complete(struct augment *a, int latent, double *c);
+
+/* The records' totals and residuals, from the records themselves. */
+void augment_sum_up(struct augment *a);
+
+/* A sweep of all records, with the exponent `temper` of the noise density; a->complete is
+ * theirs then. Returns the share of proposals that are accepted. */
+double augment_sweep(struct augment *a, double temper);
+
+/* The same with fresh latent variables, in a->complete, under a->theta. */
+void augment_take_latent(struct augment *a);
+
+/* ---- records/noise_energy.c ---------------------------------------------------------- */
+
+/* of the totals whose noise has a separable kernel */
+double augment_dense_energy(const struct augment *a, const double *residual);
+
+/* Of a part whose noise has a density of its own; candidates are columns, `stride` apart. While a
+ * start is searched for, impossible ones count the less the nearer they are to possible ones. */
+void augment_log_density(const struct augment *a, const struct part *part, int candidates,
+                         int stride, const double *noise, double *out);
+
+/* of a release of n, with so many records more */
+double augment_size_energy(const struct augment *a, double more);
+
+/* of all totals: dense residuals, and those of the cells */
+double augment_total_energy(const struct augment *a, const double *dense, const double *cells);
+
+/* extra[i] += sign * energy of the local noise of record i of the block */
+void augment_clear_extra(struct augment *a);
+void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
+                       double sign);
+
+/* Totals of the block's records are added to a->total; local energy is returned. */
+void augment_clear_total(struct augment *a);
+double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x);
+
+/* residuals from a->total */
+void augment_residuals(const struct augment *a, double *dense, double *cells);
+
+/* ---- records/accept_pass.c --------------------------------------------------------- */
+
+/* What a pass over a block draws itself: thresholds, and `needed` innovations of the
+ * next block, `each` a record. */
+struct draws {
+    int each, needed;
+    double slack; /* 1 / temper */
+    double *drawn;
+};
+
+/* Decides on the block's proposals, which find_changes() has compared with the records:
+ * gap[i] is above 0 where one is rejected. `draws` may be NULL; then the thresholds are
+ * drawn before the pass. The noise density enters with the exponent `temper`. */
+void augment_accept(struct augment *a, struct draws *draws, double temper, int m);
+
+/* ---- records/noncentred_moves.c ------------------------------------------------------------ */
+
+/* The residuals of the records of all sites as set_move() moves them, as candidates; their energy
+ * is returned. */
+double augment_moved_energy(struct augment *a);
+
+/* of theta, in the model or in a->layer */
+double augment_log_prior(const struct augment *a, const double *theta);
+
+/* Moves them. `innovations`: the stream as it was when the energy was computed. */
+void augment_keep_moved(struct augment *a, const struct rng *innovations);
+
+/* Fills in costs: what a sweep and a pass cost. */
+void augment_count_work(struct augment *a);
+
+/* The non-centred passes of an iteration. */
+void augment_interweave(struct augment *a, int learning, int looking);
+
+/* A surrogate transition of a binary response's coefficients, the responses' innovations held
+ * fixed. Needs the complete-data statistic of the covariates. */
+void augment_respond(struct augment *a, int iteration, int warmup);
+
+/* The same of a response of several levels, with a->categories; needs no statistic. */
+void augment_respond_categories(struct augment *a, int iteration, int warmup);
+
+/* the moving coordinates of theta */
+void augment_gather(const struct augment *a, double *out);
+
+/* ---- records/n_birth_death.c -------------------------------------------------------------- */
+
+/* A few births and deaths; the complete-data statistic must be taken after them. */
+void augment_move_size(struct augment *a, int iteration, int learning);
+
+/* Workspace. */
+void augment_prepare_size(struct augment *a);
+
+/* Which steps of n take theta along in this iteration: to where warmup saw n, and to a number near
+ * it. */
+enum { SIZE_FRESH = 1, SIZE_WALK = 2 };
+int augment_size_steps(const struct augment *a, int iteration, int learning);
+
+/* Such a step's n, with the log of the probability of the step back over that forth; and what was
+ * learned of it. */
+double augment_propose_size(struct augment *a, double n, int fresh, double *log_back);
+void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept);
+
+void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j);
+
+/* The candidates become the state's, with m records of `born` more, or the last m less. */
+void augment_keep_size(struct augment *a, int m, int birth);
+
+/* ---- records/n_all_records.c ------------------------------------------------------------ */
+
+/* Are there such steps? */
+static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
+
+/* With a->resize: workspace of one entry a record. */
+void augment_make_resize_room(struct augment *a);
+
+/* Do such steps draw n anew, and records with it, often enough? */
+int augment_redraws(const struct augment *a);
+
+/* Steps of n that leave the records' distribution with theta integrated out invariant: it must be
+ * drawn after them. They need the complete-data statistic, and keep it. */
+void augment_resize(struct augment *a, int iteration, int learning);
+
+/* After warmup, where they draw n anew: another such step of an iteration. */
+void augment_resize_again(struct augment *a);
+
+/* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. Needs
+ * the complete-data statistic, latent variables included. */
+void augment_saw_size(struct augment *a, int closes);
+
+/* ---- records/redraw_shape.c ------------------------------------------------------------ */
+
+/* Are steps of these made; and do they draw the totals so often that nothing else need move all
+ * records? */
+int augment_redraws_shape(const struct augment *a);
+int augment_redraws_totals(const struct augment *a);
+
+/* With a->redraw: some steps. `swept`: the share of the last sweep's proposals that was accepted.
+ * They leave the records' distribution with theta integrated out invariant: it must be drawn after
+ * them. They need the complete-data statistic, and keep it. */
+void augment_redraw(struct augment *a, int iteration, int learning, double swept);
+
+/* For a start: records near the release, by such steps with that exponent of the noise density.
+ * Returns 0, the records as they were, where too few of them are accepted. */
+int augment_redraw_start(struct augment *a, double temper);
+
+/* ---- records/reflections.c ----------------------------------------------------------- */
+
+/* Proposes one of a->reflections. It leaves the records' distribution with theta integrated out
+ * invariant: theta must be drawn after it. Needs the complete-data statistic, and keeps it. */
+void augment_reflect(struct augment *a);
+
+/* ---- records/level_transfers.c ------------------------------------------------------------ */
+
+/* Workspace of one entry a record. */
+void augment_make_level_room(struct augment *a);
+
+/* Leaves the records' distribution with the probabilities of levels integrated out invariant:
+ * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
+void augment_move_levels(struct augment *a, int learning);
+
+/* The records by their level of factor f; the list of those of one level; and m of a list of
+ * `count`, chosen uniformly, to its end or to its beginning. */
+void augment_sort_levels(struct augment *a, int f);
+int *augment_level_records(struct augment *a, int level);
+void augment_choose_records(struct rng *rng, int *list, int count, int m, int to_end);
+
+/* ---- records/category_hmc_pass.c -------------------------------------------------------- */
+
+/* Chooses points, and readies a->categories for a move. Returns 0 where none is possible. Needs the
+ * model set at theta, and records. */
+int augment_begin_categories(struct augment *a);
+
+/* ---- records/shape_hmc_pass.c --------------------------------------------------------- */
+
+/* Readies the surrogate for moves; with `search`, moves the records of a start to where
+ * the release has density, theta drawn given them. */
+void augment_search(struct augment *a, int search);
+
+/* Is there a theta within the bounds of a prior that is cut off, drawn from the uncut
+ * posterior given c? It is a->theta_new then. */
+int augment_draw_within(struct augment *a, const double *c);
+
+/* The totals of the records under the surrogate's map; and they become these. */
+void augment_mapped_totals(struct augment *a);
+void augment_keep_mapped(struct augment *a);
+
+/* Tells the surrogate how many records there are now. Returns 0 if they are too few for moves of
+ * all at once, which then must be left out. */
+int augment_set_size(struct augment *a);
+
+/* A move that leaves the records' distribution with theta integrated out invariant: theta
+ * must be drawn after it. Needs the complete-data statistic. */
+void augment_follow(struct augment *a, int iteration, int warmup);
+
+#endif

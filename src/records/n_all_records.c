@@ -1,0 +1,471 @@
+/* Method "augment": steps of an unknown number of records n that move all records at once, where
+ * these are normal given theta and the levels of at most one factor. A step of n alone
+ * (records/n_birth_death.c) adds records whose totals are a matter of luck, and where noise is
+ * small they seldom fit. Here the totals are chosen, and the records follow.
+ *
+ * Given the levels, N_g records in level g, write as in records/shape_hmc.c
+ *
+ *   w_i = B_g + F u_i,
+ *
+ * B_g the mean of level g, F F' = S the scatter about these means. The shape U is uniform given n
+ * and the N_g, whatever theta is, and independent of (B, F). With theta integrated out but for what
+ * the model keeps, n, the counts, T_g = N_g B_g and S have the density
+ *
+ *   p(n) n! / prod N_g! marginal(c, n) pi^((n - k) d / 2) / Gamma_d((n - k) / 2)
+ *     prod N_g^(-d / 2) |S|^((n - k - d - 1) / 2) eta(z | s)
+ *
+ * for d columns and k levels (vignette "Algorithms", unknown number of records), marginal() with
+ * its factors in n. A step
+ *
+ * - makes some steps of a chain of n, N_g, T and S alone, and of what the model keeps of theta,
+ *   which is reversible for a surrogate of that density, with what is expected of clamped records
+ *   in place of s (records/n_totals_density.c, records/n_totals_chain.c, records/n_scatter.c);
+ * - takes U to U': independent standard normal records Y have the shape U if their level means and
+ *   their scatter are drawn from what standard normal records have. Some of them, chosen uniformly
+ *   in their level, go, and others come; U' is the shape of Y then. Both ways have the same joint
+ *   distribution of (U, U'), so that this step is reversible in the uniform distributions.
+ *
+ * It is accepted by the ratio of eta over that of the surrogate (Liu 2001). Theta must be drawn
+ * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, a
+ * round whose steps go to where warmup saw n has two, before and after the surrogate's
+ * trajectories, each with a shorter chain, as those of warmup: what one does not take far from
+ * where it was, few records say, the other may. As they draw many records anew, a sweep is spread
+ * over several iterations, from the middle of warmup on.
+ *
+ * Where bounds clamp, and noise is small, records seldom follow; then they may be found by solving
+ * for their totals (records/n_clamped_totals.c).
+ *
+ * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
+ * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
+ * augment_prepare_resize() and augment_make_resize_room().
+ */
+#include "records/n_all_records.h"
+
+#include "base/linalg.h"
+
+/* of the surrogate's chain, where it goes to where warmup saw n; in warmup, and where a round has
+ * two */
+enum { STEPS = 8, FEW = 6 };
+
+/* The shares of these steps that are RESIZE_GROW and RESIZE_SCATTER. */
+static const double GROWS = 0.15, SCATTERS = 0.15;
+
+/* of the shares of the kinds of these steps that are taken, in warmup: how fast their running means
+ * forget, and what is added to each */
+static const double FORGET = 0.01, LEAST = 0.02;
+
+/* Where records follow so many times less often than steps are taken that solve for their totals,
+ * the latter are made, which take longer. The share of steps of warmup that try the other way. */
+static const double WORSE = 0.5, OTHER = 0.125;
+
+void augment_prepare_resize(struct augment *a) {
+    if (!resize_create(a)) a->resize = NULL;
+    resize_create_counts(a);
+}
+
+void augment_make_resize_room(struct augment *a) {
+    if (a->resize->redraw) resize_create_clamped(a);
+}
+
+/* ---- the records ------------------------------------------------------------------------------
+ */
+
+/* out = left right^-1, of lower triangles */
+static void divide(struct resize *r, const double *left, const double *right, double *out) {
+    const int d = r->d;
+    for (int j = 0; j < d; ++j) {
+        memset(r->row, 0, (size_t)d * sizeof(double));
+        r->row[j] = 1;
+        linalg_forward(d, right, r->row);
+        for (int i = 0; i < d; ++i)
+            out[i * d + j] = i < j ? 0 : linalg_dot(i + 1, left + i * d, r->row);
+    }
+}
+
+/* What makes Y of records: to `standard` and, for each level, `standard_shift`. */
+static void set_standard(struct augment *a) {
+    struct resize *r = a->resize;
+    const double *centre = a->surrogate->centre;
+    const int d = r->d;
+    divide(r, r->normal, r->now->factor, r->standard);
+    for (int g = 0; g < r->k; ++g)
+        for (int i = 0; i < d; ++i) {
+            double shift = r->mean[g * d + i];
+            for (int j = 0; j <= i; ++j)
+                shift -= r->standard[i * d + j] *
+                         (centre[r->column[j]] + r->now->total[g * d + j] / r->now->count[g]);
+            r->standard_shift[g * d + i] = shift;
+        }
+}
+
+/* The columns of a block times a lower triangle, and a shift */
+static void map_columns(struct augment *a, const double *matrix, const double *shift, int m,
+                        double *const *x, double **out) {
+    const struct resize *r = a->resize;
+    for (int i = 0; i < r->d; ++i) {
+        terms_clear(&a->map);
+        for (int j = 0; j <= i; ++j) terms_add(&a->map, matrix[i * r->d + j], x[r->column[j]]);
+        terms_sum(&a->map, shift[i], m, out[r->column[i]]);
+    }
+}
+
+/* Level sums and products of Y, less or more a block of a level */
+static void add_records(struct resize *r, int g, double sign, int m, double *const *y) {
+    const int d = r->d;
+    for (int i = 0; i < d; ++i) {
+        r->moved[g * d + i] += sign * block_sum(m, y[r->column[i]]);
+        for (int j = 0; j <= i; ++j)
+            r->spread[i * d + j] += sign * block_dot(m, y[r->column[i]], y[r->column[j]]);
+    }
+}
+
+/* Level means and scatter of standard normal records, as many as there are; then their sums. */
+static void draw_standard(struct augment *a) {
+    struct resize *r = a->resize;
+    const int d = r->d;
+    for (int g = 0; g < r->k; ++g)
+        for (int i = 0; i < d; ++i) {
+            r->mean[g * d + i] = rng_normal(a->rng) / sqrt(r->now->count[g]);
+            r->moved[g * d + i] = r->now->count[g] * r->mean[g * d + i];
+        }
+    for (int i = 0; i < d; ++i) {
+        for (int j = 0; j < i; ++j) r->normal[i * d + j] = rng_normal(a->rng);
+        r->normal[i * d + i] = sqrt(dist_chisq(a->rng, r->now->n - r->k - i));
+    }
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j) {
+            double sum = linalg_dot(j + 1, r->normal + i * d, r->normal + j * d);
+            for (int g = 0; g < r->k; ++g)
+                sum += r->now->count[g] * r->mean[g * d + i] * r->mean[g * d + j];
+            r->spread[i * d + j] = sum;
+        }
+}
+
+/* Of the records of `born` those from `start` to before `end`, as many as a block has: `to_chunk`.
+ */
+static int born_chunk(struct augment *a, int start, int end) {
+    const int m = end - start < a->move_block ? end - start : a->move_block;
+    for (int v = 0; v < a->model.columns; ++v) a->to_chunk[v] = a->born[v] + start;
+    return m;
+}
+
+/* Y of those of level g that go, from `start` to before `end` of `born`. */
+static void take_away(struct augment *a, int g, int start, int end) {
+    struct resize *r = a->resize;
+    while (start < end) {
+        const int m = born_chunk(a, start, end);
+        map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->to_chunk, a->x_new);
+        add_records(r, g, -1, m, a->x_new);
+        start += m;
+    }
+}
+
+/* m of those of level g, chosen uniformly, to `list`. Not some that stand together: where a record
+ * stands tells of it, for births go to the end. */
+static void choose_level(struct augment *a, int g, int m, int *list) {
+    int *all = a->regroup.sorted;
+    if (a->resize->k > 1)
+        all = augment_level_records(a, g);
+    else
+        for (int i = 0; i < a->n; ++i) all[i] = i;
+    augment_choose_records(a->rng, all, (int)a->resize->now->count[g], m, 0);
+    memcpy(list, all, (size_t)m * sizeof *list);
+}
+
+/* Those that go, chosen uniformly in their levels; returns how many. */
+static int choose_deaths(struct augment *a) {
+    struct resize *r = a->resize;
+    int gone = 0;
+    for (int g = 0; g < r->k; ++g) {
+        const int m = r->change[g] < 0 ? (int)-r->change[g] : 0;
+        if (m == 0) continue;
+        if (gone == 0 && r->k > 1) augment_sort_levels(a, 0);
+        int *const list = r->gone + gone;
+        choose_level(a, g, m, list);
+        for (int i = 0; i < r->d; ++i) {
+            const double *const x = a->x + r->column[i] * a->stride;
+            double *const out = a->born[r->column[i]] + gone;
+            for (int t = 0; t < m; ++t) out[t] = x[list[t]];
+        }
+        take_away(a, g, gone, gone + m);
+        gone += m;
+    }
+    return gone;
+}
+
+/* What fills the places that those leave, `gone` of them: from the end, in their order. */
+static void find_holes(struct augment *a, int gone) {
+    struct resize *r = a->resize;
+    const int n = (int)a->n, stay = n - gone;
+    int *const goes = a->regroup.code;
+    int left = 0;
+    r->holes = 0;
+    memset(goes + stay, 0, (size_t)gone * sizeof *goes);
+    for (int t = 0; t < gone; ++t) {
+        const int i = r->gone[t];
+        goes[i] = 1;
+        r->hole[r->holes] = i;
+        r->holes += i < stay;
+    }
+    for (int i = stay; i < n; ++i) {
+        r->filler[left] = i;
+        left += !goes[i];
+    }
+}
+
+/* These change places; a second time, they are back. */
+static void fill_holes(struct augment *a) {
+    const struct resize *r = a->resize;
+    for (int v = 0; v < a->model.columns; ++v) {
+        double *const x = a->x + v * a->stride;
+        for (int t = 0; t < r->holes; ++t) {
+            const double kept = x[r->hole[t]];
+            x[r->hole[t]] = x[r->filler[t]];
+            x[r->filler[t]] = kept;
+        }
+    }
+}
+
+/* Those that go, to the end; returns how many stay. */
+static ptrdiff_t take_deaths(struct augment *a) {
+    const int gone = choose_deaths(a);
+    find_holes(a, gone);
+    fill_holes(a);
+    return a->n - gone;
+}
+
+static int births_of(const struct resize *r, int g) {
+    return r->change[g] > 0 ? (int)r->change[g] : 0;
+}
+
+/* Y of those that come, level after level, to `born`; returns how many. */
+static int draw_births(struct augment *a) {
+    struct resize *r = a->resize;
+    int born = 0;
+    for (int g = 0; g < r->k; ++g)
+        for (const int end = born + births_of(r, g); born < end;) {
+            const int m = born_chunk(a, born, end);
+            for (int i = 0; i < r->d; ++i) rng_fill_normal(a->rng, m, a->to_chunk[r->column[i]]);
+            for (int h = 1; h < r->k; ++h)
+                for (int b = 0; b < m; ++b) a->to_chunk[r->fixed[h - 1]][b] = h == g;
+            add_records(r, g, 1, m, a->to_chunk);
+            born += m;
+        }
+    return born;
+}
+
+/* The factor of the scatter of Y about its level means, to `spread`, and these to `moved`. Returns
+ * 0 where it is singular. */
+static int finish_standard(struct resize *r) {
+    const int d = r->d;
+    for (int g = 0; g < r->k; ++g)
+        for (int i = 0; i < d; ++i) r->moved[g * d + i] /= r->next->count[g];
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j)
+            for (int g = 0; g < r->k; ++g)
+                r->spread[i * d + j] -=
+                    r->next->count[g] * r->moved[g * d + i] * r->moved[g * d + j];
+    return linalg_cholesky(d, r->spread) == 0;
+}
+
+/* What makes W' = B_g' + F' G^-1 (Y - mean of Y'), to `shape` and, for each level, `shape_shift`;
+ * and of that and what makes Y, for the records that stay, the surrogate's map. */
+static void set_map(struct augment *a) {
+    struct resize *r = a->resize;
+    const double *centre = a->surrogate->centre;
+    const int d = r->d, stride = a->model.columns + 1;
+    double *const map = a->surrogate->map;
+    divide(r, r->next->factor, r->spread, r->shape);
+    memset(map, 0, (size_t)d * (size_t)stride * sizeof(double));
+    for (int i = 0; i < d; ++i) {
+        double *const row = map + i * stride;
+        const double *const shape = r->shape + i * d;
+        for (int j = 0; j <= i; ++j)
+            for (int h = j; h <= i; ++h) row[1 + r->column[j]] += shape[h] * r->standard[h * d + j];
+        for (int g = 0; g < r->k; ++g) {
+            double shift = r->next->total[g * d + i] / r->next->count[g] + centre[r->column[i]];
+            for (int j = 0; j <= i; ++j) shift -= shape[j] * r->moved[g * d + j];
+            r->shape_shift[g * d + i] = shift;
+            for (int j = 0; j <= i; ++j) shift += shape[j] * r->standard_shift[g * d + j];
+            if (g == 0)
+                row[0] = shift;
+            else
+                row[1 + r->fixed[g - 1]] = shift - row[0];
+        }
+    }
+}
+
+static void shape_births(struct augment *a) {
+    const struct resize *r = a->resize;
+    int start = 0;
+    for (int g = 0; g < r->k; ++g)
+        for (const int end = start + births_of(r, g); start < end;) {
+            const int m = born_chunk(a, start, end);
+            map_columns(a, r->shape, r->shape_shift + g * r->d, m, a->to_chunk, a->x_new);
+            for (int i = 0; i < r->d; ++i)
+                memcpy(a->to_chunk[r->column[i]], a->x_new[r->column[i]],
+                       (size_t)m * sizeof(double));
+            start += m;
+        }
+}
+
+/* The log ratio of the densities of records, `stay` of which are old ones and `born` new. */
+static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
+    struct resize *r = a->resize;
+    draw_standard(a);
+    set_standard(a);
+    *stay = take_deaths(a);
+    *born = draw_births(a);
+    if (!finish_standard(r)) return -INFINITY;
+    set_map(a);
+    shape_births(a);
+    const ptrdiff_t n = a->n;
+    a->n = *stay;
+    augment_mapped_totals(a);
+    a->n = n;
+    if (*born > 0) (void)augment_add_totals(a, 0, *born, augment_read_only(a->born));
+    augment_residuals(a, a->candidate, a->candidate_cells);
+    return augment_total_energy(a, a->residual, a->cell_residual) -
+           augment_total_energy(a, a->candidate, a->candidate_cells);
+}
+
+/* Records that came stand at the end, level after level. But a sweep visits records in their order,
+ * which must not tell of their levels: these go to any place. */
+static void scatter(struct augment *a, int born) {
+    struct resize *r = a->resize;
+    const ptrdiff_t first = a->n - born;
+    for (int t = 0; t < born; ++t) r->gone[t] = (int)augment_choose(a->rng, first + t + 1);
+    for (int v = 0; v < a->model.columns; ++v) {
+        double *const x = a->x + v * a->stride;
+        for (int t = 0; t < born; ++t) {
+            const double kept = x[first + t];
+            x[first + t] = x[r->gone[t]];
+            x[r->gone[t]] = kept;
+        }
+    }
+}
+
+static void keep(struct augment *a, ptrdiff_t stay, int born) {
+    a->n = stay;
+    augment_keep_mapped(a);
+    augment_keep_size(a, born, 1);
+    memcpy(a->theta, a->resize->next->theta, (size_t)a->model.parameters * sizeof(double));
+    augment_take_complete(a, 0, a->complete);
+    if (a->resize->k > 1) scatter(a, born);
+}
+
+/* Is there a way from the records to `next`? */
+static int find_change(struct resize *r, double most) {
+    double births = 0, deaths = 0;
+    for (int g = 0; g < r->k; ++g) {
+        r->change[g] = r->next->count[g] - r->now->count[g];
+        births += fmax(r->change[g], 0);
+        deaths += fmax(-r->change[g], 0);
+    }
+    return births <= most && deaths <= most;
+}
+
+static double worth(const struct augment *a, int kind) {
+    return LEAST + a->births.taken[kind] * a->births.taken[kind];
+}
+
+/* More often where warmup saw it taken more often, but each now and then. */
+enum resize_kind resize_choose_kind(struct augment *a) {
+    double sum = 0;
+    for (int k = 0; k < RESIZE_KINDS; ++k) sum += worth(a, k);
+    double left = rng_uniform(a->rng) * sum;
+    int kind = 0;
+    while (kind < RESIZE_KINDS - 1 && (left -= worth(a, kind)) >= 0) ++kind;
+    return (enum resize_kind)kind;
+}
+
+int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning) {
+    const int taken = -log_ratio < rng_exponential(a->rng);
+    if (learning && kind < RESIZE_KINDS)
+        a->births.taken[kind] += FORGET * (taken - a->births.taken[kind]);
+    return taken;
+}
+
+/* Those whose share is fixed are for where warmup has seen n, and records follow. */
+static enum resize_kind choose_any_kind(struct augment *a, int fresh, enum resize_way way) {
+    const double u = fresh && way == RESIZE_FOLLOW ? rng_uniform(a->rng) : 1;
+    return u < GROWS ? RESIZE_GROW : u < GROWS + SCATTERS ? RESIZE_SCATTER : resize_choose_kind(a);
+}
+
+/* Steps of the chain of totals from `now` on, to `next`; returns whether they moved. */
+static int walk(struct augment *a, int fresh, enum resize_way way, int learning, int steps,
+                double *log_ratio) {
+    struct resize *r = a->resize;
+    struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
+    for (int k = 0; k < steps; ++k) {
+        const enum resize_kind kind = choose_any_kind(a, fresh, way);
+        *log_ratio = resize_step(a, fresh, kind);
+        if (!resize_takes(a, kind, *log_ratio, learning)) continue;
+        struct resize_totals *const left = r->now;
+        r->now = r->next;
+        r->next = left == records ? spare : left;
+    }
+    r->next = r->now;
+    r->now = records;
+    return r->next != records;
+}
+
+/* One way, for as long as a run goes on; in warmup now and then the other, which may come to serve.
+ */
+static enum resize_way choose_way(struct augment *a, int learning) {
+    const double *taken = a->births.ways;
+    if (!a->resize->redraw) return RESIZE_FOLLOW;
+    const enum resize_way best =
+        taken[RESIZE_FOLLOW] < WORSE * taken[RESIZE_SOLVE] ? RESIZE_SOLVE : RESIZE_FOLLOW;
+    return learning && rng_uniform(a->rng) < OTHER ? RESIZE_WAYS - 1 - best : best;
+}
+
+/* The log ratio of a step from the records to totals that `now` holds, the chain being at `next`.
+ */
+static double follow_to(struct augment *a, ptrdiff_t *stay, int *born) {
+    const struct resize *r = a->resize;
+    if (!find_change(a->resize, a->most_born)) return -INFINITY;
+    return *a->adapt.temper * (follow(a, stay, born) - r->now->energy + r->next->energy);
+}
+
+static void move(struct augment *a, int fresh, int learning, int steps) {
+    struct resize *r = a->resize;
+    double log_ratio = -INFINITY;
+    ptrdiff_t stay = a->n;
+    int born = 0, accept = 0, learns = learning;
+    r->holes = 0;
+    const enum resize_way way = choose_way(a, learning);
+    const int solves = way == RESIZE_SOLVE;
+    if (!(solves ? resize_begin_clamped(a) : resize_read(a))) {
+        if (learning) a->births.ways[way] -= FORGET * a->births.ways[way];
+        return;
+    }
+    if (walk(a, fresh, way, learning, steps, &log_ratio)) {
+        log_ratio = solves ? resize_follow_clamped(a) : follow_to(a, &stay, &born);
+        accept = -log_ratio < rng_exponential(a->rng);
+        learns = learning && r->next->n != r->now->n; /* at the same n records follow easily */
+        if (learns) a->births.ways[way] += FORGET * (accept - a->births.ways[way]);
+    }
+    if (!accept)
+        fill_holes(a);
+    else if (solves)
+        resize_keep_clamped(a);
+    else
+        keep(a, stay, born);
+    augment_tried_size(a, fresh, learns, log_ratio, accept);
+}
+
+void augment_resize(struct augment *a, int iteration, int learning) {
+    const int steps = augment_size_steps(a, iteration, learning);
+    for (int fresh = 1; fresh >= 0; --fresh) {
+        if (!(steps & (fresh ? SIZE_FRESH : SIZE_WALK))) continue;
+        if (a->resize)
+            move(a, fresh, learning, !fresh ? 1 : learning || augment_redraws(a) ? FEW : STEPS);
+        else
+            resize_move_counts(a, fresh, learning);
+    }
+}
+
+void augment_resize_again(struct augment *a) {
+    if (a->resize && augment_redraws(a)) move(a, 1, 0, FEW);
+}

@@ -1,0 +1,413 @@
+/* Method "augment": births and deaths of records, where their number n is not known.
+ *
+ * Target: p(n) p(theta) prod_i f(x_i | theta) eta(z | sum_i t(x_i)) over sequences of n records. A
+ * birth draws m records from f(. | theta) and puts them at places chosen uniformly; a death
+ * takes m records chosen uniformly, as often and with the same m. The densities of the records and
+ * of the places cancel:
+ *
+ *   accept with p(n +- m) eta(z | s +- t) / (p(n) eta(z | s)), t the m records' part of s.
+ *
+ * Where a total is known better than n, theta and n trade off. So some moves take theta along:
+ * theta's moving coordinates by slope * log(n' / n), a slope that warmup learned, and the old
+ * records with their innovations held fixed, as the non-centred moves do. The slope is that of an
+ * update given the statistic of the complete data, which follows n closely; theta itself varies by
+ * the sampling of n records, and more of them than warmup has would be needed to see how. Those
+ * that are born or die come from f(. | theta) of the side that has them, so that the ratio has the
+ * prior of theta in addition.
+ *
+ * How well the totals of those m records fit is a matter of luck, and a step of both has moved all
+ * others for nothing without it. So it draws K batches of them where they are few beside the
+ * others, and takes one with the probability of its eta: the mean of eta over the batches stands in
+ * the ratio in place of eta(z | s'). A step back finds its m records and K - 1 batches more, drawn
+ * from f(. | theta), whose mean of eta stands in place of eta(z | s).
+ *
+ * Once warmup has seen where n is, such steps go there, and less often to a number near n. They are
+ * seldom made where births and deaths alone go as far.
+ *
+ * Of several sites with the same theta each has steps of its own number of records, which take the
+ * records of all of them along with theta.
+ *
+ * Beside a surrogate (records/shape_hmc_pass.c) these moves stay as they are: they leave the
+ * records' joint distribution with theta invariant, and the surrogate then moves the records that
+ * there are.
+ *
+ * Records that are born stand last, as their order does not matter. m is geometric-like, cut off at
+ * most_born; its scale is learned in warmup.
+ *
+ * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) where theta goes along. Room
+ * for all births of an iteration must be there before it: augment_is_full().
+ */
+#include "records/augment_internal.h"
+
+#include <stdlib.h>
+
+/* moves in an iteration, and those that take theta along */
+enum { SIZE_MOVES = 4, TILTED = 2 };
+
+/* After warmup one of so many iterations has a step that takes theta along to a number near n,
+ * beside the one to where warmup saw n, and in warmup these alternate. Where births alone go as
+ * far, two of so many in warmup have either, and one after it the latter. Where the latter are
+ * accepted less often than POOR, every iteration has both. */
+enum { SELDOM = 4 };
+static const double POOR = 0.4, FORGET = 0.02;
+
+/* in units of the scale of births: theta, which waits for an update, holds them back */
+static const double ALONE = 0.1;
+
+/* Batches of records of such a step: at most, and together so many times fewer than the others. */
+enum { MOST_BATCHES = 16 };
+static const double SMALL = 8;
+
+/* pairs of updates, an odd number */
+enum { UPDATES = 15 };
+
+void augment_prepare_size(struct augment *a) {
+    const int updates = a->model.class->rtheta && !update_theta_is_needed(&a->model) && !a->layer;
+    const int complete = a->pace.moving = updates ? a->model.complete : 0;
+    a->slope.moving = a->model.moving;
+    a->slope.moves = a->model.moves;
+    a->born = plugin_memory((size_t)a->model.columns, sizeof(double *));
+    for (int v = 0; v < a->model.columns; ++v)
+        a->born[v] = plugin_memory((size_t)a->most_born, sizeof(double));
+    a->batch_log = plugin_memory(MOST_BATCHES, sizeof(double));
+    a->batch_start = plugin_memory(MOST_BATCHES, sizeof *a->batch_start);
+    a->beside = plugin_memory((size_t)(a->dense + a->cells), sizeof(double));
+    a->followed = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->updates = plugin_memory((size_t)a->slope.moving * UPDATES, sizeof(double));
+    int *all = plugin_memory((size_t)complete, sizeof(int));
+    for (int j = 0; j < complete; ++j) all[j] = j;
+    a->pace.moves = all;
+}
+
+int augment_is_full(const struct augment *a) {
+    for (int k = 0; k < a->sites; ++k) {
+        const struct augment *site = a->site[k];
+        const ptrdiff_t most = rounds_made(&a->rounds) * (SIZE_MOVES + TILTED) * site->most_born;
+        if (site->size_prior && site->stride - site->n < most) return 1;
+    }
+    return 0;
+}
+
+void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
+    for (int v = 0; v < a->model.columns; ++v) {
+        double *column = a->x + v * a->stride;
+        const double kept = column[i];
+        column[i] = column[j];
+        column[j] = kept;
+    }
+}
+
+static void choose_last(struct augment *a, int m) {
+    for (ptrdiff_t last = a->n - 1; last >= a->n - m; --last)
+        augment_swap_records(a, augment_choose(a->rng, last + 1), last);
+}
+
+static void draw_born(struct augment *a, const double *theta, int m) {
+    const struct model *model = &a->model;
+    model->class->set(model->self, theta);
+    for (int start = 0, chunk; start < m; start += chunk) {
+        chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        for (int v = 0; v < model->columns; ++v) a->to_chunk[v] = a->born[v] + start;
+        model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
+    }
+}
+
+/* The m records that are to be born, or chosen to die (and last then), to `born`. */
+static void find_records(struct augment *a, int m, int birth) {
+    if (birth) {
+        draw_born(a, a->theta, m);
+        return;
+    }
+    choose_last(a, m);
+    for (int v = 0; v < a->model.columns; ++v)
+        memcpy(a->born[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
+}
+
+/* Energy with the m records of `born` more or less than dense and cells have, as candidate. */
+static double changed_energy(struct augment *a, const double *dense, const double *cells, int m,
+                             int sign) {
+    augment_clear_total(a);
+    (void)augment_add_totals(a, 0, m, augment_read_only(a->born));
+    for (int j = 0; j < a->dense; ++j)
+        a->candidate[j] = dense[j] - sign * a->total[j] * a->weight[j];
+    for (int j = 0; j < a->cells; ++j)
+        a->candidate_cells[j] = cells[j] - sign * a->total[a->dense + j] * a->weight[a->dense + j];
+    return augment_total_energy(a, a->candidate, a->candidate_cells);
+}
+
+static void append_born(struct augment *a, int m) {
+    for (int v = 0; v < a->model.columns; ++v)
+        memcpy(a->x + v * a->stride + a->n, a->born[v], (size_t)m * sizeof(double));
+    a->n += m;
+}
+
+void augment_keep_size(struct augment *a, int m, int birth) {
+    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    if (birth)
+        append_born(a, m);
+    else
+        a->n -= m;
+}
+
+/* Has warmup seen n vary by more than births and deaths alone go? */
+static int is_far(const struct augment *a) {
+    return size_slope_knows(&a->slope) &&
+           size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
+}
+
+static void move_size(struct augment *a, int learning) {
+    struct births *b = &a->births;
+    const int m = augment_draw_count(a->rng, b->scale, a->most_born);
+    const int birth = (int)(rng_bits(a->rng) >> 63), sign = birth ? 1 : -1;
+    const double n = (double)a->n + sign * m;
+    const double log_prior = n < 0 ? -INFINITY : size_prior_log(a->size_prior, n);
+    int accept = 0;
+    if (log_prior > -INFINITY) {
+        const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+        find_records(a, m, birth);
+        const double log_ratio =
+            log_prior - size_prior_log(a->size_prior, (double)a->n) -
+            *a->adapt.temper * (changed_energy(a, a->residual, a->cell_residual, m, sign) - energy);
+        accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
+        a->lead->work += a->pass_work * m / fmax((double)a->n, m);
+        if (accept) augment_keep_size(a, m, birth);
+    }
+    b->made += 1;
+    b->accepted += accept;
+    if (learning) units_learn(&b->scale, &b->tries, accept, a->most_born);
+}
+
+/* How many batches of m records cost little beside so many others. */
+static int count_batches(double others, int m) {
+    const double most = floor(others / (SMALL * m));
+    return most < 1 ? 1 : most > MOST_BATCHES ? MOST_BATCHES : (int)most;
+}
+
+static double largest(int count, const double *x) {
+    double most = x[0];
+    for (int k = 1; k < count; ++k) most = fmax(most, x[k]);
+    return most;
+}
+
+/* of exp(log_x), which are not all 0, over the largest */
+static double relative_sum(int count, const double *log_x) {
+    const double most = largest(count, log_x);
+    double sum = 0;
+    for (int k = 0; k < count; ++k) sum += exp(log_x[k] - most);
+    return sum;
+}
+
+static double log_mean(int count, const double *log_x) {
+    const double most = largest(count, log_x);
+    return most > -INFINITY ? most + log(relative_sum(count, log_x) / count) : most;
+}
+
+/* Draws batches of m records under theta beside those that a->beside is of, from `first` on, and
+ * the log of the mean of eta over all `count`. */
+static double draw_batches(struct augment *a, const double *theta, int m, int first, int count) {
+    double *const log_eta = a->batch_log;
+    for (int k = first; k < count; ++k) {
+        a->batch_start[k] = *a->rng;
+        draw_born(a, theta, m);
+        log_eta[k] = -*a->adapt.temper * changed_energy(a, a->beside, a->beside + a->dense, m, 1);
+    }
+    return log_mean(count, log_eta);
+}
+
+/* One batch of those, as likely as its eta is high, to `born`, and candidates with it. */
+static void choose_batch(struct augment *a, int m, int count) {
+    const double *const log_eta = a->batch_log;
+    const double most = largest(count, log_eta);
+    double left = rng_uniform(a->rng) * relative_sum(count, log_eta);
+    int chosen = 0;
+    while (chosen < count - 1 && (left -= exp(log_eta[chosen] - most)) >= 0) ++chosen;
+    const struct rng later = *a->rng;
+    *a->rng = a->batch_start[chosen];
+    draw_born(a, a->theta_new, m);
+    *a->rng = later;
+    (void)changed_energy(a, a->beside, a->beside + a->dense, m, 1);
+}
+
+static void set_move(struct augment *a) {
+    const struct model *model = &a->model;
+    model->class->set(model->self, a->theta);
+    model->class->set_move(model->self, a->theta_new, a->changed);
+}
+
+/* Energy of the first n records moved, whose residuals are the candidates then; those of other
+ * sites move as well, and `others` gets by how much their energy grows. */
+static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovations,
+                           double *others) {
+    struct augment *const lead = a->lead;
+    const ptrdiff_t old = a->n;
+    set_move(a);
+    *innovations = *a->rng;
+    a->n = n;
+    const double all = augment_moved_energy(lead);
+    a->n = old;
+    *others = 0;
+    if (lead->sites == 1) return all;
+    const double own = augment_total_energy(a, a->candidate, a->candidate_cells);
+    const double before = augment_total_energy(a, a->residual, a->cell_residual);
+    *others = all - own - (augment_energy(lead) - before);
+    return own;
+}
+
+static void copy_beside(struct augment *a) {
+    memcpy(a->beside, a->candidate, (size_t)a->dense * sizeof(double));
+    memcpy(a->beside + a->dense, a->candidate_cells, (size_t)a->cells * sizeof(double));
+}
+
+/* What the ratio of a step to m records more, with theta_new, has of eta */
+static double tilted_birth(struct augment *a, int m, struct rng *innovations) {
+    const int count = count_batches((double)a->n, m);
+    const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    double others;
+    (void)moved_energy(a, a->n, innovations, &others);
+    copy_beside(a);
+    return draw_batches(a, a->theta_new, m, 0, count) + *a->adapt.temper * (energy - others);
+}
+
+/* The same for m less: those that stand last then. */
+static double tilted_death(struct augment *a, int m, struct rng *innovations) {
+    const int count = count_batches((double)(a->n - m), m);
+    const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    find_records(a, m, 0);
+    (void)changed_energy(a, a->residual, a->cell_residual, m, -1);
+    copy_beside(a);
+    a->batch_log[0] = -*a->adapt.temper * energy;
+    const double back = draw_batches(a, a->theta, m, 1, count);
+    double others;
+    const double moved = moved_energy(a, a->n - m, innovations, &others);
+    return -*a->adapt.temper * (moved + others) - back;
+}
+
+static void keep_tilted(struct augment *a, int m, int birth, const struct rng *innovations) {
+    if (birth)
+        choose_batch(a, m, count_batches((double)a->n, m));
+    else
+        a->n -= m;
+    const struct rng later = *a->rng;
+    set_move(a);
+    augment_keep_moved(a->lead, innovations);
+    *a->rng = later;
+    if (birth) append_born(a, m);
+    memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+}
+
+double augment_propose_size(struct augment *a, double n, int fresh, double *log_back) {
+    return (fresh ? size_slope_fresh : size_slope_walk)(&a->slope, n, a->rng, log_back);
+}
+
+void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept) {
+    struct births *b = &a->births;
+    b->tilt_made += 1;
+    b->tilt_accepted += accept;
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->most_born);
+    if (learning && fresh) b->followed += FORGET * (accept - b->followed);
+}
+
+static void move_tilted(struct augment *a, int fresh, int learning) {
+    const struct model *model = &a->model;
+    double log_ratio = -INFINITY, log_back;
+    const double n = augment_propose_size(a, (double)a->n, fresh, &log_back);
+    const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), a->most_born + 1);
+    const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= a->most_born;
+    const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
+    struct rng innovations;
+    if (log_prior > -INFINITY) {
+        const double log_step = log(n / (double)a->n);
+        size_slope_follow(&a->slope, log_step, a->theta, (size_t)model->parameters, a->theta_new);
+        const double forth = augment_log_prior(a->lead, a->theta_new);
+        if (isfinite(forth)) {
+            log_ratio = log_back + forth - augment_log_prior(a->lead, a->theta) + log_prior -
+                        size_prior_log(a->size_prior, (double)a->n);
+            log_ratio +=
+                birth ? tilted_birth(a, m, &innovations) : tilted_death(a, m, &innovations);
+            a->lead->work += 2 * a->lead->pass_work;
+        }
+    }
+    const int accept = -log_ratio < rng_exponential(a->rng);
+    augment_tried_size(a, fresh, learning, log_ratio, accept);
+    if (accept) keep_tilted(a, m, birth, &innovations);
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How an update's theta goes with n where the statistic goes with it as the window saw: from two
+ * updates of the same random numbers. Their difference may be far off where one of them rejects a
+ * number that the other takes, so the median of UPDATES is taken. */
+static void follow_updates(struct augment *a) {
+    const struct model_class *class = a->model.class;
+    const struct size_slope *pace = &a->pace;
+    const int moving = a->slope.moving, complete = a->model.complete;
+    const double about = *pace->at_mean, square = *pace->at_square;
+    const double width = sqrt(square / *pace->count);
+    const double others = augment_records(a->lead) - (double)a->n;
+    if (!(width > 0)) return;
+    double *const c[] = {a->complete_before, a->complete_after};
+    for (int j = 0; j < complete; ++j)
+        for (int k = 0; k < 2; ++k)
+            c[k][j] = pace->mean[j] + (2 * k - 1) * width * pace->cross[j] / square;
+    for (int u = 0; u < UPDATES; ++u) {
+        const struct rng start = *a->rng;
+        double *const theta[] = {a->theta_new, a->followed};
+        for (int k = 0; k < 2; ++k) {
+            const double n = others + exp(about + (2 * k - 1) * width);
+            *a->rng = start;
+            memcpy(theta[k], a->theta, (size_t)a->model.parameters * sizeof(double));
+            if ((a->model.cut ? class->rtheta_uncut : class->rtheta)(a->model.self, c[k], n, a->rng,
+                                                                     theta[k]) != PLUGIN_OK)
+                return;
+        }
+        for (int j = 0; j < moving; ++j) {
+            const int at = a->slope.moves[j];
+            a->updates[j * UPDATES + u] = (theta[1][at] - theta[0][at]) / (2 * width);
+        }
+    }
+    for (int j = 0; j < moving; ++j) {
+        double *const of = a->updates + (size_t)j * UPDATES;
+        qsort(of, UPDATES, sizeof *of, compare_numbers);
+        a->slope.slope[j] = of[UPDATES / 2];
+    }
+}
+
+void augment_saw_size(struct augment *a, int closes) {
+    size_slope_saw(&a->slope, (double)a->n, log((double)a->n), a->theta);
+    if (a->pace.moving > 0) size_slope_saw(&a->pace, (double)a->n, log((double)a->n), a->complete);
+    if (!closes) return;
+    size_slope_close(&a->slope);
+    if (a->pace.moving > 0) {
+        follow_updates(a);
+        size_slope_close(&a->pace);
+    }
+    a->births.tries = 0;
+}
+
+int augment_redraws(const struct augment *a) {
+    return augment_resizes(a) && is_far(a) && a->births.followed > POOR;
+}
+
+int augment_size_steps(const struct augment *a, int iteration, int learning) {
+    const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM, far = is_far(a);
+    if (learning) {
+        if (knows && !far && turn >= 2) return 0;
+        return knows && iteration % 2 == 0 ? SIZE_FRESH : SIZE_WALK;
+    }
+    if (!knows) return SIZE_WALK;
+    const int fresh = far || turn == 0, walk = far && (turn == 0 || a->births.followed < POOR);
+    return (fresh ? SIZE_FRESH : 0) | (walk ? SIZE_WALK : 0);
+}
+
+void augment_move_size(struct augment *a, int iteration, int learning) {
+    for (int k = 0; k < (augment_redraws(a) ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
+    if (augment_resizes(a) || a->model.class->move == NULL || a->slope.moving == 0 || a->plain)
+        return;
+    const int steps = augment_size_steps(a, iteration, learning);
+    if (steps & SIZE_FRESH) move_tilted(a, 1, learning);
+    if (steps & SIZE_WALK) move_tilted(a, 0, learning);
+}

@@ -1,0 +1,192 @@
+/* Energy of method "augment": minus the log of the noise density at the state, up to a
+ * constant, over parts whose noise is added to totals, to counts or to each record.
+ *
+ * Invariant: a residual is (released - total) * weight, in units of the noise. Cost:
+ * O(components), and O(n) where there is local noise.
+ */
+#include "records/augment_internal.h"
+
+static double kernel_energy(enum kernel kernel, int size, const double *residual) {
+    double energy = 0;
+    if (kernel == KERNEL_ABSOLUTE)
+        for (int j = 0; j < size; ++j) energy += fabs(residual[j]);
+    else
+        for (int j = 0; j < size; ++j) energy += 0.5 * residual[j] * residual[j];
+    return energy;
+}
+
+double augment_dense_energy(const struct augment *a, const double *residual) {
+    return kernel_energy(KERNEL_ABSOLUTE, a->absolute, residual) +
+           kernel_energy(KERNEL_SQUARED, a->separable - a->absolute, residual + a->absolute);
+}
+
+/* Of the search for a start: the energy of noise that is impossible, beside that of any that is
+ * possible, and its slope in the distance from noise that is, in ranges of a record. */
+static const double IMPOSSIBLE = 1e9, NEARER = 1e7;
+
+static double distance(const struct density *density, int stride, const double *noise) {
+    double sum = 0;
+    for (int j = 0; density->near && j < density->size; ++j)
+        sum += fabs(noise[(size_t)j * stride] - density->near[j]) / density->range[j];
+    return sum;
+}
+
+void augment_log_density(const struct augment *a, const struct part *part, int candidates,
+                         int stride, const double *noise, double *out) {
+    const struct density *density = &part->density;
+    density->log_density(density->self, candidates, stride, noise, out);
+    for (int i = 0; a->searching && i < candidates; ++i)
+        if (out[i] == -INFINITY)
+            out[i] = -IMPOSSIBLE - NEARER * distance(density, stride, noise + i);
+}
+
+/* of the totals whose noise has a density of its own */
+static double density_energy(const struct augment *a, const double *residual) {
+    double energy = 0;
+    for (int k = 0; k < a->parts && a->separable < a->dense; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
+        double value;
+        augment_log_density(a, part, 1, 1, residual + part->offset, &value);
+        energy -= value;
+    }
+    return energy;
+}
+
+static double cells_energy(const struct augment *a, const double *residual) {
+    double energy = 0;
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        if (part_is_counts(part->kind))
+            energy += kernel_energy(part->kernel, part->stat.size, residual + part->offset);
+    }
+    return energy;
+}
+
+/* Energy of a release of n itself, with so many records more. */
+double augment_size_energy(const struct augment *a, double more) {
+    double energy = 0;
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        for (int j = 0; part->kind == PART_SIZE && j < part->stat.size; ++j) {
+            const int at = part->offset + j;
+            const double left = a->cell_residual[at] - more * a->weight[a->dense + at];
+            energy += part->kernel == KERNEL_ABSOLUTE ? fabs(left) : 0.5 * left * left;
+        }
+    }
+    return energy;
+}
+
+/* extra[i] += sign * energy of one noisy value about t[i] */
+static void add_value(enum kernel kernel, int m, double sign, double weight,
+                      const double *restrict released, const double *restrict t,
+                      double *restrict extra) {
+    switch (kernel) {
+    case KERNEL_ABSOLUTE:
+        for (int i = 0; i < m; ++i) extra[i] += sign * fabs((released[i] - t[i]) * weight);
+        break;
+    case KERNEL_SQUARED:
+        for (int i = 0; i < m; ++i) {
+            const double r = (released[i] - t[i]) * weight;
+            extra[i] += sign * 0.5 * r * r;
+        }
+        break;
+    case KERNEL_MATCH:
+        for (int i = 0; i < m; ++i) extra[i] += released[i] != t[i] ? sign * weight : 0;
+        break;
+    case KERNEL_DENSITY:
+        break; /* not a sum over values, see add_local_density */
+    }
+}
+
+/* the same for values whose noise has a density of its own; a->local holds the
+ * block's components */
+static void add_local_density(struct augment *a, const struct part *part, ptrdiff_t start, int m,
+                              double sign, double *extra) {
+    for (int j = 0; j < part->stat.size; ++j) {
+        const double *released = part->local_released + j * a->n + start;
+        double *t = a->local + (size_t)j * a->block;
+        for (int i = 0; i < m; ++i) t[i] = released[i] - t[i];
+    }
+    augment_log_density(a, part, m, a->block, a->local, a->path_log);
+    for (int i = 0; i < m; ++i) extra[i] -= sign * a->path_log[i];
+}
+
+void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
+                       double sign) {
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind != PART_RECORDS) continue;
+        const struct stat *stat = &part->stat;
+        for (int at = 0, chunk; at < m; at += chunk) {
+            chunk = augment_chunk(stat->whole, m - at);
+            stat->class->eval(stat->self, chunk, augment_view(a, part, x, at), a->block, a->local);
+            if (part->kernel == KERNEL_DENSITY) {
+                add_local_density(a, part, start + at, chunk, sign, a->extra + at);
+                continue;
+            }
+            for (int j = 0; j < stat->size; ++j)
+                add_value(part->kernel, chunk, sign, part->local_weight[j],
+                          part->local_released + j * a->n + start + at,
+                          a->local + (size_t)j * a->block, a->extra + at);
+        }
+    }
+}
+
+void augment_clear_extra(struct augment *a) {
+    memset(a->extra, 0, (size_t)a->block * sizeof(double));
+}
+
+double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x) {
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind == PART_RECORDS) continue;
+        const struct stat *stat = &part->stat;
+        double *total = a->total + part->offset + (part_is_counts(part->kind) ? a->dense : 0);
+        for (int at = 0, chunk; at < m; at += chunk) {
+            chunk = augment_chunk(stat->whole, m - at);
+            stat->class->total(stat->self, chunk, augment_view(a, part, x, at), total);
+        }
+    }
+    if (a->locals == 0) return 0;
+    augment_clear_extra(a);
+    augment_add_local(a, start, m, x, 1);
+    return block_sum(m, a->extra);
+}
+
+void augment_residuals(const struct augment *a, double *dense, double *cells) {
+    for (int j = 0; j < a->dense; ++j) dense[j] = (a->released[j] - a->total[j]) * a->weight[j];
+    for (int j = a->dense; j < a->dense + a->cells; ++j)
+        cells[j - a->dense] = (a->released[j] - a->total[j]) * a->weight[j];
+}
+
+void augment_clear_total(struct augment *a) {
+    memset(a->total, 0, (size_t)(a->dense + a->cells) * sizeof(double));
+}
+
+/* local energy of all records, whose block must fit the workspace */
+static double local_energy(struct augment *a) {
+    double energy = 0;
+    if (a->locals == 0) return 0;
+    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
+        const int m = augment_block_at(a, start, a->block);
+        augment_clear_extra(a);
+        augment_add_local(a, start, m, augment_read_only(a->x_at), 1);
+        energy += block_sum(m, a->extra);
+    }
+    return energy;
+}
+
+double augment_total_energy(const struct augment *a, const double *dense, const double *cells) {
+    return augment_dense_energy(a, dense) + density_energy(a, dense) + cells_energy(a, cells);
+}
+
+double augment_energy(struct augment *a) {
+    double energy = 0;
+    for (int k = 0; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        energy += augment_total_energy(site, site->residual, site->cell_residual);
+        energy += local_energy(site);
+    }
+    return energy;
+}

@@ -1,0 +1,324 @@
+/* Method "augment" and its surrogate (records/shape_hmc.c): the passes over the records that a
+ * move of all of them at once takes. Such a move maps the continuous columns by an affine map
+ * that keeps the records' shape; the surrogate proposes it, the records decide.
+ *
+ * Cost a move: a pass for the totals at the reference, one for those of the proposal, one to
+ * keep it; with the exact density three passes a leapfrog step. A pass takes d / 2 + k
+ * multiplications for each of d columns of a record, and the statistic. No allocation but in
+ * augment_prepare_surrogate().
+ */
+#include "records/augment_internal.h"
+
+/* Of the search for a start: sweeps for the levels, NUTS transitions, and the exponent of the
+ * noise density, below 1 so that chains start further apart than the posterior is wide. */
+enum { SETTLE = 50, SEARCH = 100 };
+static const double SEARCH_TEMPER = 0.5;
+
+/* the block's records under the map: fixed columns are not copied */
+static const double *const *mapped_block(struct augment *a, int m) {
+    const struct totals *t = &a->surrogate->density.totals;
+    const double *row = a->surrogate->map;
+    const double *const *from = (const double *const *)a->x_at;
+    if (a->model.regressors > 0) from = a->model.class->regressors(a->model.self, m, from);
+    for (int v = 0; v < a->model.columns; ++v) a->moved[v] = a->x_at[v];
+    for (int i = 0; i < t->d; ++i, row += t->columns + 1) {
+        terms_clear(&a->map);
+        for (int v = 0; v < t->columns; ++v) terms_add(&a->map, row[1 + v], from[v]);
+        terms_sum(&a->map, row[0], m, a->x_new[t->column[i]]);
+        a->moved[t->column[i]] = a->x_new[t->column[i]];
+    }
+    return a->moved;
+}
+
+void augment_mapped_totals(struct augment *a) {
+    augment_clear_total(a);
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        (void)augment_add_totals(a, start, m, mapped_block(a, m));
+    }
+    a->work += a->map_work;
+}
+
+/* the records become the mapped ones, whose totals were taken last */
+void augment_keep_mapped(struct augment *a) {
+    const struct totals *t = &a->surrogate->density.totals;
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        (void)mapped_block(a, m);
+        for (int i = 0; i < t->d; ++i)
+            memcpy(a->x_at[t->column[i]], a->x_new[t->column[i]], (size_t)m * sizeof(double));
+    }
+    a->work += a->map_work;
+}
+
+/* The mapped block as the bounds clamp it. */
+static const double *const *clamped_block(struct augment *a, int m) {
+    const struct surrogate *s = a->surrogate;
+    const struct totals *t = &s->density.totals;
+    (void)mapped_block(a, m);
+    for (int v = 0; v < t->columns; ++v) a->view[v] = a->moved[v];
+    for (int i = 0; i < t->d; ++i) {
+        const int v = t->column[i];
+        block_clamp(1, 0, s->lower[i] + s->centre[v], s->upper[i] + s->centre[v], m, a->moved[v],
+                    a->clamped_x[i]);
+        a->view[v] = a->clamped_x[i];
+    }
+    return a->view;
+}
+
+static void sum_clamped(void *self, double *seen) {
+    struct augment *a = self;
+    memset(seen, 0, (size_t)a->model.complete * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        moments_add(&a->clamped, m, clamped_block(a, m), seen);
+    }
+    a->work += a->map_work;
+}
+
+/* Slopes in the values w of a column count where these are inside the bounds; returns their sum. */
+VECTOR_CLONES static double keep_inside(int m, double lower, double upper, const double *restrict w,
+                                        double *restrict slope) {
+    FOR_RECORDS(r, m) slope[r] = w[r] > lower && w[r] < upper ? slope[r] : 0;
+    return block_sum(m, slope);
+}
+
+/* The slope in a mapped value, where it is inside the bounds: that in its total, and in its
+ * product with every column times that one. */
+static void pull_clamped(void *self, const double *gradient_seen, double *gradient_map) {
+    struct augment *a = self;
+    const struct surrogate *s = a->surrogate;
+    const struct totals *t = &s->density.totals;
+    const int columns = t->columns, stride = columns + 1;
+    double *slope = a->x_new[t->column[0]]; /* no longer needed once clamped */
+    memset(gradient_map, 0, (size_t)t->d * (size_t)stride * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        moments_centre(&a->clamped, m, clamped_block(a, m));
+        for (int i = 0; i < t->d; ++i) {
+            const int own = t->column[i];
+            terms_clear(&a->map);
+            for (int v = 0; v < columns; ++v)
+                terms_add(&a->map, (v == own ? 2 : 1) * gradient_seen[moments_at(columns, own, v)],
+                          a->clamped.centred + (size_t)v * MAX_BLOCK);
+            terms_sum(&a->map, gradient_seen[own], m, slope);
+            double *row = gradient_map + (size_t)i * (size_t)stride;
+            row[0] += keep_inside(m, s->lower[i], s->upper[i],
+                                  a->clamped.centred + (size_t)own * MAX_BLOCK, slope);
+            block_add_dots(m, slope, columns, a->x_at[0], a->stride, row + 1);
+        }
+    }
+    a->work += 2 * a->map_work;
+}
+
+void augment_prepare_surrogate(struct augment *a, int same_bounds) {
+    struct surrogate *s = a->surrogate;
+    const struct totals *t = &s->density.totals;
+    if (a->model.regressors > 0) return; /* the covariates have moves of their own */
+    /* surrogate, response and transfers between levels move all of theta but a response's shape */
+    a->model.moving = a->model.groups = 0;
+    if (a->model.shape > 0) {
+        a->model.moving = 1;
+        a->model.moves = plugin_memory(1, sizeof *a->model.moves);
+        a->model.moves[0] = a->model.shape;
+    }
+    if (!same_bounds) return;
+    s->records.self = a;
+    s->records.sum = sum_clamped;
+    s->records.pull = pull_clamped;
+    s->records.pass_work = a->map_work / a->leapfrog_work;
+    s->records.work = 3 * s->records.pass_work;
+    s->records.sweep_work = (a->adapt.costs.visit + a->adapt.costs.complete) / a->leapfrog_work;
+    a->clamped = moments_new(t->columns, s->centre);
+    a->clamped_x = plugin_memory((size_t)t->d, sizeof *a->clamped_x);
+    for (int i = 0; i < t->d; ++i) a->clamped_x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
+}
+
+int augment_set_size(struct augment *a) {
+    if (!a->size_prior) return 1;
+    if (a->response) a->response->n = (double)a->n;
+    return surrogate_resize(a->surrogate, (double)a->n);
+}
+
+double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient) {
+    struct surrogate *s = a->surrogate;
+    augment_take_complete(a, 0, a->complete);
+    if (!augment_set_size(a) || !surrogate_begin(s, a->complete, a->theta)) return NAN;
+    return surrogate_density(s, exact, q, gradient);
+}
+
+int augment_draw_within(struct augment *a, const double *c) {
+    const struct model_class *class = a->model.class;
+    void *self = a->model.self;
+    return class->rtheta_uncut(self, c, (double)a->n, a->rng, a->theta_new) == PLUGIN_OK &&
+           isfinite(class->dprior(self, a->theta_new));
+}
+
+static double total_of(const struct augment *a, int j) {
+    return a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+}
+
+/* `again`: since the last one the records have kept their shape. */
+static void follow(struct augment *a, int iteration, int warmup, int again) {
+    struct surrogate *s = a->surrogate;
+    const int parameters = a->model.parameters;
+    if (!surrogate_begin(s, a->complete, a->theta)) return;
+    /* a chain whose start had a level without records */
+    if (!surrogate_is_ready(s) && (iteration >= warmup || !surrogate_search(s, 0, 1, a->rng)))
+        return;
+    s->density.temper = *a->adapt.temper;
+    const int learns = iteration < warmup && !again;
+    if (!surrogate_is_exact(s) && !again) {
+        if (surrogate_refer(s)) {
+            augment_mapped_totals(a);
+        } else {
+            for (int j = 0; j < a->dense; ++j) a->total[j] = total_of(a, j);
+        }
+        surrogate_correct(s, a->total);
+    }
+    if (learns) surrogate_train(s, a->rng);
+    double gain, probability = 0;
+    int accept = 0;
+    const int moved = surrogate_propose(s, a->rng, &gain);
+    if (moved) {
+        augment_mapped_totals(a);
+        augment_residuals(a, a->candidate, a->candidate_cells);
+        if (learns) {
+            for (int j = 0; j < a->dense; ++j) a->total[j] -= total_of(a, j);
+            surrogate_compare(s, a->total);
+        }
+        const double fall =
+            augment_dense_energy(a, a->residual) - augment_dense_energy(a, a->candidate);
+        const double log_ratio = s->density.temper * (fall - gain);
+        memcpy(a->theta_new, a->theta, (size_t)parameters * sizeof(double));
+        surrogate_take(s, a->complete_after, a->theta_new);
+        probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        accept = -log_ratio < rng_exponential(a->rng) &&
+                 (!a->model.cut || augment_draw_within(a, a->complete_after));
+    }
+    a->work += a->leapfrog_work * s->told.leapfrogs;
+    if (accept) {
+        augment_keep_mapped(a);
+        memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+        memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
+        memcpy(a->theta, a->theta_new, (size_t)parameters * sizeof(double));
+    }
+    if (learns)
+        surrogate_learn(s, iteration, warmup, moved, probability, a->complete, a->theta, a->rng);
+    else if (iteration >= warmup) {
+        a->maps_made += 1;
+        a->maps_accepted += accept;
+        a->leapfrogs += s->told.leapfrogs;
+        a->divergent += s->told.divergent;
+        a->deepest += s->told.leapfrogs >= 1 << HMC_MOST_DEPTH;
+    } else {
+        surrogate_leave(s, a->complete, a->theta);
+    }
+}
+
+/* A surrogate's trajectory costs no more than the sweep before it and the pass for the new shape at
+ * the reference, so that a second one makes the most of these; once the reference stays. */
+void augment_follow(struct augment *a, int iteration, int warmup) {
+    follow(a, iteration, warmup, 0);
+    if (iteration < warmup / 2 || a->response || surrogate_is_exact(a->surrogate)) return;
+    follow(a, iteration, warmup, 1);
+}
+
+/* Components that no free column enters. */
+static int is_of_levels(const struct surrogate *s, int component) {
+    const struct totals *t = &s->density.totals;
+    const struct component *k = s->density.component + component;
+    for (int e = 0; e < 3; ++e) {
+        if (k->coef[e] == 0) continue;
+        for (int i = 0; i < t->d; ++i)
+            for (int v = 0; v < t->columns; ++v)
+                if (k->at[e] == t->column[i] || k->at[e] == moments_at(t->columns, v, t->column[i]))
+                    return 0;
+    }
+    return 1;
+}
+
+/* What is known of the levels stays as it is, all else goes back. */
+static void keep_all_but_sticks(const struct model *model, const double *old, double *theta) {
+    for (int k = 0; k < model->coordinates.count; ++k) {
+        const struct theta_block *block = model->coordinates.block + k;
+        if (block->transform != TRANSFORM_STICKS)
+            memcpy(theta + block->offset, old + block->offset,
+                   (size_t)block->length * sizeof(double));
+    }
+}
+
+/* Sweeps with these weights, after each of which theta's probabilities follow the records. */
+static void settle(struct augment *a, const double *weight, int sweeps) {
+    const double *const own = a->weight;
+    a->weight = weight;
+    augment_sum_up(a);
+    for (int k = 0; k < sweeps; ++k) {
+        memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+        (void)augment_sweep(a, SEARCH_TEMPER);
+        if (a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
+            PLUGIN_OK)
+            memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        keep_all_but_sticks(&a->model, a->theta_new, a->theta);
+    }
+    a->weight = own;
+}
+
+/* Sweeps that see what the release says of the levels alone, the distribution of all else
+ * staying as it is: once the free columns follow the levels, many records cannot change theirs
+ * together. Under wide noise a record is hardly told where to go, and from a draw of the prior a
+ * sweep's records would go a small part of the way; so the noise is first as small as a record. */
+static void settle_levels(struct augment *a) {
+    const int count = a->dense + a->cells;
+    double *const levels = plugin_memory((size_t)count, sizeof *levels);
+    double *const narrow = plugin_memory((size_t)count, sizeof *narrow);
+    for (int j = 0; j < count; ++j) {
+        levels[j] = j >= a->dense || is_of_levels(a->surrogate, j) ? a->weight[j] : 0;
+        narrow[j] = levels[j] > 0 ? fmax(levels[j], 1) : 0;
+    }
+    settle(a, narrow, SETTLE / 2);
+    settle(a, levels, SETTLE / 2);
+    augment_sum_up(a);
+}
+
+/* Coefficients that suit the release; the responses follow. From a draw of the prior, steps that
+ * records accept may take longer than warmup. */
+static void search_response(struct augment *a) {
+    struct response *r = a->response;
+    augment_take_complete(a, 0, a->complete);
+    if (!response_begin(r, a->complete, a->theta, a->rng)) return;
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    response_search(r, SEARCH_TEMPER, a->rng, a->theta_new);
+    a->model.class->set(a->model.self, a->theta);
+    const struct rng innovations = *a->rng;
+    a->model.class->set_move(a->model.self, a->theta_new, a->changed);
+    (void)augment_moved_energy(a);
+    augment_keep_moved(a, &innovations);
+    memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    a->model.class->set(a->model.self, a->theta);
+    augment_sum_up(a);
+    augment_take_complete(a, 0, a->complete);
+}
+
+void augment_search(struct augment *a, int search) {
+    struct surrogate *s = a->surrogate;
+    if (!augment_set_size(a)) return;
+    if (search && a->redraw && augment_redraw_start(a, SEARCH_TEMPER)) {
+        (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+        return;
+    }
+    if (search && a->model.factors > 0) settle_levels(a);
+    augment_take_complete(a, 0, a->complete);
+    const int placed = surrogate_begin(s, a->complete, a->theta) &&
+                       surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng);
+    if (!search || !(placed || a->response)) return;
+    if (placed) {
+        augment_mapped_totals(a);
+        augment_keep_mapped(a);
+        augment_residuals(a, a->residual, a->cell_residual);
+        surrogate_take(s, a->complete, a->theta);
+    }
+    if (a->response) search_response(a);
+    if (a->model.class->add_latent) augment_take_latent(a);
+    (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+}

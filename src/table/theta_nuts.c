@@ -1,0 +1,184 @@
+/* Method "collapse", tables whose probabilities are functions of few parameters (model/loglinear.c)
+ * and are not integrated out: a Gibbs sampler of the table given theta, by transfers, and of theta
+ * given the table, by a transition of NUTS (mcmc/hmc.c). The target of transfers is then
+ *
+ *   n! prod_cells p_k^(n_k) / n_k! eta(z | s),
+ *
+ * with n! where n is unknown. A direction has the slope sum_k by_k log p_k; factorials enter as
+ * ratios to those of the counts as they are, without loss of digits however large these are.
+ *
+ * Cost of theta's part: a few densities of the model, that is so many times its cells.
+ */
+#include "base/sticks.h"
+#include "table/table.h"
+
+enum { FEW = 200 /* up to so many coordinates the metric is a full matrix */ };
+
+static enum hmc_metric metric(const struct collapse *c) {
+    return c->model.parameters <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+}
+
+int table_theta_serves(const struct collapse *c) {
+    const struct model_class *class = c->model.class;
+    return class->log_cells && class->observe && class->log_posterior && class->information &&
+           c->model.moving == c->model.parameters;
+}
+
+/* ---- factorials --------------------------------------------------------------- */
+
+/* log n! less its leading terms (n + 1/2) log n - n, for n >= CELL_TABLE */
+static double remainder_of(double n) { return (1 - 1 / (30 * n * n)) / (12 * n); }
+
+static double log_factorial(const struct table *s, double n) {
+    const double constant = 0.91893853320467274178; /* log(2 pi) / 2 */
+    if (n < CELL_TABLE) return s->log_factorial[(int)n];
+    return (n + 0.5) * log(n) - n + constant + remainder_of(n);
+}
+
+double table_log_factorial_ratio(const struct table *s, double from, double to) {
+    if (from < CELL_TABLE || to < CELL_TABLE) return log_factorial(s, to) - log_factorial(s, from);
+    const double by = to - from;
+    return (to + 0.5) * log1p(by / from) + by * (log(from) - 1) + remainder_of(to) -
+           remainder_of(from);
+}
+
+/* ---- set-up ------------------------------------------------------------------- */
+
+void table_given_create(struct table *s) {
+    for (int node = 0; node < s->nodes; ++node) s->sign[node] = node < s->cells ? 1 : -1;
+    s->log_p = plugin_memory((size_t)s->nodes, sizeof(double));
+    s->log_factorial = plugin_memory(CELL_TABLE, sizeof(double));
+    for (int n = 2; n < CELL_TABLE; ++n) s->log_factorial[n] = s->log_factorial[n - 1] + log(n);
+}
+
+void table_theta_create(const struct collapse *c, struct table *s) {
+    const int size = c->model.parameters;
+    s->theta_unit = plugin_memory(5 * (size_t)size, sizeof(double));
+    s->from = plugin_memory(2 * (size_t)size, sizeof(double));
+    s->place = s->from + size;
+    s->far = plugin_memory(2 * (size_t)size, sizeof *s->far);
+    s->far_there = s->far + size;
+    s->theta_work = plugin_memory(hmc_workspace(size, metric(c)), sizeof(double));
+}
+
+int table_theta_stored(const struct collapse *c) {
+    return (int)hmc_stored(c->model.parameters, metric(c));
+}
+
+/* ---- what the model holds: hold() in contract/plugin.h -------------------------------------- */
+
+/* q with what is held where it was. */
+static const double *with_held(const struct collapse *c, const struct table *s, const double *q) {
+    if (!s->holding) return q;
+    for (int j = 0; j < c->model.parameters; ++j) s->place[j] = s->far[j] ? s->from[j] : q[j];
+    return s->place;
+}
+
+/* From theta as it is; in q, normal numbers for what is held. */
+static void begin_to_hold(struct collapse *c, struct table *s, double *q) {
+    const size_t size = (size_t)c->model.parameters;
+    s->beyond = 0;
+    s->holding = c->model.class->hold && c->model.class->hold(c->model.self, c->theta, s->far);
+    memcpy(s->from, c->theta, size * sizeof(double));
+    memcpy(q, c->theta, size * sizeof(double));
+    for (size_t j = 0; s->holding && j < size; ++j)
+        if (s->far[j]) q[j] = rng_normal(c->rng);
+}
+
+static int holds_the_same(const struct collapse *c, const struct table *s, const double *theta) {
+    if (!c->model.class->hold) return 1;
+    const int holding = c->model.class->hold(c->model.self, theta, s->far_there);
+    return holding == s->holding &&
+           (!holding || memcmp(s->far, s->far_there, (size_t)c->model.parameters) == 0);
+}
+
+/* for mcmc/hmc.h: the posterior of what is not held, where nothing else would be, and standard
+ * normal numbers in place of what is. */
+static double log_density(void *self, const double *q, double *gradient) {
+    const struct collapse *c = self;
+    struct table *s = c->self;
+    const double *theta = with_held(c, s, q);
+    if (!holds_the_same(c, s, theta)) {
+        s->beyond = 1;
+        memset(gradient, 0, (size_t)c->model.parameters * sizeof(double));
+        return -INFINITY;
+    }
+    double log_density = c->model.class->log_posterior(c->model.self, theta, gradient);
+    for (int j = 0; s->holding && j < c->model.parameters; ++j) {
+        if (!s->far[j]) continue;
+        log_density -= 0.5 * q[j] * q[j];
+        gradient[j] = -q[j];
+    }
+    return log_density;
+}
+
+static void information(void *self, const double *q, double *out) {
+    const struct collapse *c = self;
+    const struct table *s = c->self;
+    c->model.class->information(c->model.self, with_held(c, s, q), out);
+    const int size = c->model.parameters;
+    for (int i = 0; s->holding && i < size; ++i)
+        for (int j = 0; j <= i; ++j)
+            if (s->far[i] || s->far[j]) out[(size_t)i * (size_t)size + (size_t)j] = i == j;
+}
+
+void table_theta_attach(struct collapse *c, struct table *s, double *store) {
+    const struct hmc_target target = {c->model.parameters, c, log_density, information};
+    hmc_attach(&s->hmc, &target, metric(c), store, s->theta_work);
+}
+
+void table_theta_use(const struct collapse *c, struct table *s) {
+    c->model.class->log_cells(c->model.self, c->theta, s->log_p);
+}
+
+/* Where theta is; counts of the cells from there. */
+void table_theta_draw_cells(const struct collapse *c, struct table *s, double n) {
+    double *probability = s->count + s->part[0].at_cell, *stick = s->watch.correlation;
+    table_theta_use(c, s);
+    for (int k = 0; k < s->cells; ++k) probability[k] = exp(s->log_p[k]);
+    sticks_from_probabilities(s->cells, probability, stick);
+    cells_draw(c->rng, s->cells, stick, n, probability);
+}
+
+static void observe(const struct collapse *c, const struct table *s) {
+    c->model.class->observe(c->model.self, s->count, s->count[s->at_size]);
+}
+
+void table_theta_start(struct collapse *c, struct table *s) {
+    const int size = c->model.parameters;
+    double *unit = s->theta_unit, *q = unit + size;
+    table_theta_use(c, s);
+    observe(c, s);
+    begin_to_hold(c, s, q);
+    for (int j = 0; j < size; ++j) unit[j] = 1 + fabs(q[j]);
+    if (metric(c) == HMC_DIAGONAL) hmc_lower_units(&s->hmc.target, q, unit, q + size);
+    hmc_start(&s->hmc, q, unit);
+    if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, c->rng);
+}
+
+/* ---- an iteration ------------------------------------------------------------- */
+
+int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told) {
+    const size_t bytes = (size_t)c->model.parameters * sizeof(double);
+    observe(c, s);
+    begin_to_hold(c, s, s->hmc.q);
+    if (!hmc_refresh(&s->hmc)) return PLUGIN_NUMERICAL;
+    hmc_nuts(&s->hmc, c->rng, told);
+    memcpy(c->theta, with_held(c, s, s->hmc.q), bytes);
+    told->divergent = told->divergent && !s->beyond;
+    if (c->model.class->shift) c->model.class->shift(c->model.self, c->rng, c->theta);
+    table_theta_use(c, s);
+    hmc_count(c->counter + THETA_COUNTERS, told);
+    return PLUGIN_OK;
+}
+
+double table_theta_density(const struct collapse *c, const struct table *s, const double *q,
+                           double *gradient) {
+    observe(c, s);
+    return c->model.class->log_posterior(c->model.self, q, gradient);
+}
+
+double table_theta_work(const struct collapse *c, const struct table *s) {
+    const double gradients = 8; /* about */
+    return gradients * 20 * s->cells + 10.0 * c->model.parameters;
+}

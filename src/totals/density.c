@@ -1,0 +1,350 @@
+/* The density of the totals of normal records given a release (vignette "Algorithms", "collapse"):
+ * with c the complete-data statistic in the coordinates of totals/normal_coordinates.c,
+ *
+ *   log volume(coordinates) + log marginal(c) + temper log eta(z | A c),
+ *
+ * marginal() the model's, theta integrated out but for the coordinates that it keeps; A c
+ * the released components, each a constant and up to three entries of c. With bounds that
+ * clamp, c there is replaced by what totals/clamped_moments.c expects of it.
+ *
+ * Tied coefficients (alpha, beta) of a linear predictor alpha + beta'w follow the columns so that
+ * no record's predictor changes: with w = mean + F u, F'beta and alpha + beta'mean stay. Then
+ * p(columns that stay | W, alpha, beta) stays too. Their prior is part of marginal(), and
+ * dbeta / d(F'beta) is |F|^-1. So for each predictor, where there are several.
+ *
+ * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
+ * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
+ * weighted by the density itself (mcmc/hmc.h).
+ *
+ * Cost: O(d^3 + components) for d columns, free of n. No allocation but in
+ * totals_density_create() and read_components().
+ */
+#include "totals/density.h"
+
+#include "base/block.h"
+
+const struct component *read_components(int columns, int count, const double *terms) {
+    struct component *component = plugin_memory((size_t)count, sizeof *component);
+    for (int k = 0; k < count; ++k, terms += TERM_ROWS) {
+        const int i = (int)terms[TERM_I], j = (int)terms[TERM_J];
+        struct component one = {
+            .constant = terms[TERM_CONSTANT],
+            .coef = {terms[TERM_FIRST], terms[TERM_SECOND], terms[TERM_PRODUCT]},
+            .at = {i, j, moments_at(columns, i, j)},
+        };
+        if (i == j) { /* one entry of c, one coefficient */
+            one.coef[0] += one.coef[1];
+            one.coef[1] = 0;
+        }
+        component[k] = one;
+    }
+    return component;
+}
+
+void totals_density_create(struct totals_density *density, const struct model *model, double n,
+                           int d, const int *column, int k, const int *fixed) {
+    density->model = model;
+    totals_create(&density->totals, model_moments(model), n, d, column, k, fixed);
+    density->size = density->totals.size + model->keeps;
+    density->temper = 1;
+    density->c = plugin_memory((size_t)model->complete, sizeof(double));
+    density->seen = density->c;
+    density->gradient_c = plugin_memory((size_t)model->complete, sizeof(double));
+    density->theta = plugin_memory((size_t)model->parameters, sizeof(double));
+}
+
+void totals_density_vary(struct totals_density *s) {
+    const size_t count = (size_t)s->components;
+    s->sized = plugin_memory(count, sizeof *s->sized);
+    s->rate = plugin_memory(count, sizeof(double));
+    for (int k = 0; k < s->components; ++k) {
+        s->sized[k] = s->component[k];
+        s->rate[k] = s->component[k].constant / s->totals.n;
+    }
+    s->component = s->sized;
+}
+
+void totals_density_resize(struct totals_density *s, double n) {
+    struct totals *t = &s->totals;
+    t->power += n - t->n;
+    t->n = n;
+    for (int k = 0; k < s->components; ++k) s->sized[k].constant = n * s->rate[k];
+}
+
+static void own_seen(struct totals_density *density) {
+    const size_t complete = (size_t)density->model->complete;
+    density->seen = plugin_memory(complete, sizeof(double));
+    density->gradient_seen = plugin_memory(complete, sizeof(double));
+}
+
+void totals_density_clamp(struct totals_density *density, const double *lower,
+                          const double *upper) {
+    density->clamped = clamped_new(&density->totals, lower, upper);
+    own_seen(density);
+}
+
+void totals_density_clamp_cells(struct totals_density *density, int cells, const int *dummy) {
+    density->cells = clamped_cells_new(density->clamped, &density->totals, cells, dummy);
+}
+
+void totals_density_expect(struct totals_density *s) {
+    if (s->clamped && !s->cells && !s->unbounded) {
+        clamped_expect(s->clamped, s->c, s->seen);
+        return;
+    }
+    if (s->seen != s->c) memcpy(s->seen, s->c, (size_t)s->model->complete * sizeof(double));
+    if (s->cells) clamped_cells_expect(s->cells, s->seen);
+}
+
+/* ---- tied coefficients --------------------------------------------------------------- */
+
+void totals_density_carry(struct totals_density *s, int riders, const int *rider) {
+    struct totals *t = &s->totals;
+    const size_t width = (size_t)t->width;
+    totals_carry(t, riders, rider);
+    own_seen(s);
+    const size_t ties = (size_t)s->model->ties;
+    if (ties == 0) return;
+    t->power -= s->model->ties;
+    t->slope_mean = plugin_memory(width, sizeof(double));
+    t->slope_factor = plugin_memory((size_t)t->d * width, sizeof(double));
+    s->along = plugin_memory(ties * width, sizeof(double));
+    s->constant = plugin_memory(ties, sizeof(double));
+    s->gradient_tied = plugin_memory((size_t)s->model->tied, sizeof(double));
+    s->pulled = plugin_memory(width, sizeof(double));
+}
+
+/* where the coefficient of free column i is in predictor e */
+static inline int tied_slope(const struct totals_density *s, int e, int i) {
+    return s->model->tie_slopes[e] + s->totals.column[i];
+}
+
+void totals_density_read(struct totals_density *s, const double *c, const double *theta) {
+    const struct totals *t = &s->totals;
+    totals_read_riders(&s->totals, c);
+    for (int e = 0; e < s->model->ties; ++e) {
+        double *along = s->along + (size_t)e * (size_t)t->width;
+        s->constant[e] = theta[s->model->tie_constant[e]];
+        for (int l = 0; l < t->d; ++l) {
+            along[l] = 0;
+            for (int i = l; i < t->d; ++i)
+                along[l] += t->factor[i * t->width + l] * theta[tied_slope(s, e, i)];
+            s->constant[e] += theta[tied_slope(s, e, l)] * t->mean[l] / t->design[0];
+        }
+    }
+}
+
+/* beta = F^-T along */
+static void place_tied(struct totals_density *s, int e) {
+    const struct totals *t = &s->totals;
+    const double *along = s->along + (size_t)e * (size_t)t->width;
+    double constant = s->constant[e];
+    for (int l = t->d - 1; l >= 0; --l) {
+        double sum = along[l];
+        for (int i = l + 1; i < t->d; ++i)
+            sum -= t->factor[i * t->width + l] * s->theta[tied_slope(s, e, i)];
+        sum /= t->factor[l * t->width + l];
+        s->theta[tied_slope(s, e, l)] = sum;
+        constant -= sum * t->mean[l] / t->design[0];
+    }
+    s->theta[s->model->tie_constant[e]] = constant;
+}
+
+/* From slopes in the coefficients to slopes in M and F. With gamma the slope in beta at fixed
+ * alpha + beta'mean, d log = gamma'dbeta = -(F^-1 gamma)' dF' beta. */
+static void pull_tied(struct totals_density *s) {
+    const struct totals *t = &s->totals;
+    double *pulled = s->pulled; /* F^-1 gamma */
+    memset(t->slope_mean, 0, (size_t)t->width * sizeof(double));
+    memset(t->slope_factor, 0, (size_t)t->d * (size_t)t->width * sizeof(double));
+    for (int e = 0; e < s->model->ties; ++e) {
+        const double of_constant = s->gradient_tied[s->model->tie_constant[e]];
+        for (int i = 0; i < t->d; ++i) {
+            const double *row = t->factor + (size_t)i * (size_t)t->width;
+            const double beta = s->theta[tied_slope(s, e, i)];
+            double sum =
+                s->gradient_tied[tied_slope(s, e, i)] - of_constant * t->mean[i] / t->design[0];
+            for (int l = 0; l < i; ++l) sum -= row[l] * pulled[l];
+            pulled[i] = sum / row[i];
+            t->slope_mean[i] -= of_constant * beta / t->design[0];
+        }
+        for (int i = 0; i < t->d; ++i)
+            for (int l = 0; l <= i; ++l)
+                t->slope_factor[i * t->width + l] -= s->theta[tied_slope(s, e, i)] * pulled[l];
+    }
+}
+
+/* ---- the density ----------------------------------------------------------------------- */
+
+void totals_density_place(struct totals_density *s, const double *q) {
+    for (int j = 0; j < s->model->keeps; ++j) s->theta[s->model->kept[j]] = q[s->totals.size + j];
+    totals_expand(&s->totals, q, s->c);
+    for (int e = 0; s->along && e < s->model->ties; ++e) place_tied(s, e);
+}
+
+double totals_density_expand(struct totals_density *s, const double *q, double *gradient) {
+    const struct model *model = s->model;
+    totals_density_place(s, q);
+    const double log_density =
+        model->class->marginal(model->self, s->c, s->totals.n, s->theta, s->gradient_c,
+                               s->along ? s->gradient_tied : gradient + s->totals.size);
+    if (s->along) pull_tied(s);
+    return log_density;
+}
+
+/* which of the free columns it is; -1: none */
+static int free_column(const struct totals *t, int column) {
+    for (int i = 0; i < t->d; ++i)
+        if (t->column[i] == column) return i;
+    return -1;
+}
+
+/* which of the fixed columns */
+static int fixed_column(const struct totals *t, int column) {
+    int b = 0;
+    while (t->fixed[b] != column) ++b;
+    return b;
+}
+
+/* Of one record, after clamped_expand(), whose fixed columns have the values `dummy`. */
+static double component_left(const struct totals_density *s, const struct component *one,
+                             const int *dummy) {
+    const struct totals *t = &s->totals;
+    const double product = one->coef[2];
+    const int i = free_column(t, one->at[0]);
+    if (product == 0) return i < 0 ? 0 : one->coef[0] * one->coef[0] * clamped_left(s->clamped, i);
+    const int j = free_column(t, one->at[1]), same = i == j;
+    if (i < 0 && j < 0) return 0;
+    if (i < 0 || j < 0) {
+        const int free = i < 0 ? j : i, other = i < 0 ? one->at[0] : one->at[1];
+        const double coef = one->coef[i < 0] + product * dummy[fixed_column(t, other)];
+        return coef * coef * clamped_left(s->clamped, free);
+    }
+    /* it is product (x_i + shift_i) (x_j + shift_j) */
+    const double shift_i = (same ? 0.5 * one->coef[0] : one->coef[1]) / product;
+    const double shift_j = (same ? 0.5 : 1) * one->coef[0] / product;
+    return product * product * clamped_product_left(s->clamped, i, shift_i, j, shift_j);
+}
+
+static void add_left(const struct totals_density *s, double records, const int *dummy,
+                     double *left) {
+    for (int k = 0; k < s->components; ++k)
+        left[k] += records * component_left(s, s->component + k, dummy);
+}
+
+void totals_density_left(const struct totals_density *s, double *left) {
+    const struct totals *t = &s->totals;
+    memset(left, 0, (size_t)s->components * sizeof(double));
+    if (!s->cells) {
+        clamped_expand(s->clamped);
+        add_left(s, t->n, NULL, left);
+        return;
+    }
+    for (int cell = 0; cell < s->cells->cells; ++cell) {
+        if (s->cells->count[cell] == 0) continue;
+        clamped_cells_expand(s->cells, cell);
+        add_left(s, s->cells->count[cell], s->cells->dummy + (size_t)cell * (size_t)(t->k - 1),
+                 left);
+    }
+}
+
+/* components whose noise is weighed together: none waits for the one before it */
+enum { TOGETHER = 64 };
+
+/* Energies of absolute kernels, and their slopes in place: from -1 to 1 within 1 / steep of the
+ * kink. TOGETHER numbers, those beyond `count` 0. */
+VECTOR_CLONES static double bend(int count, double steep, double *restrict r) {
+    double part[LANES] = {0};
+    for (int k = 0; k < count; k += LANES)
+        for (int l = 0; l < LANES; ++l) {
+            double slope = r[k + l] * steep;
+            part[l] += fabs(r[k + l]);
+            slope = slope < 1 ? slope : 1;
+            r[k + l] = slope > -1 ? slope : -1;
+        }
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+void totals_density_noise(struct totals_density *s, const double *released, double *gradient_seen) {
+    double r[TOGETHER];
+    const double steep = fmin(1 / s->rounded, 1e200);
+    const int bent = s->smooth ? 0 : s->absolute;
+    s->energy = 0;
+    for (int from = 0, count; from < s->components; from += count) {
+        const int end = from < bent ? bent : s->components;
+        const double *weight = s->weight + from;
+        const struct component *component = s->component + from;
+        count = end - from < TOGETHER ? end - from : TOGETHER;
+        for (int k = 0; k < count; ++k)
+            r[k] = (released[from + k] - component_value(component + k, s->seen)) * weight[k];
+        for (int k = count; k < PAD_LANES(count); ++k) r[k] = 0;
+        s->energy += from < bent ? bend(count, steep, r) : 0.5 * block_dot(count, r, r);
+        for (int k = 0; k < count; ++k) {
+            const struct component *one = component + k;
+            const double slope = s->temper * weight[k] * r[k];
+            if (s->slope) s->slope[from + k] = slope;
+            gradient_seen[one->at[2]] += slope * one->coef[2];
+            if (one->coef[0] == 0 && one->coef[1] == 0) continue;
+            gradient_seen[one->at[0]] += slope * one->coef[0];
+            gradient_seen[one->at[1]] += slope * one->coef[1];
+        }
+    }
+}
+
+double totals_log_density(void *self, const double *q, double *gradient) {
+    struct totals_density *s = self;
+    const int complete = s->model->complete;
+    const double marginal = totals_density_expand(s, q, gradient);
+    if (!(marginal > -INFINITY)) return -INFINITY;
+    totals_density_expect(s);
+    const double *released = s->released;
+    if (s->tilt) {
+        tilt_correct(s->tilt, q, s->tilt_at, released, s->tilted);
+        released = s->tilted;
+    }
+    if (s->clamped && !s->unbounded) {
+        memset(s->gradient_seen, 0, (size_t)complete * sizeof(double));
+        totals_density_noise(s, released, s->gradient_seen);
+        if (s->cells) {
+            clamped_cells_pull(s->cells, s->gradient_seen);
+        } else {
+            clamped_pull(s->clamped, s->c, s->gradient_seen);
+            for (int i = 0; i < complete; ++i) s->gradient_c[i] += s->gradient_seen[i];
+        }
+    } else {
+        totals_density_noise(s, released, s->gradient_c);
+    }
+    const double volume = totals_pull(&s->totals, q, s->gradient_c, gradient);
+    if (s->tilt) tilt_pull(s->tilt, s->slope, gradient);
+    return marginal - s->temper * s->energy + volume;
+}
+
+int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,
+                               double *q) {
+    const struct model *model = density->model;
+    for (int j = 0; j < model->keeps; ++j) q[density->totals.size + j] = theta[model->kept[j]];
+    return totals_coordinates(&density->totals, c, q);
+}
+
+void totals_density_natural_units(struct totals_density *s, const double *q, double *unit) {
+    const int d = s->totals.d, means = s->totals.k * d;
+    totals_expand(&s->totals, q, s->c);
+    for (int i = 0; i < means; ++i) {
+        const int v = s->totals.column[i % d];
+        unit[i] = sqrt(s->c[moments_at(s->totals.columns, v, v)]);
+    }
+    for (int j = means; j < s->size; ++j) unit[j] = s->totals.rank == d ? 1 : 1 + fabs(q[j]);
+    if (!s->totals.inverse) return;
+    for (int i = 0, at = means; i < d; at += ++i)
+        for (int j = 0; j < i; ++j)
+            unit[at + j] = 1 / s->totals.factor[(size_t)j * (size_t)s->totals.width + (size_t)j];
+}
+
+/* Kernels are taken to be squared: absolute ones have no curvature. */
+void totals_density_units(struct totals_density *s, const double *q, double *unit, double *work) {
+    const struct hmc_target target = {s->size, s, totals_log_density, NULL};
+    totals_density_natural_units(s, q, unit);
+    s->smooth = 1;
+    hmc_lower_units(&target, q, unit, work);
+    s->smooth = 0;
+}

@@ -1,0 +1,552 @@
+/* Methods "collapse" and "clt", normal totals: records that are normal given theta, and a
+ * statistic made of totals of the variables and of their products. Exact if no
+ * record lies outside the bounds.
+ *
+ * State: the complete-data statistic c of the records in coordinates without constraint
+ * (totals/normal_coordinates.c), and those coordinates of theta that do not integrate out. Target
+ * (vignette "Algorithms", "collapse"):
+ *
+ *   volume(coordinates) marginal(c) eta(z | A c)
+ *
+ * of totals/density.c. Hamiltonian Monte Carlo moves all of it (mcmc/hmc.c): NUTS in warmup, or
+ * in parts of it (ENOUGH); after it jittered trajectories of SHARE of the length that NUTS gave
+ * its own, which take fewer steps for as much, but for one in NUTS_EVERY: where scales change
+ * from place to place one length does not suit all. Absolute kernels are rounded off within a
+ * step of 0, or a little farther (WIDE). Then the model's own update draws theta given c.
+ *
+ * A prior that is cut off: marginal() does not know of it, so the target is short of the
+ * probability w(c) that theta given c lies within. A transition is kept if a theta that is
+ * drawn from the uncut distribution given the new c lies within: a step with probability w(c'),
+ * which is reversible for the target times w.
+ *
+ * Bounds that clamp ("clt"): c is that of the records before they are clamped. Given c the
+ * released totals are taken to be normal, with the mean that totals/clamped_moments.c expects and
+ * a covariance Gamma Gamma' that R estimates beforehand (clt_spread()): they are that mean plus
+ * Gamma u, u standard normal coordinates more. Directions in which the noise drowns the
+ * covariance are left out of Gamma; the noise that moves c is wider by them.
+ *
+ * The number of records n may be unknown. Then it is moved beside the totals, which its steps take
+ * along (totals/n_coordinate.c): the target has the factor
+ *
+ *   p(n) pi^((n - 1) d / 2) n^(-d / 2) / Gamma_d((n - 1) / 2) times what marginal() leaves out
+ *
+ * in addition, which is the rest of the Wishart density of the scatter and of that of the totals. n
+ * is larger than d, so that the scatter keeps its rank.
+ *
+ * Starts are in totals/normal_totals_start.c, steps of n in totals/n_steps.c, other coordinates
+ * where noise is small in totals/scatter_coordinates.c.
+ *
+ * Cost for d columns: O(d^3 + components) a gradient, free of n. No allocation in any
+ * loop.
+ */
+#include "totals/normal_totals.h"
+
+#include "totals/mean_sd_ridge.h"
+
+#include "base/linalg.h"
+
+#include <Rmath.h>
+
+enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10 };
+
+static const double SHARE = 0.7;
+
+/* The force of absolute kernels jumps, which leaves energy errors in a step's first order: with
+ * MANY of them longer steps, refused more often, give more effective draws for as much work. */
+enum { MANY = 150 };
+static const double BOLD = 0.65;
+
+/* And they may be rounded within cbrt(WIDE / how many): the log ratio of the rounded density to the
+ * true one has a variance of about WIDE / 20 then, and trajectories that follow the first still end
+ * where the second is as large. Narrower, they need shorter steps. */
+static const double WIDE = 0.85;
+
+/* Then warmup has trajectories of a given length, too, once ENOUGH of NUTS have told it and the
+ * step since its last window. With few kernels, or factors, a scale that comes near 0 wants
+ * trajectories of its own, which NUTS finds. */
+enum { ENOUGH = 25 };
+
+static int has_many(const struct normal *s) {
+    return s->density.absolute >= MANY && s->table.factors == 0;
+}
+
+/* The share of warmup for which the table waits at most, see has_arrived(). */
+static const double TABLE_WAITS = 0.5;
+
+/* ---- the state ----------------------------------------------------------------------- */
+
+int normal_coordinates(const struct normal *s) { return s->density.size + s->directions; }
+
+/* Where noise is small, totals and u are strongly correlated; up to so many coordinates
+ * warmup can learn how. */
+enum { FEW = 60 };
+
+static enum hmc_metric metric(const struct normal *s) {
+    return s->density.clamped && normal_coordinates(s) <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+}
+
+void normal_shift_release(struct normal *s, const double *u) {
+    const int count = s->density.components;
+    if (s->directions > 0) normal_copy(s->shifted, s->released, count);
+    for (int j = 0; j < s->directions; ++j) {
+        const double *restrict column = s->spread + (size_t)j * (size_t)count;
+        for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
+    }
+}
+
+static const double *place_residual(struct normal *s, const double *q) {
+    const int size = s->density.totals.size;
+    normal_copy(s->place, q, normal_coordinates(s));
+    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = q[size + j];
+    s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
+    normal_copy(s->place, s->residual->at, size);
+    return s->place;
+}
+
+static void pull_residual(struct normal *s, const double *q, double *gradient) {
+    for (int k = 0; k < s->model.parameters; ++k) s->slope_theta[k] = 0;
+    totals_residual_pull(s->residual, s->density.theta, q, gradient, s->slope_theta);
+    for (int j = 0; j < s->model.keeps; ++j)
+        gradient[s->density.totals.size + j] += s->slope_theta[s->model.kept[j]];
+}
+
+void normal_read_residual(struct normal *s, const double *theta, double *q) {
+    const int size = s->density.totals.size;
+    normal_copy(q, s->place, size);
+    for (int j = 0; j < s->model.keeps; ++j) q[size + j] = theta[s->model.kept[j]];
+    totals_residual_read(s->residual, theta, q);
+}
+
+const double *normal_place(struct normal *s, const double *q) {
+    if (s->residual) return place_residual(s, q);
+    if (s->scatter_place) return normal_scatter_place(s, q);
+    if (s->exact) return totals_exact_place(s->exact, q);
+    if (!s->resize.size.prior) return q;
+    totals_size_place(&s->resize.size, q);
+    return s->resize.size.place;
+}
+
+/* For mcmc/hmc.h: of totals, of what is kept of theta and of u. */
+static double log_density(void *self, const double *q, double *gradient) {
+    struct normal *s = self;
+    const int count = s->density.components;
+    const double *u = q + s->density.size;
+    double *of_u = gradient + s->density.size, square = 0;
+    normal_shift_release(s, u);
+    const double *at = normal_place(s, q);
+    double log_density = totals_log_density(&s->density, at, gradient);
+    if (s->exact && log_density > -INFINITY)
+        log_density += totals_exact_pull(s->exact, q, gradient);
+    if (s->residual && log_density > -INFINITY) {
+        log_density += s->log_volume;
+        pull_residual(s, q, gradient);
+    }
+    if (s->scatter_place && log_density > -INFINITY) normal_scatter_pull(s, gradient);
+    for (int j = 0; s->resize.size.prior && j < s->model.columns; ++j)
+        gradient[j] *= s->resize.size.stretch[j];
+    for (int j = 0; j < s->directions; ++j) {
+        const double *restrict column = s->spread + (size_t)j * (size_t)count;
+        double sum = 0;
+        for (int k = 0; k < count; ++k) sum += column[k] * s->density.slope[k];
+        of_u[j] = sum - u[j];
+        square += u[j] * u[j];
+    }
+    return log_density - 0.5 * square;
+}
+
+void normal_measure(struct normal *s, const double *q) {
+    totals_expand(&s->density.totals, normal_place(s, q), s->density.c);
+    totals_density_expect(&s->density);
+    normal_shift_release(s, q + s->density.size);
+    s->energy = s->misfit = 0;
+    for (int k = 0; k < s->density.components; ++k) {
+        s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
+                          s->released[k] - s->density.released[k];
+        const double away = s->released[k] - s->statistic[k];
+        s->energy += normal_kernel(s, k, away * s->weight[k]);
+        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
+    }
+}
+
+/* ---- set-up --------------------------------------------------------------------------- */
+
+/* "clt": the noise that moves c, in "clamp_weight", and Gamma in "spread". */
+static int clamp(const struct fields *fields, struct normal *s) {
+    const int d = s->density.totals.d, count = s->density.components;
+    s->density.weight = fields_vector(fields, "clamp_weight", count);
+    s->directions = fields_length(fields, "spread") / count;
+    s->spread = fields_vector(fields, "spread", s->directions * count);
+    if (!s->density.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
+    double *lower = normal_doubles((size_t)d), *upper = normal_doubles((size_t)d);
+    for (int i = 0; i < d; ++i) {
+        const int v = s->model.order[i];
+        lower[i] = s->lower[v] - s->model.origin[v];
+        upper[i] = s->upper[v] - s->model.origin[v];
+    }
+    totals_density_clamp(&s->density, lower, upper);
+    if (s->directions == 0) return PLUGIN_OK;
+    s->density.released = s->shifted = normal_doubles((size_t)count);
+    s->density.slope = normal_doubles((size_t)count);
+    return PLUGIN_OK;
+}
+
+/* Columns that stand for factors' levels, factor by factor; how many. */
+static int list_dummies(struct normal *s) {
+    int count = 0;
+    s->fixed = plugin_memory((size_t)s->model.columns, sizeof *s->fixed);
+    for (int f = 0; f < s->model.factors; ++f)
+        for (int l = 1; l < s->model.factor[f].levels; ++l)
+            s->fixed[count++] = s->model.factor[f].first + l - 1;
+    return count;
+}
+
+static void prepare_residual(struct normal *s) {
+    s->residual = plugin_memory(1, sizeof *s->residual);
+    totals_residual_create(s->residual, &s->density.totals, s->model.residual);
+    s->residual->alone = s->model.keeps == 1 && !s->model.coordinates.block[0].known;
+    if (!s->residual->alone) totals_invert_rows(&s->density.totals);
+    coordinates_set_known(&s->model.coordinates, s->density.theta);
+    s->place = normal_doubles((size_t)normal_coordinates(s));
+    s->slope_theta = normal_doubles((size_t)s->model.parameters);
+}
+
+/* "bend" has the columns in their own order; empty: there is none. */
+static int prepare_bend(const struct fields *fields, struct normal *s) {
+    const int columns = s->model.columns;
+    if (fields_length(fields, "bend") == 0) return PLUGIN_OK;
+    const double *given = fields_vector(fields, "bend", BEND_ROWS * columns);
+    if (!given) return PLUGIN_BAD_FIELDS;
+    double *bend = normal_doubles((size_t)BEND_ROWS * (size_t)columns);
+    for (int i = 0; i < columns; ++i)
+        normal_copy(bend + i * BEND_ROWS, given + s->model.order[i] * BEND_ROWS, BEND_ROWS);
+    s->density.totals.bend = bend;
+    return PLUGIN_OK;
+}
+
+static int prepare_size(const struct fields *fields, const struct collapse *of, struct normal *s) {
+    const double *spread = fields_vector(fields, "size_spread", 1);
+    if (!spread) return PLUGIN_BAD_FIELDS;
+    s->resize.model = &s->model;
+    s->resize.density = &s->density;
+    s->trial = normal_doubles((size_t)normal_coordinates(s));
+    if (totals_resize_create(&s->resize, of->size_prior, of->n, *spread, s->density.size) !=
+        PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    if (!s->density.clamped) return PLUGIN_OK;
+    totals_resize_clamp(&s->resize, s->weight, s->spread, s->directions);
+    if (s->directions > 0) s->spread = s->resize.spread;
+    return PLUGIN_OK;
+}
+
+static int create(const struct fields *fields, struct collapse *of) {
+    if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
+    struct normal *s = plugin_memory(1, sizeof *s);
+    s->model = of->model;
+    s->n = of->n;
+    const int columns = s->model.columns, k = 1 + list_dummies(s), d = columns - (k - 1);
+    const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->size);
+    s->lower = fields_vector(fields, "lower", columns);
+    s->upper = fields_vector(fields, "upper", columns);
+    if (!terms || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
+    if (k > 1 && (of->size_prior || s->n < k + d)) return PLUGIN_BAD_FIELDS; /* checked in R */
+    s->density.components = of->noisy;
+    s->components = of->size;
+    s->density.absolute = of->absolute;
+    s->density.released = s->released = of->released;
+    s->density.weight = s->weight = of->weight;
+    s->density.component = read_components(columns, of->size, terms);
+    totals_density_create(&s->density, &s->model, s->n, d, s->model.order, k, s->fixed);
+    if (k == 1) (void)totals_design(&s->density.totals, NULL);
+    if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    s->exact = totals_exact_new(&s->density, s->density.size, of->noisy, of->size, of->released);
+    if (of->size_prior && prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    if (s->model.residual > 0 && k == 1 && fields_length(fields, "innovates") > 0)
+        prepare_residual(s);
+    else if (s->density.totals.rank == d && k == 1 && fields_length(fields, "scatter") > 0)
+        normal_prepare_scatter(s);
+    if (prepare_bend(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
+    s->variance = normal_doubles((size_t)s->model.complete);
+    s->statistic = normal_doubles((size_t)of->size);
+    normal_copy(s->statistic, of->released, of->size); /* exact ones stay */
+    s->old = normal_doubles(size);
+    s->mean = normal_doubles((size_t)k * (size_t)d);
+    s->chol = normal_doubles(square);
+    s->normal_draw = normal_doubles((size_t)d);
+    s->guess = normal_doubles(NORMAL_START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
+    s->work = normal_doubles(hmc_workspace(normal_coordinates(s), metric(s)));
+    of->self = s;
+    of->described =
+        s->model.complete + s->table.cells + (of->size_prior ? 1 + 2 * s->model.columns : 0);
+    of->stored = (int)hmc_stored(normal_coordinates(s), metric(s));
+    if (of->size_prior) of->stored += (int)totals_size_stored(&s->resize.size);
+    if (k > 1) of->stored += (int)normal_stored_table(s);
+    return PLUGIN_OK;
+}
+
+void normal_attach(const struct collapse *of) {
+    struct normal *s = of->self;
+    const struct hmc_target target = {normal_coordinates(s), s, log_density, NULL};
+    hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
+    if (s->density.absolute >= MANY) s->hmc.target_accept = BOLD;
+    double *rest = of->store + hmc_stored(target.size, metric(s));
+    if (s->resize.size.prior) totals_size_attach(&s->resize.size, rest);
+    if (s->table.factors > 0) normal_attach_table(s, rest);
+    s->rng = s->resize.rng = of->rng;
+    s->theta = of->theta;
+    normal_copy(s->density.theta, of->theta, s->model.parameters);
+}
+
+/* At least within a step, so that energy errors vanish with both. */
+static double rounding(const struct normal *s) {
+    const double step = *s->hmc.step_size;
+    return has_many(s) ? fmax(step, cbrt(WIDE / s->density.absolute)) : step;
+}
+
+static int refresh(struct normal *s) {
+    s->density.rounded = rounding(s);
+    return hmc_refresh(&s->hmc);
+}
+
+static void load(struct collapse *of) {
+    struct normal *s = of->self;
+    normal_attach(of);
+    if (s->resize.size.prior) {
+        totals_resize_set(&s->resize, *s->resize.size.n);
+        s->n = *s->resize.size.n;
+    }
+    if (s->table.factors > 0) normal_load_table(s);
+    (void)refresh(s);
+    normal_measure(s, s->hmc.q);
+}
+
+static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
+
+/* ---- an iteration ---------------------------------------------------------------------- */
+
+int normal_is_within(struct normal *s) {
+    const struct model_class *class = s->model.class;
+    if (!s->model.cut) return 1;
+    normal_copy(s->density.theta, s->theta, s->model.parameters);
+    const double *kept = normal_place(s, s->hmc.q) + s->density.totals.size;
+    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = kept[j];
+    if (class->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng, s->density.theta) !=
+            PLUGIN_OK ||
+        !isfinite(class->dprior(s->model.self, s->density.theta)))
+        return 0;
+    normal_copy(s->theta, s->density.theta, s->model.parameters);
+    return 1;
+}
+
+/* theta given the totals; what is kept moves a little more. */
+static int draw_theta(struct normal *s) {
+    double *kept = s->hmc.q + s->density.totals.size;
+    const double *shift =
+        s->resize.size.prior ? s->resize.size.shift + s->density.totals.size : NULL;
+    for (int j = 0; j < s->model.keeps; ++j)
+        s->theta[s->model.kept[j]] = kept[j] + (shift ? shift[j] : 0);
+    const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
+    for (int j = 0; j < s->model.keeps; ++j)
+        kept[j] = s->theta[s->model.kept[j]] - (shift ? shift[j] : 0);
+    if (s->residual) normal_read_residual(s, s->theta, s->hmc.q);
+    return status;
+}
+
+/* A step of n, to which the density belongs where it is taken; c is then not that of the state. */
+static int move_size(struct normal *s, enum totals_step kind, int learning) {
+    double log_ratio, log_density = -INFINITY;
+    if (totals_resize_propose(&s->resize, kind, s->hmc.q, &log_ratio)) {
+        s->n = *s->resize.size.n;
+        log_density = s->hmc.target.log_density(s, s->hmc.q, s->trial);
+        log_ratio += log_density - s->hmc.log_density;
+    }
+    if (!(log_density > -INFINITY)) log_ratio = -INFINITY;
+    const int accept = -log_ratio < rng_exponential(s->rng) && normal_is_within(s);
+    if (accept) {
+        s->hmc.log_density = log_density;
+        normal_copy(s->hmc.gradient, s->trial, normal_coordinates(s));
+    } else {
+        totals_resize_undo(&s->resize, s->hmc.q);
+        s->n = *s->resize.size.n;
+    }
+    if (learning) totals_resize_learn(&s->resize, kind, log_ratio);
+    return accept;
+}
+
+/* Steps of an unknown n; the last thing of an iteration that moves the totals. */
+static void move_sizes(struct collapse *of, int iteration, int warmup) {
+    struct normal *s = of->self;
+    const int learning = iteration < warmup;
+    int first;
+    const int steps = totals_resize_steps(&s->resize, iteration, learning, &first);
+    for (int k = first; k < steps; ++k) {
+        of->counter[SIZE_MADE] += 1;
+        of->counter[SIZE_ACCEPTED] +=
+            move_size(s, totals_resize_kind(&s->resize, iteration, k), learning);
+    }
+    normal_measure(s, s->hmc.q);
+    if (learning)
+        totals_size_learn(&s->resize.size, hmc_window(iteration, warmup) == HMC_LAST, s->hmc.q);
+}
+
+/* A start has a table that fits the release. Totals that do not yet would drive it away. */
+static int has_arrived(const struct normal *s) { return s->energy < 2 * s->density.components; }
+
+static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
+    struct normal *s = of->self;
+    struct hmc_step told;
+    const int learning = iteration < warmup && (*s->hmc.learned < ENOUGH || !has_many(s));
+    const int nuts = learning || iteration % NUTS_EVERY == 0;
+    const double length = nuts ? 0 : SHARE * hmc_length(&s->hmc);
+    if (s->density.rounded != rounding(s)) (void)refresh(s);
+    normal_copy(s->old, s->hmc.q, normal_coordinates(s));
+    if (length > 0)
+        hmc_fixed(&s->hmc, length, MOST_STEPS, s->rng, &told);
+    else
+        hmc_nuts(&s->hmc, s->rng, &told);
+    normal_measure(s, s->hmc.q);
+    const int within = normal_is_within(s);
+    if (!within) {
+        normal_copy(s->hmc.q, s->old, normal_coordinates(s));
+        (void)refresh(s);
+        normal_measure(s, s->hmc.q);
+    }
+    hmc_learn(&s->hmc, iteration, warmup, nuts ? &told : NULL, s->rng);
+    if (s->resize.size.prior) move_sizes(of, iteration, warmup);
+
+    double *counter = of->counter;
+    counter[ITERATIONS] += 1;
+    counter[ACCEPTANCE] += told.accept;
+    counter[LEAPFROGS] += told.leapfrogs;
+    counter[DIVERGENT] += told.divergent;
+    counter[DEEPEST] += told.leapfrogs >= MOST_STEPS - 1;
+    counter[WITHIN] += within;
+    s->leapfrogs = told.leapfrogs;
+    *accepted = told.accept;
+
+    const int status = draw_theta(s);
+    if (status != PLUGIN_OK || (s->model.keeps == 0 && s->table.factors == 0)) return status;
+    if (s->table.factors > 0 && (iteration >= warmup * TABLE_WAITS || has_arrived(s))) {
+        normal_move_table(of, iteration < warmup);
+        if (draw_theta(s) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    }
+    return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+static void statistic(const struct collapse *of, double *out) {
+    const struct normal *s = of->self;
+    normal_copy(out, s->statistic, s->components);
+}
+
+static void complete(const struct collapse *of, double *out) {
+    const struct normal *s = of->self;
+    normal_copy(out, s->density.c, s->model.complete);
+    if (s->resize.size.prior) {
+        const int d = s->model.columns;
+        double *size = out + s->model.complete;
+        *size++ = s->n;
+        normal_copy(size, s->resize.size.between, d);
+        normal_copy(size + d, s->resize.size.within, d);
+    }
+    if (s->table.cells > 0) normal_copy(out + s->model.complete, s->table.count, s->table.cells);
+}
+
+static void clamped_at(const struct collapse *of, const double *c, double *mean, double *left) {
+    struct normal *s = of->self;
+    normal_copy(s->density.c, c, s->model.complete);
+    if (s->table.cells > 0) normal_read_cells(s, c + s->model.complete);
+    totals_density_expect(&s->density);
+    for (int k = 0; k < s->density.components; ++k)
+        mean[k] = component_value(s->density.component + k, s->density.seen);
+    totals_density_left(&s->density, left);
+}
+
+static double density_at(const struct collapse *of, const double *q, double *gradient) {
+    struct normal *s = of->self;
+    s->density.rounded = 0;
+    return log_density(s, q, gradient);
+}
+
+static double resize_to(struct collapse *of, double n, int hold, double *q) {
+    struct normal *s = of->self;
+    double log_ratio = 0;
+    const enum totals_step kind = hold ? TOTALS_HELD : TOTALS_WALK;
+    return totals_resize_go(&s->resize, kind, n, q, &log_ratio) ? log_ratio : -INFINITY;
+}
+
+static double records(const struct collapse *of) {
+    const struct normal *s = of->self;
+    return s->n;
+}
+
+static double energy(const struct collapse *of) {
+    const struct normal *s = of->self;
+    return s->energy;
+}
+
+/* the tails of the variables' marginal distributions, summed */
+static double outside(const struct collapse *of) {
+    struct normal *s = of->self;
+    const int d = s->density.totals.d;
+    double share = 0;
+    s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
+    for (int i = 0; i < d; ++i) {
+        const int v = s->model.order[i];
+        const double *row = s->chol + (size_t)i * (size_t)d;
+        const double sd = sqrt(linalg_dot(i + 1, row, row));
+        const double lower = s->lower[v] - s->model.origin[v];
+        const double upper = s->upper[v] - s->model.origin[v];
+        const int parts = normal_depends(s, i) ? s->table.cells : 1;
+        for (int cell = 0; cell < parts; ++cell) {
+            const double part = parts > 1 ? s->table.count[cell] / s->n : 1;
+            if (part == 0) continue;
+            const double mean = parts > 1 ? normal_mean_at(s, i, cell) : s->mean[i];
+            share += part * (Rf_pnorm5(lower, mean, sd, 1, 0) + Rf_pnorm5(upper, mean, sd, 0, 0));
+        }
+    }
+    return s->density.clamped || share < 1 ? share : 1;
+}
+
+static double work(const struct collapse *of) {
+    const struct normal *s = of->self;
+    const double d = s->density.totals.d, k = s->density.totals.k;
+    const double evaluations = 1 + s->leapfrogs + (k > 1 ? normal_moves(s) : 0);
+    return evaluations * (2 * d * d * d + k * d * (d + k) + 10 * s->density.components +
+                          10 * s->density.size + 100 + 2.0 * s->directions * s->density.components);
+}
+
+const struct collapse_class collapse_normal = {
+    .name = "normal",
+    .counters =
+        {
+            [ITERATIONS] = "transitions",
+            [ACCEPTANCE] = "acceptance",
+            [LEAPFROGS] = "leapfrogs",
+            [DIVERGENT] = "divergent",
+            [DEEPEST] = "deepest",
+            [WITHIN] = "within",
+            [SIZE_MADE] = "size_made",
+            [SIZE_ACCEPTED] = "size_accepted",
+            [TABLE_MADE] = "table_made",
+            [TABLE_ACCEPTED] = "table_accepted",
+        },
+    .create = create,
+    .start = normal_start,
+    .load = load,
+    .save = save,
+    .iterate = iterate,
+    .statistic = statistic,
+    .records = records,
+    .energy = energy,
+    .outside = outside,
+    .work = work,
+    .log_density = density_at,
+    .resize = resize_to,
+    .complete = complete,
+    .clamped = clamped_at,
+};
