@@ -28,8 +28,8 @@
 #' @details
 #' **A data frame** has a column of numbers, and says what each of them is by a column `component` or, for counts, by
 #' a column for each variable with its levels. In a row of a margin of fewer variables the others are missing. So come tables of
-#' other projects: grouped counts of Tumult Analytics, partitions of PipelineDP (`labels = c(age = "partition_key")`), marginals of
-#' OpenDP's contingency tables (`number = "len"`); their noise is what their documentation or their log says.
+#' other projects: grouped counts of Tumult Analytics, partitions of PipelineDP (`labels = c(age = "partition_key")`); their noise is what their
+#' documentation or their log says. Noisy margins of contingency tables of OpenDP are read by [read_marginals()].
 #'
 #' **Order.** Values without names are taken in the statistic's order, which a message shows where there are several variables. A vector made of a
 #' table with its rows and columns swapped has the right length, too: names are safe.

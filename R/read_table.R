@@ -83,8 +83,7 @@ level_codes <- function(column, levels, variable, call) {
 
 # A mechanism of noise whose size each row tells: `mechanism` is a function such as mech_gaussian.
 mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env()) {
-  takes <- intersect(c("scale", "sd"), names(formals(args(mechanism))))
-  if (length(takes) != 1L) stop_argument("mechanism", "a mechanism, or a function that makes one of a scale or an sd", "another function", call = call)
+  takes <- size_argument(mechanism, call)
   if (is.null(noise)) {
     column <- intersect(c(takes, "sd"), names(table))[1L]
     if (is.na(column)) {
@@ -93,11 +92,23 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
     noise <- stats::setNames(column, column)
   }
   noise <- check_noise_column(noise, call)
-  size <- noise_parameter(check_table_column(table, noise$column, "noise", call), noise, mechanism, call)
+  size <- check_table_column(table, noise$column, "noise", call)
   if (anyDuplicated(names)) {
     stop_classed("value", "Every component must be in one row of the table, but {.val {unique(names[duplicated(names)])}} {?is/are} in several.", call = call)
   }
-  do.call(mechanism, stats::setNames(list(stats::setNames(size, names)), takes))
+  mechanism_of_size(mechanism, stats::setNames(size, names), noise, call)
+}
+
+# how a function that makes a mechanism calls the size of its noise
+size_argument <- function(mechanism, call) {
+  takes <- if (is.function(mechanism)) intersect(c("scale", "sd"), names(formals(args(mechanism))))
+  if (length(takes) == 1L) return(takes)
+  was <- if (is.function(mechanism)) "another function" else describe(mechanism)
+  stop_argument("mechanism", "a mechanism, or a function that makes one of a scale or an sd", was, call = call)
+}
+
+mechanism_of_size <- function(mechanism, size, noise, call) {
+  do.call(mechanism, stats::setNames(list(noise_parameter(size, noise, mechanism, call)), size_argument(mechanism, call)))
 }
 
 noise_forms <- paste("{.code noise = c(sd = \"column\")}, {.code c(scale = )}, {.code c(variance = )} or",

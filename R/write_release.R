@@ -21,6 +21,26 @@
 #' @section Limits: Reading takes a time in proportion to the size of the file, whatever it says: a
 #'   statistic has at most 2,000 variables and 2,000 terms in a formula of at most 100,000
 #'   bytes, and a statistic with more than 10,000 components is refused before they are made if the file has fewer values.
+#' @section Layout: An object with these fields, in this order:
+#'
+#' | field | what it has |
+#' | --- | --- |
+#' | `format`, `version` | `"noiseaware release"`, 4 |
+#' | `n` | the public number of records, or `null` |
+#' | `neighbours` | `"replace"` or `"add_remove"` |
+#' | `missing` | `"refused"` |
+#' | `noise` | `"published"` for numbers of others; `"entropy"` from [release()], with a field `granularity` after it; `"simulated"` |
+#' | `statistic` | an object with a `name` and what that statistic has, see below; or an object of these, by their names |
+#' | `mechanism` | an object with a `name`, such as `laplace`, the arguments of its function, and as `published` what followed; or an object of these |
+#' | `value` | a number, or `null` if hidden, for each component: `"port=C"`; of several statistics `"sizes: port=C"` |
+#' | `checksum` | MD5 of the file without this field and without a line break at its end |
+#'
+#' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
+#' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `records`, `crossprod`, `centred`, `moments4` and `objective`.
+#' The text is UTF-8, objects have a line for each field, indented by two spaces; those that have numbers alone, and arrays, are on one line. Numbers are
+#' written by `%.17g`, with 17 digits where they need them.
+#'
+#' **From Python.** The module `system.file("python", "noiseaware.py", package = "noiseaware")` reads and writes such files, and needs the standard library alone.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' totals <- c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9)

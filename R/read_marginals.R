@@ -1,0 +1,71 @@
+# Noisy margins of a table, each a vector of counts with the variables that it is of and the size of its noise: what projects that fit graphical
+# models to margins call marginals.
+
+#' Noisy margins of a table
+#'
+#' Marginals as OpenDP's contingency tables and Private-PGM (`mbi`) keep them: values, clique and standard deviation. They become a release for [model_table()],
+#' whose posterior is of the whole table.
+#'
+#' @param file The name of a JSON file, or a list: `levels`, all levels of each variable, by its name; and `marginals`, each with a `clique` (names of variables),
+#'   `values` (the noisy counts, the last variable of the clique fastest) and the size of the noise as `sd`, `scale` or `variance`.
+#' @param mechanism The noise: a function, [mech_discrete_gaussian] (OpenDP with a zero-concentrated budget), [mech_discrete_laplace] (with a pure one), or
+#'   [mech_gaussian] where measurements of the same clique were averaged.
+#' @param n The public number of records; `NULL` if it is not known.
+#' @param neighbours As in [as_release()].
+#'
+#' @details
+#' In Python `write_marginals(path, table)` of the module `system.file("python", "noiseaware.py", package = "noiseaware")` writes the file; `laplace=True` where
+#' the budget was pure: OpenDP's `stddev` is then sqrt(2) times the scale.
+#'
+#' **The noisy measurements, not the fitted table.** What `project()` and `project_melted()` of OpenDP's tables give, and synthetic data made of it, was adjusted so that
+#' margins agree: its noise has no known distribution. The noisy measurements (`table.marginals`) have one.
+#'
+#' **Margins that were chosen by looking at the data** (AIM, MST) are known because a noisy score was large. That choice tells about the data, too; it
+#' is left out here.
+#'
+#' @return A release: an object of class `noiseaware_release`, with a statistic for each of the marginals.
+#' @section Errors: `noiseaware_error_file`, which names the marginal; `noiseaware_error_argument`, `noiseaware_error_value`.
+#' @seealso [model_table()], and `vignette("opendp")`.
+#' @examples
+#' noisy <- list(levels = list(sex = c("f", "m"), smoke = c("no", "yes")),
+#'   marginals = list(
+#'     list(clique = "sex", values = c(52, 46), sd = 1.5),
+#'     list(clique = c("sex", "smoke"), values = c(37, 14, 30, 18), sd = 3)))
+#' rel <- read_marginals(noisy, mech_discrete_gaussian)
+#' rel
+#' @export
+read_marginals <- function(file, mechanism, n = NULL, neighbours = c("add_remove", "replace")) {
+  check_given()
+  content <- if (is.character(file)) {
+    check_path(file)
+    read_json(file)
+  } else file
+  if (!is.list(content) || !length(content$marginals) || !is.list(content$marginals)) {
+    stop_argument("file", "a JSON file or a list with levels and marginals", describe(file))
+  }
+  # a level that is null in JSON counts what is in no other
+  levels <- lapply(content$levels, function(l) vapply(l, function(x) as.character(x %||% "missing"), ""))
+  parts <- lapply(seq_along(content$marginals), function(k) marginal_part(content$marginals[[k]], levels, mechanism, k))
+  names(parts) <- make.unique(vapply(parts, `[[`, "", "name"))
+  all_of <- function(field) if (length(parts) == 1L) parts[[1L]][[field]] else lapply(parts, `[[`, field)
+  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = match.arg(neighbours))
+}
+
+marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {
+  refuse <- function(message) {
+    stop_classed("file", c("Marginal {k} must have a clique, its counts and the size of their noise.", x = message), call = call, .envir = parent.frame())
+  }
+  clique <- as.character(unlist(x[["clique"]]))
+  what <- intersect(c("sd", "scale", "variance"), names(x))
+  if (length(clique) == 0L || anyDuplicated(clique)) refuse("Its clique must be names of variables.")
+  if (!all(clique %in% names(levels))) refuse("There are no levels of {.var {setdiff(clique, names(levels))}}.")
+  values <- suppressWarnings(as.double(unlist(x[["values"]])))
+  size <- prod(lengths(levels[clique]))
+  if (length(values) != size || !all(is.finite(values))) {
+    refuse("{.var {paste(clique, collapse = ':')}} has {size} cells, but there are {length(values)} values, or some are no finite numbers.")
+  }
+  if (length(what) != 1L || !is_number(x[[what]]) || x[[what]] <= 0) refuse("It must have one of {.field sd}, {.field scale} and {.field variance}, a positive number.")
+  statistic <- stat_counts(stats::reformulate(paste(format_name(clique), collapse = ":")), levels[clique])
+  list(name = paste(clique, collapse = ":"), statistic = statistic, value = stats::setNames(values, statistic$components),
+       mechanism = mechanism_of_size(mechanism, x[[what]], list(what = what), call))
+}

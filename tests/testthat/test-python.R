@@ -1,0 +1,59 @@
+# The Python reader and writer against R's: the same bytes.
+
+python <- Sys.which("python3")
+run_python <- function(lines, ...) {
+  folder <- system.file("python", package = "noiseaware")
+  code <- withr::local_tempfile(lines = c("import sys", paste0("sys.path.insert(0, ", encodeString(folder, quote = "\""), ")"), "import noiseaware as na", lines))
+  output <- suppressWarnings(system2(python, c("-B", code, ...), stdout = TRUE, stderr = TRUE))
+  list(status = attr(output, "status") %||% 0L, output = output)
+}
+`%||%` <- rlang::`%||%`
+
+releases <- function() {
+  port <- stat_counts(~ port, list(port = c("C \u00e9", "Q \"x\"")))
+  several <- list(size = stat_size(), port = port, v = stat_sums(~ x, list(x = c(-0.1, 10))), by = stat_by(stat_sums(~ v, list(v = c(0, 20))), list(w = c("a", "b"))),
+                  lin = stat_linear(port, list(d = c("port=C \u00e9" = 0.1))), h = stat_histogram(~ z, breaks = c(-Inf, 1, 2, Inf)))
+  noise <- list(size = mech_laplace(scale = 1), port = published(mech_discrete_gaussian(sd = 2.5), threshold = 3), v = mech_gaussian(sd = 0.1),
+                by = mech_laplace(epsilon = 1), lin = mech_laplace(scale = 3), h = mech_laplace(scale = 2))
+  value <- list(size = 10.25, port = c(5, NA), v = -0, by = c(`v:w=a` = 1e20, `v:w=b` = 1 / 3), lin = 3, h = 1:3)
+  x <- list(x = c(-1, 1), y = c(0, 9))
+  list(as_release(value, several, noise, NULL, "add_remove"),
+       as_release(c(x = 3, y = 4, `x^2` = 2, `y:x` = 1, `y^2` = 7), stat_crossprod(y ~ x, x), mech_laplace(epsilon = 1), 9),
+       as_release(0:2, stat_records(~ a, levels = list(a = c("u", "v", "w"))), mech_randomized_response(epsilon = 1), 3))
+}
+
+test_that("what Python reads and writes again has the same bytes", {
+  skip_if(python == "", "python3 is not there")
+  withr::local_dir(withr::local_tempdir())
+  made <- releases()
+  for (k in seq_along(made)) write_release(made[[k]], paste0("r", k, ".json"))
+  result <- run_python(c("for k in '123':", "    c = na.read_release('r' + k + '.json')",
+                         "    open('p' + k + '.json', 'w', encoding='utf-8', newline='\\n').write(na._render(c) + '\\n')"))
+  expect_equal(result$status, 0L, info = result$output)
+  for (k in seq_along(made)) expect_identical(readBin(paste0("p", k, ".json"), "raw", 1e5), readBin(paste0("r", k, ".json"), "raw", 1e5))
+  writeLines(sub("10.25", "10.26", readLines("r1.json", encoding = "UTF-8"), fixed = TRUE), "changed.json", useBytes = TRUE)
+  expect_gt(run_python("na.read_release('changed.json')")$status, 0L)
+})
+
+test_that("what Python writes R reads", {
+  skip_if(python == "", "python3 is not there")
+  withr::local_dir(withr::local_tempdir())
+  result <- run_python(c(
+    "na.write_release('one.json', {'port=C': 17, 'port=Q': 8}, na.counts({'port': ['C', 'Q']}), na.noise('discrete_laplace', scale=2.0))",
+    "sizes = na.counts({'a b': ['u', 'v'], 'c': ['1', '2']}, ['a b', 'c'], ['c'])",
+    "cells = {'a b=' + a + ':c=' + c: k for k, (a, c) in enumerate([(a, c) for a in 'uv' for c in '12'])}",
+    "na.write_release('two.json', {'counts': {**cells, 'c=1': 5, 'c=2': 6.5}, 'total': {'age': 0.1}},",
+    "    {'counts': sizes, 'total': na.sums('age', 0, 99)}, {'counts': na.noise('gaussian', sd=0.3), 'total': na.noise('laplace', scale=99)}, n=11, neighbours='replace')",
+    "class M: noisy_measurement, stddev = [4, 9], 2.0",
+    "class T: keys, marginals = {'port': ['C', None]}, {('port',): M}",
+    "na.write_marginals('marginals.json', T, laplace=True)"))
+  expect_equal(result$status, 0L, info = result$output)
+  ports <- stat_counts(~ port, list(port = c("C", "Q")))
+  expect_identical(read_release("one.json"), as_release(c(17, 8), ports, mech_discrete_laplace(scale = 2), NULL, "add_remove"))
+  sizes <- stat_counts(~ `a b`:c + c, list(`a b` = c("u", "v"), c = c("1", "2")))
+  two <- as_release(list(counts = c(0:3, 5, 6.5), total = 0.1), list(counts = sizes, total = stat_sums(~ age, list(age = c(0, 99)))),
+                    list(counts = mech_gaussian(sd = 0.3), total = mech_laplace(scale = 99)), 11)
+  expect_identical(read_release("two.json"), two)
+  expect_identical(read_marginals("marginals.json", mech_discrete_laplace),
+                   as_release(c(4, 9), stat_counts(~ port, list(port = c("C", "missing"))), mech_discrete_laplace(scale = 2 / sqrt(2)), NULL, "add_remove"))
+})
