@@ -47,6 +47,7 @@ replicate: install
 lint:
 	tools/install-packages lint
 	$(RSCRIPT) tools/lint.R
+	$(RSCRIPT) tools/layers.R
 	$(RSCRIPT) tools/paper.R
 	tools/mutations -n
 

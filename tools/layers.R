@@ -1,0 +1,103 @@
+# Do files include and call one way only? foo.c and foo.h are one room. An arrow goes from a room to every other one that it includes, or whose
+# functions and data it uses (symbols of its object that another object defines, by `nm`). Fails on an arrow to a folder that stands
+# later in `folders`, on rooms that lead back to themselves, and on an object that src/Makevars lacks. What tools/layers.known
+# lists was there before this check: it fails on what is not listed, and on a line that is no longer true.
+# Usage: Rscript tools/layers.R [-v]; with -v it prints every arrow within a circle
+folders <- c("base", "release", "contract", "mcmc", "mech", "stat", "model", "totals", "clt", "records", "table", "pool", "geography", "r", ".")
+# What whoever links the package supplies (tools/standalone.c does): no dependency.
+ports <- "host_allocate"
+
+c_files <- list.files("src", "[.][ch]$", recursive = TRUE)
+room_of <- function(files) sub("[.][ch]$", "", files)
+
+# ---- arrows of C: data frame of from, to, by ----
+
+included <- function() {
+  arrows <- lapply(c_files, function(f) {
+    lines <- grep('^#include "', readLines(file.path("src", f), warn = FALSE), value = TRUE)
+    if (length(lines)) data.frame(from = room_of(f), to = room_of(sub('.*"(.*)".*', "\\1", lines)), by = "include")
+  })
+  do.call(rbind, arrows)
+}
+
+# as they stand, without what an optimiser leaves out
+compiled <- function() {
+  work <- tempfile("layers-")
+  for (folder in folders) dir.create(file.path(work, folder), recursive = TRUE, showWarnings = FALSE)
+  on.exit(unlink(work, recursive = TRUE))
+  config <- function(what) system2(file.path(R.home("bin"), "R"), c("CMD", "config", what), stdout = TRUE)
+  sources <- grep("[.]c$", c_files, value = TRUE)
+  flags <- paste(config("CC"), config("--cppflags"), "-O0 -w -c -Isrc -Iinst/include")
+  status <- vapply(sources, function(f) system(sprintf("%s src/%s -o %s/%s.o", flags, f, work, room_of(f))), 0L)
+  if (any(status != 0)) stop("does not compile: ", toString(sources[status != 0]), call. = FALSE)
+  lines <- system2("nm", c("-A", sprintf("%s/%s.o", work, room_of(sources))), stdout = TRUE)
+  pattern <- "^.*?/layers-[^/]*/(.*)[.]o:.* ([A-Za-z]) ([^ ]+)$"
+  data.frame(room = sub(pattern, "\\1", lines, perl = TRUE), type = sub(pattern, "\\2", lines, perl = TRUE), name = sub(pattern, "\\3", lines, perl = TRUE))
+}
+
+called <- function(symbols = compiled()) {
+  defined <- symbols[symbols$type %in% c("T", "D", "R", "B", "C") & !symbols$name %in% ports, ]
+  used <- symbols[symbols$type == "U", ]
+  at <- match(used$name, defined$name)
+  data.frame(from = used$room, to = defined$room[at], by = used$name)[!is.na(at), ]
+}
+
+# ---- circles ----
+
+# of each room the number of its circle (Tarjan's algorithm); rooms alone have one of their own
+circles_of <- function(from, to) {
+  rooms <- unique(c(from, to))
+  next_to <- split(match(to, rooms), factor(from, rooms))
+  index <- low <- circle <- integer(length(rooms))
+  stack <- integer()
+  count <- 0L
+  visit <- function(v) {
+    count <<- count + 1L
+    index[v] <<- low[v] <<- count
+    stack <<- c(v, stack)
+    for (w in next_to[[v]]) {
+      if (index[w] == 0L) visit(w)
+      if (circle[w] == 0L) low[v] <<- min(low[v], low[w])
+    }
+    if (low[v] == index[v]) {
+      of <- stack[seq_len(match(v, stack))]
+      circle[of] <<- v
+      stack <<- stack[-seq_along(of)]
+    }
+  }
+  for (v in seq_along(rooms)) if (index[v] == 0L) visit(v)
+  split(rooms, circle)
+}
+
+# lines, one an upward arrow and one a file in a circle
+findings_of <- function(arrows, rank) {
+  arrows <- arrows[arrows$from != arrows$to, ]
+  up <- arrows[rank(arrows$to) > rank(arrows$from), ]
+  circles <- Filter(function(rooms) length(rooms) > 1L, circles_of(arrows$from, arrows$to))
+  for (rooms in if (verbose) circles) {
+    within <- arrows[arrows$from %in% rooms & arrows$to %in% rooms, ]
+    by <- tapply(within$by, paste(within$from, "->", within$to), function(x) toString(unique(x)))
+    cat("a circle of", length(rooms), "files:", sprintf("\n  %s: %s", names(by), by), "\n")
+  }
+  c(sprintf("up: %s -> %s", up$from, up$to), sprintf("circle: %s", unlist(circles, use.names = FALSE)))
+}
+
+# objects that src/Makevars does not list, or lists and has no source for
+unlisted <- function() {
+  text <- gsub("\\\n", " ", paste(readLines("src/Makevars"), collapse = "\n"), fixed = TRUE)
+  listed <- scan(text = sub("^OBJECTS *=", "", regmatches(text, regexpr("OBJECTS *=[^\n]*", text))), what = "", quiet = TRUE)
+  made <- sub("c$", "o", grep("[.]c$", c_files, value = TRUE))
+  sprintf("src/Makevars or src/ lacks %s", c(setdiff(made, listed), setdiff(listed, made)))
+}
+
+verbose <- "-v" %in% commandArgs(TRUE)
+arrows <- rbind(included(), called())
+found <- findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders))
+found <- sort(unique(c(unlisted(), found)), method = "radix")
+known <- readLines("tools/layers.known")
+new <- setdiff(found, known)
+gone <- setdiff(known, found)
+if (length(new)) cat("includes and calls against the order of layers:", new, sep = "\n  ")
+if (length(gone)) cat("no longer true, take it out of tools/layers.known:", gone, sep = "\n  ")
+cat(length(found), "known\n")
+if (length(new) || length(gone)) quit(status = 1)
