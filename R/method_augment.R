@@ -21,7 +21,20 @@ augment_problem <- function(release, bound, passes, words, chains, records = NUL
 augment_parts <- function(release, bound, call) {
   parts <- component_parts(release)
   check_no_exact(parts, "augment", call)
-  layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
+  c(layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n)), list(hold = held_bounds(bound, parts)))
+}
+
+# The bounds of a normal variable, where means of records are told and nothing of how they scatter: see src/records/held_total.c. Else none.
+held_bounds <- function(bound, parts) {
+  if (!bound$spec$name %in% c("normal", "lm", "mvnormal") || nrow(bound$columns) != 1L || !identical(as.integer(bound$unknown), 1:2)) return(double())
+  totals <- parts[vapply(parts, function(p) p$statistic$kind == "totals" && !inherits(p$statistic, "stat_size"), TRUE)]
+  sums <- vapply(totals, function(p) {
+    degrees <- monomial_degrees(p$statistic)
+    !is.null(degrees) && all(is.na(degrees$second[p$at]))
+  }, TRUE)
+  if (length(totals) == 0L || !all(sums)) return(double())
+  bounds <- clamping_bounds(bound$columns$name, totals)
+  if (bounds$same) as.double(c(bounds$lower, bounds$upper)) else double()
 }
 
 # births and deaths at once, at most: where the release tells n well, and where it tells nothing

@@ -104,6 +104,8 @@ void read_augment_release(SEXP spec, struct augment *a) {
     a->weight = REAL(list_element(spec, "weight"));
     a->n = (ptrdiff_t)list_number(spec, "n");
     a->stride = PAD_LANES(a->n);
+    SEXP hold = list_element(spec, "hold");
+    if (Rf_xlength(hold) > 0) a->hold = REAL(hold);
     a->size_prior = read_size_prior(spec);
     if (!a->size_prior) return;
     a->stride = (ptrdiff_t)list_number(spec, "room");

@@ -582,6 +582,7 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     const int empty = augment_records(a) == 0; /* only where n is unknown */
     const double before_passes = a->work;
     if (!empty) augment_interweave(a, learning, looking);
+    augment_move_with_total(a);
     const double passes_work = a->work - before_passes;
 
     const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !empty;

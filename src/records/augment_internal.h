@@ -3,6 +3,7 @@
  *   records/accept_pass.c  decides on the proposals of a block, one record after the other;
  *   records/noise_energy.c   the energy, minus the log of the noise density;
  *   records/noncentred_moves.c    the non-centred moves between two sweeps;
+ *   records/held_total.c  moves of mean and standard deviation with a released total held fixed;
  *   records/shape_hmc_pass.c  moves of all records at once, with their shape held fixed;
  *   records/redraw_shape.c  new shapes of all records, with their clamped totals held fixed, or
  *                     with new ones, which records/redraw_totals.c draws;
@@ -163,6 +164,12 @@ void augment_respond_categories(struct augment *a, int iteration, int warmup);
 
 /* the moving coordinates of theta */
 void augment_gather(const struct augment *a, double *out);
+
+/* ---- records/held_total.c --------------------------------------------------------- */
+
+/* Moves of a mean and a standard deviation of which a total alone is told, where that is so. The
+ * complete-data statistic must be taken after them. */
+void augment_move_with_total(struct augment *a);
 
 /* ---- records/n_birth_death.c -------------------------------------------------------------- */
 
