@@ -6,12 +6,12 @@
 #             acceptance and the state to continue from; for "collapse" also the
 #             share of records outside the bounds; NULL for baselines
 #   info      what a method has to report
-#   troubles  what was warned of when it was sampled: see diagnostics.R
+#   troubles  what was warned of when it was sampled: see fit_diagnostics.R
 #   why       lines: why "auto" chose the method; NULL where it did not
-#   decided   names of parameters that the prior decides, see prior_power.R
+#   decided   names of parameters that the prior decides, see fit_prior_power.R
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   whole     the release, where it has more numbers than the model uses: `release` holds those
-#   clamping  what the answer would be if bounds were natural limits: see clamping.R
+#   clamping  what the answer would be if bounds were natural limits: see fit_clamping.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,

@@ -3,7 +3,7 @@
 #   spec        name and numeric fields for the C plug-in
 #   columns     data frame of a record's columns, in the C plug-in's order
 #   parameters  names of what a draw reports, natural scale
-#   natural     whether the bounds of all numbers are natural limits, see outside.R
+#   natural     whether the bounds of all numbers are natural limits, see stat_outside.R
 # Methods: bind_columns() makes it, bound_complete() turns moments into its
 # complete-data statistic. Its coordinates are described in C (src/contract/coordinates.h).
 

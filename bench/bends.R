@@ -1,7 +1,7 @@
 # Do default calls converge where totals and totals of squares are released in the variables' own units, from far off their
 # means? Mean and standard deviation of six variables, and regressions on one, of data that nobody prepared, with
 # `sample_posterior(release, model, seed = )` and nothing else, by the method that it chooses, by "collapse", and with n unknown. Beside it, in turns,
-# the same without bends of the coordinates (R/totals_bend.R).
+# the same without bends of the coordinates (R/engine_totals_bend.R).
 #
 #   Rscript bench/bends.R [quick]
 

@@ -1,6 +1,6 @@
 # What each engine costs, measured over its dimension, the number of records, the noise, bounds
-# that bind and levels of factors; the constants of the cost model in R/cost.R are fitted to it
-# and written to R/cost_constants.R.
+# that bind and levels of factors; the constants of the cost model in R/engine_cost.R are fitted to it
+# and written to R/engine_cost_constants.R.
 #
 #   Rscript bench/cost.R [engines] [quick]   measures these engines (default: all) into
 #                                            bench/cost.csv, then fits and writes the constants
@@ -192,7 +192,7 @@ fit_engine <- function(measured) {
              draws = effects[1L], draws_size = effects[2L], quiet = effects[3L], loud = effects[4L], levels = effects[5L])
 }
 
-constants_file <- "R/cost_constants.R"
+constants_file <- "R/engine_cost_constants.R"
 
 write_constants <- function(constants) {
   column <- function(name) {
@@ -201,7 +201,7 @@ write_constants <- function(constants) {
     lines <- split(values, (seq_along(values) - 1L) %/% 10L)
     sprintf("  %s = c(%s)", name, paste(vapply(lines, paste, "", collapse = ", "), collapse = paste0(",\n", strrep(" ", nchar(name) + 7L))))
   }
-  writeLines(c("# Written by bench/cost.R, which measures them: the constants of the cost model in R/cost.R.", "",
+  writeLines(c("# Written by bench/cost.R, which measures them: the constants of the cost model in R/engine_cost.R.", "",
                "cost_constants <- data.frame(", paste(vapply(names(constants), column, ""), collapse = ",\n"), ")"), constants_file)
 }
 
@@ -219,7 +219,7 @@ cost_table <- function(all, constants) {
   bench_result(figures, list("Every case: two chains of 2,000 iterations" =
                                all[c("engine", "arguments", "noise", "seconds", "ess", "rhat", "seconds to 1,000", "predicted")]),
                c("The arguments are those of the functions in bench/cost.R, mostly n, dimension, epsilon and the half width of the bounds in standard deviations.",
-                 "noise: that of a total over its sampling variation, as R/cost.R takes it.",
+                 "noise: that of a total over its sampling variation, as R/engine_cost.R takes it.",
                  "Chains with R-hat above 1.2 are left out of the fit: their seconds say nothing of what draws cost."))
 }
 

@@ -1,4 +1,4 @@
-# What pooling by imputed records costs beside a single release of as many records, which R/cost.R predicts: the constants of
+# What pooling by imputed records costs beside a single release of as many records, which R/engine_cost.R predicts: the constants of
 # pool_augment_cost(), by a regression of the log ratio, and how far off predictions are with them.
 #
 #   Rscript bench/pool_cost.R [quick]
@@ -74,7 +74,7 @@ bench_pool_cost <- function(quick) {
   off <- exp(abs(log(rows$thousand / rows$predicted)))
   figures <- list(figure("median factor between seconds and their prediction", "pools by imputed records", stats::median(off), 3, at_most = TRUE))
   bench_result(figures, list("Seconds for 1,000 effective draws, two chains of 1,000 iterations" = rows),
-               "`single`: what R/cost.R predicts for one release of as many records; `predicted`: pool_augment_cost().")
+               "`single`: what R/engine_cost.R predicts for one release of as many records; `predicted`: pool_augment_cost().")
 }
 
 run_alone(bench_pool_cost)

@@ -7,12 +7,12 @@ library(noiseaware)
 chosen <- commandArgs(TRUE)
 files <- find_test_scripts("tests/testthat")
 # what takes long does not come last
-long <- c("surrogate", "method_collapse_table", "pool", "model_survival", "model_glm", "mech_record_noise", "method_collapse_normal", "input", "method_collapse_glm",
-          "covariate", "method_augment", "model_categories", "supported", "update_theta", "mech_objective", "totals_normal_table", "release", "totals_size",
-          "moments_lm", "calibrate", "stat_linear", "privacy", "moments_glm", "method_collapse_counts", "mech_published", "registry", "method_collapse_row",
-          "pool_clt_partial", "pool_spread", "model_univariate", "budget_table", "model_loglinear", "terms", "model_expfam", "budget_file", "calibrate_file",
-          "calibrate_futures", "exact", "method_clt", "geography", "clamped", "method_collapse_total", "stat_products", "model_categorical", "model_logistic",
-          "plugin", "pool_models")
+long <- c("engine_surrogate", "engine_collapse_table", "engine_pool", "model_survival", "model_glm", "mech_record_noise", "engine_collapse_normal", "input", "engine_collapse_glm",
+          "model_covariate", "engine_augment", "model_categories", "engine_supported", "update_theta", "mech_objective", "totals_normal_table", "release", "totals_size",
+          "engine_moments_lm", "study_calibrate", "stat_linear", "mech_privacy", "engine_moments_glm", "engine_collapse_counts", "mech_published", "registry", "engine_collapse_row",
+          "engine_pool_clt_partial", "engine_pool_spread", "model_univariate", "release_budget_table", "model_loglinear", "model_terms", "model_expfam", "release_budget_file", "study_calibrate_file",
+          "study_calibrate_futures", "exact", "engine_clt", "geography", "clamped", "engine_collapse_total", "stat_products", "model_categorical", "model_logistic",
+          "plugin", "engine_pool_models")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
 if (length(chosen)) {
   files <- files[grepl(chosen, name)]

@@ -33,7 +33,7 @@ struct lone {
  * covariate's own. Columns have up to MAX_BLOCK records. */
 struct lone_class {
     const char *name;
-    /* from what R says of it (R/covariate.R); PLUGIN_* */
+    /* from what R says of it (R/model_covariate.R); PLUGIN_* */
     int (*create)(const double *number, int count, struct lone *lone);
     void (*rprior)(void *self, struct rng *rng, double *theta);
     double (*dprior)(void *self, const double *theta);

@@ -8,7 +8,7 @@
  *
  * The band is given by its values and slopes at knots that are equally far from each other in the
  * log of the standard deviation: cubic pieces between them, straight lines beyond
- * (R/totals_bend.R).
+ * (R/engine_totals_bend.R).
  */
 #include "totals/mean_sd_ridge.h"
 

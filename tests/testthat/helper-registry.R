@@ -23,7 +23,7 @@ code_statistics <- list(
 # it has no variables, and goes beside others
 size_statistics <- list(size = stat_size())
 
-# for models of groups: test-pool_groups.R
+# for models of groups: test-engine_pool_groups.R
 group_statistics <- list(by = stat_by(stat_sums(~ x, bounds = unit), list(g = c("a", "b"))))
 
 # made by stat_crossprod(), for models with such terms: test-stat_products.R

@@ -1,5 +1,5 @@
 # Steps of an unknown number of records that move all records at once. What they share with other moves, the posterior where
-# bounds bind, calibration and restarts, is in test-surrogate.R.
+# bounds bind, calibration and restarts, is in test-engine_surrogate.R.
 
 resize_cases <- function() {
   bounds <- list(y = c(-10, 10), x = c(-3, 3), g = c("a", "b", "c"))

@@ -1,4 +1,4 @@
-# Entries of `control` are checked against the method that runs: R/control.R.
+# Entries of `control` are checked against the method that runs: R/engine_control.R.
 
 test_that("every method takes its own entries and refuses those of others", {
   rel <- as_release(c(1, 2, 3, 1, 2), lm_problem(1), mech_laplace(epsilon = 1), n = 30)

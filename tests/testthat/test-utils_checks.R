@@ -1,4 +1,4 @@
-# What R/checks.R refuses whatever the function.
+# What R/utils_checks.R refuses whatever the function.
 
 error_of <- function(call) tryCatch(eval(call), error = identity)
 

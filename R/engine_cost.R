@@ -1,5 +1,5 @@
 # What a method is expected to cost: seconds for an iteration and for 1,000 effective draws,
-# from what is public. The constants stand in R/cost_constants.R, which bench/cost.R measures
+# from what is public. The constants stand in R/engine_cost_constants.R, which bench/cost.R measures
 # and writes.
 #
 # With d the engine's size, q and l how far the noise is below and above the sampling

@@ -74,7 +74,7 @@ regression <- function(n, p, epsilon = 1, upper = 4) {
   as_release(c(rep(0, p + 1), ifelse(square, n / upper^2, 0)), statistic, mech_laplace(epsilon = epsilon), n)
 }
 
-test_that("a cost is that of the formula in R/cost.R", {
+test_that("a cost is that of the formula in R/engine_cost.R", {
   constants <- data.frame(engine = c("one", "two"), fixed = log(c(2e-5, 1)), fixed_size = c(3, 0), record = log(c(1e-8, 1)), record_size = c(2, 0),
                           draws = log(c(0.5, 1)), draws_size = c(-0.25, 0), quiet = c(-0.1, 0), loud = c(-0.2, 0), levels = c(-0.3, 0))
   cost <- function(...) internal("predict_cost")(utils::modifyList(list(engine = "one", size = 4, n = 1000, noise = 1, levels = 0), list(...)), constants)

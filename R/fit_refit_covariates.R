@@ -2,8 +2,8 @@
 # clamping the coefficients do not depend on more: X'y | X'X, beta, sigma has no other function of X. In any other regression they do, and what the model
 # takes the covariate to be distributed as decides between answers that the release cannot tell apart.
 #
-# One covariate at a time gets each of the distributions of covariate.R. What these refits give are answers to the same release, if they fit it: those that
-# it contradicts (contradiction.R), or whose chains have not met, do not count.
+# One covariate at a time gets each of the distributions of model_covariate.R. What these refits give are answers to the same release, if they fit it: those that
+# it contradicts (fit_contradiction.R), or whose chains have not met, do not count.
 #
 # Cost: that of a fit by "augment" for each covariate and distribution.
 

@@ -1,4 +1,4 @@
-# Groups of records in one release: each is a site of R/pool.R, with a release of its own. Where the sizes of groups have
+# Groups of records in one release: each is a site of R/engine_pool.R, with a release of its own. Where the sizes of groups have
 # noise they are latent: see src/pool/group_sizes.c.
 
 #' Rates and means of many groups in one release

@@ -1,4 +1,4 @@
-# Method "augment": see src/records/. Here a problem is set up for chains.R.
+# Method "augment": see src/records/. Here a problem is set up for engine_chains.R.
 
 sample_augment <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   check_noise_on_totals("augment", release, call)

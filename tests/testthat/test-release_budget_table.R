@@ -1,4 +1,4 @@
-# The account in a table of SQLite and PostgreSQL: what test-budget_file.R asks of a file.
+# The account in a table of SQLite and PostgreSQL: what test-release_budget_file.R asks of a file.
 
 counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
 data <- data.frame(g = c("a", "b", "a"))

@@ -1,4 +1,4 @@
-# A fit of several sites (R/pool.R), beside what a fit has (R/fit.R):
+# A fit of several sites (R/engine_pool.R), beside what a fit has (R/fit.R):
 #   release   a named list of releases
 #   pool      how they were pooled
 #   fits      with pool = "none" the fit of each site

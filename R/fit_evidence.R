@@ -1,5 +1,5 @@
 # The evidence of a release, log p(z | model). Here one probability or rate: the total is summed out, and the parameter
-# integrated out. Of tables: evidence_counts.R; of sites: evidence_pool.R; of normal records: evidence_totals.R.
+# integrated out. Of tables: fit_evidence_counts.R; of sites: fit_evidence_pool.R; of normal records: fit_evidence_totals.R.
 
 #' Evidence of a release, and Bayes factors
 #'

@@ -1,4 +1,4 @@
-# Coordinates of means as distances from where they are most likely: src/totals/mean_sd_ridge.c, R/totals_bend.R.
+# Coordinates of means as distances from where they are most likely: src/totals/mean_sd_ridge.c, R/engine_totals_bend.R.
 
 # totals of x and of its squares in its own units, from far off the mean
 far_statistic <- function(bounds = c(4, 8)) stat_sums(~ x + I(x^2), list(x = bounds), rescale = FALSE)

@@ -1,6 +1,6 @@
 # What each function of the owner's side really spends: the distribution of its
 # output, on neighbouring data, computed from what it hands to the exact samplers
-# (whose own distributions test-exact.R and test-budget.R check), against what it declares. It must
+# (whose own distributions test-exact.R and test-release_budget.R check), against what it declares. It must
 # not be more; and where a pair of records attains the sensitivity, not much less
 # either, so that a factor of two is seen in both directions.
 

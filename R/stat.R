@@ -10,7 +10,7 @@
 #               a level but the first, or one column of codes 0, 1, ...
 #   levels      named list: declared levels of each factor
 #   components  names of the totals
-#   outside     what is said of values beyond the bounds, see outside.R
+#   outside     what is said of values beyond the bounds, see stat_outside.R
 # and what the plug-in needs. Methods: statistic_fields(), sensitivity().
 
 new_statistic <- function(name, kind, columns, levels, components, ..., class) {

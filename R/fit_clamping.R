@@ -1,6 +1,6 @@
 # Both answers where it matters: an answer may hang on what lies beyond the bounds. Under "clamp" the model's tails say how many records do and
 # how far; where the bounds are natural limits none does. Where the share beyond is not negligible the release is also fitted as if its bounds
-# were natural limits (outside.R), by the method that is expected to take least, and the two are compared: |difference of means| / posterior sd,
+# were natural limits (stat_outside.R), by the method that is expected to take least, and the two are compared: |difference of means| / posterior sd,
 # for each parameter.
 #
 # The second fit has seeds of its own, made of the first one's: draws are the same with it or without it.

@@ -1,4 +1,4 @@
-# Written by bench/cost.R, which measures them: the constants of the cost model in R/cost.R.
+# Written by bench/cost.R, which measures them: the constants of the cost model in R/engine_cost.R.
 
 cost_constants <- data.frame(
   engine = c("shape", "sweeps", "responses", "levels", "response table", "answers", "normal", "cross-table", "recursion", "counts",

@@ -122,7 +122,7 @@ single_components <- function(statistic) UseMethod("single_components")
 #' @export
 single_components.default <- function(statistic) integer()
 
-# What is odd about published totals: troubles, see diagnostics.R
+# What is odd about published totals: troubles, see fit_diagnostics.R
 release_troubles <- function(release) {
   if (is.null(release$n)) return(NULL)
   odd <- impossible_components(release)

@@ -1,4 +1,4 @@
-# Reflections of records that a release does not tell apart: R/reflections.R, src/records/reflections.c.
+# Reflections of records that a release does not tell apart: R/engine_reflections.R, src/records/reflections.c.
 
 unit_bounds <- function(...) lapply(stats::setNames(nm = c(...)), function(name) c(-1, 1))
 

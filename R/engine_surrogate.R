@@ -3,8 +3,8 @@
 # With so few unknown parameters non-centred moves cost less for an effective draw, unless the noise is small beside the
 # sampling variation: below the first of these, or the second where all coordinates of the totals are unknown
 # (bench/dimension.R: Ju et al. at epsilon 10 and 100; bench/defaults.R); unless the release binds a mean to
-# its standard deviation (R/totals_bend.R); or tells means by
-# their squares or products alone (R/reflections.R); or the number of records is unknown (bench/unknown_n.R).
+# its standard deviation (R/engine_totals_bend.R); or tells means by
+# their squares or products alone (R/engine_reflections.R); or the number of records is unknown (bench/unknown_n.R).
 few_parameters <- 6L
 small_noise <- c(0.1, 0.3)
 

@@ -95,7 +95,7 @@ tells_scatter <- function(problem, bound) {
   scatter_noise(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight), d, problem$n) < 0.6
 }
 
-# bends of the coordinates of the totals (R/totals_bend.R), where these are M and F themselves
+# bends of the coordinates of the totals (R/engine_totals_bend.R), where these are M and F themselves
 # `clamped`: whether each column is
 collapse_bend <- function(problem, bound, clamped) {
   if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || problem$noisy < length(problem$released) ||

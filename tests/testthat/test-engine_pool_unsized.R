@@ -1,4 +1,4 @@
-# Sites that do not tell their number of records: check_site_priors() in R/pool.R, R/pool_augment.R, src/records/n_birth_death.c.
+# Sites that do not tell their number of records: check_site_priors() in R/engine_pool.R, R/engine_pool_augment.R, src/records/n_birth_death.c.
 
 waiting <- function(by) stat_sums(~ t, bounds = list(t = c(0, by)))
 

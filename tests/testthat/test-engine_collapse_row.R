@@ -1,4 +1,4 @@
-# Independent draws of the counts of one table: against enumeration (most of it stands in test-method_collapse_counts.R and
+# Independent draws of the counts of one table: against enumeration (most of it stands in test-engine_collapse_counts.R and
 # test-mech_published.R), against moves, and where the released counts and n disagree.
 
 row_fit <- function(release, model = model_table(), ..., iter = 8000, seed = 1) {
