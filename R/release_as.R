@@ -5,7 +5,8 @@
 #'   (see `statistic$components`). A named one may have fewer numbers than the statistic has components: those that
 #'   are missing were not published, see Details. Counts may also be a table, its dimensions in any order and
 #'   named by variables, or, of one variable, a vector named by its levels; with several
-#'   margins a list of tables, one per margin. Values of single records may be a matrix whose columns are
+#'   margins a list of tables, one per margin. Products ([stat_crossprod()]) and covariances ([stat_covariance()]) may be a symmetric
+#'   matrix named by the variables. Values of single records may be a matrix whose columns are
 #'   the components. For several statistics: a named list of such vectors,
 #'   one per statistic; or one vector, whose names are those of the statistics and their
 #'   components, as in `"totals: age"`.
@@ -21,7 +22,8 @@
 #' @param number,noise,labels Of a data frame, a row for each number: `number` is the name of its column. Where `mechanism` is a function such as
 #'   [mech_gaussian], `noise` says which column has the size of each number's noise, and what it is of it: `c(sd = "column")`, its standard
 #'   deviation; `c(scale = "column")`, the scale of Laplace noise (of Gaussian noise the same as the standard deviation);
-#'   `c(variance = "column")`; or `c(margin = "column", level = 0.95)`, a margin of error within which that share of the noise lies. `NULL` takes a column that is
+#'   `c(variance = "column")`; `c(margin = "column", level = 0.95)`, a margin of error within which that share of the noise lies; or, of Laplace noise,
+#'   `c(epsilon = "column", sensitivity = 3)`, its budget and what one person can change, a number or a column. `NULL` takes a column that is
 #'   called `scale` or `sd`. `labels` are the columns of
 #'   variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
@@ -272,11 +274,40 @@ named_value <- function(statistic, value, n, call = caller_env(), name = "value"
 #' @export
 named_value.default <- function(statistic, value, n, call = caller_env(), name = "value") {
   if (length(dim(value)) == 1L && !is.null(names(value)) && is.numeric(value)) value <- c(value)
+  if (is.matrix(value) && is.numeric(value) && nrow(value) == ncol(value) && !is.null(rownames(value))) return(pair_values(statistic, value, call, name))
   if (!is.null(dim(value))) {
     stop_classed("value", c("{.arg {name}} must be a vector of numbers, but is {describe_shape(value)}.",
                             i = "Components: {shorten_list(statistic$components)}."), call = call)
   }
   value
+}
+
+# A symmetric matrix of products or covariances, named by the components that its pairs of variables are.
+pair_values <- function(statistic, value, call, name) {
+  variables <- rownames(value)
+  if (!setequal(variables, colnames(value)) || anyDuplicated(variables)) {
+    stop_classed("value", "{.arg {name}} must be a matrix whose rows and columns have the same names.", call = call)
+  }
+  value <- value[, variables, drop = FALSE]
+  if (!isSymmetric(value, tol = 1e-8)) {
+    stop_classed("value", c("{.arg {name}} must be a symmetric matrix, with noise added once for each pair of variables.",
+                            i = "Where both triangles have noise of their own, they are two releases of the same numbers, see {.fn add_release}."), call = call)
+  }
+  if (nrow(value) > 1L && all(diag(value) == 1)) {
+    stop_classed("value", c("{.arg {name}} must be a matrix of totals, but has ones in its diagonal: are they correlations?",
+                            x = "A correlation is a ratio of totals of the exact data, and its noise has no distribution that this package computes.",
+                            i = "Ask for the noisy covariances, or for products of variables that were divided by public numbers."), call = call)
+  }
+  at <- which(lower.tri(value, diag = TRUE), arr.ind = TRUE)
+  first <- variables[at[, 1L]]
+  second <- variables[at[, 2L]]
+  forms <- cbind(ifelse(first == second, paste0("var(", first, ")"), sprintf("cov(%s,%s)", first, second)), sprintf("cov(%s,%s)", second, first),
+                 ifelse(first == second, paste0(first, "^2"), paste0(first, ":", second)), paste0(second, ":", first),
+                 ifelse(second == "(Intercept)", first, ifelse(first == "(Intercept)", second, NA)))
+  forms[!forms %in% statistic$components] <- NA
+  known <- apply(forms, 1L, function(f) f[!is.na(f)][1L])
+  keep <- !(first == "(Intercept)" & second == "(Intercept)") # the number of records
+  stats::setNames(value[at], ifelse(is.na(known), paste0(first, ":", second), known))[keep]
 }
 
 #' @export

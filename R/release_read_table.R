@@ -93,6 +93,11 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
   }
   noise <- check_noise_column(noise, call)
   size <- check_table_column(table, noise$column, "noise", call)
+  if (noise$what == "epsilon") {
+    if (takes != "scale") stop_argument("noise", "of Laplace noise, where it is a budget and a sensitivity", "of another mechanism", call = call)
+    size <- row_sensitivity(table, noise$sensitivity, call) / size
+    noise$what <- "scale"
+  }
   if (anyDuplicated(names)) {
     stop_classed("value", "Every component must be in one row of the table, but {.val {unique(names[duplicated(names)])}} {?is/are} in several.", call = call)
   }
@@ -111,21 +116,30 @@ mechanism_of_size <- function(mechanism, size, noise, call) {
   do.call(mechanism, stats::setNames(list(noise_parameter(size, noise, mechanism, call)), size_argument(mechanism, call)))
 }
 
-noise_forms <- paste("{.code noise = c(sd = \"column\")}, {.code c(scale = )}, {.code c(variance = )} or",
-                     "{.code c(margin = \"column\", level = 0.95)}")
+noise_forms <- paste("{.code noise = c(sd = \"column\")}, {.code c(scale = )}, {.code c(variance = )},",
+                     "{.code c(margin = \"column\", level = 0.95)} or, of Laplace noise, {.code c(epsilon = \"column\", sensitivity = 3)}")
 
-# A column's name does not say what is in it, so the user does: list(what, column, level)
+# A column's name does not say what is in it, so the user does: list(what, column, level, sensitivity)
 check_noise_column <- function(noise, call) {
   noise <- as.list(noise)
   what <- names(noise)[1L]
-  wanted <- if (identical(what, "margin")) c("margin", "level") else what
+  forms <- list(sd = "sd", scale = "scale", variance = "variance", margin = c("margin", "level"), epsilon = c("epsilon", "sensitivity"))
+  named <- isTRUE(what %in% names(forms)) && length(noise) == length(forms[[what]]) && setequal(names(noise), forms[[what]])
   level <- suppressWarnings(as.numeric(noise$level %||% 0.5))
-  named <- isTRUE(what %in% c("sd", "scale", "variance", "margin", "level")) && length(noise) == length(wanted) && setequal(names(noise), wanted)
-  if (!named || !checkmate::test_string(noise[[what]], min.chars = 1L) || !checkmate::test_number(level) || level <= 0 || level >= 1) {
+  ok <- named && checkmate::test_string(noise[[what]], min.chars = 1L) && checkmate::test_number(level) && level > 0 && level < 1
+  if (!ok || !checkmate::test_scalar(noise$sensitivity, null.ok = TRUE)) {
     stop_classed("argument", c("{.arg noise} must say which column it is and what it has of the noise.", i = noise_forms,
                                i = "The level is the share of the noise that lies within the margin of error."), call = call)
   }
-  list(what = what, column = noise[[what]], level = level)
+  list(what = what, column = noise[[what]], level = level, sensitivity = noise$sensitivity)
+}
+
+# what one person can change, a column or a number
+row_sensitivity <- function(table, each, call) {
+  if (each %in% names(table)) return(check_table_column(table, each, "noise", call))
+  number <- suppressWarnings(as.numeric(each))
+  if (is.na(number)) stop_argument("noise", "a sensitivity that is a number or the name of a column", describe(each), call = call)
+  number
 }
 
 # The sd or the scale that the mechanism takes, of what was published of its noise. The variance v of discrete Laplace noise is

@@ -29,7 +29,7 @@
 #' | `n` | the public number of records, or `null` |
 #' | `neighbours` | `"replace"` or `"add_remove"` |
 #' | `missing` | `"refused"` |
-#' | `noise` | `"published"` for numbers of others; `"entropy"` from [release()], with a field `granularity` after it; `"simulated"` |
+#' | `noise` | `"published"` for numbers of others; `"entropy"` from [release()], with a field `granularity` after it; `"floating"`; `"simulation"` |
 #' | `statistic` | an object with a `name` and what that statistic has, see below; or an object of these, by their names |
 #' | `mechanism` | an object with a `name`, such as `laplace`, the arguments of its function, and as `published` what followed; or an object of these |
 #' | `value` | a number, or `null` if hidden, for each component: `"port=C"`; of several statistics `"sizes: port=C"` |

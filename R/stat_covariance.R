@@ -29,6 +29,13 @@
 #' **Methods.** Those of [stat_crossprod()], `"collapse"` among them.
 #'
 #' @return A statistic: an object of class `stat_linear`.
+#' **A matrix** whose rows and columns are named by the variables is taken by [as_release()] for these numbers; noise was added to each once, so that it is symmetric.
+#'
+#' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, over n - 1, has the distribution of one
+#' of n - 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with values that no bounds cut off
+#' (`outside = "none"`), such a matrix is described with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`. A matrix of correlations is no
+#' total, unless variables were divided by public numbers first.
+#'
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.
 #' @seealso [stat_means()], and `vignette("cookbook")`.
 #' @examples
@@ -50,6 +57,14 @@ stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c
                   sprintf("cov(%s,%s)", variables[pairs$first], variables[pairs$second]))
   at <- length(variables) + seq_along(names)
   linear_of(centred, list(names = names, length = rep(1L, length(at)), column = at, weight = rep(1 / divisor, length(at))))
+}
+
+# totals of the variables alone, in their own units
+centred_sums <- function(formula, bounds, centre, outside, rescale, call = caller_env()) {
+  if (isTRUE(rescale)) stop_argument("centre", "NULL where values are rescaled", describe(centre), call = call)
+  if (length(outside) == 3L) outside <- setdiff(outside, "drop")
+  centred <- stat_centred(formula, bounds, centre, outside, call)
+  subset_of(centred, centred$components[seq_len(nrow(centred$columns))])
 }
 
 # totals of the variables less their centres, and of the products of these

@@ -22,6 +22,9 @@
 #'   get the same noise, which in the variables' own units is that of the term with the largest range: on \[0, 700\] the noise of the square hides the
 #'   variable. `FALSE`: totals in the variables' own units, which is what others usually publish. `NULL` stands for `TRUE` where there are several terms;
 #'   a single total is in its own units, where rescaling would gain nothing.
+#' @param centre A public number for each variable, named by it, that is taken off before summing: totals of deviations, `(x)`. So do projects that
+#'   publish a mean as a midpoint of the bounds plus a noisy sum of deviations from it over a noisy count: one record changes that sum by half the range.
+#'   The formula has variables alone then. `NULL`: 0.
 #'
 #' @details
 #' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, the
@@ -64,8 +67,9 @@
 #' rel <- simulate_release(data.frame(x = rexp(100)), st, mech_laplace(epsilon = 1))
 #' rel$value
 #' @export
-stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), rescale = NULL) {
+stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), rescale = NULL, centre = NULL) {
   check_given()
+  if (!is.null(centre)) return(centred_sums(formula, bounds, centre, outside, rescale))
   if (!is.null(rescale)) check_flag(rescale, "rescale")
   terms <- sum_terms(formula)
   variables <- unique(unlist(lapply(terms, names)))

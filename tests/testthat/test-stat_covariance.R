@@ -88,3 +88,48 @@ test_that("what is no total of contributions, and bad input, is refused", {
   writeLines(sub('"centre"', '"center"', readLines(path)), path)
   expect_error(read_release(path), "centre", class = "noiseaware_error_file")
 })
+
+test_that("a matrix of covariances or products is taken by its names", {
+  bounds <- list(x = c(0, 10), y = c(0, 10), z = c(0, 10))
+  st <- stat_covariance(~ x + y + z, bounds, centre = c(x = 5, y = 5, z = 5), divisor = 99)
+  m <- matrix(c(4, 1, 2, 1, 9, 3, 2, 3, 16), 3, dimnames = rep(list(c("z", "x", "y")), 2))
+  vector <- c("var(z)" = 4, "cov(x,z)" = 1, "cov(y,z)" = 2, "var(x)" = 9, "cov(x,y)" = 3, "var(y)" = 16)
+  noise <- mech_gaussian(sd = 1)
+  expect_identical(as_release(m, st, noise, 100), as_release(vector, st, noise, 100))
+  expect_identical(as_release(m[c(2, 3, 1), ], st, noise, 100), as_release(vector, st, noise, 100))
+  expect_identical(as_release(m[1:2, 1:2], st, noise, 100), as_release(vector[c(1, 2, 4)], st, noise, 100))
+  products <- stat_crossprod(y ~ x, bounds[c("x", "y")], rescale = FALSE)
+  xtx <- matrix(c(100, 40, 50, 40, 300, 90, 50, 90, 200), 3, dimnames = rep(list(c("(Intercept)", "x", "y")), 2))
+  expect_identical(as_release(xtx, products, noise, 100), as_release(c(x = 40, y = 50, `x^2` = 300, `y:x` = 90, `y^2` = 200), products, noise, 100))
+  show(refusals("value", alist(
+    as_release(m + upper.tri(m), st, noise, 100),
+    as_release(stats::cov2cor(m), st, noise, 100),
+    as_release(rbind(m, m)[c(1, 2, 4), ], st, noise, 100),
+    as_release(matrix(m, 3, dimnames = rep(list(c("x", "y", "w")), 2)), st, noise, 100)
+  )))
+})
+
+test_that("a noisy covariance about the exact mean is one of a record less about 0", {
+  wide <- list(x = c(-500, 500), y = c(-500, 500))
+  n <- 20
+  st <- stat_covariance(~ x + y, wide, centre = c(x = 0, y = 0), divisor = n - 1, outside = "none")
+  noisy <- matrix(c(58, 20, 20, 40), 2, dimnames = rep(list(c("x", "y")), 2))
+  prior <- prior_niw(scale = diag(60, 2), df = 5)
+  model <- model_mvnormal(prior = list(mean = fixed(c(0, 0)), cov = prior))
+  fit <- sample_posterior(as_release(noisy, st, mech_gaussian(sd = 12), n - 1), model, chains = 2, iter = 2000, seed = 1)
+  # covariances from the prior, of each the matrix of n - 1 degrees of freedom (Bartlett), weighted by the noise
+  set.seed(1)
+  draws <- 1e5
+  inverse <- stats::rWishart(draws, 5, diag(1 / 60, 2))
+  det <- inverse[1, 1, ] * inverse[2, 2, ] - inverse[1, 2, ]^2
+  xx <- inverse[2, 2, ] / det
+  xy <- -inverse[1, 2, ] / det
+  root <- sqrt(inverse[1, 1, ] / det - xy^2 / xx) # of the lower triangle
+  a <- sqrt(rchisq(draws, n - 1)) * sqrt(xx)
+  b <- a * xy / xx + root * rnorm(draws)
+  c <- root * sqrt(rchisq(draws, n - 2))
+  noise <- function(z, s) dnorm(z, s / (n - 1), 12, log = TRUE)
+  log_weight <- noise(58, a^2) + noise(20, a * b) + noise(40, b^2 + c^2)
+  expect_weighted_mean(posterior::extract_variable_matrix(fit$draws, "cov[x,x]"), xx, log_weight)
+  expect_weighted_mean(posterior::extract_variable_matrix(fit$draws, "cov[y,x]"), xy, log_weight)
+})

@@ -1,0 +1,78 @@
+# Shapes in which projects publish noisy numbers, with the code that vignette("cookbook") shows for them; exact answers by enumeration and
+# quadrature, made without this package.
+
+answers <- stat_counts(~ x, list(x = c("no", "yes")))
+yes <- stat_subset(answers, "x=yes") # flat prior: every count from 0 to n is equally likely
+counted <- function(release, component = "x=yes", iter = 1000) {
+  posterior::extract_variable_matrix(denoise(sample_posterior(release, model_bernoulli(), chains = 2, iter = iter, seed = 1)), component)
+}
+
+test_that("a count times a public number", {
+  scaled <- stat_linear(answers, list(views = c("x=yes" = 32768)))
+  draws <- counted(as_release(41.3 * 32768, scaled, mech_laplace(scale = 5 * 6553.6), n = 200), "views") / 32768
+  expect_same_mean(draws, 41.286)
+  expect_equal(sd(draws), 1.430, tolerance = 0.1)
+})
+
+test_that("a count that was shown because of a separate noisy test", {
+  rel <- as_release(list(count = 23.4, test = 10), list(count = yes, test = yes),
+                    list(count = mech_laplace(scale = 2), test = mech_laplace(scale = 2) |> published(upper = 10)), n = 300)
+  expect_same_mean(counted(rel, "count: x=yes"), 23.419)
+})
+
+test_that("noise that was cut off", {
+  cut_off <- mech_custom(log_density = function(noise) rowSums(ifelse(abs(noise) <= 8, -abs(noise) / 3, -Inf)))
+  rel <- as_release(52, yes, cut_off, n = 200)
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 1000, seed = 1)
+  expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "x=yes"), 52.000)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), 0.26238)
+})
+
+test_that("a mean about the middle of the bounds over a noisy count", {
+  deviations <- stat_sums(~ age, bounds = c(-500, 500), outside = "none", centre = 54)
+  expect_identical(deviations$components, "(age)")
+  expect_equal(sensitivity(stat_sums(~ age, c(18, 90), centre = 54), "L1", "add_remove"), 36)
+  rel <- as_release(list(size = 48.2, sum = -310), list(size = stat_size(), sum = deviations), list(size = mech_laplace(scale = 1), sum = mech_laplace(scale = 36)),
+                    n = NULL, neighbours = "add_remove")
+  prior <- list(mean = prior_normal(54, 20), sd = fixed(12))
+  fit <- sample_posterior(rel, model_normal(prior = prior), records = prior_uniform(1, 200), chains = 2, iter = 2000, seed = 1)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "mean"), 47.622)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "n"), 48.148)
+  expect_equal(sd(posterior::extract_variable(fit$draws, "mean")), 2.026, tolerance = 0.1)
+  # two variables, and what has no centre
+  expect_identical(stat_sums(~ a + b, list(a = c(0, 1), b = c(0, 9)), centre = c(a = 0.5, b = 4))$components, c("(a)", "(b)"))
+  expect_error(stat_sums(~ a, c(0, 1), centre = 0.5, rescale = TRUE), class = "noiseaware_error_argument")
+  expect_error(stat_sums(~ a, c(0, 1), centre = 0.5, outside = "drop"), class = "noiseaware_error_argument")
+  expect_error(stat_sums(~ I(a^2), c(0, 1), centre = 0.5), class = "noiseaware_error_formula")
+})
+
+test_that("a change in per cent of two noisy counts", {
+  after <- 120.6 * (1 + 23.1 / 100)
+  for (number in c(120.6, after)) {
+    draws <- counted(as_release(number, yes, mech_laplace(scale = 4), n = 400))
+    expect_same_mean(draws, if (number < 130) 120.60 else 148.46)
+    expect_equal(sd(draws), 5.66, tolerance = 0.1)
+  }
+})
+
+test_that("a count with a 90% margin, or a budget and a sensitivity", {
+  row <- data.frame(x = "yes", value = 128, moe = 15, eps = 0.5, cap = 6)
+  rel <- as_release(row, answers, mech_gaussian, n = 400, noise = c(margin = "moe", level = 0.9))
+  expect_equal(unname(noise_sd(rel)), 9.1194, tolerance = 1e-4)
+  of <- function(...) as_release(row, answers, ..., n = 400)$mechanism$scale
+  expect_equal(of(mech_laplace, noise = c(epsilon = "eps", sensitivity = 6)), 12)
+  expect_equal(of(mech_discrete_laplace, noise = c(epsilon = "eps", sensitivity = "cap")), 12)
+  expect_error(of(mech_gaussian, noise = c(epsilon = "eps", sensitivity = 6)), class = "noiseaware_error_argument")
+  expect_error(of(mech_laplace, noise = c(epsilon = "eps", sensitivity = "cop")), class = "noiseaware_error_argument")
+  expect_error(of(mech_laplace, noise = c(epsilon = "eps")), class = "noiseaware_error_argument")
+})
+
+test_that("a choice by the exponential mechanism", {
+  # the cell with the median: chosen with probability exp(-|F_k - 2|), F_k records in cells up to k
+  choice <- mech_custom(log_density = function(z, s) rowSums(-z * abs(s - 2)) - log(rowSums(exp(-abs(s - 2)))))
+  cells <- stat_cumulative(stat_counts(~ x, list(x = letters[1:6])))
+  rel <- as_release(c(0, 1, 0, 0, 0), cells, choice, n = 4)
+  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 2000, seed = 1)
+  exact <- c(0.17461, 0.18831, 0.16898, 0.16259, 0.15620, 0.14932)
+  for (k in 1:6) expect_same_mean(posterior::extract_variable_matrix(fit$draws, paste0("prob[", letters[k], "]")), exact[k])
+})
