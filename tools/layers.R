@@ -1,8 +1,10 @@
-# Do files include and call one way only? foo.c and foo.h are one room. An arrow goes from a room to every other one that it includes, or whose
-# functions and data it uses (symbols of its object that another object defines, by `nm`). Fails on an arrow to a folder that stands
-# later in `folders`, on rooms that lead back to themselves, and on an object that src/Makevars lacks. What tools/layers.known
-# lists was there before this check: it fails on what is not listed, and on a line that is no longer true.
-# Usage: Rscript tools/layers.R [-v]; with -v it prints every arrow within a circle
+# Do files include and call one way only? In C foo.c and foo.h are one room. An arrow goes from a room to every other one that it includes, or whose
+# functions and data it uses (symbols of its object that another object defines, by `nm`). In R a file is a room, and uses what
+# its functions name and another file defines (codetools); which method a generic calls is no arrow. Fails on an arrow to a folder or
+# prefix that stands later in `folders` or `prefixes`, on rooms that lead back to themselves, and on an object that src/Makevars lacks. What
+# tools/layers.known lists was there before this check: it fails on what is not listed, and on a line that is no longer true.
+# Usage: Rscript tools/layers.R [-v] [C | R]; with -v it prints every arrow upwards or within a circle
+prefixes <- c("utils", "prior", "stat", "mech", "model", "release", "engine", "fit", "study", "link", "noiseaware-package")
 folders <- c("base", "release", "contract", "mcmc", "mech", "stat", "model", "totals", "clt", "records", "table", "pool", "geography", "r", ".")
 # What whoever links the package supplies (tools/standalone.c does): no dependency.
 ports <- "host_allocate"
@@ -42,6 +44,27 @@ called <- function(symbols = compiled()) {
   data.frame(from = used$room, to = defined$room[at], by = used$name)[!is.na(at), ]
 }
 
+# ---- arrows of R ----
+
+# of each expression at the top of a file: the file, the name that it defines, and the names that it uses
+expressions_of <- function(file) {
+  lapply(parse(file.path("R", file), keep.source = FALSE), function(e) {
+    assigns <- is.call(e) && identical(e[[1L]], quote(`<-`)) && is.name(e[[2L]])
+    made <- assigns && is.call(e[[3L]]) && identical(e[[3L]][[1L]], quote(`function`))
+    list(room = sub("[.]R$", "", file), name = if (assigns) as.character(e[[2L]]) else "",
+         used = unique(if (made) codetools::findGlobals(eval(e[[3L]], baseenv())) else all.names(e)))
+  })
+}
+
+called_in_r <- function() {
+  all <- unlist(lapply(list.files("R", "[.]R$"), expressions_of), recursive = FALSE)
+  room <- vapply(all, `[[`, "", "room")
+  name <- vapply(all, `[[`, "", "name")
+  arrows <- data.frame(from = rep(room, lengths(lapply(all, `[[`, "used"))), fun = rep(name, lengths(lapply(all, `[[`, "used"))), by = unlist(lapply(all, `[[`, "used")))
+  at <- match(arrows$by, name)
+  data.frame(from = arrows$from, to = room[at], by = paste0(arrows$fun, "():", arrows$by))[!is.na(at), ]
+}
+
 # ---- circles ----
 
 # of each room the number of its circle (Tarjan's algorithm); rooms alone have one of their own
@@ -74,11 +97,12 @@ findings_of <- function(arrows, rank) {
   arrows <- arrows[arrows$from != arrows$to, ]
   up <- arrows[rank(arrows$to) > rank(arrows$from), ]
   circles <- Filter(function(rooms) length(rooms) > 1L, circles_of(arrows$from, arrows$to))
-  for (rooms in if (verbose) circles) {
-    within <- arrows[arrows$from %in% rooms & arrows$to %in% rooms, ]
-    by <- tapply(within$by, paste(within$from, "->", within$to), function(x) toString(unique(x)))
-    cat("a circle of", length(rooms), "files:", sprintf("\n  %s: %s", names(by), by), "\n")
+  show <- function(title, of) {
+    by <- tapply(of$by, paste(of$from, "->", of$to), function(x) toString(unique(x)))
+    cat(title, sprintf("\n  %s: %s", names(by), by), "\n")
   }
+  if (verbose && nrow(up)) show("upward:", up)
+  for (rooms in if (verbose) circles) show(paste("a circle of", length(rooms), "files:"), arrows[arrows$from %in% rooms & arrows$to %in% rooms, ])
   c(sprintf("up: %s -> %s", up$from, up$to), sprintf("circle: %s", unlist(circles, use.names = FALSE)))
 }
 
@@ -90,14 +114,22 @@ unlisted <- function() {
   sprintf("src/Makevars or src/ lacks %s", c(setdiff(made, listed), setdiff(listed, made)))
 }
 
+in_c <- function() {
+  arrows <- rbind(included(), called())
+  c(unlisted(), findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders)))
+}
+
+in_r <- function() paste("R", findings_of(called_in_r(), function(room) match(sub("_.*", "", room), prefixes)))
+
 verbose <- "-v" %in% commandArgs(TRUE)
-arrows <- rbind(included(), called())
-found <- findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders))
-found <- sort(unique(c(unlisted(), found)), method = "radix")
+sides <- intersect(c("C", "R"), commandArgs(TRUE))
+if (length(sides) == 0L) sides <- c("C", "R")
+found <- sort(unique(c(if ("C" %in% sides) in_c(), if ("R" %in% sides) in_r())), method = "radix")
 known <- readLines("tools/layers.known")
+known <- known[ifelse(startsWith(known, "R "), "R", "C") %in% sides]
 new <- setdiff(found, known)
 gone <- setdiff(known, found)
 if (length(new)) cat("includes and calls against the order of layers:", new, sep = "\n  ")
 if (length(gone)) cat("no longer true, take it out of tools/layers.known:", gone, sep = "\n  ")
-cat(length(found), "known\n")
+cat(length(found), "findings,", length(intersect(found, known)), "of them known\n")
 if (length(new) || length(gone)) quit(status = 1)
