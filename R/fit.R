@@ -246,7 +246,7 @@ fit_lines <- function(fit) {
 describe_model <- function(bound) UseMethod("describe_model")
 
 #' @export
-describe_model.bound_lm <- function(bound) paste("linear regression", bound$formula)
+describe_model.bound_lm <- function(bound) paste("linear regression", called_formula(bound$formula))
 
 acceptance_lines <- function(fit, a) {
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",

@@ -184,7 +184,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
     lapply(rows, function(i) {
       theta <- bound_theta(bound, draws[i, bound$parameters])
       n <- if ("n" %in% setdiff(colnames(draws), bound$parameters)) draws[i, "n"] else nobs(object)
-      record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound))
+      raw_records(record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound)))
     })
   })
 }
@@ -251,7 +251,8 @@ with_formula <- function(fit, formula, model, call = caller_env()) {
     stop_classed("formula", "{.arg formula.} is for fits of a regression, and this is one of {describe_model(fit$bound)}.", call = call)
   }
   model <- fit$asked$model
-  model$formula <- formula_text(stats::update.formula(text_formula(fit$bound$formula), formula))
+  before <- called_formula(text_formula(fit$bound$formula))
+  model$formula <- formula_text(functions_as_names(stats::update.formula(before, formula), call))
   model
 }
 

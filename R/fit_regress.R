@@ -39,6 +39,7 @@ regress <- function(fit, formula) {
     others <- setdiff(known, as.character(formula[[2L]]))
     formula[[3L]] <- if (length(others)) Reduce(function(a, b) call("+", a, b), lapply(others, as.name)) else 1
   }
+  formula <- functions_as_names(formula)
   variables <- formula_variables(formula)
   strange <- setdiff(variables, known)
   if (length(strange)) {

@@ -33,7 +33,7 @@ NULL
 formula.noiseaware_fit <- function(x, ...) {
   check_no_dots(...)
   regression_of(x)
-  text_formula(x$bound$formula)
+  called_formula(text_formula(x$bound$formula))
 }
 
 #' @rdname fit_regression
@@ -110,5 +110,5 @@ covariate_grid <- function(fit) {
   grid <- lapply(stats::setNames(nm = variables), function(v) {
     if (v %in% names(factors)) factor(factors[[v]][at[[v]]], factors[[v]]) else points[at[[1L]], v]
   })
-  as.data.frame(grid, optional = TRUE)
+  raw_columns(as.data.frame(grid, optional = TRUE))
 }

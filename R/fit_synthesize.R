@@ -59,7 +59,7 @@ synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   if (of == "records") check_has_table(fit, n)
   rows <- round(seq(1, nrow(draws), length.out = m)) # as far apart as they can be
   sets <- with_seed(check_seed(seed), lapply(rows, function(row) {
-    if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n)
+    raw_records(if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n))
   }))
   structure(sets, class = "noiseaware_synthetic", of = of, released = fit$release$n, privacy = format_privacy(privacy(fit$release)))
 }

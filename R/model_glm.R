@@ -126,6 +126,7 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
 }
 
 new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, factors = NULL, call = caller_env()) {
+  formula <- functions_as_names(formula, call)
   if (!is.null(formula)) model_terms(formula, call)
   if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior", call)
   covariates <- split_covariates(covariates, call = call)
@@ -139,7 +140,7 @@ new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, facto
 #' @export
 format.model_glm <- function(x, ...) {
   c(paste("<model>", family_of(x)$text),
-    paste0("  formula       ", x$formula %||% "the statistic's"),
+    paste0("  formula       ", called_formula(x$formula %||% "the statistic's")),
     paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
     if (!is.null(x$cv)) paste0("  cv            ", format(x$cv)),
     paste0("  covariates    ", format_covariates(x$covariates)),
@@ -191,7 +192,7 @@ glm_coefficient_fields <- function(bound, call) {
 }
 
 #' @export
-describe_model.bound_glm <- function(bound) paste(family_of(bound$model)$text, bound$formula)
+describe_model.bound_glm <- function(bound) paste(family_of(bound$model)$text, called_formula(bound$formula))
 
 # expected: the probability of a 1, or the mean
 #' @export

@@ -114,7 +114,7 @@ fixed_category_coefficients <- function(bound, value, call) {
 }
 
 #' @export
-describe_model.bound_categories <- function(bound) paste(family_of(bound$model)$text, bound$formula)
+describe_model.bound_categories <- function(bound) paste(family_of(bound$model)$text, called_formula(bound$formula))
 
 #' @export
 coefficients_of.bound_categories <- function(bound) category_coefficients(bound)

@@ -7,7 +7,8 @@
 #'
 #' @param formula `response ~ covariates`: variables of the release. A release may have more of them; the fit then uses the
 #'   numbers that involve these variables alone, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
-#'   possible, whatever was released; see below. `NULL` takes the statistic's own formula.
+#'   possible, whatever was released; see below. Functions of variables, such as `log(x)`, are those of the release: see [noiseaware_terms].
+#'   `NULL` takes the statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
 #' @param sigma Of the residual standard deviation: `fixed(value)`,
@@ -66,6 +67,7 @@
 #' @export
 model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet(), factors = NULL) {
+  formula <- functions_as_names(formula)
   if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
               "prior_nig(), prior_normal(), prior_student_t() or fixed()", "prior")
@@ -91,7 +93,7 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
 format.model_lm <- function(x, ...) {
   sigma <- if (is.null(x$sigma)) "part of the prior of the coefficients" else format(x$sigma)
   c("<model> linear regression",
-    paste0("  formula       ", x$formula %||% "the statistic's"),
+    paste0("  formula       ", called_formula(x$formula %||% "the statistic's")),
     paste0("  coefficients  ", format(x$prior)),
     paste0("  sigma         ", sigma),
     paste0("  covariates    ", if (inherits(x$covariates, "covariate_moments")) paste("known", format(x$covariates)) else

@@ -101,6 +101,7 @@ clique_names <- function(cliques) vapply(cliques, paste, "", collapse = ":")
 
 # The terms that are not part of others, as variables.
 formula_generators <- function(formula, call = caller_env()) {
+  formula <- functions_as_names(formula, call)
   if (!inherits(formula, "formula") || length(formula) != 2L) {
     stop_argument("formula", "NULL or a formula without a left-hand side, such as ~ a:b:c", describe(formula), "formula", call)
   }

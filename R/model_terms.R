@@ -15,6 +15,7 @@ model_terms <- function(formula, call = caller_env()) {
   leaves <- formula_leaves(formula[[3L]], chain_operands("+"), call)
   if (all(vapply(leaves, function(t) is.name(t) || identical(t, 1) || identical(t, 1L), TRUE))) {
     variables <- formula_variables(formula, call)
+    check_one_function(variables, call)
     terms <- lapply(variables[-1L], function(v) list(new_atom(v)))
     return(list(response = variables[1L], variables = variables, terms = terms, offsets = list(), plain = TRUE))
   }
@@ -35,6 +36,7 @@ model_terms <- function(formula, call = caller_env()) {
   terms <- unique(terms)
   terms <- terms[order(lengths(terms))]
   variables <- unique(c(response, vapply(atoms, `[[`, "", "variable"), vapply(offsets, `[[`, "", "variable")))
+  check_one_function(variables, call)
   inside <- c(vapply(atoms, `[[`, "", "variable"), vapply(offsets, `[[`, "", "variable"))
   if (response %in% inside) {
     stop_classed("formula", "The response {.var {response}} must not be a term or an offset of {.arg formula}, too.", call = call)
@@ -51,7 +53,8 @@ has_products <- function(formula, call = caller_env()) {
 }
 
 new_atom <- function(variable, power = 1) {
-  list(label = if (power == 1) variable else paste0("I(", format_name(variable), "^", power, ")"), variable = variable, power = power)
+  base <- if (is.null(named_function(variable))) format_name(variable) else variable
+  list(label = if (power == 1) variable else paste0("I(", base, "^", power, ")"), variable = variable, power = power)
 }
 
 product_operands <- function(side) {

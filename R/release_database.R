@@ -131,6 +131,9 @@ check_dialect <- function(ask, dialect, call) {
 # Of each variable: `value`, a double or a code; when it is `missing`; and when it is `wrong`.
 database_variables <- function(columns, types, dialect, call) {
   variables <- unique(columns$columns$variable)
+  if (length(columns$functions)) {
+    stop_classed("database", c("{.fn release} does not compute {.code {names(columns$functions)}} in a database.", i = other_source), call = call)
+  }
   absent <- setdiff(variables, names(types))
   if (length(absent)) stop_classed("data", c("{.arg data} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call = call)
   lapply(stats::setNames(nm = variables), function(v) {

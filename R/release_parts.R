@@ -131,6 +131,7 @@ release_columns <- function(statistic) {
   levels <- do.call(c, unname(lapply(statistics, `[[`, "levels")))
   formulas <- unname(unlist(lapply(statistics, `[[`, "formula")))
   response <- !startsWith(as.character(formulas), "~") # a regression's says more
-  list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))],
+  functions <- do.call(c, unname(lapply(statistics, `[[`, "functions")))
+  list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))], functions = functions[!duplicated(names(functions))],
        formula = c(formulas[response], formulas)[1L], natural = all_natural(statistics))
 }

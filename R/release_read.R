@@ -176,7 +176,8 @@ statistic_from_json <- function(x, refuse, claim) {
   if (!checkmate::test_choice(name, names(readers))) {
     refuse(paste0("The statistic must be one that this package knows: ", paste(dQuote(names(readers), FALSE), collapse = ", "), "."))
   }
-  readers[[name]](x, refuse, claim)
+  made <- readers[[name]](x[names(x) != "functions"], refuse, claim)
+  if ("functions" %in% names(x)) functions_from_json(x$functions, made, refuse) else made
 }
 
 json_bounds <- function(x, refuse) {
@@ -208,7 +209,9 @@ json_formula <- function(text, refuse) {
   }
   parsed <- if (checkmate::test_string(text)) tryCatch(str2lang(text), error = function(e) NULL)
   if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a string such as \"y ~ x\".")
-  structure(parsed, class = "formula", .Environment = baseenv())
+  formula <- structure(parsed, class = "formula", .Environment = baseenv())
+  if (!identical(functions_as_names(formula), formula)) refuse("The statistic's formula must have functions by their names, which `functions` explains, not as calls.")
+  formula
 }
 
 mechanism_from_json <- function(x, refuse) {

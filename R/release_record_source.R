@@ -126,8 +126,7 @@ source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n
 #' @export
 source_total.record_files <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
   columns <- release_columns(statistic)
-  numbers <- !unique(columns$columns$variable) %in% names(columns$levels)
-  numbers <- stats::setNames(numbers, unique(columns$columns$variable))
+  numbers <- needed_variables(columns$columns, columns$levels, columns$functions)
   parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error_partial = function(e) {
     if (!is.null(n)) stop(e)
     count <- sum(vapply(data$files, function(file) count_records(file, data, numbers, call), 0))

@@ -127,7 +127,7 @@ release_json <- function(release, version = schema_version) {
     missing = release$missing,
     noise = release$noise,
     granularity = if (release$noise == "entropy") exact_numbers(one_if_same(release$granularity)),
-    statistic = each_part(release$statistic, statistic_json),
+    statistic = each_part(release$statistic, function(s) c(statistic_json(s), functions_json(s))),
     mechanism = each_part(release$mechanism, mechanism_json),
     value = exact_numbers(release$value)
   )

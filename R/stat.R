@@ -42,7 +42,8 @@ record_matrix <- function(data, columns, levels, call = caller_env(), name = "da
 record_columns <- function(data, columns, levels, call = caller_env(), name = "data", empty = FALSE) {
   if (!is.data.frame(data)) stop_classed("data", "{.arg {name}} must be a data frame, but is {describe_shape(data)}.", call)
   variables <- unique(columns$variable)
-  absent <- setdiff(variables, names(data))
+  data <- derived_variables(data, variables, call, name)
+  absent <- base_variables(setdiff(variables, names(data)))
   if (length(absent)) {
     every <- if (name == "newdata") "covariate of the fit" else "variable of the statistic"
     exits <- "exit" %in% absent && !is.null(breaks_of_exits(levels$exit))
@@ -147,6 +148,7 @@ part_records <- function(part, data, call = caller_env()) {
 # as C takes them: a list of columns, or a matrix where there is none
 statistic_records <- function(statistic, data, call, empty) {
   of <- if (nrow(statistic$columns) > 0L) record_columns else record_matrix
+  data <- derived_records(data, statistic, call)
   of(data, statistic$columns, statistic$levels, call, empty = empty)
 }
 

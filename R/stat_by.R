@@ -36,6 +36,7 @@ stat_by <- function(statistic, levels) {
   }
   variable <- names(levels)
   levels <- check_levels(levels, variable)
+  attr(levels, "functions") <- NULL
   if (variable %in% statistic$columns$name) {
     stop_classed("levels", "{.arg levels} must be of another variable than those that are summed, but is of {.var {variable}}.")
   }
@@ -46,8 +47,9 @@ stat_by <- function(statistic, levels) {
   }
   components <- as.vector(t(outer(statistic$components, paste0(variable, "=", levels[[1L]]), paste, sep = ":")))
   columns <- rbind(statistic$columns, data.frame(name = variable, lower = 0, upper = count - 1, variable = variable, level = NA_character_))
-  new_statistic("by", "totals", columns = columns, levels = levels, components = components, formula = statistic$formula,
-                outside = statistic$outside, statistic = statistic, class = "stat_by")
+  of_groups <- new_statistic("by", "totals", columns = columns, levels = levels, components = components, formula = statistic$formula,
+                             outside = statistic$outside, statistic = statistic, class = "stat_by")
+  with_functions(of_groups, statistic$functions)
 }
 
 #' @export

@@ -5,11 +5,11 @@
 #'
 #' @param formula The margins, one per term, at most 2,000: `~ y` counts the levels of `y`,
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
-#'   There is no left-hand side.
+#'   There is no left-hand side. A variable can be a function that has levels, such as `cut(age, c(0, 20, 40, 60))`: see [noiseaware_terms].
 #' @param levels A named list with the vector of all levels (two or more) of each
 #'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, which stands for its
 #'   levels. In the release they are strings. Levels are public: choose them from subject knowledge,
-#'   never from the confidential data.
+#'   never from the confidential data. Functions have levels of their own; of `factor(x)` give those of `x`.
 #'
 #' @details
 #' **Components.** Margin after margin, the last variable of a margin fastest:
@@ -37,17 +37,21 @@
 #' st
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' @export
-stat_counts <- function(formula, levels) {
+stat_counts <- function(formula, levels = NULL) {
   check_given()
+  formula <- functions_as_names(formula)
   margins <- formula_margins(formula)
   variables <- unique(unlist(margins))
   levels <- check_levels(levels, variables)
+  functions <- attr(levels, "functions")
+  attr(levels, "functions") <- NULL
   count <- lengths(levels)
   check_cells(margins, levels)
   components <- margin_components(margins, levels)
   columns <- data.frame(name = variables, lower = 0, upper = count - 1, variable = variables, level = NA_character_, row.names = NULL)
-  new_statistic("counts", "cells", columns = columns, levels = levels, components = components,
-                formula = formula_text(formula), margins = margins, class = "stat_counts")
+  statistic <- new_statistic("counts", "cells", columns = columns, levels = levels, components = components,
+                             formula = formula_text(formula), margins = margins, class = "stat_counts")
+  with_functions(statistic, functions)
 }
 
 check_cells <- function(margins, labels, call = caller_env()) {
@@ -128,7 +132,7 @@ variable_kinds.stat_counts <- function(x) "code"
 #' @export
 describe_statistic.stat_counts <- function(statistic) {
   k <- length(statistic$margins)
-  paste0("counts of ", shorten_text(statistic$formula), if (k > 1L) paste0(" (", k, " margins)"))
+  paste0("counts of ", shorten_text(called_formula(statistic$formula)), if (k > 1L) paste0(" (", k, " margins)"))
 }
 
 #' @export

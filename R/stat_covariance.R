@@ -69,6 +69,7 @@ centred_sums <- function(formula, bounds, centre, outside, rescale, call = calle
 
 # totals of the variables less their centres, and of the products of these
 stat_centred <- function(formula, bounds, centre, outside, call = caller_env()) {
+  formula <- functions_as_names(formula, call)
   variables <- moment_variables(formula, call)
   bounds <- check_bounds(bounds, variables, call)
   factors <- variables[vapply(bounds, is.character, TRUE)]
@@ -90,7 +91,7 @@ stat_centred <- function(formula, bounds, centre, outside, call = caller_env()) 
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be multiplied, but the results overflow.", i = "Change the units of the data."),
                  call = call)
   }
-  statistic
+  with_functions(statistic, attr(bounds, "functions"))
 }
 
 check_centre <- function(centre, variables, call) {
@@ -139,7 +140,7 @@ single_components.stat_centred <- function(statistic) integer()
 
 #' @export
 describe_statistic.stat_centred <- function(statistic) {
-  paste0("cross-products of ", statistic$formula, " about ", shorten_list(paste(names(statistic$centre), "=", format_number(statistic$centre))),
+  paste0("cross-products of ", called_formula(statistic$formula), " about ", shorten_list(paste(names(statistic$centre), "=", format_number(statistic$centre))),
          outside_words(statistic))
 }
 

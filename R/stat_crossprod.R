@@ -5,9 +5,9 @@
 #' variable is first clamped to its bounds; with `rescale = TRUE` it is then
 #' mapped to \[-1, 1\] (Ju et al. 2022, section 5).
 #'
-#' @param formula `response ~ covariate + ...`, at most 2,000, also with products and powers (`y ~ x * g + I(x^2)`): see below. Compute
-#'   other transformed variables in the data first. The intercept is implied.
-#' @param bounds A named list with an entry for each variable: `c(lower, upper)`
+#' @param formula `response ~ covariate + ...`, at most 2,000, also with products and powers (`y ~ x * g + I(x^2)`): see below; and
+#'   functions of variables (`log(y) ~ cut(x, c(0, 10, 20))`): see [noiseaware_terms]. The intercept is implied.
+#' @param bounds A named list with an entry for each variable, whatever functions of it the formula has: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
 #'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
 #'   or a factor: of two levels, of which the second counts as 1, for a binary response in [model_glm()], of more for one of its
@@ -84,6 +84,7 @@
 stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none")) {
   check_given()
   check_flag(rescale, "rescale")
+  formula <- functions_as_names(formula)
   if (has_products(formula)) return(new_products(formula, bounds, rescale, outside, environment()))
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
@@ -101,7 +102,7 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp",
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be rescaled and multiplied, but the results overflow.",
                              i = "Change the units of the data."))
   }
-  statistic
+  with_functions(statistic, attr(bounds, "functions"))
 }
 
 check_response_levels <- function(response, bounds, call = caller_env()) {
@@ -149,7 +150,7 @@ variable_kinds.stat_crossprod <- function(x) "number"
 
 #' @export
 describe_statistic.stat_crossprod <- function(statistic) {
-  paste0("cross-products of ", statistic$formula,
+  paste0("cross-products of ", called_formula(statistic$formula),
          if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units", outside_words(statistic))
 }
 

@@ -118,9 +118,10 @@ linear_of <- function(statistic, queries) {
   column <- as.integer(queries$column)
   weight <- as.double(queries$weight)
   subset <- all(queries$length == 1L) && all(weight == 1) && !anyDuplicated(column)
-  new_statistic("linear", "totals", columns = statistic$columns, levels = statistic$levels, components = queries$names,
-                formula = statistic$formula, outside = statistic$outside, statistic = statistic,
-                queries = list(first = first, column = column, weight = weight), subset = subset, class = "stat_linear")
+  linear <- new_statistic("linear", "totals", columns = statistic$columns, levels = statistic$levels, components = queries$names,
+                          formula = statistic$formula, outside = statistic$outside, statistic = statistic,
+                          queries = list(first = first, column = column, weight = weight), subset = subset, class = "stat_linear")
+  with_functions(linear, statistic$functions)
 }
 
 # all of them in the statistic's order: the statistic itself

@@ -49,6 +49,7 @@
 stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none")) {
   check_given()
   check_flag(rescale, "rescale")
+  formula <- functions_as_names(formula)
   variables <- moment_variables(formula)
   size <- choose(length(variables) + 4, 4) - 1
   if (size > most_moments) {
@@ -74,7 +75,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", 
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the fourth power, but the results overflow.",
                              i = "Change the units of the data."))
   }
-  statistic
+  with_functions(statistic, attr(bounds, "functions"))
 }
 
 # Their number grows with the fourth power of the covariates': too many are
@@ -121,7 +122,7 @@ variable_kinds.stat_moments4 <- function(x) "number"
 
 #' @export
 describe_statistic.stat_moments4 <- function(statistic) {
-  paste0("monomials of ", statistic$formula, " up to degree 4",
+  paste0("monomials of ", called_formula(statistic$formula), " up to degree 4",
          if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units", outside_words(statistic))
 }
 

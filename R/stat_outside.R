@@ -12,6 +12,7 @@
 check_outside <- function(outside, variables, choices = c("clamp", "none"), call = caller_env()) {
   if (identical(outside, choices)) return("clamp")
   if (is.null(names(outside))) return(check_choice(outside, "outside", choices, call = call))
+  outside <- name_outside(outside, variables)
   alone <- setdiff(choices, "drop")
   ok <- is.character(outside) && !anyNA(outside) && all(outside %in% alone) && !anyDuplicated(names(outside)) && all(names(outside) %in% variables)
   if (!ok) {
@@ -23,6 +24,14 @@ check_outside <- function(outside, variables, choices = c("clamp", "none"), call
   said <- stats::setNames(rep("clamp", length(variables)), variables)
   said[names(outside)] <- outside
   if (all(said == said[[1L]])) said[[1L]] else said
+}
+
+# A function is named by its variable, too.
+name_outside <- function(outside, variables) {
+  functions <- variables[match(names(outside), base_variables(variables))]
+  derived <- !is.na(functions) & !names(outside) %in% variables
+  names(outside)[derived] <- functions[derived]
+  outside
 }
 
 # of the numbers among the variables
@@ -164,7 +173,7 @@ declare_outside <- function(release, outside) {
   variables <- unique(unlist(lapply(statistics[able], function(s) setdiff(s$columns$variable, names(s$levels)))))
   outside <- if (is.null(names(outside))) check_choice(outside, "outside", c("clamp", "none")) else {
     check_outside(outside, variables)
-    outside
+    name_outside(outside, variables)
   }
   statistics[able] <- lapply(statistics[able], with_outside, outside)
   release$statistic <- if (is_several(release$statistic)) statistics else statistics[[1L]]

@@ -23,7 +23,7 @@ new_products <- function(formula, bounds, rescale, outside, call) {
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be rescaled and multiplied, but the results overflow.",
                              i = "Change the units of the data."), call = call)
   }
-  statistic
+  with_functions(statistic, attr(bounds, "functions"))
 }
 
 # Rows of powers of the columns: the distinct ones given, then their products. Of dummies a square is the dummy, and a product
@@ -84,7 +84,7 @@ variable_kinds.stat_products <- function(x) character()
 
 #' @export
 describe_statistic.stat_products <- function(statistic) {
-  paste0("cross-products of ", statistic$formula, if (statistic$rescale) ", numbers rescaled to [-1, 1]" else ", in the variables' units",
+  paste0("cross-products of ", called_formula(statistic$formula), if (statistic$rescale) ", numbers rescaled to [-1, 1]" else ", in the variables' units",
          outside_words(statistic))
 }
 

@@ -7,8 +7,8 @@
 #'
 #' @param formula `~ term + term + ...`, without a response, at most 2,000 terms and 2,000 variables. A term is a
 #'   variable (`x`), a power (`I(x^2)`, a positive whole number) or a product of
-#'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). Compute anything else in
-#'   the data first.
+#'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). A variable can be a function of one, such as
+#'   `log(x)`: see [noiseaware_terms].
 #' @param bounds A named list with `c(lower, upper)` for each variable, or, of one variable, `c(lower, upper)` alone. Bounds
 #'   are public: choose them from subject knowledge, never from the
 #'   confidential data.
@@ -71,6 +71,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), res
   check_given()
   if (!is.null(centre)) return(centred_sums(formula, bounds, centre, outside, rescale))
   if (!is.null(rescale)) check_flag(rescale, "rescale")
+  formula <- functions_as_names(formula)
   terms <- sum_terms(formula)
   variables <- unique(unlist(lapply(terms, names)))
   if (length(variables) > most_columns) {
@@ -97,7 +98,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), res
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the powers of {.arg formula}, but the results overflow.",
                              i = "Change the units of the data."))
   }
-  statistic
+  with_functions(statistic, attr(bounds, "functions"))
 }
 
 # "x", "x^2", "x:z", "x^2:z"
@@ -201,7 +202,7 @@ variable_kinds.stat_sums <- function(x) "number"
 
 #' @export
 describe_statistic.stat_sums <- function(statistic) {
-  paste0("totals of ", statistic$formula, if (statistic$rescale) if (is_dropped(statistic)) ", variables divided by their farther bound" else
+  paste0("totals of ", called_formula(statistic$formula), if (statistic$rescale) if (is_dropped(statistic)) ", variables divided by their farther bound" else
            ", rescaled to [-1, 1]",
          if (is_dropped(statistic)) ", records outside the bounds left out" else if (any(natural_columns(statistic))) outside_words(statistic) else
            ", clamped to the bounds")

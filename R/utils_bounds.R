@@ -5,10 +5,13 @@
 most_columns <- 2000
 
 check_bounds <- function(bounds, variables, call = caller_env()) {
-  if (is.numeric(bounds) && is.null(names(bounds)) && length(variables) == 1L) bounds <- stats::setNames(list(bounds), variables)
+  if (is.numeric(bounds) && is.null(names(bounds)) && length(variables) == 1L) bounds <- stats::setNames(list(bounds), base_variables(variables))
   if (!is.list(bounds) || is.null(names(bounds))) {
     stop_argument("bounds", "a named list with an entry for each variable", describe(bounds), "bounds", call)
   }
+  check_one_function(variables, call)
+  bounds <- bounds_of_functions(bounds, variables, "bounds", call)
+  functions <- attr(bounds, "functions")
   absent <- setdiff(variables, names(bounds))
   if (length(absent)) {
     stop_classed("bounds", "{.arg bounds} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
@@ -23,9 +26,9 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
   if (count > most_columns) {
     stop_classed("bounds", "{.arg bounds} must give at most {most_columns} columns, but there are {count}.", call = call)
   }
-  bounds <- lapply(bounds[variables], function(b) if (is.factor(b)) levels(b) else if (is.logical(b)) level_text(b) else b)
+  bounds <- lapply(bounds[variables], plain_bound)
   bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
-  bounds
+  structure(bounds, functions = functions)
 }
 
 check_bound <- function(bound, name, call) {
@@ -72,9 +75,13 @@ expand_columns <- function(variables, bounds, call = caller_env()) {
 
 # declared levels, in the order of `variables`
 check_levels <- function(levels, variables, call = caller_env()) {
+  check_one_function(variables, call)
+  if (is.null(levels) && length(functions_named(variables))) levels <- stats::setNames(list(), character())
   if (!is.list(levels) || is.null(names(levels))) {
     stop_argument("levels", "a named list with the levels of each variable", describe(levels), "levels", call)
   }
+  levels <- bounds_of_functions(levels, variables, "levels", call)
+  functions <- attr(levels, "functions")
   absent <- setdiff(variables, names(levels))
   if (length(absent)) {
     stop_classed("levels", "{.arg levels} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
@@ -90,7 +97,7 @@ check_levels <- function(levels, variables, call = caller_env()) {
     if (!is.character(levels[[v]])) stop_argument(name, "a vector of level names", describe(levels[[v]]), "levels", call)
     check_bound(levels[[v]], name, call)
   }
-  lapply(levels, as.vector)
+  structure(lapply(levels, as.vector), functions = functions)
 }
 
 # levels as text, if they are levels

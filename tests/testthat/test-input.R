@@ -26,7 +26,7 @@ test_that("statistics: formulas", {
     stat_crossprod(y ~ z %in% x, box),
     stat_crossprod(y ~ ., box), stat_crossprod(y ~ x - 1, box), stat_crossprod(y ~ 0 + x, box),
     stat_crossprod(y ~ -x, box),
-    stat_crossprod(y ~ log(x), box), stat_crossprod(log(y) ~ x, box),
+    stat_crossprod(y ~ foo(x), box), stat_crossprod(foo(y) ~ x, box),
     stat_crossprod(y + z ~ x, box),
     stat_crossprod(y ~ x + x, box), stat_crossprod(y ~ y, box), stat_crossprod(y ~ 2 + x, box),
     stat_crossprod(y ~ "x", box),

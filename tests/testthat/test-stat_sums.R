@@ -97,8 +97,8 @@ test_that("other formulas, bounds and choices are refused", {
   refused <- function(formula, bounds = list(x = c(0, 1), z = c(0, 1)), ...) {
     expect_error(stat_sums(formula, bounds, ..., rescale = FALSE), class = "noiseaware_error_formula")
   }
-  for (formula in list(y ~ x, ~ ., ~ x + ., ~ 1, ~ 0, ~ x - 1, ~ x - z, ~ -x, ~ x^2, ~ x * z, ~ log(x), ~ I(log(x)), ~ I(x + z), ~ I(x^z),
-                       ~ I(x^0), ~ I(x^-1), ~ I(x^0.5), ~ I(x^2.5), ~ I(2 * x), ~ I(x / z), ~ I(x)^2, ~ x:I(z), ~ x:x, ~ I(x, z), ~ I(.), ~ x %in% z,
+  for (formula in list(y ~ x, ~ ., ~ x + ., ~ 1, ~ 0, ~ x - 1, ~ x - z, ~ -x, ~ x^2, ~ x * z, ~ foo(x), ~ I(foo(x)), ~ I(x + z), ~ I(x^z),
+                       ~ I(x^0), ~ I(0 * x), ~ I(x / 0), ~ I(x / z), ~ I(x)^2, ~ x:I(z), ~ x:x, ~ I(x, z), ~ I(.), ~ x %in% z,
                        ~ x + x, ~ x:z + z:x, ~ I(x^2) + I(x * x), ~ I(x^21), ~ I((x^5)^5), ~ I(x^1e9), ~ I(x^Inf), ~ "x", ~ TRUE, ~ x | z, ~ x$z,
                        ~ I(x:z), ~ x():z)) {
     refused(formula)

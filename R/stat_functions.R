@@ -1,0 +1,62 @@
+# Statistics of functions of variables: the columns that records get, as utils_functions.R says.
+
+with_functions <- function(statistic, functions) {
+  if (is.null(functions)) return(statistic)
+  whole <- names(Filter(function(of) of$whole, functions))
+  if (length(whole) && says_outside(statistic) && !is_dropped(statistic)) {
+    statistic <- with_outside(statistic, stats::setNames(rep("none", length(whole)), whole))
+  }
+  statistic$functions <- functions
+  if (!is.null(statistic$statistic)) statistic$statistic <- with_functions(statistic$statistic, functions)
+  statistic
+}
+
+# Records with the columns that are functions of theirs, as the owner of a statistic has them: clamped first.
+derived_records <- function(data, statistic, call, name = "data") {
+  for (label in names(statistic$functions)) {
+    of <- statistic$functions[[label]]
+    # records of a model have the function itself
+    if (label %in% names(data) && !of$variable %in% names(data)) next
+    data <- derive_column(data, named_function(label), of$bounds, call, name)
+  }
+  data
+}
+
+# The same of the variables that the records lack, without bounds.
+derived_variables <- function(data, variables, call, name) {
+  for (f in functions_named(setdiff(variables, names(data)))) {
+    if (f$variable %in% names(data)) data <- derive_column(data, f, NULL, call, name)
+  }
+  data
+}
+
+derive_column <- function(data, f, bounds, call, name) {
+  if (!is.data.frame(data) || sum(names(data) == f$variable) != 1L) {
+    if (is.data.frame(data)) {
+      stop_classed("data", c("{.arg {name}} must have every variable once.", x = "{.code {f$label}} needs {.var {f$variable}}."), call = call)
+    }
+    return(data)
+  }
+  x <- data[[f$variable]]
+  check_column(x, f$variable, takes_numbers(f) || is.numeric(bounds), call, name)
+  check_missing(data, f$variable, call, name)
+  value <- function_value(f, x, bounds)
+  if (anyNA(value)) {
+    if (is.factor(value)) refuse_levels(value, f$label, levels(value), call, name)
+    stop_classed("data", "{.arg {name}} must have values of {.var {f$variable}} that {.code {f$label}} is known of, but has others in {rows_text(which(is.na(value)))}.",
+                 call = call)
+  }
+  data[[f$label]] <- value
+  data
+}
+
+# Names of the variables that records need for a statistic, and whether they are numbers.
+needed_variables <- function(columns, levels, functions) {
+  variables <- unique(columns$variable)
+  numbers <- !variables %in% names(levels)
+  derived <- variables %in% names(functions)
+  of <- functions[variables[derived]]
+  numbers[derived] <- vapply(names(of), function(v) takes_numbers(named_function(v)) || is.numeric(of[[v]]$bounds), TRUE)
+  variables[derived] <- vapply(of, `[[`, "", "variable")
+  stats::setNames(numbers, variables)[!duplicated(variables)]
+}

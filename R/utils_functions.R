@@ -1,0 +1,232 @@
+# Functions of one variable in a formula: log(wage), I(educ > 12), cut(age, c(18, 30, 65)).
+#
+# Each is a derived column of the records, a variable of its own whose name is the function as it is written. functions_as_names() puts that name
+# in the place of the call, so that statistics and models see variables alone. The name says what to compute: it is read again by a
+# closed grammar, and nothing of it is ever evaluated. A function is a chain of steps, each of one variable with constants
+# (utils_steps.R), so that its range over the bounds of the variable is exact.
+#
+# Records are clamped on the variable itself, then transformed. A statistic keeps the bounds of the variables in `functions`, a list of
+# list(variable =, bounds =) by name; its columns have the bounds of the function, or its levels.
+
+#' Functions of variables in formulas
+#'
+#' Statistics and models take functions of variables in their formulas, as [stats::lm()] does:
+#' `log(wage) ~ log1p(exper) + I(educ > 12) + cut(age, c(18, 30, 50, 65))`. The owner declares the bounds of the variables themselves. The analyst writes the same
+#' formula, and predicts from the variables themselves.
+#'
+#' @details
+#' **What is possible.** A function is of one variable, with constants that are written out. It may be made of several, one inside the other.
+#' * Numbers: `log()` (also with a base), `log2()`, `log10()`, `log1p()`, `sqrt()`, `exp()`, `expm1()`, `asinh()`, `qlogis()`, `plogis()`, `sin()`, `cos()`, `abs()`;
+#'   `pmin(x, 30)`, `pmax(x - 30, 0)`; and inside `I()`, or inside another function, `+`, `-`, `*`, `/` and `^` with a constant, as in `log(x + 1)`,
+#'   `I((x - 40) / 10)`, `I(x^0.5)` and `sin(2 * pi * month / 12)`.
+#' * Factors: `cut(x, breaks)` with all breaks, also with `labels`, `right` and `include.lowest`; `factor(x)` of declared levels, or
+#'   `factor(x, 1:3)`; comparisons with a constant, `I(x > 12)`, `I(region == "south")`, `I(x %in% c(1, 3))`, whose levels are `FALSE` and `TRUE`.
+#' * Products and powers of functions, as in `log(x) * g` and `log(x) + I(log(x)^2)`, and functions as the response.
+#'
+#' Constants are numbers, texts, `pi`, and `c()`, `:`, `seq()` and arithmetic of these. Any other function is refused, with the list of those known.
+#'
+#' **What it means.** Each function is a column of its own, with the name that [stats::lm()] gives it. Records are clamped to the bounds of the variable, then
+#' transformed, so no logarithm of a negative number arises. The column's bounds are the exact range of the function between the variable's bounds, and the sensitivity
+#' follows from them. A fit is the same, bit for bit, as that of data with a column that was made beforehand.
+#' The model describes the function: `log(x)` as a covariate is normal, so `x` is lognormal. Where a function has no other values beyond
+#' the bounds, as a sine over a whole period, no record lies beyond its range, see [declare_outside()].
+#'
+#' The breaks of `cut()` reach from bound to bound of the variable, and each interval has values between them. A value at the outermost break is in the interval
+#' beside it, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is in the interval next to it.
+#'
+#' **One function of each variable.** A formula has one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
+#' `x + log(x)`, nor `poly()`, `ns()` or `bs()`. Two of them are known given each other, and no model describes that. The statistics of a release may
+#' have different functions of a variable, where the model needs one of them.
+#'
+#' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and
+#' [regress()]. Other models name the column, as in `model_normal("log(wage)")`. A file by [write_release()] has each function as a list of steps
+#' with their constants, never as code. [predict()][predict.noiseaware_fit], `covariate_grid()`, emmeans and marginaleffects take the variables
+#' themselves. [synthesize()] gives the variable back where the function has an inverse for every number, such as the logarithm, else the column.
+#' [release()] does not compute functions in a database.
+#' @section Errors: `noiseaware_error_formula`: a function that is not known, of several variables, or with constants that are not
+#'   written out; two functions of one variable.
+#'   `noiseaware_error_bounds`: a function that is not finite between the bounds, such as a logarithm at 0, or constant; breaks that do not reach from bound to bound.
+#'   `noiseaware_error_levels`: `factor(x)` without declared levels.
+#' @examples
+#' bounds <- list(Volume = c(5, 100), Girth = c(5, 25), Height = c(50, 100))
+#' st <- stat_crossprod(log(Volume) ~ log(Girth) + I(Height > 75), bounds)
+#' st
+#' set.seed(1)
+#' rel <- simulate_release(trees, st, mech_laplace(epsilon = 20))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' coef(fit)
+#' predict(fit, data.frame(Girth = c(10, 20), Height = c(70, 80)))
+#' @name noiseaware_terms
+NULL
+
+most_steps <- 20L
+
+# A formula with functions as names; others as they are, to be refused by whoever reads them.
+functions_as_names <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula")) return(formula)
+  last <- length(formula)
+  leaves <- formula_leaves(formula[[last]], chain_operands("+"), call)
+  named <- lapply(leaves, name_leaf, call)
+  if (!identical(named, leaves)) formula[[last]] <- Reduce(function(a, b) call("+", a, b), named)
+  if (last == 3L && is.call(formula[[2L]])) formula[[2L]] <- as.name(function_label(formula[[2L]], call))
+  formula
+}
+
+name_leaf <- function(side, call) {
+  if (!is.call(side)) return(side)
+  operator <- operator_of(side)
+  # refused later, without a recursion of any depth
+  if (length(formula_leaves(side, product_operands, call)) > most_factors) return(side)
+  if (operator %in% c("+", ":", "*", "(")) {
+    side[-1L] <- lapply(as.list(side)[-1L], name_leaf, call)
+    return(side)
+  }
+  if (operator == "^" && length(side) == 3L) {
+    side[[2L]] <- name_leaf(side[[2L]], call)
+    return(side)
+  }
+  if (operator %in% c("-", "%in%", "/", "|", "offset", "~")) return(side)
+  if (operator == "I" && length(side) == 2L) return(name_arithmetic(side, call))
+  as.name(function_label(side, call))
+}
+
+# I(): products and powers of names stay, a power of a function is a power of that
+name_arithmetic <- function(side, call) {
+  inner <- side[[2L]]
+  if (is_monomial(inner)) return(side)
+  if (is_operation(inner, "^", 2L) && is.call(inner[[2L]]) && is_power(inner[[3L]]) && inner[[3L]] >= 2 && inner[[3L]] <= most_power) {
+    side[[2L]][[2L]] <- as.name(function_label(inner[[2L]], call))
+    return(side)
+  }
+  as.name(function_label(side, call))
+}
+
+# A loop, not a recursion, which ends where no statistic takes as many factors: a formula may be of any depth.
+is_monomial <- function(side) {
+  todo <- list(side)
+  seen <- 0L
+  while (length(todo) && seen <= most_factors) {
+    side <- todo[[1L]]
+    todo <- todo[-1L]
+    seen <- seen + 1L
+    if (is.name(side)) next
+    if (is_operation(side, "(", 1L) || is_operation(side, "*", 2L)) todo <- c(as.list(side)[-1L], todo) else
+      if (is_operation(side, "^", 2L) && is_power(side[[3L]])) todo <- c(list(side[[2L]]), todo) else return(FALSE)
+  }
+  TRUE
+}
+
+operator_of <- function(side) if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
+
+function_label <- function(side, call) {
+  read_function(side, call)
+  formula_text(side)
+}
+
+# list(variable =, steps =, label =), the innermost step first
+read_function <- function(side, call = caller_env()) {
+  label <- formula_text(side)
+  steps <- list()
+  while (is.call(side)) {
+    if (is_operation(side, "(", 1L) || is_operation(side, "I", 1L)) {
+      side <- side[[2L]]
+      next
+    }
+    if (length(steps) >= most_steps) {
+      refuse_function(label, "It has more than {most_steps} functions inside each other.", call)
+    }
+    read <- read_step(side, label, call)
+    steps <- c(read$steps, steps)
+    side <- read$side
+  }
+  if (!is.name(side) || identical(side, quote(.))) refuse_function(label, "It has no variable.", call)
+  ends <- vapply(steps, function(s) s$name %in% ending_steps, TRUE)
+  if (any(ends[-length(ends)])) refuse_function(label, "What gives levels, as a comparison does, must be the outermost function.", call)
+  list(variable = as.character(side), steps = steps, label = label)
+}
+
+# The function that a variable's name says, NULL where it says none.
+named_function <- function(name) {
+  if (!grepl("[^[:alnum:]._]", name) || nchar(name, "bytes") > most_label) return(NULL)
+  side <- tryCatch(str2lang(name), error = function(e) NULL)
+  if (!is.call(side)) return(NULL)
+  read <- tryCatch(read_function(side), error = function(e) NULL)
+  if (!is.null(read) && identical(read$label, name)) read
+}
+
+most_label <- 1e4
+
+functions_named <- function(names) Filter(Negate(is.null), lapply(stats::setNames(nm = names), named_function))
+
+# the variable behind each name
+base_variables <- function(names) {
+  found <- functions_named(names)
+  ifelse(names %in% names(found), vapply(names, function(v) found[[v]]$variable %||% v, ""), names)
+}
+
+# A model takes its variables for free of each other, but for dependence that it describes; two functions of one variable are not.
+check_one_function <- function(variables, call = caller_env()) {
+  variables <- unique(variables)
+  base <- base_variables(variables)
+  twice <- unique(base[duplicated(base)])
+  if (length(twice) == 0L) return(invisible())
+  shown <- variables[base == twice[1L]]
+  of_levels <- any(vapply(functions_named(shown), function(f) f$steps[[length(f$steps)]]$name %in% ending_steps, TRUE))
+  stop_classed("formula", c("A formula must have one function of each variable, and powers of it, but has {.code {shown}} of {.var {twice[1]}}.",
+                            x = "Each is known given the other, and no model here describes that.",
+                            i = if (of_levels) "Choose one of them." else "Choose one of them, or powers of one, such as {.code {shown[1]} + I({shown[1]}^2)}."),
+               call = call)
+}
+
+# ---- bounds ----------------------------------------------------------------------------
+
+# Declared bounds and levels with those of functions in the place of their variables'; `functions` of the result as its attribute.
+bounds_of_functions <- function(bounds, variables, name = "bounds", call = caller_env()) {
+  found <- functions_named(setdiff(variables, names(bounds)))
+  if (length(found) == 0L) return(bounds)
+  raw <- vapply(found, `[[`, "", "variable")
+  functions <- lapply(found, function(f) {
+    declared <- (if (name == "levels") declared_levels else plain_bound)(bounds[[f$variable]])
+    list(variable = f$variable, bounds = if (!is.null(declared)) check_bound(declared, paste0(name, "$", f$variable), call))
+  })
+  images <- Map(function(f, of) function_image(f, of$bounds, name, call), found, functions)
+  whole <- Map(is_whole_range, found, images)
+  functions <- Map(function(of, whole) c(of, whole = whole), functions, whole)
+  structure(c(bounds[!names(bounds) %in% setdiff(raw, variables)], images), functions = functions)
+}
+
+plain_bound <- function(b) if (is.factor(b)) levels(b) else if (is.logical(b)) level_text(b) else b
+
+# ---- for readers -----------------------------------------------------------------------
+
+# A formula, or its text, with the functions as calls again
+called_formula <- function(formula) {
+  if (is.character(formula)) {
+    if (!grepl("`", formula, fixed = TRUE)) return(formula)
+    return(formula_text(called_formula(text_formula(formula))))
+  }
+  labels <- names(functions_named(all.vars(formula)))
+  calls <- lapply(stats::setNames(nm = labels), str2lang)
+  if (length(calls)) formula[-1L] <- lapply(as.list(formula)[-1L], function(side) do.call(substitute, list(side, calls)))
+  formula
+}
+
+# Rows that stand for records, with the variables in the place of functions of them.
+raw_columns <- function(data) {
+  for (f in functions_named(names(data))) {
+    names(data)[names(data) == f$label] <- f$variable
+    data[[f$variable]] <- function_inverse(f, data[[f$variable]])
+  }
+  data
+}
+
+# The same of synthetic records, where each value of the function is that of one value of the variable.
+raw_records <- function(data) {
+  onto <- Filter(is_onto, functions_named(names(data)))
+  keep <- vapply(onto, function(f) !f$variable %in% names(data), TRUE)
+  for (f in onto[keep]) {
+    names(data)[names(data) == f$label] <- f$variable
+    data[[f$variable]] <- function_inverse(f, data[[f$variable]])
+  }
+  data
+}
