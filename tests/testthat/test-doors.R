@@ -23,7 +23,7 @@ test_that("a count that was shown because of a separate noisy test", {
 test_that("noise that was cut off", {
   cut_off <- mech_custom(log_density = function(noise) rowSums(ifelse(abs(noise) <= 8, -abs(noise) / 3, -Inf)))
   rel <- as_release(52, yes, cut_off, n = 200)
-  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 1000, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 500, seed = 1)
   expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "x=yes"), 52.000)
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), 0.26238)
 })
@@ -75,4 +75,21 @@ test_that("a choice by the exponential mechanism", {
   fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 2000, seed = 1)
   exact <- c(0.17461, 0.18831, 0.16898, 0.16259, 0.15620, 0.14932)
   for (k in 1:6) expect_same_mean(posterior::extract_variable_matrix(fit$draws, paste0("prob[", letters[k], "]")), exact[k])
+})
+
+test_that("sums of bits that were flipped with different probabilities", {
+  skip_on_cran()
+  # of 6 records in three levels, a bit is 1 with probability 0.75 at the own level and 0.25 at others
+  bits <- mech_custom(log_density = function(z, s) {
+    s <- pmin(pmax(round(s), 0), 6)
+    one <- function(z, s) log(sum(dbinom(0:z, s, 0.75) * dbinom(z:0, 6 - s, 0.25)))
+    rowSums(matrix(mapply(one, z, s), nrow(s)))
+  })
+  rel <- as_release(c(4, 1, 3), stat_counts(~ x, levels = list(x = c("a", "b", "c"))), bits, n = 6)
+  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 600, seed = 1)
+  tables <- expand.grid(a = 0:6, b = 0:6)
+  tables <- tables[rowSums(tables) <= 6, ]
+  reported <- function(z, s) vapply(s, function(s) sum(dbinom(0:z, s, 0.75) * dbinom(z:0, 6 - s, 0.25)), 0)
+  weight <- reported(4, tables$a) * reported(1, tables$b) * reported(3, 6 - tables$a - tables$b)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[a]"), weighted.mean((tables$a + 1) / 9, weight))
 })
