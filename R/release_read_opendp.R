@@ -93,7 +93,7 @@ read_json <- function(path, call = caller_env()) {
 opendp_noise_name <- "^make_(base_)?(discrete_)?(laplace|gaussian|geometric|noise)(_cks20|_linear|_threshold)?$"
 opendp_response_name <- "^make_randomized_response(_bool)?$"
 # what changes the guarantee that is stated, not what is published
-opendp_conversion <- "^make_(fix_delta|approximate|zCDP_to_approxDP|pureDP_to_zCDP|pureDP_to_fixed_approxDP)$"
+opendp_conversion <- "^make_(fix_delta|approximate|zCDP_to_approxDP|pureDP_to_zCDP|pureDP_to_fixed_approxDP|fixed_approxDP_to_approxDP)$"
 # steps that leave the records as they are, or are understood
 opendp_known <- paste0("^make_(clamp|(sized_)?(bounded_)?((int|float)_(checked|monotonic|ordered|split)_)?sum|(sized_)?(bounded_)?mean|count|count_by|",
                        "count_by_categories|find_bin|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$")

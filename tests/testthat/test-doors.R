@@ -86,10 +86,26 @@ test_that("sums of bits that were flipped with different probabilities", {
     rowSums(matrix(mapply(one, z, s), nrow(s)))
   })
   rel <- as_release(c(4, 1, 3), stat_counts(~ x, levels = list(x = c("a", "b", "c"))), bits, n = 6)
-  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 600, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1)
   tables <- expand.grid(a = 0:6, b = 0:6)
   tables <- tables[rowSums(tables) <= 6, ]
   reported <- function(z, s) vapply(s, function(s) sum(dbinom(0:z, s, 0.75) * dbinom(z:0, 6 - s, 0.25)), 0)
   weight <- reported(4, tables$a) * reported(1, tables$b) * reported(3, 6 - tables$a - tables$b)
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[a]"), weighted.mean((tables$a + 1) / 9, weight))
+})
+
+test_that("a ratio of two noisy counts that are hidden", {
+  skip_on_cran()
+  ratio <- mech_custom(log_density = function(z, s) {
+    e <- seq(-25, 25, by = 0.5)
+    of <- function(r, yes, all) log(sum(abs(all + e) * exp(-abs(e) / 2 - abs(r * (all + e) - yes) / 2)))
+    mapply(of, z[, 2], s[, 2], rowSums(s))
+  })
+  rel <- as_release(c(no = 0, yes = 0.3), answers, ratio, n = NULL, neighbours = "add_remove")
+  fit <- sample_posterior(rel, model_bernoulli(), records = prior_uniform(5, 12), chains = 2, iter = 400, seed = 1)
+  e <- seq(-40, 40, by = 0.01)
+  tables <- subset(expand.grid(yes = 0:12, n = 5:12), yes <= n)
+  weight <- mapply(function(yes, n) sum(abs(n + e) * exp(-abs(e) / 2) * exp(-abs(0.3 * (n + e) - yes) / 2)), tables$yes, tables$n) / (tables$n + 1)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), weighted.mean((tables$yes + 1) / (tables$n + 2), weight))
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "n"), weighted.mean(tables$n, weight))
 })
