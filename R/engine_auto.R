@@ -197,13 +197,6 @@ try_method <- function(release, bound, method, records) {
 
 trial_iterations <- 1200
 
-# seconds as text
-format_time <- function(seconds) {
-  unit <- if (seconds < 1) list(1e-3, "milliseconds") else if (seconds < 90) list(1, "seconds") else
-    if (seconds < 5400) list(60, "minutes") else if (seconds < 172800) list(3600, "hours") else list(86400, "days")
-  paste(format_number(seconds / unit[[1L]], 2), unit[[2L]])
-}
-
 # to one digit: what a prediction is good for
 rough_time <- function(seconds) {
   if (seconds < 0.95) return(paste(signif(seconds, 1), "seconds"))
@@ -211,8 +204,6 @@ rough_time <- function(seconds) {
   count <- signif(seconds / as.numeric(unit[1L]), 1)
   paste0(format_number(count), " ", unit[2L], if (count != 1) "s")
 }
-
-format_size <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
 
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
 
@@ -235,4 +226,15 @@ without_refusal <- function(code) {
     force(code)
     TRUE
   }, noiseaware_error_method = function(e) FALSE)
+}
+
+# methods that take n for unknown, the best first
+size_methods <- function(release, bound) {
+  methods <- if (collapse_is_exact(bound)) c("collapse", "augment", "clt") else c("augment", "clt", "collapse")
+  Filter(function(method) takes_unknown_size(method, release, bound), methods)
+}
+
+takes_unknown_size <- function(method, release, bound) {
+  !"n" %in% bound$parameters && !isTRUE(bound$dependent) &&
+    switch(method, collapse = collapse_serves(release, bound), augment = !whole_at_once(release, bound) && !has_exact(release), clt = clt_serves(release, bound), FALSE)
 }

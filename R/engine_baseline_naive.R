@@ -207,16 +207,3 @@ valid_moments <- function(moments) {
   if (valid$projected) moments[-1L, -1L] <- valid$matrix + outer(sums, sums) / n
   list(moments = moments, projected = valid$projected)
 }
-
-# Eigenvalues of the matrix scaled to a unit diagonal that lie below a small
-# floor are raised to it.
-raise_eigenvalues <- function(matrix, floor = 1e-6) {
-  unit <- sqrt(pmax(abs(diag(matrix)), .Machine$double.xmin))
-  eigen <- eigen(matrix / outer(unit, unit), symmetric = TRUE)
-  projected <- any(eigen$values < floor)
-  if (projected) {
-    scaled <- eigen$vectors %*% (pmax(eigen$values, floor) * t(eigen$vectors))
-    matrix[] <- scaled * outer(unit, unit)
-  }
-  list(matrix = matrix, projected = projected)
-}

@@ -286,3 +286,15 @@ moves_counts <- function(bound) UseMethod("moves_counts")
 
 #' @export
 moves_counts.default <- function(bound) FALSE
+
+# "collapse" alone keeps them: why it does not
+check_keeps_exact <- function(release, bound, call = caller_env()) {
+  fault <- tryCatch({
+    collapse_distribution(release, bound, check = TRUE)
+    NULL
+  }, noiseaware_error_method = identity)
+  if (is.null(fault)) return(invisible())
+  reasons <- c(fault$message, fault$body[names(fault$body) != "i"])
+  reasons <- stats::setNames(reasons, rep("x", length(reasons)))
+  stop_classed("method", c("No method keeps the exact numbers of this release under this model.", gsub("([{}])", "\\1\\1", reasons)), call = call)
+}

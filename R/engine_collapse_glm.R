@@ -92,3 +92,11 @@ collapse_statistics.model_glm <- function(model) c("stat_counts", "stat_crosspro
 
 #' @export
 collapse_statistics.model_logistic <- collapse_statistics.model_glm
+
+# Totals of a 0/1 variable are queries of the counts of 0 and of 1.
+#' @export
+release_for.bound_bernoulli <- function(bound, release) {
+  if (!bound$number) return(release)
+  counts <- stat_counts(stats::reformulate(format_name(bound$columns$name)), bound$levels)
+  in_queries(release, function(statistic) queries_of_cells(statistic, counts, matrix(c(0, 1))))
+}

@@ -72,18 +72,6 @@ normal_terms <- function(part, names, origin, n, call) {
   terms[part$at, , drop = FALSE]
 }
 
-# columns whose product each component is the total of, `second` NA where it is
-# one alone; NULL if there are others
-monomial_degrees <- function(statistic) {
-  if (inherits(statistic, "stat_crossprod")) {
-    q <- nrow(statistic$columns)
-    return(list(first = c(seq_len(q), statistic$pairs$first), second = c(rep(NA, q), statistic$pairs$second)))
-  }
-  if (!inherits(statistic, "stat_sums") || any(rowSums(statistic$powers) > 2)) return(NULL)
-  factors <- apply(statistic$powers, 1L, function(p) c(rep(seq_along(p), p), NA)[1:2])
-  list(first = factors[1L, ], second = factors[2L, ])
-}
-
 # Is noise small beside the scatter of the variables, so that coordinates of it serve better (src/totals/scatter_coordinates.c)?
 # Below 0.6 none of the scatter comes near 0. At 0.5 such coordinates give up to 60% more effective
 # draws a second, at 0.85 some 10%. From the release alone: chains agree.

@@ -65,3 +65,37 @@ check_control <- function(control, method, call = caller_env()) {
   for (name in names(control)) if (!is.null(control[[name]])) known[[name]]$check(control[[name]], paste0("control$", name), call)
   control
 }
+
+# Does an R function see all records in one call?
+whole_at_once <- function(release, bound) {
+  custom <- function(part) inherits(part$statistic$statistic %||% part$statistic, "stat_custom")
+  isTRUE(bound$callbacks) || any(vapply(release_parts(release), custom, TRUE))
+}
+
+check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {
+  chains <- check_count(chains, "chains", call = call)
+  iter <- check_count(iter, "iter", call = call)
+  warmup <- check_count(warmup, "warmup", lower = 0, call = call)
+  thin <- check_count(thin, "thin", call = call)
+  if (iter <= warmup) {
+    stop_classed("argument", "{.arg iter} must be larger than {.arg warmup}, but iter = {iter}, warmup = {warmup}.", call = call)
+  }
+  if (iter - warmup < thin) {
+    stop_classed("argument", "{.arg thin} must leave a draw, but is {thin} with {iter - warmup} iterations after warmup.", call = call)
+  }
+  list(chains = chains, iter = iter, warmup = warmup, thin = thin, seed = seed)
+}
+
+say_init_unused <- function(method) {
+  cli::cli_inform("Method {.val {method}} draws independently here: {.arg init} is not used.", class = "noiseaware_message_init")
+}
+
+# a list of starting points in the plug-in's coordinates, or NULL
+check_init <- function(init, bound, chains, call = caller_env()) {
+  if (is.null(init)) return(NULL)
+  if (is.numeric(init)) init <- rep(list(init), chains)
+  if (!is.list(init) || length(init) != chains) {
+    stop_argument("init", paste("NULL or a list of", chains, "named vectors, one for each chain"), describe(init), call = call)
+  }
+  lapply(init, function(values) bound_theta(bound, values, call, "init"))
+}

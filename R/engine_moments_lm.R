@@ -65,57 +65,6 @@ semi_root <- function(a) {
   unit * t(factor[seq_len(rank), order(attr(factor, "pivot")), drop = FALSE])
 }
 
-# The moments in the order of the model's covariates.
-bind_moments <- function(bound, call) {
-  moments <- bound$model$covariates
-  if (is_open_moments(moments)) {
-    stop_classed("method", c("{.code covariate_moments()} without draws must be used with method {.val clt} and a release of {.fn stat_moments4}.",
-                             i = "It does not say how records arise."), call = call)
-  }
-  covariates <- bound$columns$name[-1L]
-  check_no_factors(names(bound$levels), call)
-  if (!setequal(moments$names, covariates)) {
-    stop_classed("moments", c("{.fn covariate_moments} must have the model's covariates.",
-                              x = "The model has {.var {covariates}}, the moments {.var {moments$names}}."), call = call)
-  }
-  order <- match(covariates, moments$names)
-  p <- length(order)
-  pairs <- product_pairs(p)
-  moved <- c(1L, order + 1L)
-  place <- matrix(0L, p + 1L, p + 1L)
-  place[pairs] <- place[pairs[, 2:1]] <- seq_len(nrow(pairs))
-  rows <- place[cbind(moved[pairs[, 1L]], moved[pairs[, 2L]])]
-  moments$names <- covariates
-  moments$scale <- moments$scale[order]
-  moments$shift <- moments$shift[order]
-  moments$mean <- moments$mean[order]
-  moments$fourth <- unname(moments$fourth)[rows, rows, drop = FALSE]
-  moments
-}
-
-check_no_factors <- function(factors, call) {
-  if (length(factors)) {
-    stop_classed("moments", c("{.fn covariate_moments} must be of numbers: joint moments of the factor{?s} {.var {factors}} and the numbers are missing.",
-                              i = "Give the numbers a distribution, {.fn prior_niw} or {.fn fixed}; that of a factor is {.arg levels}."), call = call)
-  }
-}
-
-# the mean and covariance among them, for the model's C code
-moments_distribution <- function(moments) {
-  x <- seq_along(moments$names)
-  list(mean = fixed((moments$mean - moments$shift) / moments$scale),
-       cov = fixed(moments$fourth[x, x, drop = FALSE] / outer(moments$scale, moments$scale)))
-}
-
-# Methods that draw records, or move their totals exactly, need a distribution of the
-# covariates.
-check_records_distribution <- function(bound, call = caller_env()) {
-  if (!is.null(bound$moments)) {
-    stop_classed("method", c("Records can be drawn only from a model with a distribution of its covariates; {.fn covariate_moments} has none.",
-                             i = "Give {.arg covariates} a {.fn prior_niw} or a fixed mean and covariance, or use method {.val clt}."), call = call)
-  }
-}
-
 #' @export
 clt_statistics.model_lm <- function(model) "stat_crossprod"
 

@@ -102,36 +102,6 @@ new_sites <- c(partial = "new", walk = "next")
 # What can be done with several releases at once
 poolings <- c("complete", "partial", "walk", "none")
 
-sample_sites <- function(releases, model, pool, method, run, init, control, records, asked, call = caller_env()) {
-  check_sites(releases, pool, call)
-  records <- check_site_priors(records, releases, call)
-  check_model(model, call)
-  pool <- as_pooling(pool, call)
-  partial <- inherits(pool, "noiseaware_pooling")
-  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
-  fit <- if (identical(pool, "none")) separate_fits(releases, model, records, asked, call) else {
-    check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
-    if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
-    check_no_record_noise(releases, call)
-    model <- assume_independent(model, call, "A pool of sites")
-    bound <- bind_sites(model, releases, call)
-    check_prior_draws(bound, call)
-    tell_binary(bound)
-    words <- with_seed(run$seed, seed_words())
-    imputes <- !partial || pool$covariates == "separate"
-    engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
-      pooled_method(releases, bound, method, partial, imputes, call)
-    made <- set_up_pool(engine, bound, releases, pool, init, words, run, records, call)
-    if (method == "auto" && engine == "collapse" && length(records) == 0L) {
-      another <- method_for_clamped(made, releases, bound, run, words, partial, imputes, call)
-      if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, records, call)
-    }
-    sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
-  }
-  fit$asked <- asked
-  fit
-}
-
 # `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
 set_up_pool <- function(engine, bound, releases, pool, init, words, run, records, call) {
   partial <- inherits(pool, "noiseaware_pooling")
@@ -438,15 +408,6 @@ noise_range <- function(parts, map) {
 
 # ---- chains --------------------------------------------------------------------------------
 
-sample_pool <- function(problem, releases, bound, run, init, words, call) {
-  chains <- run_chains(run$chains, function(k, report) {
-    with_callback_seed(bound, chain_seed(words, k), {
-      run_blocks(problem, start_pool(problem, bound, words, k, init[[k]]), run$iter, run, report)
-    })
-  }, run$iter * run$chains, call)
-  with_pool_troubles(pool_from_chains(chains, releases, bound, run, problem, words), call)
-}
-
 pool_from_chains <- function(chains, releases, bound, run, problem, words) {
   draws <- chains_array(lapply(chains, function(c) {
     colnames(c$draws) <- problem$names
@@ -503,25 +464,6 @@ near_rate <- function(problem, theta) {
 
 # ---- separate fits --------------------------------------------------------------------------
 
-separate_fits <- function(releases, model, records, asked, call) {
-  arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "records"))]
-  if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
-  seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
-  # warnings show the call: with names, not a whole release
-  named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "records"))), function(name) call("$", quote(arguments), as.name(name)))
-  one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
-  fits <- withCallingHandlers(Map(function(release, seed, prior) {
-    arguments[c("seed", "records")] <- list(seed, prior)
-    eval(one)
-  }, releases, seeds, lapply(names(releases), function(site) records[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
-  fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
-  fit$pool <- "none"
-  fit$fits <- fits
-  fit$decided <- sites_decided(lapply(fits, `[[`, "decided"))
-  tell_decided(fit)
-  structure(fit, class = c("noiseaware_pool", class(fit)))
-}
-
 # a named list of draws, one entry a site
 bind_sites_draws <- function(draws) {
   named <- lapply(names(draws), function(site) {
@@ -532,3 +474,6 @@ bind_sites_draws <- function(draws) {
 }
 
 site_variables <- function(variables, site) paste0(variables, "[", site, "]")
+
+# NA: latent
+site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)

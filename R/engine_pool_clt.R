@@ -43,23 +43,6 @@ sites_method <- function(releases, bound, partial, imputes, refusal, call) {
 # (A smaller share than this is expected of small sites whose covariates the noise hides, whether records are there or not.)
 most_left_out <- 0.01
 
-# "augment" where imputing records is bearable; else "clt" where it accounts for bounds; else still "collapse", which warns. `made`: its problem
-method_for_clamped <- function(made, releases, bound, run, words, partial, imputes, call) {
-  if (isTRUE(made$problem$exact) || has_exact_sites(releases)) return("collapse")
-  imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
-  thousand <- if (imputes) pool_augment_cost(releases, bound, partial) else Inf
-  bearable <- thousand <= auto_limits$affordable
-  approximate <- !bearable && !clt_leaves_out_bounds(bound) && serves_by_clt(releases, bound, call)
-  if (!bearable && !approximate) return("collapse")
-  short <- utils::modifyList(run, list(chains = 1, iter = 240, warmup = 120, thin = 1))
-  trial <- without_troubles(progressr::without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, call)))
-  if (!isTRUE(outside_bounds(trial)[["share"]] > most_left_out)) return("collapse")
-  if (bearable) return("augment")
-  warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
-                i = "Records outside the bounds are likely, which totals leave out."))
-  "clt"
-}
-
 serves_by_clt <- function(releases, bound, call) {
   without_refusal(for (release in releases) sites_distribution(bound, release, call))
 }

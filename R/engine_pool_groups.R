@@ -57,60 +57,6 @@
 #' posterior::summarise_draws(denoise(fit, site = "west"), "mean", "sd")
 NULL
 
-# `variable` of a model of one variable, with the factor of its groups where it is a formula
-read_variable <- function(x, call = caller_env()) {
-  if (!inherits(x, "formula")) {
-    check_variable(x, "variable", null = TRUE, call = call)
-    return(list(variable = x, group = NULL))
-  }
-  sides <- as.list(x)[-1L]
-  if (!all(vapply(sides, is.name, TRUE)) || any(vapply(sides, identical, TRUE, quote(.)))) {
-    stop_argument("variable", "NULL, the name of a variable, or a formula of names such as visits ~ ward or ~ ward", formula_text(x), call = call)
-  }
-  sides <- vapply(sides, as.character, "")
-  list(variable = if (length(sides) == 2L) sides[1L], group = sides[length(sides)])
-}
-
-# for format()
-variable_line <- function(model) paste0("  variable  ", model$variable %||% "the release's", if (is_grouped(model)) paste(", by", model$group))
-
-is_grouped <- function(model) inherits(model, "noiseaware_model") && !is.null(model$group)
-
-sample_groups <- function(release, model, pool, method, run, init, control, records, asked, call = caller_env()) {
-  check_release(release, call = call)
-  records <- check_size_prior(records, release, call)
-  pool <- as_pooling(pool %||% "none", call)
-  partial <- inherits(pool, "noiseaware_pooling")
-  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
-  check_choice(method, "method", c("auto", "collapse"), "method", call)
-  if (length(control)) stop_classed("argument", "{.arg control} must be empty for a model of groups.", call = call)
-  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL for a model of groups: chains begin at what the release suggests.", call = call)
-  variable <- model$group
-  model$group <- NULL
-  groups <- group_releases(release, variable, call)
-  bound <- bind_public(assume_independent(model, call, "A model of groups"), release_columns(groups[[1L]]$statistic), call)
-  check_prior_draws(bound, call)
-  family <- pool_family(bound, call)
-  sized <- check_group_sizes(groups, bound, family, variable, call)
-  tell_binary(bound)
-  words <- with_seed(run$seed, seed_words())
-  if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, "collapse", call)
-  if (identical(pool, "none") && family == "totals") {
-    asked$model <- model
-    asked$records <- NULL
-    fit <- separate_fits(groups, model, list(), asked, call)
-    fit$problem <- list(groups = list(variable = variable, release = release))
-  } else {
-    problem <- if (sized) sized_problem(groups, release, bound, records, call) else pool_problem(groups, bound, call)
-    problem$groups <- list(variable = variable, release = release)
-    if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
-    if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
-    fit <- sample_pool(problem, groups, bound, run, NULL, words, call)
-  }
-  fit$asked <- asked
-  fit
-}
-
 # ---- the release, taken apart ----------------------------------------------------------------
 
 # A named list of releases, one a group; those whose sizes are known have an n.

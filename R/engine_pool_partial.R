@@ -577,37 +577,6 @@ begin_partial <- function(problem, k) {
   list(mean = mean, phi = as.double(t(begin$at)), spread = as.double(c(log(begin$sd) + 0.5 * apart, begin$effects, numeric(begin$pairs))), error = begin$error)
 }
 
-# A site that released nothing, or the next of a walk: draws x parameters.
-new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
-  partial <- fit$problem$partial
-  x <- fit$problem$sign * new_covariates(partial$design, sites, call)
-  coordinates <- if (is_pooled_by_records(fit) || is_pooled_by_tables(fit)) record_coordinates(fit) else
-    list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
-  draws <- parameter_matrix(fit)
-  before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
-  centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
-  first <- length(partial$heads)
-  varying <- length(partial$vary)
-  sd <- draws[, first + seq_len(varying), drop = FALSE]
-  first <- first + varying
-  effects <- draws[, first + seq_len(varying * length(x)), drop = FALSE]
-  correlations <- draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE]
-  for (v in seq_len(varying)) {
-    at <- partial$which[v] + 1L
-    centre[, at] <- centre[, at] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
-  }
-  values <- draw_inside(seq_len(nrow(centre)), centre, coordinates$inside, call, function(rows) {
-    z <- correlated(matrix(stats::rnorm(length(rows) * varying), length(rows)), correlations[rows, , drop = FALSE])
-    at <- partial$which + 1L
-    one <- centre[rows, , drop = FALSE]
-    one[, at] <- one[, at] + sd[rows, ] * z
-    one
-  })
-  values <- coordinates$natural(values)
-  colnames(values) <- partial$reported
-  values
-}
-
 # What draw() makes of `rows`, those again that are not `inside` the bounds of a prior that is cut off. `inside`: NULL, or a function.
 draw_inside <- function(rows, values, inside, call, draw, most = 10000L) {
   for (k in seq_len(most)) {

@@ -14,35 +14,7 @@
 #   clamping  what the answer would be if bounds were natural limits: see fit_clamping.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
-new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
-                    words = NULL, info = list()) {
-  structure(list(draws = draws, release = release, bound = bound, run = run, method = method,
-                 exact = exact, chains = chains, problem = problem, words = words, info = info),
-            class = "noiseaware_fit")
-}
-
-fit_from_chains <- function(chains, release, bound, run, problem, words) {
-  parameters <- bound$parameters
-  draws <- chains_array(lapply(chains, function(c) {
-    colnames(c$draws) <- parameters
-    if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
-  }))
-  new_fit(draws, release, bound, run, problem$method, problem$exact %||% (problem$method %in% exact_methods), chains, problem, words)
-}
-
-exact_methods <- c("augment", "collapse")
 sampling_methods <- c(exact_methods, "clt", "naive")
-
-# matrices draws x parameters, one a chain, cut to the shortest
-chains_array <- function(chains) {
-  kept <- min(vapply(chains, nrow, 0L))
-  chains <- lapply(chains, function(c) if (nrow(c) == kept) c else c[seq_len(kept), , drop = FALSE])
-  shape <- c(kept, length(chains), ncol(chains[[1L]]))
-  names <- list(NULL, NULL, colnames(chains[[1L]]))
-  array <- if (length(chains) == 1L) array(chains[[1L]], shape, names) else array(0, shape, names)
-  if (length(chains) > 1L) for (k in seq_along(chains)) array[, k, ] <- chains[[k]]
-  posterior::as_draws_array(array)
-}
 
 #' Work with a fit
 #'
@@ -168,12 +140,6 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
 #' @importFrom stats nobs
 #' @export
 nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
-
-# draws x parameters, chains one after the other
-parameter_matrix <- function(fit) {
-  draws <- posterior::as_draws_matrix(fit$draws)
-  matrix(draws, nrow(draws), dimnames = list(NULL, posterior::variables(fit$draws)))
-}
 
 # of a regression its coefficients, else all of the model's parameters
 coefficient_draws <- function(fit, call = caller_env()) {
@@ -367,16 +333,6 @@ augment_acceptance <- function(fit) {
   # imputed records that may lie beyond natural limits may change the totals by more than records did
   bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_columns)))
   augment_rows(fit, if (bounded) exp(-guarantee$epsilon) else NA_real_)
-}
-
-augment_rows <- function(fit, bound) {
-  rows <- lapply(seq_along(fit$chains), function(k) {
-    told <- fit$chains[[k]]$diagnostics
-    told <- told[names(told) != "work"]
-    first <- seq_len(match("least", names(told)))
-    data.frame(chain = k, t(told[first]), bound = bound, t(told[-first]))
-  })
-  do.call(rbind, rows)
 }
 
 #' Draws of the confidential statistic

@@ -15,13 +15,6 @@ fewest_effective <- 400
 # replicate's ranks cannot be trusted. Replicates are too short and too many for 1.01.
 apart_r_hat <- 1.05
 
-# What lasts for a session: which fits were told of, whether nothing is to be
-# told (of the replicates of a calibration, which warn_unconverged() counts), and their bound model (with_binding()).
-session <- new.env(parent = emptyenv())
-session$reasons_wanted <- TRUE
-session$told <- character()
-session$quiet <- FALSE
-
 with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
   found <- function(what, code) try_diagnostic(what, code, call)
@@ -62,13 +55,6 @@ remind_troubles <- function(fit, call = caller_env()) {
   if (key %in% session$told) return(invisible())
   session$told <- c(session$told, key)
   tell_troubles(fit, call)
-}
-
-without_troubles <- function(code) {
-  before <- session$quiet
-  on.exit(session$quiet <- before)
-  session$quiet <- TRUE
-  code
 }
 
 # the sentences alone

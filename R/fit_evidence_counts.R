@@ -109,17 +109,6 @@ convolve_logs <- function(a, b) {
   list(first = a$first + b$first, log = out)
 }
 
-# normalised, of whole numbers
-log_size_mass <- function(prior, n) {
-  inside <- n >= size_range(prior)[1L] & n <= size_range(prior)[2L]
-  log_mass <- switch(class(prior)[1L],
-    prior_poisson = stats::dpois(n, prior$mean, log = TRUE),
-    prior_negative_binomial = stats::dnbinom(n, mu = prior$mean, size = prior$size, log = TRUE),
-    prior_uniform = rep(-log(prior$upper - prior$lower + 1), length(n)),
-    prior_log_uniform = -log(pmax(n, 1)) - log(digamma(prior$upper + 1) - digamma(1)))
-  ifelse(inside, log_mass, -Inf)
-}
-
 # ---- tempering -------------------------------------------------------------------------------------
 
 # With the noise's log density U times b, that is with wider noise, p_b is sampled by the same engine. The evidence is the integral of

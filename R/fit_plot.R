@@ -94,12 +94,6 @@ plot_areas <- function(draws, level, ...) {
     theme_of_rows()
 }
 
-# can these intervals be seen on one scale, none too short and not most of it empty?
-comparable <- function(lower, upper) {
-  width <- upper - lower
-  diff(range(lower, upper)) <= min(30 * min(width), 4 * sum(width))
-}
-
 # A row for each variable: on one scale, or else each on its own.
 rows_of_variables <- function(row, variable, lower, upper) {
   y <- function(below, above) {
@@ -249,4 +243,13 @@ predictive_levels <- function(binary) {
   list(if (!binary) interval("predictive_lower", "predictive_upper", "new record", 5), interval("credible_lower", "credible_upper", "expected response", 2.5),
        ggplot2::geom_point(ggplot2::aes(y = .data$mean), size = 2.6),
        ggplot2::scale_colour_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL))
+}
+
+# those to show by default, or those that were asked for
+plot_variables <- function(fit, variables, call = caller_env()) {
+  all <- posterior::variables(fit$draws)
+  if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
+  main <- intersect(c(coefficients_of(fit$bound), "sigma", "cv"), all)
+  if (length(main) && !is.null(fit$problem$records)) main <- c(main, "n")
+  if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
 }

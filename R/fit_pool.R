@@ -72,9 +72,6 @@ draws_of_site <- function(fit, site) {
   draws
 }
 
-# variables of these names; for posterior::subset_draws() "x" stands for "x[north]" too
-exactly <- function(draws, variables) posterior::as_draws_array(unclass(draws)[, , variables, drop = FALSE])
-
 # draws x variables as chains again
 as_chains <- function(values, fit) {
   posterior::as_draws_array(array(values, c(dim(fit$draws)[1:2], ncol(values)), list(NULL, NULL, colnames(values))))
@@ -96,9 +93,6 @@ with_pool_troubles <- function(fit, call = caller_env()) {
 #' @rdname pool_methods
 #' @export
 nobs.noiseaware_pool <- function(object, ...) if (isTRUE(object$problem$sized)) object$problem$groups$release$n %||% NA_real_ else sum(site_sizes(object$release))
-
-# NA: latent
-site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)
 
 #' @rdname pool_methods
 #' @export
@@ -289,4 +283,35 @@ pool_moves <- function(fit, a) {
   if (is_pooled_by_tables(fit)) return(tables_moves(a))
   paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          if (!is.null(a$sizes)) sprintf("; %s: accepted %s", if (is_of_groups(fit)) "sizes of groups" else "unknown numbers of records", format_number(mean(a$sizes), 2)))
+}
+
+# A site that released nothing, or the next of a walk: draws x parameters.
+new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
+  partial <- fit$problem$partial
+  x <- fit$problem$sign * new_covariates(partial$design, sites, call)
+  coordinates <- if (is_pooled_by_records(fit) || is_pooled_by_tables(fit)) record_coordinates(fit) else
+    list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
+  draws <- parameter_matrix(fit)
+  before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
+  centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
+  first <- length(partial$heads)
+  varying <- length(partial$vary)
+  sd <- draws[, first + seq_len(varying), drop = FALSE]
+  first <- first + varying
+  effects <- draws[, first + seq_len(varying * length(x)), drop = FALSE]
+  correlations <- draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE]
+  for (v in seq_len(varying)) {
+    at <- partial$which[v] + 1L
+    centre[, at] <- centre[, at] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
+  }
+  values <- draw_inside(seq_len(nrow(centre)), centre, coordinates$inside, call, function(rows) {
+    z <- correlated(matrix(stats::rnorm(length(rows) * varying), length(rows)), correlations[rows, , drop = FALSE])
+    at <- partial$which + 1L
+    one <- centre[rows, , drop = FALSE]
+    one[, at] <- one[, at] + sd[rows, ] * z
+    one
+  })
+  values <- coordinates$natural(values)
+  colnames(values) <- partial$reported
+  values
 }

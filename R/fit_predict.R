@@ -101,13 +101,6 @@ check_newdata <- function(newdata, call = caller_env()) {
   if (is.null(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data", call)
 }
 
-# equal-tailed interval of every column: 2 x columns
-draws_interval <- function(draws, level) draws_quantiles(draws, c((1 - level) / 2, 1 - (1 - level) / 2))
-
-# Two or more quantiles of every column: probabilities x columns. Of S independent draws the k-th in order has k / (S + 1) of the distribution below
-# it, on average; so these (type 6) hold their probability on average, and R's usual ones (type 7) less: 94.4% for 95% of 300 draws.
-draws_quantiles <- function(draws, probabilities) apply(draws, 2L, stats::quantile, probabilities, type = 6, names = FALSE)
-
 # draws x rows of the expected response; of a response of several levels draws x rows x levels of their probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {
   regression_of(fit, call)
@@ -269,8 +262,11 @@ refit_from_draws <- function(fit, given) {
   withCallingHandlers(refit(fit, given), noiseaware_message_init = function(m) invokeRestart("muffleMessage"))
 }
 
-# natural values of draws, evenly spread
-values_of_draws <- function(fit, count) {
-  draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
-  lapply(round(seq(1, nrow(draws), length.out = count)), function(i) draws[i, ])
+# `times` databases of as many records as the release has, or may have
+check_simulated_size <- function(times, name, fit, call = caller_env()) {
+  n <- nobs(fit)
+  if (is.na(n)) n <- mean(parameter_matrix(fit)[, "n"])
+  if (times * n > 1e8) {
+    stop_classed("argument", "{.arg {name}} times the number of records must be at most 10^8, but is {format(times * n)}.", call = call)
+  }
 }

@@ -146,9 +146,6 @@ decided_line <- function(fit) {
          ": with its powers 0.8 and 1.25 the posterior moves by more than a tenth of an sd.")
 }
 
-# braces of names are none of cli's
-escape_braces <- function(text) if (!is.null(text)) gsub("}", "}}", gsub("{", "{{", text, fixed = TRUE), fixed = TRUE)
-
 # The total with the most noise for what it can be, where totals differ in that.
 blame_line <- function(fit) {
   release <- if (is_of_groups(fit)) fit$problem$groups$release else fit$release

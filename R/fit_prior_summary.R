@@ -78,8 +78,6 @@ describe_priors.default <- function(bound) {
   stats::setNames(rep(text, length(bound$parameters)), bound$parameters)
 }
 
-say <- function(name, ...) paste0(name, "(", paste(format_number(c(...)), collapse = ", "), ")")
-
 #' @export
 describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields), describe_covariates(bound))
 

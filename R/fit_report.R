@@ -60,11 +60,6 @@ report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
   invisible(file)
 }
 
-check_installed <- function(package, what, call = caller_env()) {
-  if (requireNamespace(package, quietly = TRUE)) return(invisible())
-  stop_classed("package", c("The package {.pkg {package}}, which {what}, is not installed.", i = "{.code install.packages(\"{package}\")} installs it."), call = call)
-}
-
 # ---- what the template calls ----------------------------------------------------------
 
 # a part of the page, or the reason why there is none

@@ -79,23 +79,8 @@ print.noiseaware_mechanism <- function(x, ...) {
   invisible(x)
 }
 
-#' Standard deviation of the noise in a release
-#'
-#' @param release A release.
-#' @return A named numeric vector, one value per component, in the units of the
-#'   released totals.
-#' @examples
-#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
-#' rel <- as_release(c(1, 2, 3, 4, 5), st, mech_laplace(epsilon = 1), n = 50)
-#' noise_sd(rel)
-#' @export
-noise_sd <- function(release) {
-  check_given()
-  check_release(release)
-  sd <- lapply(release_parts(release), function(p) mechanism_sd(p$mechanism, p$scale))
-  stats::setNames(unlist(sd), names(release$value))
-}
-
 mechanism_noise <- function(mechanism, uniform, scale) {
   .Call(ffi_mech_quantile, mechanism$name, as.double(uniform), as.double(scale))
 }
+
+is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")

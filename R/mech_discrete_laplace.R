@@ -66,9 +66,6 @@ check_noisy.mech_discrete_laplace <- function(mechanism, statistic, value, call 
 
 # ---- what discrete noise asks of a statistic ----------------------------------
 
-# Is every component an integer, whatever the data?
-integer_valued <- function(statistic) UseMethod("integer_valued")
-
 #' @export
 integer_valued.default <- function(statistic) statistic$kind == "cells"
 

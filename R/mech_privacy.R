@@ -44,10 +44,6 @@ format_privacy <- function(guarantee) {
   paste(parts, collapse = ", ")
 }
 
-#' @rdname privacy
-#' @export
-privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
-
 design_privacy <- function(parts) {
   # exact numbers are outside of the guarantee
   noisy <- Filter(function(p) !is_exact(p$mechanism), parts)

@@ -215,12 +215,6 @@ log_noise.mech_published <- function(part, data) {
   published_density(published_interval(part), t(statistic_total(part$statistic, data, empty = TRUE)))
 }
 
-# of each number of a release, NA where it is shown; NULL if none is hidden
-hidden_below <- function(release) {
-  below <- unlist(lapply(release_parts(release), function(p) ifelse(is.na(p$value), p$mechanism$after$threshold %||% NA_real_, NA_real_)))
-  if (!all(is.na(below))) below
-}
-
 # for methods that need the noisy numbers
 check_as_noise_left <- function(part, method, call) {
   if (part$mechanism$kernel != "published") return(invisible())

@@ -90,8 +90,6 @@ answer_log_odds <- function(mechanism, statistic) {
 
 has_noisy_records <- function(parts) any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))
 
-has_record_noise <- function(release) has_noisy_records(release_parts(release))
-
 check_record_noise_alone <- function(parts, neighbours, call) {
   if (!has_noisy_records(parts)) return(invisible())
   if (length(parts) > 1L) {
@@ -100,12 +98,6 @@ check_record_noise_alone <- function(parts, neighbours, call) {
   if (neighbours != "replace") {
     stop_classed("neighbours", "{.fn mech_record_noise} has no guarantee that {.arg neighbours} could tell: leave it at {.val replace}.", call = call)
   }
-}
-
-check_records_unbounded <- function(statistic, mechanism, call = caller_env()) {
-  if (!inherits(mechanism, "mech_record_noise") || !inherits(statistic, "stat_records") || is_unbounded(statistic)) return(invisible())
-  stop_classed("mechanism", c("Records that are noisy already have no bounds: leave {.arg bounds} out of {.fn stat_records}.",
-                              i = "Noise on values in bounds is that of {.fn mech_gaussian}."), call = call)
 }
 
 # Totals of noisy records that were summed elsewhere.
@@ -196,147 +188,13 @@ products_of_moments <- function(statistic, moments) {
 #' @export
 log_noise.mech_record_noise <- function(part, data) 0
 
-# ---- noisy records ---------------------------------------------------------------------------
-
-is_unbounded <- function(statistic) inherits(statistic, "stat_records") && any(is.infinite(statistic$columns$upper))
-
 check_unbounded <- function(statistic, mechanism, call) {
   if (!is_unbounded(statistic) || mechanism$kernel == "records") return(invisible())
   stop_classed("mechanism", c("Noisy records without bounds need {.fn mech_record_noise}, which tells the noise of each variable.",
                               x = "The mechanism is {format(mechanism)}.", i = "Noise for a budget needs {.arg bounds}."), call = call)
 }
 
-# Totals of noisy records and of their products, in one pass. The statistic's bounds are about what was seen.
-noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env()) {
-  check_no_dots(..., call = call)
-  if (!is.null(n)) stop_argument("n", "absent or NULL for noisy records, which show their number", describe(n), call = call)
-  check_design(statistic, mechanism, call = call)
-  factors <- names(statistic$levels)
-  variables <- statistic$columns$name
-  template <- expand_columns(variables, stats::setNames(lapply(variables, function(v) statistic$levels[[v]] %||% c(-1, 1)), variables))
-  products <- has_products(text_formula(statistic$formula))
-  kept <- products || !is.null(mechanism$answers)
-  moments <- record_moments(data, template, statistic$levels, kept, call)
-  n <- moments$n
-  number <- setdiff(variables, factors)
-  seen <- moments$square[number] / n
-  if (!all(is.finite(moments$cross)) || any(seen <= 0)) {
-    odd <- number[!is.finite(seen) | seen <= 0]
-    stop_classed("data", "The noisy values must differ, and their squares must not overflow; those of {.var {odd}} do not.", call = call)
-  }
-  # of the confidential values, if noise leaves so much of them
-  noise <- record_sd(mechanism, data.frame(name = number))^2
-  sd <- stats::setNames(sqrt(pmax(seen - noise, seen / 25)), number)
-  bounds <- lapply(stats::setNames(nm = variables), function(v) statistic$levels[[v]] %||% (moments$mean[[v]] + c(-3, 3) * sd[[v]]))
-  response <- text_formula(statistic$formula)
-  formula <- if (length(response) == 3L && !products) response else stats::reformulate(if (length(variables) > 1L) variables[-1L] else "1", variables[1L])
-  totals <- stat_crossprod(formula, bounds, rescale = FALSE)
-  value <- stats::setNames(products_of_moments(totals, moments$cross), totals$components)
-  # the default of a model's formula
-  if (products) totals$formula <- statistic$formula
-  release <- new_release(value, totals, mechanism, n, rep(NA_real_, length(value)), 0, "published", "replace")
-  release$records <- moments$records
-  release
-}
-
-# A list: n; `records`, a matrix of them all if they are to be kept, else NULL; the products of (1, columns); of each column the mean
-# and the sum of squares about it. Sums are of values less the first chunk's means, so that no digits are lost.
-record_moments <- function(data, columns, levels, kept, call) {
-  whole <- NULL
-  records <- list()
-  origin <- NULL
-  add <- function(chunk) {
-    x <- record_matrix(chunk, columns, levels, call, "value")
-    if (is.null(origin)) origin <<- colMeans(x)
-    if (kept) records[[length(records) + 1L]] <<- x
-    part <- crossprod(cbind(1, sweep(x, 2L, origin)))
-    whole <<- if (is.null(whole)) part else whole + part
-  }
-  each_chunk(record_source(data, call), columns, levels, add, call)
-  if (is.null(whole)) stop_classed("data", "{.arg value} must have at least one record, but has none.", call = call)
-  n <- whole[1L, 1L]
-  shift <- diag(ncol(whole))
-  shift[-1L, 1L] <- origin
-  names <- columns$name
-  centred <- whole[1L, -1L] / n
-  list(n = n, records = if (kept) do.call(rbind, records), cross = shift %*% whole %*% t(shift), mean = stats::setNames(origin + centred, names),
-       square = stats::setNames(diag(whole)[-1L] - n * centred^2, names))
-}
-
-each_chunk <- function(data, columns, levels, add, call) UseMethod("each_chunk")
-
-#' @export
-each_chunk.default <- function(data, columns, levels, add, call) {
-  must <- "a data frame of noisy records, a matrix with named columns, a table of a database, record_files() or record_chunks()"
-  if (!is.matrix(data) || is.null(colnames(data))) stop_argument("value", must, describe_shape(data), "data", call = call)
-  add(as.data.frame(data, optional = TRUE))
-}
-
-#' @export
-each_chunk.data.frame <- function(data, columns, levels, add, call) add(data)
-
-#' @export
-each_chunk.record_chunks <- function(data, columns, levels, add, call) {
-  while (!is.null(chunk <- data$next_chunk())) add(chunk)
-}
-
-# The result of a query is read through a cursor: no database adds up doubles in an order that is known, nor about a mean before it has seen it.
-#' @export
-each_chunk.tbl_lazy <- function(data, columns, levels, add, call) {
-  con <- dbplyr::remote_con(data)
-  variables <- unique(columns$variable)
-  absent <- setdiff(variables, colnames(data))
-  if (length(absent)) stop_classed("data", c("{.arg value} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call)
-  names <- paste(as.character(DBI::dbQuoteIdentifier(con, variables)), collapse = ", ")
-  tried <- function(code) tryCatch(code, error = function(e) {
-    stop_classed("database", c("The database gave no records.", x = "{conditionMessage(e)}", i = "Is the connection open, and can you see the table?"), call = call)
-  })
-  result <- tried(DBI::dbSendQuery(con, paste0("SELECT ", names, " FROM (", dbplyr::sql_render(data, con), ") records")))
-  on.exit(DBI::dbClearResult(result))
-  repeat {
-    chunk <- tried(DBI::dbFetch(result, n = records_at_once))
-    if (nrow(chunk) == 0L) break
-    whole <- vapply(chunk, inherits, TRUE, "integer64")
-    chunk[whole] <- lapply(chunk[whole], as.double)
-    add(chunk)
-  }
-}
-
-# rows of a database that are in memory at a time
-records_at_once <- 5000
-
-#' @export
-each_chunk.record_files <- function(data, columns, levels, add, call) {
-  variables <- unique(columns$variable)
-  numbers <- stats::setNames(!variables %in% names(levels), variables)
-  for (file in data$files) {
-    reader <- open_records(file, data, numbers, call)
-    tryCatch(while (!is.null(chunk <- reader$next_chunk())) add(chunk), finally = reader$close())
-  }
-}
-
 # ---- method "collapse" -----------------------------------------------------------------------
-
-# for methods that have no such noise
-check_noise_on_totals <- function(method, release, call) {
-  if (!has_record_noise(release)) return(invisible())
-  stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records in bounds.",
-                           x = "The release has {format(release$mechanism)}.", i = "Method {.val collapse} is exact here."), call = call)
-}
-
-check_no_record_noise <- function(releases, call) {
-  noisy <- names(Filter(has_record_noise, releases))
-  if (length(noisy) == 0L) return(invisible())
-  stop_classed("pool", c("Sites whose records are noisy cannot be pooled; {.val {noisy}} {?has/have} {.fn mech_record_noise}.",
-                         i = "{.code pool = \"none\"} fits each by itself. Noisy records with the same noise may be joined before {.fn as_release}."), call = call)
-}
-
-check_normal_records <- function(bound, call) {
-  check_no_lone(bound, "collapse", call)
-  if (inherits(bound, c("bound_lm", "bound_mvnormal"))) return(invisible())
-  stop_classed("method", c("{.fn mech_record_noise} needs records that are normal given the parameters and their factors: {.fn model_lm} or {.fn model_mvnormal}.",
-                           x = "The model is {describe_model(bound)}."), call = call)
-}
 
 # The default prior ties the coefficients to sigma, which noise on the covariates leaves uncertain.
 independent_prior <- function(model, mechanism) {
@@ -346,51 +204,4 @@ independent_prior <- function(model, mechanism) {
     model$sigma <- prior_half_normal()
   }
   model
-}
-
-# see struct noisy in src/totals/noisy_records.c
-records_problem <- function(release, bound, call) {
-  check_normal_records(bound, call)
-  if (!is.null(bound$terms) || length(answered_factors(release, bound))) return(imputed_problem(release, bound, call))
-  part <- component_parts(release)[[1L]]
-  size <- length(part$value)
-  terms <- normal_terms(part, bound$columns$name, collapse_origin(bound), release$n, call)
-  seen <- bound_complete(bound, crossprod_moments(part$statistic, part$value, release$n), release$n)
-  list(method = "collapse", exact = TRUE, model = bound$spec, family = "records", n = as.double(release$n), records = NULL,
-       size_prior = size_prior_spec(NULL), released = part$value, weight = rep(1, size), absolute = 0L, separable = size, noisy = size,
-       published = list(fields = list()), where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
-       fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
-}
-
-# Products and powers of noisy variables, and answers of factors: see src/totals/noisy_records_imputed.c. The values are imputed, and no totals are kept.
-imputed_problem <- function(release, bound, call) {
-  check_kept_records(release, bound, call)
-  seen <- release$records[, bound$columns$name, drop = FALSE]
-  noise <- record_sd(release$mechanism, bound$columns)^2
-  spread <- apply(seen, 2L, stats::var)
-  left <- pmax(spread - noise, spread / 25)
-  list(method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), records = NULL,
-       size_prior = size_prior_spec(NULL), released = numeric(), weight = numeric(), absolute = 0L, separable = 0L, noisy = 0L,
-       published = list(fields = list()), where = integer(), summed = integer(), times = NULL, tracked = 0,
-       fields = c(list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))),
-                  answer_fields(seen, release, bound)))
-}
-
-answered_factors <- function(release, bound) intersect(names(bound$levels), names(answer_log_odds(release$mechanism, release$statistic)))
-
-# `seen` has the dummies of the levels after the first
-answer_fields <- function(seen, release, bound) {
-  factors <- answered_factors(release, bound)
-  if (length(factors) == 0L) return(NULL)
-  dummies <- lapply(factors, function(f) which(bound$columns$variable == f))
-  list(answer_column = vapply(dummies, `[`, 1L, 1L) - 1, answer_factor = match(factors, names(bound$levels)) - 1,
-       answer_log_odds = unname(answer_log_odds(release$mechanism, release$statistic)[factors]),
-       answer = unlist(lapply(dummies, function(d) drop(seen[, d, drop = FALSE] %*% seq_along(d)))))
-}
-
-check_kept_records <- function(release, bound, call) {
-  if (!is.null(release$records)) return(invisible())
-  stop_classed("method", c("Products and powers of noisy variables need the noisy records themselves, and the release has their totals.",
-                           x = "The formula is {.code {shorten_text(formula_text(bound$formula))}}.",
-                           i = "Give {.fn stat_records} a formula with them: {.fn as_release} then keeps the noisy records."), call = call)
 }

@@ -60,14 +60,6 @@ bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) 
   bound
 }
 
-# Totals of a 0/1 variable are queries of the counts of 0 and of 1.
-#' @export
-release_for.bound_bernoulli <- function(bound, release) {
-  if (!bound$number) return(release)
-  counts <- stat_counts(stats::reformulate(format_name(bound$columns$name)), bound$levels)
-  in_queries(release, function(statistic) queries_of_cells(statistic, counts, matrix(c(0, 1))))
-}
-
 #' @export
 describe_model.bound_bernoulli <- function(bound) {
   paste("Bernoulli", bound$columns$name)

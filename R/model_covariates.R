@@ -67,18 +67,6 @@ design_fields <- function(design) {
   list(centre = as.double(design$centre), column = as.double(design$column), code = as.double(design$code))
 }
 
-# Natural coefficients b relate to those of centred columns, a, by b = A a + c:
-# the intercept is a_1 + centre_1 - sum a_j centre_j, the response's centre first.
-centring <- function(centre) {
-  k <- length(centre)
-  matrix <- diag(k)
-  if (k > 1L) matrix[1L, -1L] <- -centre[-1L]
-  # 2 I - A, which solve() does not find where centres are large
-  list(matrix = matrix, inverse = 2 * diag(k) - matrix, shift = c(centre[1L], numeric(k - 1L)))
-}
-
-centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*% (coefficients - centring$shift))
-
 # The formula taken apart, see model_terms(): its variables are all those of the release.
 regression_terms <- function(formula, columns, call, constants = character()) {
   said <- if (!is.null(formula)) text_formula(formula)

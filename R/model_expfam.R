@@ -170,23 +170,5 @@ expfam_functions <- function(model, size) {
 #' @export
 describe_model.bound_expfam <- function(bound) paste("exponential family of", bound$columns$name)
 
-# any totals of the variable: the C plug-ins of the statistics evaluate them
-#' @export
-clt_distribution.bound_expfam <- function(bound, release, call) {
-  parts <- release_parts(release)
-  if (!all(vapply(parts, function(p) p$statistic$kind == "totals", TRUE))) refuse_clt(bound, release, call)
-  specs <- lapply(parts, function(p) statistic_spec(p$statistic))
-  functions <- bound$spec$functions
-  functions$evaluate <- function(x, theta) {
-    records <- matrix(x)
-    c(functions$log_density(x, theta), unlist(lapply(specs, function(s) .Call(ffi_stat_eval, s, records))), functions$statistic(x))
-  }
-  index <- unlist(lapply(parts, `[[`, "index"))
-  cuts <- unlist(lapply(parts, function(p) unlist(seen_columns(p$statistic)[c("lower", "upper")])))
-  cuts <- cuts[is.finite(cuts)]
-  list(spec = list(name = "expfam", parameters = bound$spec$parameters, released = length(index), complete = bound$spec$complete,
-                   cuts = as.double(unique(cuts)), support = bound$model$support, functions = functions, model = bound$spec), index = index, integrates = TRUE)
-}
-
 #' @export
 clt_statistics.model_expfam <- function(model) c("stat_sums", "stat_crossprod", "stat_moments4", "stat_custom")

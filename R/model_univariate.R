@@ -50,3 +50,20 @@ coded_levels <- function(columns, levels, call) {
   }
   levels[columns$variable]
 }
+
+# `variable` of a model of one variable, with the factor of its groups where it is a formula
+read_variable <- function(x, call = caller_env()) {
+  if (!inherits(x, "formula")) {
+    check_variable(x, "variable", null = TRUE, call = call)
+    return(list(variable = x, group = NULL))
+  }
+  sides <- as.list(x)[-1L]
+  if (!all(vapply(sides, is.name, TRUE)) || any(vapply(sides, identical, TRUE, quote(.)))) {
+    stop_argument("variable", "NULL, the name of a variable, or a formula of names such as visits ~ ward or ~ ward", formula_text(x), call = call)
+  }
+  sides <- vapply(sides, as.character, "")
+  list(variable = if (length(sides) == 2L) sides[1L], group = sides[length(sides)])
+}
+
+# for format()
+variable_line <- function(model) paste0("  variable  ", model$variable %||% "the release's", if (is_grouped(model)) paste(", by", model$group))

@@ -133,19 +133,6 @@ check_positive_definite <- function(x, name, call = caller_env()) {
   }
 }
 
-# A prior that is proper on paper, and in numbers is not: inverse gamma with a shape of 0.001. What
-# an R function draws is checked each time.
-check_prior_draws <- function(bound, call = caller_env()) {
-  if (isTRUE(bound$callbacks)) return(invisible())
-  count <- 200L
-  draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(c(1, 2)), count)$theta)
-  lost <- colMeans(!is.finite(draws))
-  if (max(lost) <= 0.02) return(invisible())
-  names <- names(lost)[lost > 0.02]
-  stop_classed("prior", c("The prior of {.field {names}} cannot be drawn from: {format_number(100 * max(lost), 2)}% of {count} draws are not finite.",
-                          i = "A shape, precision or df so near to 0 makes a prior that does not integrate, in all but name. See {.fn prior_summary}."), call = call)
-}
-
 #' @rdname priors
 #' @export
 prior_normal <- function(mean = NULL, sd = NULL) {

@@ -152,3 +152,13 @@ make_release <- function(data, statistic, mechanism, neighbours, noisy_part, noi
   n <- if (replaces(neighbours)) records_in(data)
   new_release(all_of("value"), statistic, mechanism, n, all_of("scale"), all_of("unit"), noise, neighbours)
 }
+
+# A release of whole statistics in place of queries of them, for those who look at its statistics alone. Values are 0.
+whole_release <- function(release) {
+  whole_of <- function(statistic) if (inherits(statistic, "stat_linear")) statistic$statistic else statistic
+  statistic <- if (is_several(release$statistic)) lapply(release$statistic, whole_of) else whole_of(release$statistic)
+  parts <- design_parts(statistic, release$mechanism)
+  components <- unlist(lapply(parts, function(p) part_components(p$statistic, release$n, p$name)))
+  value <- stats::setNames(numeric(length(components)), components)
+  new_release(value, statistic, release$mechanism, release$n, rep(1, length(value)), 0, release$noise, release$neighbours)
+}

@@ -45,16 +45,6 @@ add_release.noiseaware_release <- function(x, second, names = NULL, ...) {
   join_releases(x, second, names)
 }
 
-#' @rdname add_release
-#' @export
-add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
-  check_given()
-  if (is.null(x$asked)) stop_argument("x", "a release, or a fit made by sample_posterior()", describe(x))
-  given <- list(...)
-  check_argument_names(given, setdiff(names(formals(sample_posterior)), c("release", "...", "pool")))
-  refit_from_draws(x, c(list(release = join_releases(x$whole %||% x$release, second, names)), given))
-}
-
 #' @export
 add_release.default <- function(x, second, ...) {
   check_given()

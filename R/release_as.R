@@ -255,18 +255,6 @@ check_component_names <- function(names, components, name, call) {
                           x = if (length(strange)) "Unknown or repeated: {.val {strange}}.", x = if (missed) "Missing: {.val {absent}}."), call = call)
 }
 
-# names in the statistic's spelling: a product may have its factors in another order
-reorder_products <- function(names, components) {
-  other <- !names %in% components & !is.na(names)
-  if (!any(other)) return(names)
-  factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
-  same <- factors(components)
-  if (anyDuplicated(same)) return(names)
-  at <- match(factors(names[other]), same)
-  names[other] <- ifelse(is.na(at), names[other], components[at])
-  names
-}
-
 # What a user has of one statistic, as a vector: where a statistic knows what the
 # dimensions of an array or other names stand for, with its components as names.
 named_value <- function(statistic, value, n, call = caller_env(), name = "value") UseMethod("named_value")

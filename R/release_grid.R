@@ -12,8 +12,6 @@ gaussian_grid <- c(2^23, 2^23)
 
 # the exact sampler of each mechanism
 exact_families <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
-is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
-
 check_exact <- function(parts, call = caller_env()) {
   for (p in parts) if (isFALSE(p$mechanism$after$listed)) {
     stop_classed("mechanism", "{.fn release} lists what it hides, as the statistic names it; {.code published(listed = FALSE)} describes what others have published.",
@@ -56,34 +54,6 @@ release_unit <- function(mechanism, statistic, n, neighbours = "replace", call =
                                 x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
   }
   unit
-}
-
-# sensitivity of totals that were rounded to units; integers are not changed by a
-# unit that divides 1
-grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call = caller_env()) {
-  exact <- sensitivity(statistic, norm, neighbours)
-  if (all(unit == 0) || (integer_valued(statistic) && all(unit <= 1))) return(exact)
-  unit <- rep_len(unit, length(statistic$components))
-  # and a hair for the last bits of a record's products, or what they can be
-  added <- (1 + pmax(2^-20, product_error(statistic) / unit)) * unit
-  exact + (if (norm == "L1") sum(added) else sqrt(sum(added^2)))
-}
-
-# How far the last bits of doubles can move the difference of two records, and the range that
-# the sensitivity was computed from, in each component. Variables are clamped last, so they
-# are inside their bounds exactly. A monomial of degree k that is at most M takes k - 1
-# products, each off by at most e = M 2^-53: 2 (k - 1) e for two records. Each end of the range
-# takes at most k - 1 products, and powers that are off by at most 2 k e: (6 k - 2) e for both
-# ends; their difference is off by at most 2 e. That is less than 8 k e in all, and nothing
-# of it where k = 1.
-product_error <- function(statistic) UseMethod("product_error")
-
-#' @export
-product_error.default <- function(statistic) {
-  degree <- component_degrees(statistic)
-  limits <- component_limits(statistic)
-  if (is.null(degree) || is.null(limits)) return(0)
-  ifelse(degree > 1, 8 * degree * 2^-53 * pmax(abs(limits[, 1L]), abs(limits[, 2L])), 0)
 }
 
 # The scale of every component in units as a ratio of integers, rounded up.
@@ -134,10 +104,6 @@ exact_result <- function(value, part, grid, call) {
 }
 
 entropy_uniform <- function(count, call = caller_env()) .Call(ffi_entropy, count) %||% stop_entropy(call)
-
-stop_entropy <- function(call) {
-  stop_classed("entropy", "The operating system gave no random bytes; nothing is released.", call = call)
-}
 
 # A release that was read: its units are declared, its scale follows from them.
 # What is wrong is a text, else NULL.

@@ -21,16 +21,6 @@ read_release <- function(path) {
   release_from_list(parsed, path)
 }
 
-# The file as it is, never more than its size: by readLines() a small compressed
-# file could grow without limit.
-read_bytes <- function(path, size) {
-  tryCatch({
-    connection <- file(normalizePath(path), "rb", raw = TRUE)
-    on.exit(close(connection))
-    readBin(connection, "raw", size)
-  }, error = function(e) NULL, warning = function(w) NULL)
-}
-
 # NULL if it is not JSON
 parse_bytes <- function(bytes) {
   if (any(bytes == 0L)) return(NULL)
@@ -60,9 +50,6 @@ release_from_list <- function(content, path, call = caller_env()) {
     refuse(if (inherits(e, "noiseaware_error")) one_line(e) else "It cannot be made into a release.")
   })
 }
-
-# the text of one of our errors without bullets and line breaks
-one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condition$body), collapse = " "))
 
 release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "missing", "noise", "statistic", "mechanism", "value",
@@ -115,31 +102,6 @@ read_granularity <- function(result, content, refuse) {
   result
 }
 
-is_number <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x)
-
-require_fields <- function(x, fields, where, refuse) {
-  if (!is.list(x) || is.null(names(x))) refuse(paste0(where, " must be an object with named fields."))
-  absent <- setdiff(fields, names(x))
-  strange <- setdiff(names(x), fields)
-  twice <- unique(names(x)[duplicated(names(x))])
-  if (length(absent)) refuse(paste0("Missing in ", where, ": ", paste(absent, collapse = ", "), "."))
-  if (length(strange)) refuse(paste0("Not known in ", where, ": ", shorten_list(strange, 5L), "."))
-  if (length(twice)) refuse(paste0("More than once in ", where, ": ", paste(twice, collapse = ", "), "."))
-}
-
-# the numbers of a JSON number, array or object, whichever of them may stand there
-# (`hidden`: or null)
-json_numbers <- function(x, where, shapes, refuse, hidden = FALSE) {
-  if (hidden && is.list(x)) x[vapply(x, is.null, TRUE)] <- NA_real_
-  shape <- if (!is.list(x)) "number" else if (is.null(names(x))) "array" else "object"
-  numbers <- length(x) > 0L && all(vapply(x, function(v) is_number(v) || (hidden && identical(v, NA_real_)), TRUE))
-  if (!numbers || !shape %in% shapes) {
-    named <- c(number = "a finite number", array = "an array of finite numbers", object = "an object of finite numbers with their names")
-    refuse(paste0(where, " must be ", paste(named[shapes], collapse = ", or "), "."))
-  }
-  vapply(x, as.double, 0)
-}
-
 # one object with a name, or an object of such objects
 part_from_json <- function(x, f, refuse, ...) {
   several <- is.list(x) && length(x) > 0L && !is.null(names(x)) && !checkmate::test_string(x[["name"]])
@@ -180,40 +142,6 @@ statistic_from_json <- function(x, refuse, claim) {
   if ("functions" %in% names(x)) functions_from_json(x$functions, made, refuse) else made
 }
 
-json_bounds <- function(x, refuse) {
-  if (!is.list(x) || is.null(names(x))) refuse("The statistic's bounds must be an object with an entry for each variable.")
-  check_entries(x, refuse)
-  Map(function(bound, variable) json_bound(bound, paste("The bounds of", variable), refuse), x, names(x))
-}
-
-check_entries <- function(x, refuse) {
-  if (length(x) > most_terms) refuse(paste0("The statistic must have at most ", most_terms, " variables."))
-}
-
-# how many columns each variable has
-json_columns <- function(bounds) vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else 1, 0)
-
-json_bound <- function(x, where, refuse) {
-  levels <- is.list(x) && length(x) > 0L && is.null(names(x)) && all(vapply(x, checkmate::test_string, TRUE))
-  numbers <- is.list(x) && length(x) == 2L && is.null(names(x)) && all(vapply(x, is_number, TRUE))
-  if (!levels && !numbers) refuse(paste(where, "must be an array of two finite numbers, or of levels."))
-  unlist(x)
-}
-
-largest_formula <- 1e5
-
-# parsed, never evaluated
-json_formula <- function(text, refuse) {
-  if (is.character(text) && nchar(text, "bytes")[1L] > largest_formula) {
-    refuse(paste("The statistic's formula must have at most", format(largest_formula, scientific = FALSE), "bytes."))
-  }
-  parsed <- if (checkmate::test_string(text)) tryCatch(str2lang(text), error = function(e) NULL)
-  if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a string such as \"y ~ x\".")
-  formula <- structure(parsed, class = "formula", .Environment = baseenv())
-  if (!identical(functions_as_names(formula), formula)) refuse("The statistic's formula must have functions by their names, which `functions` explains, not as calls.")
-  formula
-}
-
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
                        discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
@@ -246,4 +174,16 @@ published_from_json <- function(mechanism, x, refuse) {
   if (!checkmate::test_flag(x$listed)) refuse("listed must be true or false.")
   numbers <- lapply(x[intersect(steps, names(x))], json_numbers, "A step of published", "number", refuse)
   do.call(published, c(list(mechanism), numbers, list(listed = x$listed)))
+}
+
+stat_linear_from_json <- function(x, refuse, claim) {
+  require_fields(x, c("name", "statistic", "queries"), "statistic", refuse)
+  if (identical(x$statistic[["name"]], "linear")) refuse("The statistic of queries must not have queries itself.")
+  queries <- x$queries
+  if (!is.list(queries) || is.null(names(queries))) refuse("The statistic's queries must be an object with an entry for each published number.")
+  claim(length(queries))
+  inner <- statistic_from_json(x$statistic, refuse, function(count) {
+    if (count > most_unpublished) refuse(sprintf("The statistic of queries must have at most %s components.", format_number(most_unpublished)))
+  })
+  stat_linear(inner, Map(function(query, name) json_numbers(query, paste("The query", name), "object", refuse), queries, names(queries)))
 }

@@ -63,61 +63,9 @@ write_release <- function(release, path) {
   invisible(path)
 }
 
-# a file that is whole or absent
-write_whole <- function(text, path, call = caller_env()) {
-  partial <- tempfile("partial-", tmpdir = dirname(path))
-  on.exit(unlink(partial))
-  bytes <- charToRaw(text)
-  written <- tryCatch({
-    # a full disk raises no error, or a warning as the file is closed
-    suppressWarnings(writeBin(bytes, partial))
-    file.size(partial) == length(bytes) && suppressWarnings(file.rename(partial, path))
-  }, error = function(e) FALSE)
-  if (!isTRUE(written)) {
-    stop_classed("file", c("Cannot write {.file {path}}.", i = "Is the directory writable, and is there space left?"), call = call)
-  }
-}
-
-check_path <- function(path, call = caller_env()) {
-  # R warns of what no system takes for a path
-  if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
-}
-
 schema_format <- "noiseaware release"
 # 1 knew one kind of neighbours, and n; 2 knew nothing of what was hidden or rounded; 3 of exact numbers
 schema_version <- 4L
-
-# 17 significant digits identify a double; a JSON reader takes -0 for the integer
-exact_text <- function(x) {
-  text <- sprintf("%.17g", x)
-  text[which(x == 0 & 1 / x < 0)] <- "-0.0"
-  text[is.na(x)] <- "null" # hidden
-  unname(text)
-}
-
-# a number, an array, or with names an object
-exact_numbers <- function(x) {
-  text <- exact_text(x)
-  if (!is.null(names(x))) {
-    text <- paste0("{", paste0(quoted(names(x)), ": ", text, collapse = ", "), "}")
-  } else if (length(x) != 1L) {
-    text <- paste0("[", paste(text, collapse = ", "), "]")
-  }
-  structure(text, class = "json")
-}
-
-# of columns that are numbers
-exact_bounds <- function(columns) {
-  stats::setNames(Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper), columns$name)
-}
-
-# JSON texts; what needs no escape is not sent through toJSON(), which is slow
-quoted <- function(x) {
-  text <- paste0("\"", x, "\"")
-  odd <- grepl("[^ !#-.0-\\[\\]-~]", x, perl = TRUE)
-  text[odd] <- vapply(x[odd], function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
-  text
-}
 
 release_json <- function(release, version = schema_version) {
   content <- list(
@@ -153,8 +101,6 @@ one_if_same <- function(x) if (all(x == x[[1L]])) x[[1L]] else x
 
 # one, or each of a named list
 each_part <- function(x, f) if (is.list(x) && !is.object(x)) lapply(x, f) else f(x)
-
-statistic_json <- function(statistic) UseMethod("statistic_json")
 
 mechanism_json <- function(mechanism) {
   if (inherits(mechanism, "mech_custom")) {

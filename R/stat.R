@@ -130,15 +130,6 @@ format.noiseaware_statistic <- function(x, ...) {
 # one line that says what was summed
 describe_statistic <- function(statistic) UseMethod("describe_statistic")
 
-format_number <- function(x, digits = 5) {
-  vapply(x, function(v) format(v, digits = digits, trim = TRUE), "")
-}
-
-shorten_list <- function(x, most = 12L) {
-  if (length(x) > most) x <- c(utils::head(x, most - 1L), "...")
-  paste(x, collapse = ", ")
-}
-
 # Of a part's statistic. Where a record may be added, there may be none: the empty database is a
 # neighbour of one with a single record.
 part_records <- function(part, data, call = caller_env()) {
@@ -159,3 +150,21 @@ statistic_total <- function(statistic, data, call = caller_env(), confidential =
   if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, spec, x)))
   stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)
 }
+
+# Is every component an integer, whatever the data?
+integer_valued <- function(statistic) UseMethod("integer_valued")
+
+is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")
+
+# how many numbers a statistic of n records releases
+value_size <- function(statistic, n) {
+  length(statistic$components) * (if (statistic$kind == "records") n else 1)
+}
+
+part_components <- function(statistic, n, name = "") {
+  components <- statistic$components
+  if (statistic$kind == "records") components <- as.vector(outer(seq_len(n), components, function(i, c) paste0(c, "[", i, "]")))
+  if (name == "") components else paste0(name, ": ", components)
+}
+
+statistic_json <- function(statistic) UseMethod("statistic_json")

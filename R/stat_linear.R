@@ -410,14 +410,14 @@ statistic_json.stat_linear <- function(statistic) {
 # components that a file may name without publishing them
 most_unpublished <- 1e5
 
-stat_linear_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "statistic", "queries"), "statistic", refuse)
-  if (identical(x$statistic[["name"]], "linear")) refuse("The statistic of queries must not have queries itself.")
-  queries <- x$queries
-  if (!is.list(queries) || is.null(names(queries))) refuse("The statistic's queries must be an object with an entry for each published number.")
-  claim(length(queries))
-  inner <- statistic_from_json(x$statistic, refuse, function(count) {
-    if (count > most_unpublished) refuse(sprintf("The statistic of queries must have at most %s components.", format_number(most_unpublished)))
-  })
-  stat_linear(inner, Map(function(query, name) json_numbers(query, paste("The query", name), "object", refuse), queries, names(queries)))
+# names in the statistic's spelling: a product may have its factors in another order
+reorder_products <- function(names, components) {
+  other <- !names %in% components & !is.na(names)
+  if (!any(other)) return(names)
+  factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
+  same <- factors(components)
+  if (anyDuplicated(same)) return(names)
+  at <- match(factors(names[other]), same)
+  names[other] <- ifelse(is.na(at), names[other], components[at])
+  names
 }

@@ -179,3 +179,15 @@ declare_outside <- function(release, outside) {
   release$statistic <- if (is_several(release$statistic)) statistics else statistics[[1L]]
   release
 }
+
+# Columns of all statistics, each once, the levels of factors, and whether all numbers are within natural limits.
+release_columns <- function(statistic) {
+  statistics <- settle_outside(if (is_several(statistic)) statistic else list(statistic))
+  columns <- do.call(rbind, unname(lapply(statistics, `[[`, "columns")))
+  levels <- do.call(c, unname(lapply(statistics, `[[`, "levels")))
+  formulas <- unname(unlist(lapply(statistics, `[[`, "formula")))
+  response <- !startsWith(as.character(formulas), "~") # a regression's says more
+  functions <- do.call(c, unname(lapply(statistics, `[[`, "functions")))
+  list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))], functions = functions[!duplicated(names(functions))],
+       formula = c(formulas[response], formulas)[1L], natural = all_natural(statistics))
+}

@@ -1,4 +1,4 @@
-# What totals of n records can be, and published values that are far from it.
+# What each component of totals can be: limits, degrees, and how far rounding moves it.
 
 # The least and the largest contribution of a record to each component, a row each;
 # NULL where that is not known.
@@ -20,12 +20,6 @@ part_limits <- function(part, n) {
   # noise on every record has none
   if (is.null(limits) || is.null(n) || part$mechanism$kernel == "records") return(NULL)
   if (part$statistic$kind == "records") limits[rep(seq_len(nrow(limits)), each = n), , drop = FALSE] else limits * n
-}
-
-# By factor, how many records each of its levels has, where exact numbers say so.
-exact_sizes <- function(parts) {
-  told <- Filter(function(part) is_exact(part$mechanism) && inherits(part$statistic, "stat_counts") && identical(lengths(part$statistic$margins), 1L), parts)
-  stats::setNames(lapply(told, `[[`, "value"), vapply(told, function(part) part$statistic$margins[[1L]], ""))
 }
 
 # part_limits() of totals by the levels of one factor whose sizes are known
@@ -51,91 +45,37 @@ component_size <- function(statistic, neighbours) {
   (if (replaces(neighbours)) 2^20 else 1) * sensitivity(statistic, "L1", neighbours)
 }
 
-# Laplace noise is as far out as this many of its sds with probability 4e-7
-far_out <- 10
-
-# components that no n records have, unless the noise were that far out
-impossible_components <- function(release) {
-  unlist(lapply(release_parts(release), function(part) {
-    limits <- part_limits(part, release$n)
-    if (is.null(limits)) return(NULL)
-    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
-    rounding <- 1e-9 * max(abs(limits))
-    ends <- noisy_ends(part)
-    beyond <- pmax(ends$lower - limits[, 2L], limits[, 1L] - ends$upper) > far_out * sd + rounding
-    names(release$value)[part$index][c(which(beyond), odd_margins(part, ends, sd, release$n))]
-  }))
-}
-
-# Squares whose total does not go with that of their variable, unless the noise were that far out: within [l, u] a record has
-# x^2 <= (l + u) x - l u, and n records have a total of squares of at least the square of their total over n. Not where the total is `odd` itself.
-impossible_squares <- function(release, odd) {
-  n <- release$n
-  unlist(lapply(component_parts(release), function(part) {
-    degree <- if (part$mechanism$kernel %in% c("absolute", "squared") && !is_dropped(part$statistic)) monomial_degrees(part$statistic)
-    square <- which(degree$first == degree$second)
-    single <- match(degree$first[square], ifelse(is.na(degree$second), degree$first, NA))
-    at <- matrix(match(c(single, square), part$at), ncol = 2L)
-    known <- rowSums(is.na(at)) == 0
-    at <- at[known, , drop = FALSE]
-    if (nrow(at) == 0L) return(NULL)
-    limits <- component_limits(part$statistic)[single[known], , drop = FALSE]
-    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
-    total <- part$value[at[, 1L]]
-    squares <- part$value[at[, 2L]]
-    slope <- rowSums(limits)
-    spread <- function(slope) far_out * sqrt(sd[at[, 2L]]^2 + slope^2 * sd[at[, 1L]]^2)
-    rounding <- 1e-9 * n * apply(limits^2, 1L, max)
-    above <- squares - (slope * total - n * limits[, 1L] * limits[, 2L]) > spread(slope) + rounding
-    below <- total^2 / n - squares > spread(2 * total / n) + far_out^2 * sd[at[, 1L]]^2 / n + rounding
-    named <- matrix(names(release$value)[part$index[at]], ncol = 2L)
-    named[(above | below) & !named[, 1L] %in% odd, 2L]
-  }))
-}
-
-# every record is in one cell of a margin
-odd_margins <- function(part, ends, sd, n) {
-  if (!is_table(part$statistic)) return(NULL)
-  margin <- cell_margins(part$statistic)
-  off <- pmax(tapply(ends$lower, margin, sum) - n, n - tapply(ends$upper, margin, sum)) > far_out * sqrt(tapply(sd^2, margin, sum))
-  which(margin %in% which(off))
-}
-
-# Totals of one number that are, up to noise that is small beside their range, those
-# of records all at the same bound: it clamps every record, or the units differ.
-limit_components <- function(release) {
-  unlist(lapply(release_parts(release), function(part) {
-    single <- single_components(part$statistic)
-    if (length(single) == 0L) return(NULL)
-    limits <- component_limits(part$statistic)[single, , drop = FALSE] * release$n
-    value <- part$value[single]
-    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))[single]
-    clear <- 3 * sd <= 0.01 * (limits[, 2L] - limits[, 1L])
-    near <- function(inside) inside <= 3 * sd & inside >= -far_out * sd
-    names(release$value)[part$index][single][which(clear & (near(value - limits[, 1L]) | near(limits[, 2L] - value)))]
-  }))
-}
-
 # components that are the total of a variable that is a number
 single_components <- function(statistic) UseMethod("single_components")
 
 #' @export
 single_components.default <- function(statistic) integer()
 
-# What is odd about published totals: troubles, see fit_diagnostics.R
-release_troubles <- function(release) {
-  if (is.null(release$n)) return(NULL)
-  odd <- impossible_components(release)
-  odd <- unique(c(odd, impossible_squares(release, odd)))
-  at_limit <- unique(limit_components(release))
-  who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", decimal.mark = ".", scientific = FALSE), "records have")
-  c(if (length(odd)) list(list(kind = "impossible", text = sprintf(
-      "No %s totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)", who, shorten_list(odd, 5L)))),
-    if (length(at_limit)) list(list(kind = "limit", text = sprintf(
-      "At the limit of what the bounds allow, as if every record were at a bound or beyond: %s (are the bounds in the data's units?)",
-      shorten_list(at_limit, 5L)))), units_trouble(release))
+# columns whose product each component is the total of, `second` NA where it is
+# one alone; NULL if there are others
+monomial_degrees <- function(statistic) {
+  if (inherits(statistic, "stat_crossprod")) {
+    q <- nrow(statistic$columns)
+    return(list(first = c(seq_len(q), statistic$pairs$first), second = c(rep(NA, q), statistic$pairs$second)))
+  }
+  if (!inherits(statistic, "stat_sums") || any(rowSums(statistic$powers) > 2)) return(NULL)
+  factors <- apply(statistic$powers, 1L, function(p) c(rep(seq_along(p), p), NA)[1:2])
+  list(first = factors[1L, ], second = factors[2L, ])
 }
 
-release_marks <- function(release) {
-  for (trouble in release_troubles(release)) cat("! ", trouble$text, "\n", sep = "")
+# How far the last bits of doubles can move the difference of two records, and the range that
+# the sensitivity was computed from, in each component. Variables are clamped last, so they
+# are inside their bounds exactly. A monomial of degree k that is at most M takes k - 1
+# products, each off by at most e = M 2^-53: 2 (k - 1) e for two records. Each end of the range
+# takes at most k - 1 products, and powers that are off by at most 2 k e: (6 k - 2) e for both
+# ends; their difference is off by at most 2 e. That is less than 8 k e in all, and nothing
+# of it where k = 1.
+product_error <- function(statistic) UseMethod("product_error")
+
+#' @export
+product_error.default <- function(statistic) {
+  degree <- component_degrees(statistic)
+  limits <- component_limits(statistic)
+  if (is.null(degree) || is.null(limits)) return(0)
+  ifelse(degree > 1, 8 * degree * 2^-53 * pmax(abs(limits[, 1L]), abs(limits[, 2L])), 0)
 }

@@ -156,3 +156,5 @@ stat_records_from_json <- function(x, refuse, claim) {
   claim(sum(lengths(ranges)))
   stat_records(json_formula(x$formula, refuse), ranges$bounds, ranges$levels, outside = outside)
 }
+
+is_unbounded <- function(statistic) inherits(statistic, "stat_records") && any(is.infinite(statistic$columns$upper))

@@ -57,3 +57,14 @@ neighbours_text <- c(replace = "one replaced record", add_remove = "one record a
 
 # the L1 or L2 norm, of changes or of what a record contributes
 length_of <- function(x, norm) if (norm == "L1") sum(abs(x)) else sqrt(sum(x^2))
+
+# sensitivity of totals that were rounded to units; integers are not changed by a
+# unit that divides 1
+grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call = caller_env()) {
+  exact <- sensitivity(statistic, norm, neighbours)
+  if (all(unit == 0) || (integer_valued(statistic) && all(unit <= 1))) return(exact)
+  unit <- rep_len(unit, length(statistic$components))
+  # and a hair for the last bits of a record's products, or what they can be
+  added <- (1 + pmax(2^-20, product_error(statistic) / unit)) * unit
+  exact + (if (norm == "L1") sum(added) else sqrt(sum(added^2)))
+}

@@ -156,8 +156,6 @@ refuse_degree <- function(term, call) {
                call = call)
 }
 
-is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >= 1 && x == floor(x)
-
 refuse_sum <- function(term, call) {
   if (identical(term, quote(.))) {
     stop_classed("formula", "{.arg formula} must name its variables: {.code .} would depend on the data.", call = call)

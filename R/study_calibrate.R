@@ -153,8 +153,6 @@ check_calibrated_size <- function(n, neighbours, call = caller_env()) {
   n
 }
 
-new_seed <- function() as.integer(floor(stats::runif(1L) * (2^31 - 1)))
-
 # distinct seeds, one a replicate; more of them begin with the same ones
 replicate_seeds <- function(seed, count) {
   drawn <- with_seed(seed, floor(stats::runif(count + 1000L) * (2^31 - 1)))

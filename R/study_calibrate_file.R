@@ -86,31 +86,6 @@ append_runs <- function(path, runs, call = caller_env()) {
   if (!append_whole(text, path)) stop_classed("file", "Cannot add to {.file {path}}; is there space left?", call = call)
 }
 
-# One write, so that a kill leaves whole lines and at most one that is cut short. FALSE if
-# it failed; what a full disk took of it is taken back.
-append_whole <- function(text, path) {
-  bytes <- charToRaw(text)
-  before <- file.size(path)
-  written <- tryCatch({
-    connection <- file(path, "ab")
-    on.exit(close(connection))
-    writeBin(bytes, connection)
-    close(connection)
-    on.exit()
-    file.size(path) == before + length(bytes)
-  }, error = function(e) FALSE, warning = function(w) FALSE)
-  if (!isTRUE(written)) cut_file(path, before)
-  isTRUE(written)
-}
-
-cut_file <- function(path, size) {
-  if (!isTRUE(file.size(path) > size)) return(invisible())
-  connection <- file(path, "r+b")
-  on.exit(close(connection))
-  seek(connection, size, rw = "write")
-  truncate(connection)
-}
-
 number_columns <- c("truth", "rank", "draws", "quantile", "mean", "sd", "lower", "upper", "rhat", "ess")
 
 run_json <- function(run) {

@@ -52,12 +52,3 @@ interval_widths <- function(fit, level) {
   table <- interval_table(fit, level)
   stats::setNames(table$upper - table$lower, table$variable)
 }
-
-# `times` databases of as many records as the release has, or may have
-check_simulated_size <- function(times, name, fit, call = caller_env()) {
-  n <- nobs(fit)
-  if (is.na(n)) n <- mean(parameter_matrix(fit)[, "n"])
-  if (times * n > 1e8) {
-    stop_classed("argument", "{.arg {name}} times the number of records must be at most 10^8, but is {format(times * n)}.", call = call)
-  }
-}

@@ -213,3 +213,31 @@ check_release <- function(x, call = caller_env()) {
 check_model <- function(x, call = caller_env()) {
   check_class(x, "model", "noiseaware_model", "a model such as model_lm()", call = call)
 }
+
+# What lasts for a session: which fits were told of, whether nothing is to be
+# told (of the replicates of a calibration, which warn_unconverged() counts), and their bound model (with_binding()).
+session <- new.env(parent = emptyenv())
+session$reasons_wanted <- TRUE
+session$told <- character()
+session$quiet <- FALSE
+
+without_troubles <- function(code) {
+  before <- session$quiet
+  on.exit(session$quiet <- before)
+  session$quiet <- TRUE
+  code
+}
+
+check_installed <- function(package, what, call = caller_env()) {
+  if (requireNamespace(package, quietly = TRUE)) return(invisible())
+  stop_classed("package", c("The package {.pkg {package}}, which {what}, is not installed.", i = "{.code install.packages(\"{package}\")} installs it."), call = call)
+}
+
+stop_entropy <- function(call) {
+  stop_classed("entropy", "The operating system gave no random bytes; nothing is released.", call = call)
+}
+
+check_path <- function(path, call = caller_env()) {
+  # R warns of what no system takes for a path
+  if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
+}

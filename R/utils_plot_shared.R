@@ -56,11 +56,8 @@ mirrored <- function(values) {
   colnames(values)[found]
 }
 
-# those to show by default, or those that were asked for
-plot_variables <- function(fit, variables, call = caller_env()) {
-  all <- posterior::variables(fit$draws)
-  if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
-  main <- intersect(c(coefficients_of(fit$bound), "sigma", "cv"), all)
-  if (length(main) && !is.null(fit$problem$records)) main <- c(main, "n")
-  if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
+# can these intervals be seen on one scale, none too short and not most of it empty?
+comparable <- function(lower, upper) {
+  width <- upper - lower
+  diff(range(lower, upper)) <= min(30 * min(width), 4 * sum(width))
 }

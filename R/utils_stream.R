@@ -30,3 +30,5 @@ check_seed <- function(seed, call = caller_env()) {
   if (!ok) stop_argument("seed", "NULL or a whole number below 2^31 in size", describe(seed), call = call)
   as.integer(seed)
 }
+
+new_seed <- function() as.integer(floor(stats::runif(1L) * (2^31 - 1)))

@@ -10,7 +10,7 @@ files <- find_test_scripts("tests/testthat")
 long <- c("engine_surrogate", "engine_collapse_table", "engine_pool", "model_survival", "model_glm", "mech_record_noise", "engine_collapse_normal", "input", "engine_collapse_glm",
           "model_covariate", "engine_augment", "model_categories", "engine_supported", "update_theta", "mech_objective", "totals_normal_table", "release", "totals_size",
           "engine_moments_lm", "study_calibrate", "stat_linear", "mech_privacy", "engine_moments_glm", "engine_collapse_counts", "mech_published", "registry", "engine_collapse_row",
-          "engine_pool_clt_partial", "engine_pool_spread", "model_univariate", "release_budget_table", "model_loglinear", "model_terms", "model_expfam", "release_budget_file", "study_calibrate_file",
+          "engine_pool_clt_partial", "engine_pool_spread", "model_univariate", "release_budget_table", "model_loglinear", "utils_terms", "model_expfam", "release_budget_file", "study_calibrate_file",
           "study_calibrate_futures", "exact", "engine_clt", "geography", "clamped", "engine_collapse_total", "stat_products", "model_categorical", "model_logistic",
           "plugin", "engine_pool_models")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))

@@ -334,3 +334,17 @@ check_plain_terms <- function(bound, method, call) {
   stop_classed("method", c("Method {.val {method}} serves regressions on the variables themselves.", x = what,
                            i = "Method {.val augment} serves, and is exact."), call = call)
 }
+
+# Natural coefficients b relate to those of centred columns, a, by b = A a + c:
+# the intercept is a_1 + centre_1 - sum a_j centre_j, the response's centre first.
+centring <- function(centre) {
+  k <- length(centre)
+  matrix <- diag(k)
+  if (k > 1L) matrix[1L, -1L] <- -centre[-1L]
+  # 2 I - A, which solve() does not find where centres are large
+  list(matrix = matrix, inverse = 2 * diag(k) - matrix, shift = c(centre[1L], numeric(k - 1L)))
+}
+
+centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*% (coefficients - centring$shift))
+
+is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >= 1 && x == floor(x)

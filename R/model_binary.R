@@ -13,6 +13,3 @@ tell_binary <- function(bound) {
                     i = "If there are only two, declare a factor: {.code {declared}} in {.fn stat_crossprod}."),
                   class = "noiseaware_message_binary")
 }
-
-# as it is written in R code
-format_name <- function(name) ifelse(name == make.names(name), name, paste0("`", name, "`"))

@@ -43,16 +43,6 @@ release_for.default <- function(bound, release) release
 
 has_queries <- function(release) any(vapply(release_parts(release), function(p) inherits(p$statistic, "stat_linear"), TRUE))
 
-# A release of whole statistics in place of queries of them, for those who look at its statistics alone. Values are 0.
-whole_release <- function(release) {
-  whole_of <- function(statistic) if (inherits(statistic, "stat_linear")) statistic$statistic else statistic
-  statistic <- if (is_several(release$statistic)) lapply(release$statistic, whole_of) else whole_of(release$statistic)
-  parts <- design_parts(statistic, release$mechanism)
-  components <- unlist(lapply(parts, function(p) part_components(p$statistic, release$n, p$name)))
-  value <- stats::setNames(numeric(length(components)), components)
-  new_release(value, statistic, release$mechanism, release$n, rep(1, length(value)), 0, release$noise, release$neighbours)
-}
-
 # What the published numbers (rows) are in terms of those of whole_release() (columns).
 release_queries <- function(release) {
   end <- 0L
@@ -111,27 +101,33 @@ check_pair <- function(statistic, mechanism, call) UseMethod("check_pair", mecha
 #' @export
 check_pair.default <- function(statistic, mechanism, call) invisible()
 
-is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")
+has_exact <- function(release) any(vapply(release_parts(release), function(p) is_exact(p$mechanism), TRUE))
 
-# how many numbers a statistic of n records releases
-value_size <- function(statistic, n) {
-  length(statistic$components) * (if (statistic$kind == "records") n else 1)
+#' @rdname privacy
+#' @export
+privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
+
+# of each number of a release, NA where it is shown; NULL if none is hidden
+hidden_below <- function(release) {
+  below <- unlist(lapply(release_parts(release), function(p) ifelse(is.na(p$value), p$mechanism$after$threshold %||% NA_real_, NA_real_)))
+  if (!all(is.na(below))) below
 }
 
-part_components <- function(statistic, n, name = "") {
-  components <- statistic$components
-  if (statistic$kind == "records") components <- as.vector(outer(seq_len(n), components, function(i, c) paste0(c, "[", i, "]")))
-  if (name == "") components else paste0(name, ": ", components)
-}
+has_record_noise <- function(release) has_noisy_records(release_parts(release))
 
-# Columns of all statistics, each once, the levels of factors, and whether all numbers are within natural limits.
-release_columns <- function(statistic) {
-  statistics <- settle_outside(if (is_several(statistic)) statistic else list(statistic))
-  columns <- do.call(rbind, unname(lapply(statistics, `[[`, "columns")))
-  levels <- do.call(c, unname(lapply(statistics, `[[`, "levels")))
-  formulas <- unname(unlist(lapply(statistics, `[[`, "formula")))
-  response <- !startsWith(as.character(formulas), "~") # a regression's says more
-  functions <- do.call(c, unname(lapply(statistics, `[[`, "functions")))
-  list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))], functions = functions[!duplicated(names(functions))],
-       formula = c(formulas[response], formulas)[1L], natural = all_natural(statistics))
+#' Standard deviation of the noise in a release
+#'
+#' @param release A release.
+#' @return A named numeric vector, one value per component, in the units of the
+#'   released totals.
+#' @examples
+#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
+#' rel <- as_release(c(1, 2, 3, 4, 5), st, mech_laplace(epsilon = 1), n = 50)
+#' noise_sd(rel)
+#' @export
+noise_sd <- function(release) {
+  check_given()
+  check_release(release)
+  sd <- lapply(release_parts(release), function(p) mechanism_sd(p$mechanism, p$scale))
+  stats::setNames(unlist(sd), names(release$value))
 }

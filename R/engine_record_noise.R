@@ -1,0 +1,69 @@
+# Noisy records under method "collapse": what src/totals/noisy_records.c and noisy_records_imputed.c read.
+
+# for methods that have no such noise
+check_noise_on_totals <- function(method, release, call) {
+  if (!has_record_noise(release)) return(invisible())
+  stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records in bounds.",
+                           x = "The release has {format(release$mechanism)}.", i = "Method {.val collapse} is exact here."), call = call)
+}
+
+check_no_record_noise <- function(releases, call) {
+  noisy <- names(Filter(has_record_noise, releases))
+  if (length(noisy) == 0L) return(invisible())
+  stop_classed("pool", c("Sites whose records are noisy cannot be pooled; {.val {noisy}} {?has/have} {.fn mech_record_noise}.",
+                         i = "{.code pool = \"none\"} fits each by itself. Noisy records with the same noise may be joined before {.fn as_release}."), call = call)
+}
+
+check_normal_records <- function(bound, call) {
+  check_no_lone(bound, "collapse", call)
+  if (inherits(bound, c("bound_lm", "bound_mvnormal"))) return(invisible())
+  stop_classed("method", c("{.fn mech_record_noise} needs records that are normal given the parameters and their factors: {.fn model_lm} or {.fn model_mvnormal}.",
+                           x = "The model is {describe_model(bound)}."), call = call)
+}
+
+# see struct noisy in src/totals/noisy_records.c
+records_problem <- function(release, bound, call) {
+  check_normal_records(bound, call)
+  if (!is.null(bound$terms) || length(answered_factors(release, bound))) return(imputed_problem(release, bound, call))
+  part <- component_parts(release)[[1L]]
+  size <- length(part$value)
+  terms <- normal_terms(part, bound$columns$name, collapse_origin(bound), release$n, call)
+  seen <- bound_complete(bound, crossprod_moments(part$statistic, part$value, release$n), release$n)
+  list(method = "collapse", exact = TRUE, model = bound$spec, family = "records", n = as.double(release$n), records = NULL,
+       size_prior = size_prior_spec(NULL), released = part$value, weight = rep(1, size), absolute = 0L, separable = size, noisy = size,
+       published = list(fields = list()), where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
+       fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
+}
+
+# Products and powers of noisy variables, and answers of factors: see src/totals/noisy_records_imputed.c. The values are imputed, and no totals are kept.
+imputed_problem <- function(release, bound, call) {
+  check_kept_records(release, bound, call)
+  seen <- release$records[, bound$columns$name, drop = FALSE]
+  noise <- record_sd(release$mechanism, bound$columns)^2
+  spread <- apply(seen, 2L, stats::var)
+  left <- pmax(spread - noise, spread / 25)
+  list(method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), records = NULL,
+       size_prior = size_prior_spec(NULL), released = numeric(), weight = numeric(), absolute = 0L, separable = 0L, noisy = 0L,
+       published = list(fields = list()), where = integer(), summed = integer(), times = NULL, tracked = 0,
+       fields = c(list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))),
+                  answer_fields(seen, release, bound)))
+}
+
+answered_factors <- function(release, bound) intersect(names(bound$levels), names(answer_log_odds(release$mechanism, release$statistic)))
+
+# `seen` has the dummies of the levels after the first
+answer_fields <- function(seen, release, bound) {
+  factors <- answered_factors(release, bound)
+  if (length(factors) == 0L) return(NULL)
+  dummies <- lapply(factors, function(f) which(bound$columns$variable == f))
+  list(answer_column = vapply(dummies, `[`, 1L, 1L) - 1, answer_factor = match(factors, names(bound$levels)) - 1,
+       answer_log_odds = unname(answer_log_odds(release$mechanism, release$statistic)[factors]),
+       answer = unlist(lapply(dummies, function(d) drop(seen[, d, drop = FALSE] %*% seq_along(d)))))
+}
+
+check_kept_records <- function(release, bound, call) {
+  if (!is.null(release$records)) return(invisible())
+  stop_classed("method", c("Products and powers of noisy variables need the noisy records themselves, and the release has their totals.",
+                           x = "The formula is {.code {shorten_text(formula_text(bound$formula))}}.",
+                           i = "Give {.fn stat_records} a formula with them: {.fn as_release} then keeps the noisy records."), call = call)
+}

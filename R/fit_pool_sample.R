@@ -1,0 +1,111 @@
+# Releases of several sites, or of groups, sampled.
+
+# "augment" where imputing records is bearable; else "clt" where it accounts for bounds; else still "collapse", which warns. `made`: its problem
+method_for_clamped <- function(made, releases, bound, run, words, partial, imputes, call) {
+  if (isTRUE(made$problem$exact) || has_exact_sites(releases)) return("collapse")
+  imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
+  thousand <- if (imputes) pool_augment_cost(releases, bound, partial) else Inf
+  bearable <- thousand <= auto_limits$affordable
+  approximate <- !bearable && !clt_leaves_out_bounds(bound) && serves_by_clt(releases, bound, call)
+  if (!bearable && !approximate) return("collapse")
+  short <- utils::modifyList(run, list(chains = 1, iter = 240, warmup = 120, thin = 1))
+  trial <- without_troubles(progressr::without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, call)))
+  if (!isTRUE(outside_bounds(trial)[["share"]] > most_left_out)) return("collapse")
+  if (bearable) return("augment")
+  warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
+                i = "Records outside the bounds are likely, which totals leave out."))
+  "clt"
+}
+
+sample_groups <- function(release, model, pool, method, run, init, control, records, asked, call = caller_env()) {
+  check_release(release, call = call)
+  records <- check_size_prior(records, release, call)
+  pool <- as_pooling(pool %||% "none", call)
+  partial <- inherits(pool, "noiseaware_pooling")
+  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
+  check_choice(method, "method", c("auto", "collapse"), "method", call)
+  if (length(control)) stop_classed("argument", "{.arg control} must be empty for a model of groups.", call = call)
+  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL for a model of groups: chains begin at what the release suggests.", call = call)
+  variable <- model$group
+  model$group <- NULL
+  groups <- group_releases(release, variable, call)
+  bound <- bind_public(assume_independent(model, call, "A model of groups"), release_columns(groups[[1L]]$statistic), call)
+  check_prior_draws(bound, call)
+  family <- pool_family(bound, call)
+  sized <- check_group_sizes(groups, bound, family, variable, call)
+  tell_binary(bound)
+  words <- with_seed(run$seed, seed_words())
+  if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, "collapse", call)
+  if (identical(pool, "none") && family == "totals") {
+    asked$model <- model
+    asked$records <- NULL
+    fit <- separate_fits(groups, model, list(), asked, call)
+    fit$problem <- list(groups = list(variable = variable, release = release))
+  } else {
+    problem <- if (sized) sized_problem(groups, release, bound, records, call) else pool_problem(groups, bound, call)
+    problem$groups <- list(variable = variable, release = release)
+    if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
+    if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
+    fit <- sample_pool(problem, groups, bound, run, NULL, words, call)
+  }
+  fit$asked <- asked
+  fit
+}
+
+sample_sites <- function(releases, model, pool, method, run, init, control, records, asked, call = caller_env()) {
+  check_sites(releases, pool, call)
+  records <- check_site_priors(records, releases, call)
+  check_model(model, call)
+  pool <- as_pooling(pool, call)
+  partial <- inherits(pool, "noiseaware_pooling")
+  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
+  fit <- if (identical(pool, "none")) separate_fits(releases, model, records, asked, call) else {
+    check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
+    if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
+    check_no_record_noise(releases, call)
+    model <- assume_independent(model, call, "A pool of sites")
+    bound <- bind_sites(model, releases, call)
+    check_prior_draws(bound, call)
+    tell_binary(bound)
+    words <- with_seed(run$seed, seed_words())
+    imputes <- !partial || pool$covariates == "separate"
+    engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
+      pooled_method(releases, bound, method, partial, imputes, call)
+    made <- set_up_pool(engine, bound, releases, pool, init, words, run, records, call)
+    if (method == "auto" && engine == "collapse" && length(records) == 0L) {
+      another <- method_for_clamped(made, releases, bound, run, words, partial, imputes, call)
+      if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, records, call)
+    }
+    sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
+  }
+  fit$asked <- asked
+  fit
+}
+
+sample_pool <- function(problem, releases, bound, run, init, words, call) {
+  chains <- run_chains(run$chains, function(k, report) {
+    with_callback_seed(bound, chain_seed(words, k), {
+      run_blocks(problem, start_pool(problem, bound, words, k, init[[k]]), run$iter, run, report)
+    })
+  }, run$iter * run$chains, call)
+  with_pool_troubles(pool_from_chains(chains, releases, bound, run, problem, words), call)
+}
+
+separate_fits <- function(releases, model, records, asked, call) {
+  arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "records"))]
+  if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
+  seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
+  # warnings show the call: with names, not a whole release
+  named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "records"))), function(name) call("$", quote(arguments), as.name(name)))
+  one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
+  fits <- withCallingHandlers(Map(function(release, seed, prior) {
+    arguments[c("seed", "records")] <- list(seed, prior)
+    eval(one)
+  }, releases, seeds, lapply(names(releases), function(site) records[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
+  fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
+  fit$pool <- "none"
+  fit$fits <- fits
+  fit$decided <- sites_decided(lapply(fits, `[[`, "decided"))
+  tell_decided(fit)
+  structure(fit, class = c("noiseaware_pool", class(fit)))
+}

@@ -1,0 +1,28 @@
+# What a fit says of a number of records that is not known.
+
+# parameters that n goes with, by rank correlations of the draws
+size_partners <- function(fit, most = 2L) {
+  draws <- parameter_matrix(fit)
+  names <- intersect(fit$bound$parameters, colnames(draws))
+  names <- names[apply(draws[, names, drop = FALSE], 2L, function(x) diff(range(x)) > 0)]
+  if (length(names) == 0L || diff(range(draws[, "n"])) == 0) return(character())
+  with_n <- abs(drop(stats::cor(draws[, names, drop = FALSE], draws[, "n"], method = "spearman")))
+  utils::head(names[order(-with_n)][sort(with_n, decreasing = TRUE) > 0.3], most)
+}
+
+# one sentence, or NULL
+no_size_line <- function(fit) {
+  if (!lacks_size(fit)) return(NULL)
+  partners <- size_partners(fit)
+  ends <- draws_interval(parameter_matrix(fit)[, "n", drop = FALSE], 0.95)
+  ends <- format_size(round(ends))
+  sprintf("No number of the release is a size: n, %s to %s, rests on the ratios of the totals and on priors%s.", trimws(ends[1L]), trimws(ends[2L]),
+          if (length(partners)) paste(", most on what is known of", paste(partners, collapse = " and ")) else "")
+}
+
+tell_size <- function(fit) {
+  line <- no_size_line(fit)
+  if (is.null(line)) return(invisible())
+  cli::cli_inform(c(escape_braces(line), i = "{.fn stat_size} publishes the number of records; a prior of it, {.arg records}, says what is known otherwise."),
+                  class = "noiseaware_message_size")
+}

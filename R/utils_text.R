@@ -1,0 +1,30 @@
+# Numbers, lists and lines as messages and prints have them.
+
+# seconds as text
+format_time <- function(seconds) {
+  unit <- if (seconds < 1) list(1e-3, "milliseconds") else if (seconds < 90) list(1, "seconds") else
+    if (seconds < 5400) list(60, "minutes") else if (seconds < 172800) list(3600, "hours") else list(86400, "days")
+  paste(format_number(seconds / unit[[1L]], 2), unit[[2L]])
+}
+
+format_size <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
+
+# braces of names are none of cli's
+escape_braces <- function(text) if (!is.null(text)) gsub("}", "}}", gsub("{", "{{", text, fixed = TRUE), fixed = TRUE)
+
+say <- function(name, ...) paste0(name, "(", paste(format_number(c(...)), collapse = ", "), ")")
+
+# as it is written in R code
+format_name <- function(name) ifelse(name == make.names(name), name, paste0("`", name, "`"))
+
+# the text of one of our errors without bullets and line breaks
+one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condition$body), collapse = " "))
+
+format_number <- function(x, digits = 5) {
+  vapply(x, function(v) format(v, digits = digits, trim = TRUE), "")
+}
+
+shorten_list <- function(x, most = 12L) {
+  if (length(x) > most) x <- c(utils::head(x, most - 1L), "...")
+  paste(x, collapse = ", ")
+}
