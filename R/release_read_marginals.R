@@ -40,12 +40,12 @@ read_marginals <- function(file, mechanism, n = NULL, neighbours = c("add_remove
     check_path(file)
     read_json(file)
   } else file
-  if (!is.list(content) || !length(content$marginals) || !is.list(content$marginals)) {
+  # a level that is null in JSON counts what is in no other
+  levels <- if (is.list(content) && is.list(content[["levels"]])) lapply(content[["levels"]], json_labels, "missing")
+  if (length(levels) == 0L || !is.list(content[["marginals"]]) || length(content[["marginals"]]) == 0L) {
     stop_argument("file", "a JSON file or a list with levels and marginals", describe(file))
   }
-  # a level that is null in JSON counts what is in no other
-  levels <- lapply(content$levels, function(l) vapply(l, function(x) as.character(x %||% "missing"), ""))
-  parts <- lapply(seq_along(content$marginals), function(k) marginal_part(content$marginals[[k]], levels, mechanism, k))
+  parts <- lapply(seq_along(content[["marginals"]]), function(k) marginal_part(content[["marginals"]][[k]], levels, mechanism, k))
   names(parts) <- make.unique(vapply(parts, `[[`, "", "name"))
   all_of <- function(field) if (length(parts) == 1L) parts[[1L]][[field]] else lapply(parts, `[[`, field)
   as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = match.arg(neighbours))
@@ -55,7 +55,8 @@ marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {
   refuse <- function(message) {
     stop_classed("file", c("Marginal {k} must have a clique, its counts and the size of their noise.", x = message), call = call, .envir = parent.frame())
   }
-  clique <- as.character(unlist(x[["clique"]]))
+  if (!is.list(x)) refuse("It is {describe(x)}.")
+  clique <- json_labels(as.list(x[["clique"]]))
   what <- intersect(c("sd", "scale", "variance"), names(x))
   if (length(clique) == 0L || anyDuplicated(clique)) refuse("Its clique must be names of variables.")
   if (!all(clique %in% names(levels))) refuse("There are no levels of {.var {setdiff(clique, names(levels))}}.")

@@ -62,6 +62,7 @@ read_opendp <- function(path, value, variable = NULL, n = NULL, statistic = NULL
   check_variable(variable, "variable", null = TRUE)
   json <- read_json(path)
   measured <- opendp_measurements(json, path)
+  if (length(measured) == 0L) stop_classed("file", "{.file {path}} must have a measurement, but has none.")
   several <- length(measured) > 1L
   if (several) {
     value <- opendp_list(value, measured, "value")
@@ -84,8 +85,25 @@ read_json <- function(path, call = caller_env()) {
   if (size > largest_file) stop_classed("file", "{.file {path}} must have at most 64 MB, but has {round(size / 2^20)} MB.", call = call)
   bytes <- read_bytes(path, size)
   parsed <- if (!is.null(bytes) && length(bytes)) parse_bytes(bytes)
-  if (!is.list(parsed)) stop_classed("file", "{.file {path}} must be a JSON file of the OpenDP Library, but cannot be parsed: cut short or damaged?", call = call)
+  if (!is.list(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: cut short or damaged?", call = call)
+  if (nested_deeply(parsed)) stop_classed("file", "{.file {path}} must be nested at most 1,000 levels deep.", call = call)
   parsed
+}
+
+# by levels, not by calls of itself
+nested_deeply <- function(x) {
+  for (level in seq_len(1000L)) {
+    x <- unlist(x[vapply(x, is.list, TRUE)], recursive = FALSE, use.names = FALSE)
+    if (length(x) == 0L) return(FALSE)
+  }
+  TRUE
+}
+
+# an array of labels as texts, NULL if it is something else; what is null in JSON is `empty`
+json_labels <- function(x, empty = NA_character_) {
+  if (!is.list(x)) return(if (is.atomic(x) && length(x)) as.character(x))
+  if (!all(vapply(x, function(v) is.null(v) || (is.atomic(v) && length(v) == 1L), TRUE))) return(NULL)
+  vapply(x, function(v) if (is.null(v)) empty else as.character(v), "", USE.NAMES = FALSE)
 }
 
 # ---- the calls -----------------------------------------------------------------------------
@@ -151,6 +169,7 @@ opendp_list <- function(x, measured, name, call = caller_env()) {
 # value, statistic, mechanism and public number of records of one measurement
 opendp_part <- function(measured, value, variable, n, statistic, path, call = caller_env()) {
   variable <- variable %||% opendp_argument(measured$steps, "key") %||% "x"
+  check_variable(variable, "variable", call = call)
   if (grepl(opendp_response_name, measured$noise$name)) return(opendp_response(measured, value, variable, statistic, path, call))
   size <- opendp_argument(measured$steps, "size")
   hidden <- opendp_scalar(measured$noise, "threshold", path, call)
@@ -183,9 +202,9 @@ opendp_response <- function(measured, value, variable, statistic, path, call) {
   }
   kept <- opendp_scalar(measured$noise, "prob", path, call)
   levels <- if (measured$noise$name == "make_randomized_response_bool") c("FALSE", "TRUE") else
-    vapply(measured$noise$arguments[["categories"]], as.character, "")
-  if (is.null(kept) || kept * length(levels) <= 1 || kept >= 1) {
-    stop_classed("file", "{.file {path}} must give {.code {measured$noise$name}} a {.field prob} above chance and below 1.", call = call)
+    json_labels(measured$noise$arguments[["categories"]])
+  if (length(levels) < 2L || anyNA(levels) || is.null(kept) || kept * length(levels) <= 1 || kept >= 1) {
+    stop_classed("file", "{.file {path}} must give {.code {measured$noise$name}} categories, and a {.field prob} above chance and below 1.", call = call)
   }
   codes <- match(as.character(unlist(value)), levels) - 1
   if (anyNA(codes)) stop_argument("value", "answers that are categories of the file", describe(value), "value", call)
@@ -250,10 +269,10 @@ opendp_counts <- function(steps, formula, of, path, call) {
   categories <- opendp_argument(steps, "categories")
   edges <- opendp_argument(steps, "edges")
   if (is.null(edges)) {
-    levels <- vapply(categories, as.character, "")
+    levels <- as.character(categories)
     return(stat_counts(formula, of(c(levels, if (!isFALSE(opendp_argument(steps, "null_category"))) "other"))))
   }
-  if (!identical(as.double(categories), as.double(seq(0, length(edges))))) {
+  if (!is.numeric(edges) || !is.numeric(categories) || !identical(as.double(categories), as.double(seq(0, length(edges))))) {
     stop_classed("file", "{.file {path}} must count the bins of {.code make_find_bin} in their order, from 0 to {length(edges)}.", call = call)
   }
   stat_histogram(formula, of(c(-Inf, edges, Inf)))

@@ -42,6 +42,8 @@ test_that("a marginal that is not one is named", {
     read_marginals(changed(sd = -1), mech_gaussian),
     read_marginals(changed(scale = 1), mech_gaussian),
     read_marginals(list(levels = levels), mech_gaussian),
+    read_marginals(list(levels = levels, marginals = "sex"), mech_gaussian),
+    read_marginals(list(levels = levels, marginals = list("sex")), mech_gaussian),
     read_marginals(noisy, mech_exact)
   )))
 })

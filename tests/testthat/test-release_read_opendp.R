@@ -161,6 +161,9 @@ test_that("what is not understood is refused", {
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = "x"), clamp, call_json("make_sum")))), "scale.json")
   writeLines("{\"__function__\": ", "cut.json")
   writeLines("3", "number.json")
+  writeLines(paste0(strrep('{"func": "make_fix_delta", "kwargs": {"measurement": ', 1200), "1", strrep("}}", 1200)), "deep.json")
+  writeLines('{"__function__": "make_composition", "__kwargs__": {"measurements": []}}', "nothing.json")
+  writeLines('{"__function__": "make_randomized_response", "__kwargs__": {"prob": 0.8, "categories": ["a", ["b", "c"]]}}', "categories.json")
   file.create("empty.json")
   show(refusals("file", alist(
     read_opendp("mean.json", 3),
@@ -169,6 +172,9 @@ test_that("what is not understood is refused", {
     read_opendp("scale.json", 3),
     read_opendp("cut.json", 3),
     read_opendp("number.json", 3),
+    read_opendp("deep.json", 3),
+    read_opendp("nothing.json", 3),
+    read_opendp("categories.json", "a"),
     read_opendp("empty.json", 3),
     read_opendp("nowhere.json", 3)
   )))
