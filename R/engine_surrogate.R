@@ -116,7 +116,7 @@ surrogate_design.bound_lm <- function(bound) {
 
 # With products or powers the response alone is normal given all other columns (src/model/derived_columns.c).
 response_design <- function(bound) {
-  names <- c(bound$base$name, bound$design$name[bound$terms$product])
+  names <- c(bound$base$name, bound$terms$functions$name, bound$design$name[bound$terms$product])
   data.frame(name = names, centre = bound$terms$fields$centre, role = rep(c("free", "fixed"), c(1L, length(names) - 1L)))
 }
 
@@ -128,9 +128,11 @@ product_terms <- function(part, bound) {
   base <- bound$base$name
   powers <- statistic$powers[, match(base, statistic$columns$name), drop = FALSE]
   q <- length(base)
-  closed <- bound$terms$fields$centre[-seq_len(q)] == 0 & vapply(bound$terms$shift, function(s) all(s == 0 | s %in% bound$base$centre), TRUE)
-  columns <- rbind(diag(q), bound$terms$powers[bound$terms$product[closed], , drop = FALSE])
-  at <- c(seq_len(q), q + which(closed))
+  before <- q + NROW(bound$terms$functions)
+  of_functions <- rowSums(bound$terms$powers[bound$terms$product, -seq_len(q), drop = FALSE]) > 0
+  closed <- bound$terms$fields$centre[-seq_len(before)] == 0 & vapply(bound$terms$shift, function(s) all(s == 0 | s %in% bound$base$centre), TRUE) & !of_functions
+  columns <- rbind(diag(q), bound$terms$powers[bound$terms$product[closed], seq_len(q), drop = FALSE])
+  at <- c(seq_len(q), before + which(closed))
   key <- function(p) paste(p, collapse = " ")
   of_y <- powers[, 1L]
   rest <- powers

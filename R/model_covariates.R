@@ -74,7 +74,7 @@ regression_terms <- function(formula, columns, call, constants = character()) {
     has <- if (is.null(said)) "no formula" else paste("the formula", formula)
     stop_classed("formula", c("A regression needs a response: give the model a {.arg formula}, such as y ~ x.", x = "The release has {has}."), call = call)
   }
-  said <- model_terms(said, call)
+  said <- with_model_functions(model_terms(said, call), unique(columns$variable), call)
   said$variables <- setdiff(said$variables, setdiff(constants, columns$variable))
   check_all_described(said$variables, columns, c(i = "Add {cli::qty(left)}{?it/them} to the covariates."), call)
   said

@@ -7,7 +7,7 @@
 #'
 #' @param formula `response ~ covariates`: variables of the release. A release may have more of them; the fit then uses the
 #'   numbers that involve these variables alone, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
-#'   possible, whatever was released; see below. Functions of variables, such as `log(x)`, are those of the release: see [noiseaware_terms].
+#'   possible, whatever was released; see below. Functions such as `log(x)` are those of the release, or of its variables: see [noiseaware_terms].
 #'   `NULL` takes the statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
@@ -129,7 +129,7 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   bound$base <- bound$design <- design_columns(columns, bound$levels)
-  bound$terms <- bind_terms(said, bound$base, bound$levels, bind_offsets(said, bound$base, model, call), call)
+  bound$terms <- bind_terms(said, bound$base, bound$levels, bind_offsets(said, bound$base, model, call), call, model$covariates$lone)
   if (!is.null(bound$terms)) bound$design <- bound$terms$design
   if (inherits(model$covariates, "covariate_moments")) {
     bound$moments <- bind_moments(bound, call)

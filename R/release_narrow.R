@@ -14,7 +14,10 @@ model_variables.model_mvnormal <- function(model, public) model$variables
 #' @export
 model_variables.model_lm <- function(model, public) {
   formula <- text_formula(model$formula %||% public$formula %||% "~ 1")
-  if (length(formula) == 3L) setdiff(model_terms(formula)$variables, names(model$covariates$constants))
+  if (length(formula) != 3L) return(NULL)
+  variables <- setdiff(model_terms(formula)$variables, names(model$covariates$constants))
+  functions <- names(model_functions(variables, public$columns$variable))
+  unique(ifelse(variables %in% functions, base_variables(variables), variables))
 }
 
 #' @export

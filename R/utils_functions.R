@@ -34,9 +34,12 @@
 #' The breaks of `cut()` reach from bound to bound of the variable, and each interval has values between them. A value at the outermost break is in the interval
 #' beside it, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is in the interval next to it.
 #'
-#' **One function of each variable.** A formula has one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
-#' `x + log(x)`, nor `poly()`, `ns()` or `bs()`. Two of them are known given each other, and no model describes that. The statistics of a release may
-#' have different functions of a variable, where the model needs one of them.
+#' **Several functions of a variable.** A statistic has one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
+#' `x + log(x)`. Different statistics of a release may have different functions of a variable, where the model needs one of them.
+#' A model of [model_lm()] or [model_glm()] may have any number of functions of a variable that was released itself, as in `y ~ x + pmax(x - 30, 0)` or
+#' `y ~ x + I(x > 12) * g`, by method `"augment"`. What the release cannot tell of their coefficients comes from the prior. Records may lie beyond the bounds, so
+#' functions that are not known of every number, or grow as fast as `exp()` does, need a covariate that keeps within its bounds: `covariates = list(x = covariate_beta())`.
+#' A function as the response has to be released. `poly()`, `ns()` and `bs()` are refused.
 #'
 #' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and
 #' [regress()]. Other models name the column, as in `model_normal("log(wage)")`. A file by [write_release()] has each function as a list of steps
@@ -164,7 +167,8 @@ base_variables <- function(names) {
   ifelse(names %in% names(found), vapply(names, function(v) found[[v]]$variable %||% v, ""), names)
 }
 
-# A model takes its variables for free of each other, but for dependence that it describes; two functions of one variable are not.
+# The columns of a release, and the variables that a model has a distribution of, are free of each other, but for dependence that the model
+# describes; two functions of one variable are not. Functions in the linear predictor alone are another matter (model_functions.R).
 check_one_function <- function(variables, call = caller_env()) {
   variables <- unique(variables)
   base <- base_variables(variables)

@@ -15,7 +15,6 @@ model_terms <- function(formula, call = caller_env()) {
   leaves <- formula_leaves(formula[[3L]], chain_operands("+"), call)
   if (all(vapply(leaves, function(t) is.name(t) || identical(t, 1) || identical(t, 1L), TRUE))) {
     variables <- formula_variables(formula, call)
-    check_one_function(variables, call)
     terms <- lapply(variables[-1L], function(v) list(new_atom(v)))
     return(list(response = variables[1L], variables = variables, terms = terms, offsets = list(), plain = TRUE))
   }
@@ -36,7 +35,6 @@ model_terms <- function(formula, call = caller_env()) {
   terms <- unique(terms)
   terms <- terms[order(lengths(terms))]
   variables <- unique(c(response, vapply(atoms, `[[`, "", "variable"), vapply(offsets, `[[`, "", "variable")))
-  check_one_function(variables, call)
   inside <- c(vapply(atoms, `[[`, "", "variable"), vapply(offsets, `[[`, "", "variable"))
   if (response %in% inside) {
     stop_classed("formula", "The response {.var {response}} must not be a term or an offset of {.arg formula}, too.", call = call)
@@ -130,7 +128,7 @@ check_term <- function(term, call) {
 
 # ---- columns ---------------------------------------------------------------------------
 
-# What terms make of the columns of `base` (design_columns(), the response first): `design`, a row for the response and
+# What terms make of the columns of `base` (design_columns() and function_rows(), the response first): `design`, a row for the response and
 # one for each coefficient but the intercept's, as design_columns() has them; `column`, its place in C's columns; `powers`,
 # of the columns of base, a row each; and what C needs of products.
 term_columns <- function(said, base, levels, call) {
@@ -240,12 +238,22 @@ product_centring <- function(powers, keys, key, closed, centres, middles, number
 
 # A model's formula with these columns: NULL where it is plain, else term_columns() and `fields`. The intercept's shift is
 # less what offsets are in the middle.
-bind_terms <- function(said, base, levels, offsets, call) {
+bind_terms <- function(said, base, levels, offsets, call, lone = NULL) {
   if (said$plain) return(NULL)
-  columns <- term_columns(said, base, levels, call)
+  functions <- if (length(said$functions)) function_rows(said, base, lone, call)
+  every <- rbind(base, functions[names(base)])
+  coded <- Filter(function(f) f$steps[[length(f$steps)]]$name %in% ending_steps, said$functions)
+  check_function_powers(said, names(coded), call)
+  columns <- term_columns(said, every, c(levels, coded), call)
+  columns$functions <- functions
   columns$centring$shift[1L] <- columns$centring$shift[1L] - sum(offsets$middle) - offsets$constant
   columns$offsets <- offsets
-  c(columns, list(fields = term_fields(columns, base, offsets)))
+  c(columns, list(fields = term_fields(columns, every, offsets)))
+}
+
+check_function_powers <- function(said, coded, call) {
+  powers <- Filter(function(atom) atom$power > 1 && atom$variable %in% coded, unlist(said$terms, recursive = FALSE))
+  if (length(powers)) stop_classed("formula", "A power must be of a number, but {.code {powers[[1L]]$variable}} has levels.", call = call)
 }
 
 # Rows of base that are offsets, whether their logarithms are, these at the middle of the bounds, and the sum of those that
@@ -297,14 +305,19 @@ check_exposure <- function(row, lone, call) {
 
 # What src/model/derived_columns.c reads of them; `offsets`: see bind_offsets().
 term_fields <- function(columns, base, offsets) {
-  size <- lengths(columns$of)
-  list(centre = as.double(c(base$centre, columns$design$centre[columns$product])),
-       column = as.double(c(base$column, rep(-1, length(size)))), code = as.double(c(base$code, numeric(length(size)))),
-       product_size = as.double(size), product_of = as.double(unlist(columns$of)) - 1, product_shift = as.double(unlist(columns$shift)),
+  functions <- columns$functions
+  size <- c(rep(1L, NROW(functions)), lengths(columns$of))
+  of <- c(as.list(functions$of), columns$of)
+  shift <- c(as.list(numeric(NROW(functions))), columns$shift)
+  added <- numeric(length(columns$of))
+  c(list(centre = as.double(c(base$centre, columns$design$centre[columns$product])),
+       column = as.double(c(base$column, added - 1)), code = as.double(c(base$code, added)),
+       product_size = as.double(size), product_of = as.double(unlist(of)) - 1, product_shift = as.double(unlist(shift)),
        term = as.double(columns$column), coefficient_centre = as.double(c(base$centre[1L] - sum(offsets$middle), columns$design$centre[-1L])),
        coefficient_shift = as.double(columns$centring$shift[1L]),
        expand = as.double(t(columns$centring$matrix)), collect = as.double(t(columns$centring$inverse)),
-       offset_of = as.double(offsets$row) - 1, offset_log = as.double(offsets$log))
+       offset_of = as.double(offsets$row) - 1, offset_log = as.double(offsets$log)),
+    if (!is.null(functions)) function_fields(functions))
 }
 
 # A bound regression's, natural coefficients from C's and back.
@@ -314,6 +327,7 @@ bound_centring <- function(bound) bound$terms$centring %||% centring(bound$desig
 term_values <- function(bound, x) {
   if (is.null(bound$terms)) return(x)
   powers <- bound$terms$powers[-1L, -1L, drop = FALSE]
+  if (!is.null(bound$terms$functions)) x <- cbind(x, function_columns(bound, x))
   value <- function(j) Reduce(`*`, lapply(which(powers[j, ] > 0), function(v) x[, v]^powers[j, v]))
   matrix(vapply(seq_len(nrow(powers)), value, numeric(nrow(x))), nrow(x), dimnames = list(NULL, rownames(powers)))
 }
@@ -329,7 +343,7 @@ offset_values <- function(bound, x) {
 # for methods that know what the variables themselves do alone
 check_plain_terms <- function(bound, method, call) {
   if (is.null(bound$terms)) return(invisible())
-  derived <- c(bound$design$name[bound$terms$product], if (length(bound$terms$fields$offset_of)) "an offset")
+  derived <- c(bound$terms$functions$name, bound$design$name[bound$terms$product], if (length(bound$terms$fields$offset_of)) "an offset")
   what <- if (length(derived)) "The formula has {.val {derived}}." else "The formula leaves variables out of the linear predictor."
   stop_classed("method", c("Method {.val {method}} serves regressions on the variables themselves.", x = what,
                            i = "Method {.val augment} serves, and is exact."), call = call)

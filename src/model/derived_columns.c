@@ -7,22 +7,68 @@
  *
  * a power where a column comes more than once. R measures numbers from the middles of their bounds
  * wherever the model also has all lower terms, so that products are nearly uncorrelated with these.
- * The covariates' own distribution knows nothing of products; they enter the complete-data
- * statistic (the moments of all columns), and the predictor
+ * Before them come functions of a covariate, whose steps R reads off a formula (R/utils_steps.R):
+ * of a covariate whose distribution has values that a step is not known of, R refuses them. The
+ * covariates' own distribution knows nothing of these; they enter the complete-data statistic (the
+ * moments of all columns), and the predictor
  *
  *   eta = theta_0 + centre_0 + sum_j theta_j (w_(column j) - centre_j) + sum offsets,
  *
  * whose offsets are columns, or logarithms of columns, without a coefficient. Numbers that are not
  * positive have the logarithm of the least positive one: a rate of 0.
  *
- * Cost per record: a multiplication for each factor of each product, one for each coefficient, a
- * logarithm for each offset. No allocation but in the functions that read.
+ * Cost per record: each step of each function, a multiplication for each factor of each product,
+ * one for each coefficient, a logarithm for each offset. No allocation but in the functions that
+ * read.
  */
 #include "model/derived_columns.h"
 
 #include "contract/coordinates.h"
 
 #include <float.h>
+
+/* R/model_functions.R has the same numbers */
+enum step {
+    STEP_ADD = 1,
+    STEP_MULTIPLY,
+    STEP_DIVIDE,
+    STEP_POWER,
+    STEP_LEAST,
+    STEP_LARGEST,
+    STEP_SIN,
+    STEP_COS,
+    STEP_ABS,
+    STEP_ASINH,
+    STEP_PLOGIS,
+    STEP_LOG,
+    STEP_LOG1P,
+    STEP_SQRT,
+    STEP_EXP,
+    STEP_EXPM1,
+    STEP_QLOGIS,
+    STEP_RECIPROCAL, /* constant / x */
+    STEP_EXPONENT,   /* constant^x */
+    STEP_WITHIN,     /* is a < x <= b? */
+    STEP_WITHIN_LEFT /* is a <= x < b? */
+};
+
+static int functions_read(const struct fields *fields, struct products *products) {
+    if (products->functions == 0) return PLUGIN_OK;
+    const int steps = fields_length(fields, "function_step");
+    products->steps = fields_vector(fields, "function_steps", products->functions);
+    products->step = fields_vector(fields, "function_step", steps);
+    products->constant = fields_vector(fields, "function_constant", 2 * steps);
+    if (!products->steps || !products->step || !products->constant) return PLUGIN_BAD_FIELDS;
+    double total = 0;
+    for (int j = 0; j < products->functions; ++j) {
+        if (!(products->steps[j] >= 1)) return PLUGIN_BAD_FIELDS;
+        total += products->steps[j];
+    }
+    for (int s = 0; s < steps; ++s)
+        if (!(products->step[s] >= STEP_ADD && products->step[s] <= STEP_WITHIN_LEFT))
+            return PLUGIN_BAD_FIELDS;
+    return total == steps ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+}
 
 int products_read(const struct fields *fields, int columns, struct products *products) {
     products->count = fields_length(fields, "product_size");
@@ -33,12 +79,22 @@ int products_read(const struct fields *fields, int columns, struct products *pro
     products->of = fields_vector(fields, "product_of", factors);
     products->shift = fields_vector(fields, "product_shift", factors);
     if (!products->of || !products->shift) return PLUGIN_BAD_FIELDS;
+    products->functions = fields_length(fields, "function_steps");
+    if (products->functions > products->count) return PLUGIN_BAD_FIELDS;
     int total = 0;
     for (int j = 0; j < products->count; ++j) {
-        if (!(products->size[j] >= 2)) return PLUGIN_BAD_FIELDS;
-        total += (int)products->size[j];
+        const double size = products->size[j];
+        if (!(j < products->functions ? size == 1 : size >= 2)) return PLUGIN_BAD_FIELDS;
+        if (total + size > factors) return PLUGIN_BAD_FIELDS;
+        for (int e = 0; e < (int)size; ++e) {
+            const double of = products->of[total + e];
+            if (!(of >= 0 && of < products->first + (j < products->functions ? 0 : j)))
+                return PLUGIN_BAD_FIELDS;
+        }
+        total += (int)size;
     }
     if (total != factors) return PLUGIN_BAD_FIELDS;
+    if (functions_read(fields, products) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     products->column = plugin_memory((size_t)products->count * MAX_BLOCK, sizeof(double));
     return PLUGIN_OK;
 }
@@ -53,9 +109,92 @@ VECTOR_CLONES static void multiply_by(int m, const double *restrict a, double sh
     FOR_RECORDS(i, m) out[i] *= a[i] - shift;
 }
 
+static void apply_step(enum step step, const double *constant, int m, double *x) {
+    const double a = constant[0], b = constant[1];
+    switch (step) {
+    case STEP_ADD:
+        FOR_RECORDS(i, m) x[i] += a;
+        break;
+    case STEP_MULTIPLY:
+        FOR_RECORDS(i, m) x[i] *= a;
+        break;
+    case STEP_DIVIDE:
+        FOR_RECORDS(i, m) x[i] /= a;
+        break;
+    case STEP_POWER:
+        FOR_RECORDS(i, m) x[i] = pow(x[i], a);
+        break;
+    case STEP_LEAST:
+        FOR_RECORDS(i, m) x[i] = x[i] < a ? x[i] : a;
+        break;
+    case STEP_LARGEST:
+        FOR_RECORDS(i, m) x[i] = x[i] > a ? x[i] : a;
+        break;
+    case STEP_SIN:
+        FOR_RECORDS(i, m) x[i] = sin(x[i]);
+        break;
+    case STEP_COS:
+        FOR_RECORDS(i, m) x[i] = cos(x[i]);
+        break;
+    case STEP_ABS:
+        FOR_RECORDS(i, m) x[i] = fabs(x[i]);
+        break;
+    case STEP_ASINH:
+        FOR_RECORDS(i, m) x[i] = asinh(x[i]);
+        break;
+    case STEP_PLOGIS:
+        FOR_RECORDS(i, m) x[i] = 1 / (1 + exp(-x[i]));
+        break;
+    case STEP_LOG:
+        FOR_RECORDS(i, m) x[i] = log(x[i]);
+        break;
+    case STEP_LOG1P:
+        FOR_RECORDS(i, m) x[i] = log1p(x[i]);
+        break;
+    case STEP_SQRT:
+        FOR_RECORDS(i, m) x[i] = sqrt(x[i]);
+        break;
+    case STEP_EXP:
+        FOR_RECORDS(i, m) x[i] = exp(x[i]);
+        break;
+    case STEP_EXPM1:
+        FOR_RECORDS(i, m) x[i] = expm1(x[i]);
+        break;
+    case STEP_QLOGIS:
+        FOR_RECORDS(i, m) x[i] = log(x[i]) - log1p(-x[i]);
+        break;
+    case STEP_RECIPROCAL:
+        FOR_RECORDS(i, m) x[i] = a / x[i];
+        break;
+    case STEP_EXPONENT:
+        FOR_RECORDS(i, m) x[i] = pow(a, x[i]);
+        break;
+    case STEP_WITHIN:
+        FOR_RECORDS(i, m) x[i] = x[i] > a && x[i] <= b;
+        break;
+    case STEP_WITHIN_LEFT:
+        FOR_RECORDS(i, m) x[i] = x[i] >= a && x[i] < b;
+        break;
+    }
+}
+
+static void fill_functions(const struct products *products, int m, const double **design) {
+    const double *step = products->step, *constant = products->constant;
+    for (int j = 0; j < products->functions; ++j) {
+        double *out = products->column + (size_t)j * MAX_BLOCK;
+        const double *of = design[(int)products->of[j]];
+        FOR_RECORDS(i, m) out[i] = of[i];
+        for (int s = 0; s < (int)products->steps[j]; ++s, constant += 2)
+            apply_step((enum step) * step++, constant, m, out);
+        design[products->first + j] = out;
+    }
+}
+
 void products_fill(const struct products *products, int m, const double **design) {
-    const double *of = products->of, *shift = products->shift;
-    for (int j = 0; j < products->count; ++j) {
+    fill_functions(products, m, design);
+    const double *of = products->of + products->functions;
+    const double *shift = products->shift + products->functions;
+    for (int j = products->functions; j < products->count; ++j) {
         double *out = products->column + (size_t)j * MAX_BLOCK;
         const int size = (int)products->size[j];
         multiply(m, design[(int)of[0]], shift[0], design[(int)of[1]], shift[1], out);

@@ -8,15 +8,16 @@
  * of the moments, and offsets. See model/derived_columns.c. */
 
 /* Columns of the moments that are products of others: column `first` + j has `size[j]` factors,
- * column of[.] less shift[.]. */
+ * column of[.] less shift[.]. The first `functions` of them have one factor, and are a function
+ * of it: `steps[j]` steps, each with two constants. */
 struct products {
-    int first, count;
-    const double *size, *of, *shift;
+    int first, count, functions;
+    const double *size, *of, *shift, *steps, *step, *constant;
     double *column; /* `count` columns of MAX_BLOCK */
 };
 
-/* Fields product_size, product_of and product_shift; count = 0 where there are none. Returns
- * PLUGIN_*. */
+/* Fields product_size, product_of and product_shift, function_steps, function_step and
+ * function_constant; count = 0 where there are none. Returns PLUGIN_*. */
 int products_read(const struct fields *fields, int columns, struct products *products);
 
 /* Writes them, and where they are to design[first], ...; the columns before these are there. */

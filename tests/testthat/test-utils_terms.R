@@ -200,7 +200,7 @@ test_that("what is done with a fit", {
 
 test_that("bad formulas and methods that do not serve are refused", {
   y <- terms_statistic
-  for (formula in list(y ~ x + log(x), y ~ I(x + z), y ~ I(x^9), y ~ x %in% g, y ~ x - 1, y ~ x * ., y ~ x + I(x^2):x, y ~ x * y, y ~ x + offset(x + 1), y ~ poly(x, 2)))
+  for (formula in list(y ~ x + foo(x), y ~ I(x + z), y ~ I(x^9), y ~ x %in% g, y ~ x - 1, y ~ x * ., y ~ x + I(x^2):x, y ~ x * y, y ~ x + offset(x + 1), y ~ poly(x, 2)))
     expect_error(model_lm(formula), class = "noiseaware_error_formula")
   expect_error(internal("bind_model")(model_lm(y ~ x:g + z + h), y), class = "noiseaware_error_formula")
   expect_error(internal("bind_model")(model_lm(y ~ I(g^2) + x + z + h), y), class = "noiseaware_error_formula")

@@ -1,0 +1,98 @@
+# Functions of released variables in a model's formula: columns against model.matrix() and C's predictor against them, known records against
+# lm(), the sampler against importance sampling from the prior in plain R, joint-distribution tests.
+
+functions_bounds <- list(y = c(-4, 12), x = c(1, 4), z = c(-2, 1), g = c("u", "v"))
+functions_statistic <- stat_crossprod(y ~ x + z + g, functions_bounds)
+within_bounds <- list(x = covariate_beta(), z = covariate_beta())
+functions_data <- function(n) {
+  set.seed(1)
+  data.frame(y = rnorm(n, 3), x = runif(n, 1, 4), z = runif(n, -2, 1), g = factor(sample(c("u", "v"), n, TRUE)))
+}
+
+test_that("columns are those of lm(), in R and in C", {
+  data <- functions_data(40)
+  formulas <- list(y ~ x + pmax(x - 2, 0) + z + g, y ~ sin(x) * g + z, y ~ cut(x, c(1, 2, 3, 4)) * z + x + g, y ~ x + I(x > 2) + I(x <= 3):z + z + g,
+                   y ~ cut(x, c(0, 2, 4), right = FALSE):g + cut(x, c(0, 2, 4), right = FALSE) + g + z, y ~ pmin(x, 3) + I(pmin(x, 3)^2) + x:pmin(x, 3) + I(x^2) + x + z + g)
+  all <- y ~ log(x) + log1p(x) + sqrt(x) + exp(x) + expm1(x) + qlogis(x / 5) + plogis(x) + asinh(x) + cos(x) + abs(x - 2) + I(3 / x) + I(2^x) + I(x^-2) + I(x^0.5) +
+    pmax(2, x) + log2(x) + log(x, 3) + log10(x) + I(3 - x) + I((x + 1) / 2) + I(x >= 2) + I(2 > x) + z + g
+  for (formula in c(formulas, all)) {
+    of <- if (identical(formula, all)) within_bounds else prior_niw()
+    bound <- internal("bind_model")(model_lm(formula, covariates = of), functions_statistic)
+    x <- model.matrix(formula, data)
+    expect_identical(internal("coefficient_names")(bound$design), colnames(x))
+    records <- internal("record_matrix")(data, bound$base[-1, ], bound$levels)
+    expect_equal(cbind(1, internal("term_values")(bound, records)), x, ignore_attr = TRUE)
+    expect_equal(bound$terms$centring$matrix %*% bound$terms$centring$inverse, diag(ncol(x)))
+    natural <- seq(0.3, by = 0.2, length.out = ncol(x))
+    fixed <- internal("bind_model")(model_lm(formula, fixed(natural), fixed(1e-9), of), functions_statistic)
+    theta <- .Call(internal("ffi_model_prior"), fixed$spec, internal("new_stream")(c(1, 2)), 1L)$theta
+    made <- .Call(internal("ffi_model_records"), fixed$spec, theta[, 1], 50L, internal("new_stream")(c(3, 4)))$records
+    expect_equal(made[, 1], drop(natural[1] + internal("term_values")(fixed, made[, -1]) %*% natural[-1]), tolerance = 1e-6)
+  }
+})
+
+test_that("with the records known: lm(), and predictions", {
+  skip_on_cran()
+  data <- functions_data(60)
+  model <- model_lm(y ~ x + pmax(x - 2.5, 0) + I(z > -1) * g, prior_normal(0, 1e5), prior_inverse_gamma(1e-3, 1e-3))
+  fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data, model, functions_statistic, chains = 2, iter = 1000, seed = 1)))
+  truth <- lm(formula(fit), data)
+  for (name in names(coef(truth))) expect_same_mean(parameter_draws(fit, name), coef(truth)[[name]])
+  expect_equal(sqrt(diag(vcov(fit)))[names(coef(truth))], sqrt(diag(vcov(truth)))[names(coef(truth))], tolerance = 0.1)
+  expect_equal(predict(fit, data), unname(fitted(truth)), tolerance = 0.03)
+  expect_named(covariate_grid(fit), c("x", "z", "g"), ignore.order = TRUE)
+})
+
+test_that("one record: importance sampling from the prior", {
+  skip_on_cran()
+  set.seed(3)
+  k <- 1e5
+  mean <- c(0.5, 0.4, -0.3, 0.9, 0.6)
+  sd <- c(1, 0.5, 0.8, 0.7, 0.6)
+  b <- sapply(1:5, function(j) rnorm(k, mean[j], sd[j]))
+  x <- rnorm(k, 2, 0.8)
+  g <- rbinom(k, 1, 0.4)
+  y <- b[, 1] + b[, 2] * x + b[, 3] * g + b[, 4] * pmax(x - 2, 0) + b[, 5] * (x > 1.5) + 0.7 * rnorm(k)
+  # the release has x^2 and its products too, so that all responses move at once
+  for (formula in c(y ~ x + g, y ~ x + I(x^2) + g)) {
+    st <- stat_crossprod(formula, functions_bounds[c("y", "x", "g")])
+    released <- rep(0.2, length(st$components))
+    made <- data.frame(y, x, g = c("u", "v")[g + 1])
+    totals <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), internal("statistic_records")(st, made, NULL, FALSE))
+    log_weight <- -rowSums(abs(sweep(totals, 2, released))) / 0.5
+    weight <- exp(log_weight - max(log_weight))
+    model <- model_lm(y ~ x + g + pmax(x - 2, 0) + I(x > 1.5), prior_normal(mean, sd), fixed(0.7), fixed(list(mean = 2, cov = matrix(0.64))), prior_dirichlet(c(6e7, 4e7)))
+    fit <- suppressMessages(suppressWarnings(sample_posterior(as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 0.5), 1), model, "augment",
+                                                              chains = 2, iter = 2500, seed = 1)))
+    for (j in 1:5) {
+      draws <- parameter_draws(fit, c("(Intercept)", "x", "gv", "pmax(x - 2, 0)", "I(x > 1.5)TRUE")[j])
+      centre <- sum(weight * b[, j]) / sum(weight)
+      spread <- sqrt(sum(weight * (b[, j] - centre)^2) / sum(weight))
+      error <- sqrt(posterior::mcse_mean(draws)^2 + spread^2 * sum(weight^2) / sum(weight)^2)
+      expect_lt(abs(mean(draws) - centre) / error, 5)
+      expect_lt(abs(sd(draws) / spread - 1), 0.12)
+    }
+  }
+})
+
+test_that("updates and moves leave the joint distribution", {
+  skip_on_cran()
+  binary <- stat_crossprod(y ~ x + z + g, replace(functions_bounds, "y", list(c(0, 1))))
+  for (case in list(list(model_lm(y ~ x + pmax(x - 2, 0) * g + z), functions_statistic), list(model_glm(y ~ log(x) + I(z > 0) * g, covariates = within_bounds), binary))) {
+    expect_false(any(!debug_model(case[[1]], case[[2]], seed = 5)$ok, na.rm = TRUE))
+  }
+})
+
+test_that("functions that no model can have are refused", {
+  rel <- as_release(stats::setNames(numeric(13), functions_statistic$components), functions_statistic, mech_laplace(scale = 1), 9)
+  ask <- function(formula, ...) sample_posterior(rel, model_lm(formula, ...), "augment")
+  for (formula in c(y ~ log(x) + x + z + g, y ~ I(1 / x) + z + g, y ~ exp(x) + x + z + g, y ~ asinh(y) + x + z + g, asinh(y) ~ x + z + g, y ~ x + z + I(g == "u"), y ~ x + z + g + w,
+                    y ~ x + z + g + I(x == 2))) {
+    expect_error(ask(formula), class = "noiseaware_error")
+  }
+  expect_error(ask(y ~ log(x) + x + z + g), "covariate_beta", class = "noiseaware_error_variables")
+  expect_error(ask(asinh(y) ~ x + z + g), "Release", class = "noiseaware_error_variables")
+  expect_error(ask(y ~ log(z) + x + g, covariates = within_bounds), "finite", class = "noiseaware_error_bounds")
+  expect_error(ask(y ~ I(I(x > 2)^2) + x + z + g), class = "noiseaware_error_formula")
+  for (method in c("clt", "collapse")) expect_error(sample_posterior(rel, model_lm(y ~ x + pmax(x - 2, 0) + z + g), method), "pmax", class = "noiseaware_error_method")
+})
