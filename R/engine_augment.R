@@ -89,7 +89,7 @@ augment_part.default <- function(part, bound, n) {
 }
 
 # The parts, their released values and weights in the order of C (augment_lay_out() in
-# src/records/augment.c), and `where` among those the release's components are that are
+# src/records/augment_chain.c), and `where` among those the release's components are that are
 # totals, `summed`.
 layout_parts <- function(parts) {
   laid <- .Call(ffi_augment_layout, parts)

@@ -1,4 +1,4 @@
-# Chains of a problem, whatever the method: see src/contract/run.c and src/r/run.c.
+# Chains of a problem, whatever the method: see src/contract/run.c and src/r/chains.c.
 
 sample_chains <- function(problem, release, bound, run, init, words, call = caller_env()) {
   chains <- run_chains(run$chains, function(k, report) {

@@ -137,7 +137,7 @@
 #' @name method_clt
 NULL
 
-# Method "clt": see src/clt/clt.c. Here the moments of a pair are looked up, a
+# Method "clt": see src/clt/clt_chain.c. Here the moments of a pair are looked up, a
 # problem is set up, and chains are run as those of "augment".
 
 sample_clt <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
@@ -153,7 +153,7 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
 }
 
 # Records that are normal given the parameters and their factors: their totals before bounds clamp them move as
-# those of "collapse" do (src/totals/normal_totals.c), and the normal distribution is that of what the
+# those of "collapse" do (src/totals/normal_totals_chain.c), and the normal distribution is that of what the
 # bounds do.
 clt_moves_totals <- function(release, bound, control, records) {
   # what only another sampler has a use for asks for one

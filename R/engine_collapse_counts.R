@@ -1,4 +1,4 @@
-# Method "collapse", counts: see src/table/naive_bayes.c; independent draws in engine_collapse_row.R and, of
+# Method "collapse", counts: see src/table/naive_bayes_chain.c; independent draws in engine_collapse_row.R and, of
 # features, in src/table/naive_bayes_convolution.c.
 
 #' @export

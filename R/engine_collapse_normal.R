@@ -1,4 +1,4 @@
-# Method "collapse", normal totals: see src/totals/normal_totals.c.
+# Method "collapse", normal totals: see src/totals/normal_totals_chain.c.
 
 # where the model measures the columns from; NULL if its records are not normal
 collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)

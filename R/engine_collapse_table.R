@@ -1,4 +1,4 @@
-# Method "collapse", tables: see src/table/table.c.
+# Method "collapse", tables: see src/table/table_chain.c.
 
 #' @export
 collapse_family.bound_table <- function(bound, call = caller_env()) "table"

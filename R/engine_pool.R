@@ -1,4 +1,4 @@
-# Releases of different records, one a site: see src/pool/pool_nuts.c.
+# Releases of different records, one a site: see src/pool/nuts_chain.c.
 
 #' Several owners: pool releases of different people
 #'

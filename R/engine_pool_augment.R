@@ -1,4 +1,4 @@
-# Complete pooling by imputing the records of all sites: method "augment" for several releases, see src/records/augment.c.
+# Complete pooling by imputing the records of all sites: method "augment" for several releases, see src/records/augment_chain.c.
 
 pool_augment_problem <- function(releases, bound, words, chains, records, call) {
   check_records_distribution(bound, call)

@@ -1,4 +1,4 @@
-# Partial pooling: what varies between sites, how widely, and where chains begin. See src/pool/pool_nuts.c.
+# Partial pooling: what varies between sites, how widely, and where chains begin. See src/pool/nuts_chain.c.
 
 #' Parameters that differ between sites, but not by much
 #'

@@ -1,4 +1,4 @@
-# Partial pooling and walks by imputing the records of all sites: src/pool/pool_gibbs.c.
+# Partial pooling and walks by imputing the records of all sites: src/pool/gibbs_chain.c.
 
 # Is the density of a site's records known? `separate`: has each site its own covariates' distribution?
 check_imputes_sites <- function(bound, separate, call) {

@@ -1,4 +1,4 @@
-# Partial pooling and walks of counts without records: the table of each site, given its parameters, by transfers (src/table/table.c), and what
+# Partial pooling and walks of counts without records: the table of each site, given its parameters, by transfers (src/table/table_chain.c), and what
 # sites share with their parameters given the tables (src/pool/parameters_nuts.c). Free of the number of records, which may be unknown. So of responses with levels whose
 # covariates are all factors, as tables of all of them (R/engine_collapse_glm.R).
 

@@ -1,5 +1,5 @@
 # The evidence of a release under a model of normal records, by bridge sampling over their totals with the parameters
-# integrated out (vignette "Algorithms", "collapse"): src/totals/normal_totals.c has the density, up to constants that are here.
+# integrated out (vignette "Algorithms", "collapse"): src/totals/normal_totals_chain.c has the density, up to constants that are here.
 
 totals_evidence <- function(fit, draws, seed, call) {
   problem <- fit$problem
@@ -122,7 +122,7 @@ log_kernel_constant <- function(problem, release, call) {
     length(problem$fields$spread) / length(problem$released) / 2 * log(2 * pi)
 }
 
-# What the density in src/totals/normal_totals.c leaves out of n records' totals, d columns:
+# What the density in src/totals/normal_totals_chain.c leaves out of n records' totals, d columns:
 #   2^d pi^((n - 1) d / 2) / Gamma_d((n - 1) / 2)
 # of the totals' coordinates, and the constants of the likelihood and of the prior.
 log_totals_constant <- function(bound, n) {

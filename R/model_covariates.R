@@ -1,4 +1,4 @@
-# The distribution of covariates, a part of several models: src/model/covariates.c. A model has
+# The distribution of covariates, a part of several models: src/model/covariates_normal.c. A model has
 # the elements `covariates` (see split_covariates()) and `levels`, a
 # prior_dirichlet().
 

@@ -1,4 +1,4 @@
-# Families of responses, as src/model/family.c has them. `scale` and `middle`: of the default priors, the
+# Families of responses, as src/model/family_classes.c has them. `scale` and `middle`: of the default priors, the
 # standard deviation of what covariates add to the linear predictor, and the intercept's mean and sd (NA: that of a
 # sixth of the upper bound). `shaped`: there is a coefficient of variation. `kind`: what bounds a response may have.
 
@@ -64,7 +64,7 @@ stats_family <- function(model) {
   if (!is.null(own)) own() else getExportedValue("stats", family$family)(family$link)
 }
 
-# What src/model/family.c reads: a field of the family's name, with the largest rate and the response's bounds. With rates so
+# What src/model/family_classes.c reads: a field of the family's name, with the largest rate and the response's bounds. With rates so
 # large every response is beyond the upper bound, so that the limit changes nothing that is released.
 most_count <- function(response) 4 * response$upper + 100
 

@@ -1,5 +1,5 @@
 /* Random numbers in blocks that stay in the cache, as the sampler draws them.
- * Compiled with src/base/rng.c and src/base/dist.c by bench/record.R; kind: 0 uniform,
+ * Compiled with src/base/rng_draws.c and src/base/dist.c by bench/record.R; kind: 0 uniform,
  * 1 normal, 2 exponential, 3 Poisson of that mean. */
 #include "base/dist.h"
 

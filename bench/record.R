@@ -37,7 +37,7 @@ record_fit <- function(release, setting, passes, warmup) {
 
 random_kinds <- c("uniform", "normal", "exponential")
 
-# src/base/rng.c compiled beside a loop that draws blocks over and over, with the
+# src/base/rng_draws.c compiled beside a loop that draws blocks over and over, with the
 # flags that the package is compiled with
 compile_random <- function() {
   folder <- tempfile("random")
@@ -47,7 +47,7 @@ compile_random <- function() {
   on.exit(setwd(old))
   Sys.setenv(PKG_LIBS = "$(LAPACK_LIBS) $(BLAS_LIBS) $(FLIBS)", PKG_CPPFLAGS = "-I.")
   on.exit(Sys.unsetenv(c("PKG_LIBS", "PKG_CPPFLAGS")), add = TRUE)
-  log <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", "random.so", "random.c", "base/rng.c", "base/dist.c", "base/linalg.c"), stdout = TRUE, stderr = TRUE)
+  log <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", "random.so", "random.c", "base/rng_draws.c", "base/dist.c", "base/linalg.c"), stdout = TRUE, stderr = TRUE)
   if (!file.exists("random.so")) stop("bench/random.c did not compile:\n", paste(log, collapse = "\n"), call. = FALSE)
   dyn.load(file.path(folder, "random.so"))
 }

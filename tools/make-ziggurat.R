@@ -46,7 +46,7 @@ table_lines <- function(name, x, before = "static ") {
 }
 
 writeLines(c(
-  "/* Written by tools/make-ziggurat.R; do not edit. See base/rng.c. */",
+  "/* Written by tools/make-ziggurat.R; do not edit. See base/rng_draws.c. */",
   "#ifndef NOISEAWARE_RNG_TABLES_H",
   "#define NOISEAWARE_RNG_TABLES_H",
   "",

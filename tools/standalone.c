@@ -4,9 +4,9 @@
  * rate's draws, which it prints.
  *
  * What does need R's mathematics (Rmath: normal tails and quantiles, gamma functions):
- * model/covariates.c, and so the models lm, logistic and mvnormal; mech/gaussian.c,
+ * model/covariates_normal.c, and so the models lm, logistic and mvnormal; mech/gaussian.c,
  * base/dist_discrete.c and the mechanisms of discrete noise; clt/moments_sums.c,
- * clt/moments_glm.c, clt/moments_lm_outside.c, totals/normal_totals.c, totals/rate_total.c,
+ * clt/moments_glm.c, clt/moments_lm_outside.c, totals/normal_totals_chain.c, totals/rate_total.c,
  * base/diagnostics.c.
  */
 #include "records/augment.h"

@@ -4,7 +4,7 @@
 #include "base/block.h"
 
 #include "base/lanes.h"
-#include "contract/plugin.h"
+#include "base/memory.h"
 
 struct terms terms_new(int most) {
     struct terms terms = {.coef = plugin_memory((size_t)most, sizeof(double)),

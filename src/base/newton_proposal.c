@@ -15,7 +15,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
-#include "contract/plugin.h"
+#include "base/memory.h"
 
 /* Of what is proposed, the share that makes it worth its cost; of the shares before, so much is
  * kept from one proposal to the next. */

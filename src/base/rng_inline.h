@@ -1,4 +1,4 @@
-/* The draws of base/rng.c for loops in which a call would cost too much. */
+/* The draws of base/rng_draws.c for loops in which a call would cost too much. */
 #ifndef NOISEAWARE_BASE_RNG_INLINE_H
 #define NOISEAWARE_BASE_RNG_INLINE_H
 

@@ -1,4 +1,4 @@
-/* Written by tools/make-ziggurat.R; do not edit. See base/rng.c. */
+/* Written by tools/make-ziggurat.R; do not edit. See base/rng_draws.c. */
 #ifndef NOISEAWARE_BASE_RNG_TABLES_H
 #define NOISEAWARE_BASE_RNG_TABLES_H
 

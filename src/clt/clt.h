@@ -99,5 +99,7 @@ double clt_log_noise(const struct clt *a, const double *total);
 /* One iteration; the share of accepted moves goes to *accepted. Returns
  * PLUGIN_*. */
 int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted);
+int clt_set_density(const struct clt *a, struct distribution *totals);
+int clt_set_moments(const struct clt *a, const double *theta, struct distribution *totals);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "mcmc/hmc.h"
 
-/* The sampler "nuts" of method "clt", see clt/clt_nuts.c. */
+/* The sampler "nuts" of method "clt", see clt/clt_nuts_moves.c. */
 
 struct clt;
 

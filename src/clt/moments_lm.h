@@ -1,5 +1,5 @@
-/* What the files of the moments "lm" share (see clt/moments_lm.c):
- *   clt/moments_lm.c              fields, the parameters in released units;
+/* What the files of the moments "lm" share (see clt/moments_lm_class.c):
+ *   clt/moments_lm_class.c              fields, the parameters in released units;
  *   clt/moments_lm_covariance.c   mean and covariance;
  *   clt/moments_lm_innovations.c  the total as a function of innovations;
  *   clt/moments_lm_gradient.c     the gradient of a weighted total in the parameters;

@@ -1,4 +1,4 @@
-/* Mean and covariance of a record's cross-products: the formulas are in clt/moments_lm.c.
+/* Mean and covariance of a record's cross-products: the formulas are in clt/moments_lm_class.c.
  * Cost: d^4 / 2 multiplications for the normal Xi and as many for Xi A'. */
 #include "clt/moments_lm.h"
 

@@ -1,6 +1,6 @@
 /* The total of cross-products as a function of standard normal innovations, without a
  * factor of its covariance: w from a root of Xi, for normal x and dummies from the normal
- * sum of vech(xx') itself; then (xy, y^2) given w (see clt/moments_lm.c). So a covariance of
+ * sum of vech(xx') itself; then (xy, y^2) given w (see clt/moments_lm_class.c). So a covariance of
  * low rank needs no care. Cost: d^3, or w * rank.
  */
 #include "base/linalg.h"

@@ -3,8 +3,8 @@
 #include "contract/coordinates.h"
 
 #include "base/linalg.h"
+#include "base/memory.h"
 #include "base/sticks.h"
-#include "contract/plugin.h"
 
 const char *const transform_names[TRANSFORMS] = {"identity",   "log",    "centre",
                                                  "thresholds", "sticks", "log_cholesky"};

@@ -1,7 +1,5 @@
-/* What plug-ins ask of whoever calls them: named numbers and memory. Nothing
- * here knows R, so that a plug-in also links into a program without it; such a
- * program defines host_allocate() (tools/standalone.c does).
- */
+/* Named numbers, which plug-ins ask for. Nothing here knows R, so that a plug-in also links into a
+ * program without it. */
 #include "contract/plugin.h"
 
 static const struct field *find_field(const struct fields *fields, const char *name) {
@@ -19,14 +17,4 @@ const double *fields_vector(const struct fields *fields, const char *name, int l
 int fields_length(const struct fields *fields, const char *name) {
     const struct field *field = find_field(fields, name);
     return field ? field->length : 0;
-}
-
-/* Starts a cache line: a vector that lies across two takes twice as long to store. */
-void *plugin_memory(size_t count, size_t size) {
-    enum { LINE = 64 };
-    const size_t bytes = (count > 0 ? count : 1) * size;
-    char *memory = host_allocate(bytes + LINE - 1);
-    memory += (LINE - (uintptr_t)memory % LINE) % LINE;
-    memset(memory, 0, bytes);
-    return memory;
 }

@@ -20,7 +20,7 @@
 #ifndef NOISEAWARE_CONTRACT_PLUGIN_H
 #define NOISEAWARE_CONTRACT_PLUGIN_H
 
-#include "base/core.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "contract/coordinates.h"
 
@@ -44,13 +44,6 @@ struct fields {
  * (any number if `length` is negative). */
 const double *fields_vector(const struct fields *fields, const char *name, int length);
 int fields_length(const struct fields *fields, const char *name);
-
-/* Zero-initialised memory that lives as long as the call from R. */
-void *plugin_memory(size_t count, size_t size);
-
-/* Where that memory comes from: the program that hosts the plug-ins defines it.
- * Never NULL, and freed by the host alone. In the package it is R_alloc() (r/spec.c). */
-void *host_allocate(size_t bytes);
 
 enum {
     PLUGIN_OK = NOISEAWARE_OK,

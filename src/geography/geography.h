@@ -3,7 +3,7 @@
 
 #include "base/dist.h"
 
-/* Counts of nested areas: see geography/geography.c. Level 0 is all areas together, level
+/* Counts of nested areas: see geography/transfers.c. Level 0 is all areas together, level
  * `levels` the leaves. The children of an area follow one another, and so do its leaves. */
 enum { GEOGRAPHY_LEVELS = 8, GEOGRAPHY_MEASURES = 32 };
 

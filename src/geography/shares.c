@@ -1,4 +1,4 @@
-/* Shares of cells in nested areas, given the counts of the leaves (geography/geography.c).
+/* Shares of cells in nested areas, given the counts of the leaves (geography/transfers.c).
  *
  * An area's shares have a Dirichlet distribution about those of the area above, with the
  * concentration of its level: weights A_l m_parent. That is a hierarchical Dirichlet process on

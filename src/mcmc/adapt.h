@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 
-/* Shares of old innovations that a sweep may keep (see mcmc/adapt.c). */
+/* Shares of old innovations that a sweep may keep (see mcmc/adapt_start.c). */
 enum { REFRESHES = 6 };
 extern const double adapt_refresh[REFRESHES];
 

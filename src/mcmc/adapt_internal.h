@@ -1,5 +1,5 @@
 /* What the files of mcmc/adapt.h share:
- *   mcmc/adapt.c            where it is kept, the start, annealing;
+ *   mcmc/adapt_start.c            where it is kept, the start, annealing;
  *   mcmc/adapt_proposals.c  a step of a non-centred pass;
  *   mcmc/adapt_schedule.c   how many passes of which kind, and sweeps in parts;
  *   mcmc/adapt_refresh.c    how much of the records' innovations a sweep keeps;

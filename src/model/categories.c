@@ -1,5 +1,5 @@
 /* Model "categories": the response y has one of several levels, with the probabilities of
- * model/categorical_links.c given linear predictors; covariates as in model/covariates.c.
+ * model/categorical_links.c given linear predictors; covariates as in model/covariates_normal.c.
  *
  * A record has the response, dummies of its levels from 1 on or a code, then its covariates.
  * Internally covariates are measured from a fixed public point c, as in model/lm.c:
@@ -18,12 +18,12 @@
  *
  * Innovation: a uniform (model/categorical_links.c). Update: Newton proposals or random walks of
  * the own part (mcmc/theta_metropolis.c), thresholds and slopes together with what lies between
- * them integrated out; covariates as in model/covariates.c.
+ * them integrated out; covariates as in model/covariates_normal.c.
  *
  * Complete-data statistic: moments of the response's dummies and the design (base/block.h), then
  * what lone covariates need. Cost O(k^2) and the response's tails per record.
  */
-#include "model/categories.h"
+#include "model/categories_response.h"
 
 #include "base/dist.h"
 #include "base/linalg.h"
@@ -92,28 +92,6 @@ static void make_workspace(struct graded *s) {
     s->sums = plugin_memory(k * (k + 1) / 2, sizeof(double));
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
-}
-
-void graded_use_cuts(void *self, const double *theta) {
-    struct graded *s = self;
-    if (s->response.ordered) threshold_distances(s->response.tails, theta, s->cut_new);
-    for (int k = 1; s->response.ordered && k < s->response.tails; ++k)
-        s->constant[k] = exp(theta[k]);
-}
-
-/* After graded_use_cuts(); the cuts' coordinates are the logarithms of distances, each a part of
- * all greater cuts. */
-void graded_cell_logs(void *self, const double *eta, double *log_p, double *slope) {
-    struct graded *s = self;
-    const int tails = s->response.tails;
-    s->response.class->logs(&s->response, s->cut_new, eta, log_p, slope);
-    for (int y = 0; s->response.ordered && y <= tails; ++y, slope += tails) {
-        double beyond = 0;
-        for (int k = tails - 1; k > 0; --k) {
-            beyond += slope[k];
-            slope[k] = beyond * s->constant[k];
-        }
-    }
 }
 
 static struct glm_cells *create_cells(struct graded *s) {
@@ -209,39 +187,6 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------- */
 
-static double tilted(const struct graded *s, const double *slopes) {
-    return linalg_dot(s->slopes, s->tilt, slopes);
-}
-
-/* log density of the own part, and its gradient, which is added, unless it is NULL */
-static double own_prior(const struct graded *s, const double *theta, double *gradient) {
-    const int ordered = s->response.ordered, tails = s->response.tails;
-    double log_density = 0;
-    if (ordered) threshold_distances(tails, theta, s->constant);
-    for (int e = 0; e < s->response.predictors; ++e) {
-        const double *slope = theta + graded_slopes(s, e), at = tilted(s, slope) - s->constant_mean;
-        double pull = 0; /* of all constants of the predictor */
-        for (int k = ordered ? tails - 1 : 0; k >= 0; --k) {
-            const double distance = ordered ? s->constant[k] : 0;
-            const double z = (theta[graded_constant(s, e)] - distance + at) / s->constant_sd;
-            log_density -= 0.5 * z * z;
-            pull -= z / s->constant_sd;
-            if (!ordered || k == 0) continue;
-            log_density += theta[k];
-            /* this distance is part of those that are greater */
-            if (gradient) gradient[k] += 1 - pull * exp(theta[k]);
-        }
-        if (gradient) gradient[graded_constant(s, e)] += pull;
-        for (int j = 0; j < s->slopes; ++j) {
-            const double z = (slope[j] - s->slope_mean[j]) / s->slope_sd[j];
-            log_density -= 0.5 * z * z;
-            if (gradient)
-                gradient[graded_slopes(s, e) + j] += pull * s->tilt[j] - z / s->slope_sd[j];
-        }
-    }
-    return isnan(log_density) ? -INFINITY : log_density;
-}
-
 /* largest first */
 static void sort_down(int count, double *value) {
     for (int i = 1; i < count; ++i) {
@@ -262,7 +207,7 @@ static void rprior(void *self, struct rng *rng, double *theta) {
         for (int k = 0; k < count; ++k)
             s->constant[k] = s->constant_mean + s->constant_sd * rng_normal(rng);
         sort_down(count, s->constant);
-        constant[0] = s->constant[0] - tilted(s, slope);
+        constant[0] = s->constant[0] - graded_tilted(s, slope);
         for (int k = 1; k < count; ++k) constant[k] = log(s->constant[k - 1] - s->constant[k]);
     }
     covariates_rprior(&s->cov, rng, theta);
@@ -270,19 +215,13 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 
 static double dprior(void *self, const double *theta) {
     struct graded *s = self;
-    return covariates_dprior(&s->cov, theta) + (s->beta ? 0 : own_prior(s, theta, NULL));
+    return covariates_dprior(&s->cov, theta) + (s->beta ? 0 : graded_own_prior(s, theta, NULL));
 }
 
 static void prior_gradient(void *self, const double *theta, double *gradient) {
     struct graded *s = self;
     covariates_prior_gradient(&s->cov, theta, gradient);
-    if (!s->beta) (void)own_prior(s, theta, gradient);
-}
-
-double graded_tied_prior(void *self, const double *theta, double *gradient) {
-    struct graded *s = self;
-    memset(gradient, 0, (size_t)s->own * sizeof(double));
-    return own_prior(s, theta, gradient);
+    if (!s->beta) (void)graded_own_prior(s, theta, gradient);
 }
 
 static double marginal(void *self, const double *c, double n, const double *theta,
@@ -302,35 +241,14 @@ static void set(void *self, const double *theta) {
     covariates_set(&s->cov, theta);
 }
 
-void graded_predict(struct graded *s, const double *theta, const double *intercept, int m,
-                    const double *const *design) {
-    for (int e = 0; e < s->response.predictors; ++e)
-        predictor_eval(&s->predictor, theta + graded_slopes(s, e) - 1, intercept[e], m, design,
-                       s->eta + (size_t)e * MAX_BLOCK);
-}
-
 /* the tails under the current parameter */
 static void find_tails(struct graded *s, int m, const double *const *x, double *tail) {
     graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
     s->response.class->tail(&s->response, s->cut, m, s->eta, tail);
 }
 
-static int is_coded(const struct graded *s) { return s->cov.design_code[0] != 0; }
-
-void graded_read_response(const struct graded *s, int m, const double *const *x, double *level) {
-    if (is_coded(s)) {
-        memcpy(level, x[(int)s->cov.design_column[0]], (size_t)m * sizeof(double));
-        return;
-    }
-    memset(level, 0, (size_t)m * sizeof(double));
-    for (int k = 0; k < s->response.tails; ++k) {
-        const double *dummy = x[(int)s->cov.design_column[k]];
-        for (int i = 0; i < m; ++i) level[i] += (k + 1) * dummy[i];
-    }
-}
-
 static void write_response(const struct graded *s, int m, const double *level, double *const *x) {
-    if (is_coded(s)) {
+    if (graded_is_coded(s)) {
         memcpy(x[(int)s->cov.design_column[0]], level, (size_t)m * sizeof(double));
         return;
     }

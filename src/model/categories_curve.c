@@ -7,7 +7,7 @@
  *
  * Cost: O(tails^2 (levels + slopes^2)) per record.
  */
-#include "model/categories.h"
+#include "model/categories_response.h"
 
 #include "base/linalg.h"
 

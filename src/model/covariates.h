@@ -11,7 +11,7 @@
 /* The distribution of covariates, a part of other models: continuous ones N(mean, cov), factors
  * categorical; these in a cross-table on which the means depend (model/covariates_joint.c), or
  * independent of the rest, as lone ones (model/independent_covariate.h) are. See
- * model/covariates.c. */
+ * model/covariates_normal.c. */
 
 struct factor {
     struct levels of;

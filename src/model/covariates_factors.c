@@ -1,5 +1,5 @@
-/* Factors among the covariates, see model/covariates.c: categorical, independent of the rest and
- * of each other, with Dirichlet priors on their levels' probabilities; theta holds these as
+/* Factors among the covariates, see model/covariates_normal.c: categorical, independent of the rest
+ * and of each other, with Dirichlet priors on their levels' probabilities; theta holds these as
  * sticks (base/sticks.h). A record has dummies or a code; a level's innovation is a uniform
  * (model/categorical_draw.c). Cost: O(levels) a record.
  */
@@ -7,28 +7,11 @@
 
 #include "base/dist.h"
 #include "base/sticks.h"
+#include "base/sticks_draw.h"
 
 #include <Rmath.h>
 
 /* ---- prior -------------------------------------------------------------- */
-
-void sticks_draw(struct rng *rng, int levels, const double *weight, double *stick) {
-    double rest = weight[levels - 1];
-    for (int l = levels - 2; l >= 0; --l) {
-        const double odds = dist_log_gamma(rng, weight[l]) - dist_log_gamma(rng, rest);
-        stick[l] = fmax(-1e300, fmin(odds, 1e300));
-        rest += weight[l];
-    }
-}
-
-double sticks_log_density(int levels, const double *weight, const double *stick) {
-    double rest = weight[levels - 1], log_density = 0;
-    for (int l = levels - 2; l >= 0; --l) {
-        rest += weight[l];
-        log_density += stick_log_density(weight[l], rest, stick[l]);
-    }
-    return log_density;
-}
 
 void factors_rprior(const struct covariates *cov, struct rng *rng, double *theta) {
     for (int f = 0; f < cov->factors; ++f) {

@@ -6,11 +6,6 @@
 /* The part of factors in what model/covariates.h names: each does for them what its namesake there
  * does for all covariates. */
 
-/* Sticks of a Dirichlet distribution with these weights, never infinite; the log density of theirs.
- */
-void sticks_draw(struct rng *rng, int levels, const double *weight, double *stick);
-double sticks_log_density(int levels, const double *weight, const double *stick);
-
 /* Levels of a factor from a record's columns, and into them. */
 void factor_read_levels(const struct factor *factor, int m, const double *const *x, double *level);
 void factor_write_levels(const struct factor *factor, int m, const double *level, double *const *x);

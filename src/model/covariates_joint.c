@@ -31,6 +31,7 @@
 #include "base/linalg.h"
 #include "base/slice.h"
 #include "base/sticks.h"
+#include "base/sticks_draw.h"
 #include "model/covariates_factors.h"
 
 #include <Rmath.h>

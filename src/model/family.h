@@ -5,7 +5,7 @@
 #include "contract/plugin.h"
 
 /* Families of responses of a generalised linear model: the distribution of y given the linear
- * predictor eta. See model/family.c. */
+ * predictor eta. See model/family_classes.c. */
 
 enum { FAMILY_MEANS = 6, FAMILY_POWERS = 4 };
 

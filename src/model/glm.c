@@ -1,5 +1,5 @@
-/* Model "glm": the response y has a distribution of one of the families of model/family.c given the
- * linear predictor eta = beta_0 + beta' x; covariates as in model/covariates.c.
+/* Model "glm": the response y has a distribution of one of the families of model/family_classes.c
+ * given the linear predictor eta = beta_0 + beta' x; covariates as in model/covariates_normal.c.
  *
  * A record has the columns y, then its covariates. Internally the regression is
  * centred at a fixed public point, as in model/lm.c: eta = alpha + sum beta_j

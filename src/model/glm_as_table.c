@@ -23,6 +23,7 @@
 
 #include "base/linalg.h"
 #include "base/sticks.h"
+#include "base/sticks_draw.h"
 #include "model/covariates_factors.h"
 
 struct glm_cells {

@@ -15,8 +15,8 @@
  */
 #include "base/dist.h"
 #include "base/sticks.h"
+#include "base/sticks_draw.h"
 #include "contract/plugin.h"
-#include "model/covariates_factors.h"
 #include "model/independent_covariate.h"
 
 enum { MOST = 8 };

@@ -1,5 +1,5 @@
 /* Model "lm": y = beta_0 + beta' x + N(0, sigma^2), covariates as in
- * model/covariates.c.
+ * model/covariates_normal.c.
  *
  * A record has the columns y, x_1..x_p. Internally the regression is centred
  * at a fixed public point (the middle of the bounds): y - c_y = alpha +
@@ -22,7 +22,7 @@
  * whose weights are drawn given the coefficients, then the coefficients given the weights. Both
  * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
  */
-#include "model/lm.h"
+#include "model/lm_parts.h"
 
 #include "model/covariates_joint.h"
 
@@ -156,22 +156,6 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------- */
 
-/* BETA_STUDENT: what has the t distributions, less their centres and in their scales. */
-static const double *standardised(struct lm *lm, const double *theta) {
-    double *r = lm->away_from_prior;
-    for (int j = 0; j < lm->k; ++j) r[j] = theta[j] - lm->beta_mean[j];
-    r[0] = linalg_dot(lm->k, lm->beta_first, r);
-    for (int j = 0; j < lm->k; ++j) r[j] /= lm->beta_scale[j];
-    return r;
-}
-
-double lm_student_density(struct lm *lm, const double *theta) {
-    const double df = *lm->beta_df, *r = standardised(lm, theta);
-    double log_density = 0;
-    for (int j = 0; j < lm->k; ++j) log_density -= 0.5 * (df + 1) * log1p(r[j] * r[j] / df);
-    return log_density;
-}
-
 static void draw_student(struct lm *lm, struct rng *rng, double *theta) {
     const double df = *lm->beta_df;
     double first = 0;
@@ -187,7 +171,7 @@ static void draw_student(struct lm *lm, struct rng *rng, double *theta) {
  * given the coefficients. */
 static const double *student_precision(struct lm *lm, struct rng *rng, const double *theta) {
     const int k = lm->k;
-    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    const double df = *lm->beta_df, *r = lm_standardised(lm, theta);
     double first = 0;
     memset(lm->student, 0, (size_t)k * (size_t)k * sizeof(double));
     for (int j = 0; j < k; ++j) {
@@ -236,15 +220,6 @@ static double dprior(void *self, const double *theta) {
     }
     if (!lm->sigma) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, NULL);
     return log_density;
-}
-
-void lm_student_gradient(struct lm *lm, const double *theta, double *gradient) {
-    const double df = *lm->beta_df, *r = standardised(lm, theta);
-    for (int j = 0; j < lm->k; ++j) {
-        const double slope = (df + 1) * r[j] / (df + r[j] * r[j]) / lm->beta_scale[j];
-        if (j > 0) gradient[j] -= slope;
-        for (int i = 0; j == 0 && i < lm->k; ++i) gradient[i] -= slope * lm->beta_first[i];
-    }
 }
 
 static void prior_gradient(void *self, const double *theta, double *gradient) {

@@ -12,7 +12,7 @@
  *
  * Cost: O(k^3) for k coefficients and the covariates' part. No allocation but in
  * lm_prepare_marginal(). */
-#include "model/lm.h"
+#include "model/lm_parts.h"
 
 #include "base/linalg.h"
 

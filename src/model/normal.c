@@ -9,8 +9,8 @@
  * so that nothing cancels when bounds lie far from zero. Updates are conjugate;
  * with independent priors, mean given sd and then sd given mean.
  *
- * The normal-inverse-gamma distribution may be cut off, as in model/covariates.c: mean and sd
- * lie within bounds.
+ * The normal-inverse-gamma distribution may be cut off, as in model/covariates_normal.c: mean and
+ * sd lie within bounds.
  */
 #include "base/dist.h"
 #include "base/slice.h"

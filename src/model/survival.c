@@ -34,43 +34,12 @@
  * Cost of a density: three exponentials and three logarithms for each group and interval where
  * somebody enters, and the coefficients for each group. Records: model/records_of_cells.c.
  */
-#include "model/survival.h"
+#include "model/survival_cells.h"
 
 #include "base/dist.h"
 #include "base/sticks.h"
+#include "base/sticks_draw.h"
 #include "model/covariates_factors.h"
-
-static void leave_within(double log_d, double d, struct growth g, struct leaving *out) {
-    const double s = d + g.size;
-    double b, a; /* B(s) and its derivative */
-    if (s < 0.01) {
-        const double square = s * s;
-        b = -s / 2 + square / 24 * (1 - square / 120);
-        a = -0.5 + s / 12 * (1 - square / 60);
-    } else {
-        b = log(-expm1(-s) / s);
-        a = 1 / expm1(s) - 1 / s;
-    }
-    *out = (struct leaving){
-        .log_p = {log_d + b, g.log + b, -s},
-        .slope_d = {1 + d * a, d * a, -d},
-        .slope_t = {-g.missed * a, g.slope - g.missed * a, g.missed},
-    };
-}
-
-static void leave_at_end(double log_d, double d, struct growth g, struct leaving *out) {
-    *out = (struct leaving){
-        .log_p = {growth_log_missed(log_d, d), growth_log_missed(g.log, g.size) - d, -d - g.size},
-        .slope_d = {growth_slope_missed(d), -d, -d},
-        .slope_t = {0, g.missed - 1, g.missed},
-    };
-}
-
-void survival_leave(const struct survival *s, double log_d, double t, struct leaving *out) {
-    const double d = exp(log_d);
-    const struct growth g = growth_of_stick(t);
-    (s->baseline == DISCRETE ? leave_at_end : leave_within)(log_d, d, g, out);
-}
 
 /* ---- set-up ------------------------------------------------------------------- */
 
@@ -217,10 +186,6 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------------- */
 
-double survival_level(const struct survival *s, const double *theta) {
-    return s->intercept ? theta[0] : 0;
-}
-
 static void rprior(void *self, struct rng *rng, double *theta) {
     const struct survival *s = self;
     for (int j = 0; j < s->coefficients; ++j) theta[j] = s->mean[j] + s->sd[j] * rng_normal(rng);
@@ -273,15 +238,6 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
 
 /* ---- cells -------------------------------------------------------------------- */
 
-void survival_predict(struct survival *s, const double *theta) {
-    const double *row = s->design;
-    for (int x = 0; x < s->groups; ++x, row += s->coefficients) {
-        double eta = s->processes ? 0 : theta[0];
-        for (int m = s->intercept; m < s->coefficients; ++m) eta += row[m] * theta[m];
-        s->eta[x] = eta;
-    }
-}
-
 /* The groups' linear predictors, and but for processes log of the baseline's growth in each
  * interval and its derivative in log k. */
 static void predict(struct survival *s, const double *theta) {
@@ -317,10 +273,6 @@ static void find_shares(struct survival *s, const double *theta) {
         rest += later;
     }
     s->log_share[s->groups - 1] = rest;
-}
-
-const double *survival_censoring(const struct survival *s, const double *theta, int x) {
-    return theta + s->at_censoring + s->row_of[x] * s->intervals;
 }
 
 static void log_cells(void *self, const double *theta, double *log_p) {

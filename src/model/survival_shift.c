@@ -23,7 +23,7 @@
  *
  * Cost of a shift: seven times the density of the cells, and ten beta functions for each hazard.
  */
-#include "model/survival.h"
+#include "model/survival_cells.h"
 
 /* Hazards with as many events and as many who stay are not open. */
 static const double HELD = 10;

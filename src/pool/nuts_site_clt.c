@@ -1,5 +1,5 @@
 /* Sites in pools whose totals have a normal distribution given their parameters
- * (pool/site_clt.c), as sites of pool/pool_nuts.c.
+ * (pool/site_clt.c), as sites of pool/nuts_chain.c.
  *
  * The number of records n_j of a site may be unknown. What the release tells is then n_j times the
  * means of a record, and its parameters go with n_j. A step of n_j takes all that is the site's own

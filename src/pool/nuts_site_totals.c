@@ -1,7 +1,7 @@
-/* Sites of normal totals in pools: what pool/pool_nuts.c says of them.
+/* Sites of normal totals in pools: what pool/nuts_chain.c says of them.
  *
  * The number of records n_j of a site may be unknown. Then it has steps of its own
- * (totals/n_steps.c), given all else, and the target the factor that totals/normal_totals.c
+ * (totals/n_steps.c), given all else, and the target the factor that totals/normal_totals_chain.c
  * states; of what marginal() leaves out that is of all sites' records, or with parameters of
  * their own of the site's.
  *

@@ -27,7 +27,7 @@
 enum { FIRST = 5 };
 static const double LEARNED_UNTIL = 0.2;
 
-/* As in pool/pool_nuts.c: tails of standard deviations between few sites need short steps. */
+/* As in pool/nuts_chain.c: tails of standard deviations between few sites need short steps. */
 enum { MANY_COORDINATES = 100 };
 static const double TARGET_OF_FEW = 0.95;
 

@@ -39,7 +39,7 @@ enum {
     POOL_GIVEN_COUNTERS
 };
 
-/* Kinds of walks in what sites share; see pool/pool_gibbs.c. */
+/* Kinds of walks in what sites share; see pool/gibbs_chain.c. */
 enum { POOL_GIVEN, POOL_HELD, POOL_CARRIED, POOL_WALKS };
 
 struct pool_records {

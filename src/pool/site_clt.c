@@ -1,5 +1,5 @@
 /* Sites whose totals have a normal distribution given their parameters, as method "clt" has it for
- * one release (clt/clt_nuts.c): of site j
+ * one release (clt/clt_nuts_moves.c): of site j
  *
  *   p(rest_j) N(u_j; 0, I) eta_j(z_j | n_j mu(theta_j) + sqrt(n_j) A(theta_j) u_j),
  *
@@ -17,8 +17,8 @@
  * out, and goes to pool/hyperprior.c. All that is wrong in these is the shape of the posterior in
  * the coordinates, never the posterior.
  *
- * Cost, free of n: that of a gradient of clt/clt_nuts.c, and size^2 for the map. No allocation
- * but in pool_clt_create().
+ * Cost, free of n: that of a gradient of clt/clt_nuts_moves.c, and size^2 for the map. No
+ * allocation but in pool_clt_create().
  */
 #include "pool/site_clt.h"
 

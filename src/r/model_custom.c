@@ -2,7 +2,7 @@
  *
  * The complete-data statistic of such a model is the records themselves: `add`
  * notes where they are, and `rtheta` hands them to the user's function. The
- * package's own streams are private (base/rng.c), R's generator is never held open
+ * package's own streams are private (base/rng_draws.c), R's generator is never held open
  * here, so a function that draws random numbers cannot replay ours.
  *
  * Outside a run the functions are R wrappers that name, check and convert

@@ -1,4 +1,4 @@
-/* A method as r/run.c sees it: how R's lists become its structs. */
+/* A method as r/chains.c sees it: how R's lists become its structs. */
 #ifndef NOISEAWARE_R_RUN_H
 #define NOISEAWARE_R_RUN_H
 
@@ -35,7 +35,7 @@ struct method {
     struct state_shape (*shape)(const void *self);
 
     /* Points into the state, which R owns; detach() writes back what is not there
-     * already. The random stream and the iteration's number are r/run.c's. */
+     * already. The random stream and the iteration's number are r/chains.c's. */
     void (*attach)(void *self, SEXP state, struct rng *rng);
     void (*resume)(void *self); /* what follows from an old state; may be NULL */
     void (*detach)(void *self, SEXP state);

@@ -75,15 +75,15 @@ struct regroup {
     double **before, **after;   /* the records that a transfer takes */
 };
 
-/* Of new shapes, see records/redraw_shape.c; in warmup, running means: the share of a sweep's
+/* Of new shapes, see records/redraw_steps.c; in warmup, running means: the share of a sweep's
  * proposals that are accepted, that of steps that hold the totals and of those that draw them;
  * and tries. */
 struct redrawn {
     double swept, taken[2], tries;
 };
 
-struct redraw;        /* records/redraw_shape.c */
-struct resize;        /* records/n_all_records.c */
+struct redraw;        /* records/redraw_steps.c */
+struct resize;        /* records/n_all_records_steps.c */
 struct resize_counts; /* records/n_poisson_counts.c */
 
 /* In place of the model's prior and update of theta: where theta has a prior that depends on other

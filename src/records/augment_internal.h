@@ -1,19 +1,18 @@
 /* What the files of method "augment" share and nobody else needs:
- *   records/augment.c  prepares, proposes, visits the records, runs an iteration;
+ *   records/augment_chain.c  prepares, proposes, visits the records, runs an iteration;
  *   records/accept_pass.c  decides on the proposals of a block, one record after the other;
  *   records/noise_energy.c   the energy, minus the log of the noise density;
  *   records/noncentred_moves.c    the non-centred moves between two sweeps;
  *   records/held_total.c  moves of mean and standard deviation with a released total held fixed;
  *   records/shape_hmc_pass.c  moves of all records at once, with their shape held fixed;
- *   records/redraw_shape.c  new shapes of all records, with their clamped totals held fixed, or
+ *   records/redraw_steps.c  new shapes of all records, with their clamped totals held fixed, or
  *                     with new ones, which records/redraw_totals.c draws;
  *   records/n_birth_death.c    births and deaths of records, where their number is not known;
- *   records/n_all_records.c  the same together with a move of all records at once, the totals of
- *                     which records/n_totals_density.c, records/n_totals_chain.c and
- *                     records/n_scatter.c choose, and which records/n_clamped_totals.c solves
- *                     for; and with a new draw of all counts, records/n_poisson_counts.c;
- *   records/reflections.c  reflections of all records, which the release does not tell apart;
- *   records/level_transfers.c  transfers of records between levels of a factor;
+ *   records/n_all_records_steps.c  the same together with a move of all records at once, the totals
+ * of which records/n_totals_density.c, records/n_totals_chain.c and records/n_scatter.c choose, and
+ * which records/n_clamped_totals.c solves for; and with a new draw of all counts,
+ * records/n_poisson_counts.c; records/reflections.c  reflections of all records, which the release
+ * does not tell apart; records/level_transfers.c  transfers of records between levels of a factor;
  *   records/category_hmc_pass.c  moves of the coefficients of a response of several levels;
  *   records/diagnostics.c  what a chain tells of itself.
  */
@@ -68,7 +67,7 @@ static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) 
     return PAD_LANES((a->n + parts - 1) / parts);
 }
 
-/* ---- records/augment.c ----------------------------------------------------------- */
+/* ---- records/augment_chain.c ----------------------------------------------------------- */
 
 /* records of all sites */
 double augment_records(const struct augment *a);
@@ -194,7 +193,8 @@ void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j);
 /* The candidates become the state's, with m records of `born` more, or the last m less. */
 void augment_keep_size(struct augment *a, int m, int birth);
 
-/* ---- records/n_all_records.c ------------------------------------------------------------ */
+/* ---- records/n_all_records_steps.c ------------------------------------------------------------
+ */
 
 /* Are there such steps? */
 static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
@@ -216,7 +216,7 @@ void augment_resize_again(struct augment *a);
  * the complete-data statistic, latent variables included. */
 void augment_saw_size(struct augment *a, int closes);
 
-/* ---- records/redraw_shape.c ------------------------------------------------------------ */
+/* ---- records/redraw_steps.c ------------------------------------------------------------ */
 
 /* Are steps of these made; and do they draw the totals so often that nothing else need move all
  * records? */

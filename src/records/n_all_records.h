@@ -5,8 +5,11 @@
 #include "records/redraw_shape.h"
 #include "totals/clamped_moments.h"
 
-/* What records/n_all_records.c, records/n_totals_density.c, records/n_totals_chain.c,
+/* What records/n_all_records_steps.c, records/n_totals_density.c, records/n_totals_chain.c,
  * records/n_scatter.c and records/n_clamped_totals.c share. */
+
+/* How fast running means of shares that are taken forget, in warmup. */
+static const double RESIZE_FORGET = 0.01;
 
 /* Totals of the records of each level; d columns, k levels. */
 struct resize_totals {

@@ -1,15 +1,15 @@
 /* Method "augment": steps of an unknown n that solve for clamped totals.
  *
- * Where bounds bind and noise is small, records that follow a step of n (records/n_all_records.c)
- * have clamped totals that differ from what was expected by more than the noise allows. Where
- * each total and each product of columns is released, as the bounds clamp it, new records can
- * have any totals that are wanted, as in records/redraw_shape.c: with s the clamped totals, U the
- * shape and J = |d(T, S) / ds| given U, the density of n, s and U is
+ * Where bounds bind and noise is small, records that follow a step of n
+ * (records/n_all_records_steps.c) have clamped totals that differ from what was expected by more
+ * than the noise allows. Where each total and each product of columns is released, as the bounds
+ * clamp it, new records can have any totals that are wanted, as in records/redraw_steps.c: with s
+ * the clamped totals, U the shape and J = |d(T, S) / ds| given U, the density of n, s and U is
  *
  *   h(n, s, U) eta(z | s),   h = p(n, T, S) J,
  *
- * p that of records/n_all_records.c. And with (T~, S~) the totals of which s is expected, J~ =
- * |d(T~, S~) / ds|, the surrogate's chain is reversible for h~ eta, h~ = p(n, T~, S~) J~. So a
+ * p that of records/n_all_records_steps.c. And with (T~, S~) the totals of which s is expected, J~
+ * = |d(T~, S~) / ds|, the surrogate's chain is reversible for h~ eta, h~ = p(n, T~, S~) J~. So a
  * step
  *
  * - finds s and U of the records, and (T~, S~);

@@ -4,9 +4,10 @@
  *
  *   p(n) p(s | n) s! / prod x_i! n^-s eta(z | sum t(x_i)).
  *
- * As in records/n_all_records.c, a step begins with some steps of a chain of n and s alone, for a
- * surrogate in which t is what n Poisson records of mean r = s / n are expected to have, n E t(x).
- * With a fraction u of s + u that is uniform in (0, 1), a step of that chain takes n to n', and r
+ * As in records/n_all_records_steps.c, a step begins with some steps of a chain of n and s alone,
+ * for a surrogate in which t is what n Poisson records of mean r = s / n are expected to have, n E
+ * t(x). With a fraction u of s + u that is uniform in (0, 1), a step of that chain takes n to n',
+ * and r
  *
  * - to where n' E t(x) is what n E t(x) was, for one released component: with bounds that is not in
  *   proportion to 1 / n';

@@ -1,13 +1,14 @@
 /* Method "augment": totals of records in steps of an unknown n that move all records at once, see
- * records/n_all_records.c: what a release tells of them, and the density of the surrogate's chain.
+ * records/n_all_records_steps.c: what a release tells of them, and the density of the surrogate's
+ * chain.
  *
  * The state of that chain is n, the counts N_g of the levels, the total T_g of each column in each,
  * the scatter S about the level means and what the model keeps of theta; its density is that of
- * records/n_all_records.c with eta(z | what is expected of records with these totals). A record
- * of level g is taken to be normal, with mean T_g / N_g and covariance S / n, and then clamped:
- * the totals of columns and squares are those of clamped_normals(); E(x_i x_j) has its covariance
- * times the probabilities that the columns are inside their bounds, the first term of Mehler's
- * series.
+ * records/n_all_records_steps.c with eta(z | what is expected of records with these totals). A
+ * record of level g is taken to be normal, with mean T_g / N_g and covariance S / n, and then
+ * clamped: the totals of columns and squares are those of clamped_normals(); E(x_i x_j) has its
+ * covariance times the probabilities that the columns are inside their bounds, the first term of
+ * Mehler's series.
  *
  * Cost: O(k d) distribution functions and O(d^3) a density. No allocation but in resize_create().
  */
@@ -197,7 +198,7 @@ static void write_expected(const struct augment *a, const struct resize_totals *
     write_sums(a, t, r->moved, r->spread, c);
 }
 
-/* The log density of the head of records/n_all_records.c without eta, but for constants. */
+/* The log density of the head of records/n_all_records_steps.c without eta, but for constants. */
 static double log_totals(const struct augment *a, const struct resize_totals *t) {
     const struct resize *r = a->resize;
     const struct model *model = &a->model;

@@ -1,4 +1,4 @@
-/* What records/redraw_shape.c and records/redraw_totals.c share. */
+/* What records/redraw_steps.c and records/redraw_totals.c share. */
 #ifndef NOISEAWARE_RECORDS_REDRAW_SHAPE_H
 #define NOISEAWARE_RECORDS_REDRAW_SHAPE_H
 
@@ -48,7 +48,7 @@ struct redraw {
     struct guide guide;
 };
 
-/* ---- records/redraw_shape.c ------------------------------------------------------------- */
+/* ---- records/redraw_steps.c ------------------------------------------------------------- */
 
 /* Workspace, for `records` of them; NULL where other things than totals and products are released,
  * or one of these twice; or not all, and what is not told has no bounds, or is part of what is. */

@@ -1,4 +1,4 @@
-/* New totals for the steps of records/redraw_shape.c.
+/* New totals for the steps of records/redraw_steps.c.
  *
  * The release is z = A s plus noise. A Laplace variable is normal given a variance that is
  * exponential; with these variances v drawn given the totals s, s' is drawn from the normal

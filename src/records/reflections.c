@@ -4,8 +4,8 @@
  *   x_j' = 2 g_j - x_j  for these columns j,
  *
  * g_j the point that powers are about, so that the posterior may have a mode on either side,
- * between which no small step leads. R finds the sets of columns (R/engine_reflections.R). One of them is
- * proposed and accepted by the ratio of
+ * between which no small step leads. R finds the sets of columns (R/engine_reflections.R). One of
+ * them is proposed and accepted by the ratio of
  *
  *   marginal(c) eta(z | s),
  *

@@ -7,7 +7,7 @@
 #include "mcmc/n_regression_proposal.h"
 
 /* What the files of family "counts" share:
- *   table/naive_bayes.c        the target, the state, learning, an iteration;
+ *   table/naive_bayes_chain.c        the target, the state, learning, an iteration;
  *   table/naive_bayes_moves.c  moves of the table;
  *   table/naive_bayes_n_steps.c   those that change its sum.
  */

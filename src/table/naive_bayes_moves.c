@@ -1,4 +1,4 @@
-/* Moves of the table of method "collapse", counts (the target is in table/naive_bayes.c).
+/* Moves of the table of method "collapse", counts (the target is in table/naive_bayes_chain.c).
  *
  * The first three kinds are symmetric, so accepted by the ratio of the target:
  * 1. within a row (a feature's counts in one class): d units from cell to cell;
@@ -330,4 +330,8 @@ void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning) 
         }
         for (int k = 0; k < hidden; ++k) move_between(c, s, i, BETWEEN, fine, learning);
     }
+}
+
+double counts_interval_gain(const struct collapse *c, int component, double total, double gained) {
+    return collapse_energy(c, component, total + gained) - collapse_energy(c, component, total);
 }

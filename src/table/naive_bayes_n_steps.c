@@ -1,5 +1,5 @@
 /* Births and deaths in the table of method "collapse", counts, where the number of records n is
- * not known (the target is in table/naive_bayes.c): d units more or less
+ * not known (the target is in table/naive_bayes_chain.c): d units more or less
  *
  * 1. in one class, with one cell of every feature;
  * 2. in one class, split over a row's cells in proportions that warmup learned;

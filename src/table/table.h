@@ -8,7 +8,7 @@
 #include "model/clique_tables.h"
 
 /* What the files of family "table" share:
- *   table/table.c        the target, the state, learning, an iteration;
+ *   table/table_chain.c        the target, the state, learning, an iteration;
  *   table/transfers.c  transfers between cells;
  *   table/exact_sums.c  exact numbers: where tables start, which directions keep them;
  *   table/theta_nuts.c  probabilities that are not integrated out;
@@ -222,5 +222,8 @@ static inline void table_gain(struct table *s, int node, double by) {
     for (int k = s->first[node]; k < s->first[node + 1]; ++k)
         s->total[s->component[k]] += s->coefficient[k] * by;
 }
+double table_log_factorial(const struct table *s, double n);
+void table_draw_in_group(struct rng *rng, const struct table *s, int group, int *codes);
+int table_draw_alias(struct rng *rng, int levels, const double *share, const int *other);
 
 #endif

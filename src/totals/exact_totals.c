@@ -1,5 +1,5 @@
-/* Exact totals of normal records (totals/normal_totals.c, pool/pool_nuts.c): of columns, T_i, and
- * of their squares, P_ii.
+/* Exact totals of normal records (totals/normal_totals_chain.c, pool/nuts_chain.c): of columns,
+ * T_i, and of their squares, P_ii.
  *
  * Among the coordinates of totals/normal_coordinates.c, with k = 1, each of them is one, given
  * the others of its row:

@@ -1,5 +1,5 @@
-/* Normal totals of an unknown number of records: steps of n, for what totals/normal_totals.c says
- * of it.
+/* Normal totals of an unknown number of records: steps of n, for what totals/normal_totals_chain.c
+ * says of it.
  *
  * Steps of n go to a number next to it, or near where warmup saw it, and either leave the
  * coordinates as they are or hold c (totals/n_coordinate.c has what the coordinates are then).

@@ -9,7 +9,7 @@
 #include "totals/n_steps.h"
 #include "totals/response_innovations.h"
 
-/* What the files of normal totals share; see totals/normal_totals.c. */
+/* What the files of normal totals share; see totals/normal_totals_chain.c. */
 
 /* The cross-table of the factors; see totals/cross_table.c. */
 struct cross_table {
@@ -105,7 +105,9 @@ enum {
     TABLE_ACCEPTED
 };
 
-int normal_coordinates(const struct normal *s);
+static inline int normal_coordinates(const struct normal *s) {
+    return s->density.size + s->directions;
+}
 void normal_attach(const struct collapse *of);
 
 /* Of totals and of what is kept of theta, in the density's own coordinates. */
@@ -182,5 +184,7 @@ int normal_moves(const struct normal *s); /* tried in an iteration */
 /* Moves of the table given the state's theta, which must be drawn anew then, as must what
  * mcmc/hmc.h knows of the place. */
 void normal_move_table(struct collapse *of, int learning);
+void normal_statistic(const struct collapse *of, double *out);
+double normal_energy(const struct collapse *of);
 
 #endif

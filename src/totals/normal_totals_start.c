@@ -1,4 +1,4 @@
-/* Where chains of normal totals start (totals/normal_totals.c).
+/* Where chains of normal totals start (totals/normal_totals_chain.c).
  *
  * With the user's theta: totals from their distribution given it. Else the release with fresh noise
  * added, so that chains start apart, corrected towards what the prior thinks likely and made

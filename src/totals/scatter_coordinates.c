@@ -1,5 +1,5 @@
 /* Coordinates of the scatter S of normal totals where noise is small beside it
- * (totals/normal_totals.c).
+ * (totals/normal_totals_chain.c).
  *
  * A released square tells S_ii. Row i of the factor F has the coordinates log F_ii and
  * a_ij = F_ij / F_ii (totals/normal_coordinates.c), and with those

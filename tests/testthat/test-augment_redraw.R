@@ -1,4 +1,4 @@
-# Shapes of all records drawn again while the clamped totals stay: src/records/redraw_shape.c.
+# Shapes of all records drawn again while the clamped totals stay: src/records/redraw_steps.c.
 
 redraw_bounds <- list(y = c(-1.5, 1.5), x1 = c(-1.2, 1), x2 = c(-0.6, 1.5))
 redraw_statistic <- function() stat_crossprod(y ~ x1 + x2, redraw_bounds)

@@ -1,5 +1,5 @@
 # Method "clt" of a regression with bounds that clamp: src/totals/clamped_moments.c and its place in
-# src/totals/normal_totals.c.
+# src/totals/normal_totals_chain.c.
 
 clamped_bounds <- list(y = c(-2.2, 2.5), x1 = c(-2, 2), x2 = c(-1, 2.2))
 clamped_statistic <- stat_crossprod(y ~ x1 + x2, clamped_bounds)

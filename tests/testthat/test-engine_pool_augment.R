@@ -1,4 +1,4 @@
-# Complete pooling by imputing the records of all sites: R/engine_pool_augment.R, src/records/augment.c.
+# Complete pooling by imputing the records of all sites: R/engine_pool_augment.R, src/records/augment_chain.c.
 
 two_sites <- function(first, second) list(north = first, south = second)
 

@@ -1,4 +1,4 @@
-# Partial pooling and walks by imputing the records of all sites: R/engine_pool_records.R, src/pool/pool_gibbs.c.
+# Partial pooling and walks by imputing the records of all sites: R/engine_pool_records.R, src/pool/gibbs_chain.c.
 
 imputed <- function(..., iter = 3000) sample_posterior(..., method = "augment", iter = iter, seed = 1)
 

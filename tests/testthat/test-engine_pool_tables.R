@@ -1,4 +1,4 @@
-# Partial pooling and walks of counts whose tables are moved: R/engine_pool_tables.R, src/pool/pool_gibbs.c, src/table/table.c.
+# Partial pooling and walks of counts whose tables are moved: R/engine_pool_tables.R, src/pool/gibbs_chain.c, src/table/table_chain.c.
 
 tabled <- function(..., iter = 3000) suppressWarnings(suppressMessages(sample_posterior(..., method = "collapse", iter = iter, seed = 1)))
 

@@ -1,5 +1,5 @@
-#ifndef NOISEAWARE_MODEL_CATEGORIES_H
-#define NOISEAWARE_MODEL_CATEGORIES_H
+#ifndef NOISEAWARE_MODEL_CATEGORIES_RESPONSE_H
+#define NOISEAWARE_MODEL_CATEGORIES_RESPONSE_H
 
 #include "model/categorical_links.h"
 #include "model/covariates.h"
@@ -54,5 +54,8 @@ double graded_tied_prior(void *self, const double *theta, double *gradient);
 double graded_curve(void *self, int m, const double *const *x, double *gradient, double *matrix);
 void graded_prior_curve(void *self, const double *theta, double *gradient, double *matrix);
 void graded_information(void *self, const double *theta, double *matrix);
+int graded_is_coded(const struct graded *s);
+double graded_own_prior(const struct graded *s, const double *theta, double *gradient);
+double graded_tilted(const struct graded *s, const double *slopes);
 
 #endif

@@ -2,8 +2,8 @@
  *   model/survival.c        the cells' probabilities, the prior and their slopes;
  *   model/survival_shift.c  hazards that the data leave open, with the intercept.
  */
-#ifndef NOISEAWARE_MODEL_SURVIVAL_H
-#define NOISEAWARE_MODEL_SURVIVAL_H
+#ifndef NOISEAWARE_MODEL_SURVIVAL_CELLS_H
+#define NOISEAWARE_MODEL_SURVIVAL_CELLS_H
 
 #include "model/hazard_process.h"
 #include "model/records_of_cells.h"

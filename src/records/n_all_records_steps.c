@@ -50,10 +50,6 @@ enum { STEPS = 8, FEW = 6 };
 /* The shares of these steps that are RESIZE_GROW and RESIZE_SCATTER. */
 static const double GROWS = 0.15, SCATTERS = 0.15;
 
-/* of the shares of the kinds of these steps that are taken, in warmup: how fast their running means
- * forget, and what is added to each */
-static const double FORGET = 0.01, LEAST = 0.02;
-
 /* Where records follow so many times less often than steps are taken that solve for their totals,
  * the latter are made, which take longer. The share of steps of warmup that try the other way. */
 static const double WORSE = 0.5, OTHER = 0.125;
@@ -365,27 +361,6 @@ static int find_change(struct resize *r, double most) {
     return births <= most && deaths <= most;
 }
 
-static double worth(const struct augment *a, int kind) {
-    return LEAST + a->births.taken[kind] * a->births.taken[kind];
-}
-
-/* More often where warmup saw it taken more often, but each now and then. */
-enum resize_kind resize_choose_kind(struct augment *a) {
-    double sum = 0;
-    for (int k = 0; k < RESIZE_KINDS; ++k) sum += worth(a, k);
-    double left = rng_uniform(a->rng) * sum;
-    int kind = 0;
-    while (kind < RESIZE_KINDS - 1 && (left -= worth(a, kind)) >= 0) ++kind;
-    return (enum resize_kind)kind;
-}
-
-int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning) {
-    const int taken = -log_ratio < rng_exponential(a->rng);
-    if (learning && kind < RESIZE_KINDS)
-        a->births.taken[kind] += FORGET * (taken - a->births.taken[kind]);
-    return taken;
-}
-
 /* Those whose share is fixed are for where warmup has seen n, and records follow. */
 static enum resize_kind choose_any_kind(struct augment *a, int fresh, enum resize_way way) {
     const double u = fresh && way == RESIZE_FOLLOW ? rng_uniform(a->rng) : 1;
@@ -437,14 +412,14 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     const enum resize_way way = choose_way(a, learning);
     const int solves = way == RESIZE_SOLVE;
     if (!(solves ? resize_begin_clamped(a) : resize_read(a))) {
-        if (learning) a->births.ways[way] -= FORGET * a->births.ways[way];
+        if (learning) a->births.ways[way] -= RESIZE_FORGET * a->births.ways[way];
         return;
     }
     if (walk(a, fresh, way, learning, steps, &log_ratio)) {
         log_ratio = solves ? resize_follow_clamped(a) : follow_to(a, &stay, &born);
         accept = -log_ratio < rng_exponential(a->rng);
         learns = learning && r->next->n != r->now->n; /* at the same n records follow easily */
-        if (learns) a->births.ways[way] += FORGET * (accept - a->births.ways[way]);
+        if (learns) a->births.ways[way] += RESIZE_FORGET * (accept - a->births.ways[way]);
     }
     if (!accept)
         fill_holes(a);

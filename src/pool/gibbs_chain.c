@@ -10,7 +10,7 @@
  *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
  *      by random walks on the log likelihood, what is no parameter by the model's update.
  *      Or, of counts, the table given theta_j, which stands for the records
- *      (table/table.c): at a cost free of their number, numbers that are exact kept, and
+ *      (table/table_chain.c): at a cost free of their number, numbers that are exact kept, and
  *      an unknown number of records moved. Of a response with levels the probabilities of the
  *      covariates' levels are no parameters: they are drawn given the table (rshares()), and walk
  *      with the coefficients, the table following.
@@ -100,30 +100,6 @@ static double site_log_prior(void *self, const double *theta) {
     if (s->spread.walk && !last) sum += pool_member_density(&s->spread, s->at, &site[1].member);
     phi_from_theta(s, &site->member, site->augment.theta);
     return sum;
-}
-
-double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope) {
-    struct pool_records *s = site->pool;
-    const struct augment *a = &site->augment;
-    const struct model_class *class = s->model.class;
-    const struct record_columns records = {a->x, a->n, a->stride};
-    double value;
-    if (a->n == 0) {
-        if (slope) memset(slope, 0, (size_t)s->parameters * sizeof(double));
-        return 0;
-    }
-    if (s->likelihood.class) { /* keeps the parameters, in their order */
-        value = s->likelihood.class->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
-                                              s->slope_c, slope ? slope : s->slope_theta);
-    } else if (class->log_likelihood) {
-        if (slope) memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
-        value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n,
-                                      slope ? s->slope_theta : NULL);
-        for (int k = 0; slope && k < s->parameters; ++k) slope[k] = s->slope_theta[s->place[k]];
-    } else {
-        value = update_theta_density(&s->density, 1, &records, theta);
-    }
-    return isnan(value) ? -INFINITY : value;
 }
 
 /* ---- a site ------------------------------------------------------------------------------ */

@@ -23,7 +23,7 @@
  * Park 2008). Where noise dominates, the innovations say little of theta: a step N then does
  * what a step M does, without a covariance.
  *
- * Or NUTS moves theta and the innovations at once (clt/clt_nuts.c).
+ * Or NUTS moves theta and the innovations at once (clt/clt_nuts_moves.c).
  *
  * Without C the distribution is p(theta) N(z; n mu_t, n V_tt + Omega) p(omega), exactly; with it
  * the exact distribution of c given theta comes in, to which the normal one tends as n grows.
@@ -95,39 +95,6 @@ void clt_resume(struct clt *a) {
 
 /* ---- the distribution of z ----------------------------------------------------------- */
 
-static int set_moments(const struct clt *a, const double *theta, struct distribution *totals) {
-    return a->moments.class->eval(a->moments.self, theta, totals->mean, totals->cov);
-}
-
-/* factor and log density from the moments; PLUGIN_NUMERICAL if not positive definite */
-static int set_density(const struct clt *a, struct distribution *totals) {
-    const int d = a->size, w = a->wide;
-    for (int i = 0; i < d; ++i) {
-        const double *restrict cov = totals->cov + (size_t)i * w;
-        double *restrict row = totals->factor + (size_t)i * d;
-        for (int j = 0; j <= i; ++j) row[j] = a->n * cov[j];
-        row[i] += a->ridge[i] + a->variance[i];
-        totals->white[i] = a->released[i] - a->n * totals->mean[i];
-    }
-    if (linalg_cholesky(d, totals->factor) != 0) return PLUGIN_NUMERICAL;
-    linalg_forward(d, totals->factor, totals->white);
-    double square = 0, log_pivots = 0, product = 1;
-    for (int i = 0; i < d; ++i) {
-        square += totals->white[i] * totals->white[i];
-        product *= totals->factor[(size_t)i * d + i];
-        if (!(product > 1e-100 && product < 1e100)) {
-            log_pivots += log(product);
-            product = 1;
-        }
-    }
-    totals->log_density = -0.5 * square - log_pivots - log(product);
-    return isfinite(totals->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
-}
-
-int clt_set_distribution(const struct clt *a, const double *theta, struct distribution *totals) {
-    return set_moments(a, theta, totals) == PLUGIN_OK && set_density(a, totals) == PLUGIN_OK;
-}
-
 /* With many records a chain that starts far away may settle on the first of several
  * theta that explain z. A draw that is chosen among many by their densities lies near the
  * one that explains it best. */
@@ -137,7 +104,8 @@ static void search_marginal(struct clt *a, int search) {
     for (int k = 0; k <= search && search > 0; ++k) {
         if (k > 0) model_rprior(&a->model, a->rng, a->theta_new);
         const double *theta = k > 0 ? a->theta_new : a->theta;
-        if (set_moments(a, theta, &a->now) != PLUGIN_OK || set_density(a, &a->now) != PLUGIN_OK)
+        if (clt_set_moments(a, theta, &a->now) != PLUGIN_OK ||
+            clt_set_density(a, &a->now) != PLUGIN_OK)
             continue;
         const double log_density = a->now.log_density, above = log_density - all;
         all = above > 0 ? log_density + log1p(exp(-above)) : all + log1p(exp(above));
@@ -242,8 +210,8 @@ static int move_marginal(struct clt *a, int k, int learning) {
     (void)propose(a, k, 0);
     double log_ratio = -INFINITY;
     a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
-    if (isfinite(a->next.log_prior) && set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
-        set_density(a, &a->next) == PLUGIN_OK)
+    if (isfinite(a->next.log_prior) && clt_set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
+        clt_set_density(a, &a->next) == PLUGIN_OK)
         log_ratio = a->next.log_prior - a->now.log_prior + a->next.log_density - a->now.log_density;
     const int accept = decide(a, log_ratio, learning);
     if (accept) swap_distributions(a);
@@ -321,15 +289,6 @@ static void draw_variances(struct clt *a) {
     }
 }
 
-double clt_log_noise(const struct clt *a, const double *total) {
-    double energy = 0;
-    for (int j = 0; j < a->size; ++j) {
-        const double r = fabs(a->released[j] - total[j]) / a->scale[j];
-        energy += a->absolute[j] != 0 ? r : 0.5 * r * r;
-    }
-    return -energy;
-}
-
 /* ---- theta with the total's innovations fixed ---------------------------------------- */
 
 static int move_noncentred(struct clt *a, int k, int learning) {
@@ -387,8 +346,8 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
         clt_nuts_iterate(a, iteration, warmup, accepted);
         return PLUGIN_OK;
     }
-    if (!a->fresh && set_moments(a, a->theta, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
-    if (set_density(a, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    if (!a->fresh && clt_set_moments(a, a->theta, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    if (clt_set_density(a, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
     a->fresh = 1;
     double *before = a->step, *after = a->theta_new;
     int moved = 0;

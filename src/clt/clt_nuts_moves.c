@@ -1,7 +1,7 @@
 /* NUTS in method "clt": where the total is made of innovations and has gradients, NUTS (mcmc/hmc.c)
  * moves theta and all innovations at once in
  *   p(theta) N(u; 0, I) eta(z | n mu + sqrt(n) A u),
- * omega integrated out: no step follows (the notation is clt/clt.c's).
+ * omega integrated out: no step follows (the notation is clt/clt_chain.c's).
  *
  * The kinks of absolute kernels would cost it short steps: NUTS sees |r| as
  * (r^2 / round + round) / 2 where |r| < round (Huber), and its transition, which is reversible, is

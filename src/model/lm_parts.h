@@ -1,5 +1,5 @@
-#ifndef NOISEAWARE_MODEL_LM_H
-#define NOISEAWARE_MODEL_LM_H
+#ifndef NOISEAWARE_MODEL_LM_PARTS_H
+#define NOISEAWARE_MODEL_LM_PARTS_H
 
 #include "model/covariates.h"
 #include "model/scale_prior.h"
@@ -71,5 +71,6 @@ void lm_prepare_marginal(struct lm *lm);
 double lm_marginal(void *self, const double *c, double n, const double *theta, double *gradient_c,
                    double *gradient_kept);
 double lm_marginal_size(const void *self, double n);
+const double *lm_standardised(struct lm *lm, const double *theta);
 
 #endif

@@ -38,10 +38,6 @@ enum { SWEEPS = 3 };
  * here one sweep will do. */
 static const double SMALL_SHARE = 0.2;
 
-double counts_interval_gain(const struct collapse *c, int component, double total, double gained) {
-    return collapse_energy(c, component, total + gained) - collapse_energy(c, component, total);
-}
-
 /* ---- set-up ------------------------------------------------------------------- */
 
 static int read_variables(const struct fields *fields, struct counts *s) {

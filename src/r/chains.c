@@ -12,15 +12,6 @@ static const struct method *find_method(SEXP problem) {
     return find_class(&methods, engine ? engine : list_element(problem, "method"));
 }
 
-const struct size_prior *read_size_prior(SEXP problem) {
-    SEXP spec = list_element(problem, "size_prior");
-    if (Rf_isNull(spec)) return NULL;
-    struct size_prior *prior = plugin_memory(1, sizeof *prior);
-    const int kind = find_name(list_element(spec, "name"), SIZE_KINDS, size_prior_names);
-    size_prior_set(prior, (enum size_prior_kind)kind, REAL(list_element(spec, "parameters")));
-    return prior;
-}
-
 static void detach(const struct method *method, void *self, SEXP state, const struct rng *rng,
                    int iteration) {
     method->detach(self, state);
@@ -65,12 +56,6 @@ SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     const int possible = !method->may_fail || method->sampler.log_noise(self) > R_NegInf;
     UNPROTECT(1);
     return possible ? state : R_NilValue;
-}
-
-int statistic_width(SEXP problem) {
-    SEXP tracked = optional_element(problem, "tracked");
-    return (int)Rf_xlength(list_element(problem, "released")) +
-           (tracked ? Rf_asInteger(tracked) : 0);
 }
 
 /* Room for the results of `iterations` iterations, `kept` of them with a draw.

@@ -15,7 +15,7 @@
  * Interweaving: between sweeps, theta also moves with the records' innovations
  * held fixed (the non-centred view): x' = T(u, theta'), accepted with
  * p(theta') eta(z | s') / (p(theta) eta(z | s)). Such a pass needs no random
- * number per record. What it learns (mcmc/adapt.c) it learns in warmup only.
+ * number per record. What it learns (mcmc/adapt_start.c) it learns in warmup only.
  *
  * The pass that accepts is bound by its own latency. Where a model's records are
  * made of normals, uniforms or exponentials alone (from_innovations() in contract/plugin.h),

@@ -18,7 +18,7 @@
  *
  * A model whose probabilities do not integrate out has theta moved given the table, see
  * table/theta_nuts.c; it has one part. So has a table whose theta is held, as that of a
- * site among others is (pool/pool_gibbs.c): rows then have their factorials alone.
+ * site among others is (pool/gibbs_chain.c): rows then have their factorials alone.
  *
  * Where n is unknown the target has the prior of n and psi(n) of the parts that have no parents,
  * and births and deaths are transfers too: n is one more node.
@@ -270,33 +270,6 @@ static void load(struct collapse *c) {
 }
 
 static void save(struct collapse *c) { (void)c; /* the tables are the state's own */ }
-
-/* Codes of a cell of a part, of its parents and children. */
-static void set_codes(const struct table *s, const struct table_part *part, int row, int level,
-                      int *codes) {
-    for (int k = part->of.parents - 1; k >= 0; --k) {
-        const int size = s->size[part->of.parent[k]];
-        codes[part->of.parent[k]] = row % size;
-        row /= size;
-    }
-    table_set_level(part, level, codes);
-}
-
-/* The rows of a part as the tables before it have them. */
-void table_count_rows(struct table *s, const struct table_part *part, double *count) {
-    if (part->of.parents == 0) {
-        count[part->at_row] = count[s->at_size];
-        return;
-    }
-    const struct table_part *host = s->part + part->host;
-    memset(count + part->at_row, 0, (size_t)part->of.rows * sizeof(double));
-    for (int r = 0; r < host->of.rows; ++r)
-        for (int l = 0; l < host->of.levels; ++l) {
-            set_codes(s, host, r, l, s->codes);
-            const int row = table_combine(s, part->of.parents, part->of.parent, s->codes);
-            count[part->at_row + row] += count[host->at_cell + r * host->of.levels + l];
-        }
-}
 
 static double start_size(const struct collapse *c, const struct table *s) {
     const double n = rint(c->n + s->spread * rng_normal(c->rng));

@@ -75,8 +75,6 @@ static const double TABLE_WAITS = 0.5;
 
 /* ---- the state ----------------------------------------------------------------------- */
 
-int normal_coordinates(const struct normal *s) { return s->density.size + s->directions; }
-
 /* Where noise is small, totals and u are strongly correlated; up to so many coordinates
  * warmup can learn how. */
 enum { FEW = 60 };
@@ -85,45 +83,11 @@ static enum hmc_metric metric(const struct normal *s) {
     return s->density.clamped && normal_coordinates(s) <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
 
-void normal_shift_release(struct normal *s, const double *u) {
-    const int count = s->density.components;
-    if (s->directions > 0) normal_copy(s->shifted, s->released, count);
-    for (int j = 0; j < s->directions; ++j) {
-        const double *restrict column = s->spread + (size_t)j * (size_t)count;
-        for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
-    }
-}
-
-static const double *place_residual(struct normal *s, const double *q) {
-    const int size = s->density.totals.size;
-    normal_copy(s->place, q, normal_coordinates(s));
-    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = q[size + j];
-    s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
-    normal_copy(s->place, s->residual->at, size);
-    return s->place;
-}
-
 static void pull_residual(struct normal *s, const double *q, double *gradient) {
     for (int k = 0; k < s->model.parameters; ++k) s->slope_theta[k] = 0;
     totals_residual_pull(s->residual, s->density.theta, q, gradient, s->slope_theta);
     for (int j = 0; j < s->model.keeps; ++j)
         gradient[s->density.totals.size + j] += s->slope_theta[s->model.kept[j]];
-}
-
-void normal_read_residual(struct normal *s, const double *theta, double *q) {
-    const int size = s->density.totals.size;
-    normal_copy(q, s->place, size);
-    for (int j = 0; j < s->model.keeps; ++j) q[size + j] = theta[s->model.kept[j]];
-    totals_residual_read(s->residual, theta, q);
-}
-
-const double *normal_place(struct normal *s, const double *q) {
-    if (s->residual) return place_residual(s, q);
-    if (s->scatter_place) return normal_scatter_place(s, q);
-    if (s->exact) return totals_exact_place(s->exact, q);
-    if (!s->resize.size.prior) return q;
-    totals_size_place(&s->resize.size, q);
-    return s->resize.size.place;
 }
 
 /* For mcmc/hmc.h: of totals, of what is kept of theta and of u. */
@@ -152,20 +116,6 @@ static double log_density(void *self, const double *q, double *gradient) {
         square += u[j] * u[j];
     }
     return log_density - 0.5 * square;
-}
-
-void normal_measure(struct normal *s, const double *q) {
-    totals_expand(&s->density.totals, normal_place(s, q), s->density.c);
-    totals_density_expect(&s->density);
-    normal_shift_release(s, q + s->density.size);
-    s->energy = s->misfit = 0;
-    for (int k = 0; k < s->density.components; ++k) {
-        s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
-                          s->released[k] - s->density.released[k];
-        const double away = s->released[k] - s->statistic[k];
-        s->energy += normal_kernel(s, k, away * s->weight[k]);
-        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
-    }
 }
 
 /* ---- set-up --------------------------------------------------------------------------- */
@@ -438,11 +388,6 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
-static void statistic(const struct collapse *of, double *out) {
-    const struct normal *s = of->self;
-    normal_copy(out, s->statistic, s->components);
-}
-
 static void complete(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
     normal_copy(out, s->density.c, s->model.complete);
@@ -482,11 +427,6 @@ static double resize_to(struct collapse *of, double n, int hold, double *q) {
 static double records(const struct collapse *of) {
     const struct normal *s = of->self;
     return s->n;
-}
-
-static double energy(const struct collapse *of) {
-    const struct normal *s = of->self;
-    return s->energy;
 }
 
 /* the tails of the variables' marginal distributions, summed */
@@ -540,9 +480,9 @@ const struct collapse_class collapse_normal = {
     .load = load,
     .save = save,
     .iterate = iterate,
-    .statistic = statistic,
+    .statistic = normal_statistic,
     .records = records,
-    .energy = energy,
+    .energy = normal_energy,
     .outside = outside,
     .work = work,
     .log_density = density_at,

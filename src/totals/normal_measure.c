@@ -1,0 +1,61 @@
+/* Where normal totals are at a place of their coordinates, and how far from the release; see
+ * totals/normal_totals_chain.c. */
+#include "totals/normal_totals.h"
+
+void normal_shift_release(struct normal *s, const double *u) {
+    const int count = s->density.components;
+    if (s->directions > 0) normal_copy(s->shifted, s->released, count);
+    for (int j = 0; j < s->directions; ++j) {
+        const double *restrict column = s->spread + (size_t)j * (size_t)count;
+        for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
+    }
+}
+
+static const double *place_residual(struct normal *s, const double *q) {
+    const int size = s->density.totals.size;
+    normal_copy(s->place, q, normal_coordinates(s));
+    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = q[size + j];
+    s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
+    normal_copy(s->place, s->residual->at, size);
+    return s->place;
+}
+
+void normal_read_residual(struct normal *s, const double *theta, double *q) {
+    const int size = s->density.totals.size;
+    normal_copy(q, s->place, size);
+    for (int j = 0; j < s->model.keeps; ++j) q[size + j] = theta[s->model.kept[j]];
+    totals_residual_read(s->residual, theta, q);
+}
+
+const double *normal_place(struct normal *s, const double *q) {
+    if (s->residual) return place_residual(s, q);
+    if (s->scatter_place) return normal_scatter_place(s, q);
+    if (s->exact) return totals_exact_place(s->exact, q);
+    if (!s->resize.size.prior) return q;
+    totals_size_place(&s->resize.size, q);
+    return s->resize.size.place;
+}
+
+void normal_measure(struct normal *s, const double *q) {
+    totals_expand(&s->density.totals, normal_place(s, q), s->density.c);
+    totals_density_expect(&s->density);
+    normal_shift_release(s, q + s->density.size);
+    s->energy = s->misfit = 0;
+    for (int k = 0; k < s->density.components; ++k) {
+        s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
+                          s->released[k] - s->density.released[k];
+        const double away = s->released[k] - s->statistic[k];
+        s->energy += normal_kernel(s, k, away * s->weight[k]);
+        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
+    }
+}
+
+void normal_statistic(const struct collapse *of, double *out) {
+    const struct normal *s = of->self;
+    normal_copy(out, s->statistic, s->components);
+}
+
+double normal_energy(const struct collapse *of) {
+    const struct normal *s = of->self;
+    return s->energy;
+}
