@@ -473,7 +473,8 @@ bind_sites_draws <- function(draws) {
   if (length(named) == 1L) named[[1L]] else do.call(posterior::bind_draws, c(named, along = "variable"))
 }
 
-site_variables <- function(variables, site) paste0(variables, "[", site, "]")
+# "prob[yes]" of site A is "prob[yes,A]", "age" is "age[A]": what packages read as an index
+site_variables <- function(variables, site) paste0(sub("]$", "", variables), ifelse(endsWith(variables, "]"), ",", "["), site, "]")
 
 # NA: latent
 site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)

@@ -19,10 +19,11 @@ sampling_methods <- c(exact_methods, "clt", "naive")
 #' Work with a fit
 #'
 #' @param object,x A fit from [sample_posterior()].
-#' @param parm Names of variables; all by default.
-#' @param level Probability inside the interval.
+#' @param parm Names or numbers of variables; by default those of `variables`.
+#' @param level,prob Probability inside the interval, with either name. With one of them `summary()` adds the interval's ends in place of `q5` and `q95`.
+#' @param variables `"coefficients"`, where the model has some, or `"all"`.
 #' @param measure,margin Of a table, what `coef()` gives the means of in place of the parameters: see [table_measures()].
-#' @param ... Passed on: by `summary()` to [posterior::summarise_draws()]. Must be
+#' @param ... Measures of draws for `summary()`, as in [posterior::summarise_draws()]. Must be
 #'   empty for `confint()`.
 #'
 #' @return
@@ -30,7 +31,7 @@ sampling_methods <- c(exact_methods, "clt", "naive")
 #'   attribute `warnings`, which the print shows, lists the fit's warnings and what n rests on.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
 #'   model is not a regression); `vcov()`: their posterior covariance.
-#' * `confint()`: equal-tailed posterior intervals, one row per parameter. Ends are quantiles of the draws, of type 6 in
+#' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression, with `variables = "all"` and of other models per parameter. Ends are quantiles of the draws, of type 6 in
 #'   [stats::quantile()]: those of S independent draws hold their probability on average, where R's usual type 7 holds
 #'   94.4 per cent for 95 of 300 draws.
 #' * `nobs()`: the public number of records.
@@ -93,9 +94,27 @@ NULL
 
 #' @rdname fit_methods
 #' @export
-summary.noiseaware_fit <- function(object, ...) {
+summary.noiseaware_fit <- function(object, ..., level = NULL, prob = level) {
+  measures <- list(...)
+  # functions have the names that the caller has for them
+  written <- vapply(as.list(substitute(list(...)))[-1L], function(x) if (is.name(x)) as.character(x) else "", "")
+  unnamed <- !nzchar(rlang::names2(measures)) & vapply(measures, is.function, TRUE)
+  if (any(unnamed)) names(measures) <- ifelse(unnamed, written, rlang::names2(measures))
+  strange <- Filter(function(one) !is.function(one) && !is.character(one) && !rlang::is_formula(one), measures[!startsWith(rlang::names2(measures), ".")])
+  if (length(strange)) {
+    stop_classed("argument", c("Further arguments must be measures of draws: functions, formulas, or names of functions, as in {.fn posterior::summarise_draws}.",
+                               x = "{.arg {names(strange)[1L] %||% 'One'}} is {describe(strange[[1L]])}.",
+                               i = "{.arg level} is the probability inside the interval."))
+  }
+  if (!is.null(prob)) {
+    check_number(prob, if (is.null(level)) "prob" else "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+    tails <- c((1 - prob) / 2, (1 + prob) / 2)
+    ends <- function(x) stats::setNames(draws_quantiles(matrix(x), tails), paste0("q", format_number(100 * tails, 4)))
+    if (!length(measures)) measures <- c(as.list(posterior::default_summary_measures())[1:4], list(ends), as.list(posterior::default_convergence_measures()))
+    else measures <- c(measures, list(ends))
+  }
   remind_troubles(object)
-  table <- posterior::summarise_draws(object$draws, ...)
+  table <- do.call(posterior::summarise_draws, c(list(object$draws), measures))
   structure(table, warnings = c(trouble_lines(object), no_size_line(object)), class = c("summary_noiseaware_fit", class(table)))
 }
 
@@ -123,10 +142,12 @@ vcov.noiseaware_fit <- function(object, ...) {
 
 #' @rdname fit_methods
 #' @export
-confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
+confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, variables = "coefficients", ...) {
   check_no_dots(...)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  variables <- check_choice(variables, "variables", c("coefficients", "all"))
   draws <- parameter_matrix(object)
+  if (is.null(parm) && variables == "coefficients") parm <- coefficient_terms(object)
   if (is.numeric(parm) && all(parm %in% seq_len(ncol(draws)))) parm <- colnames(draws)[parm]
   parm <- check_names_of(parm, "parm", "variables of the fit", colnames(draws))
   remind_troubles(object)
@@ -140,6 +161,15 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
 #' @importFrom stats nobs
 #' @export
 nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
+
+# the variables of a fit that are coefficients, those of its sites with them; NULL where there are none
+coefficient_terms <- function(fit) {
+  if (is.null(response_of(fit$bound))) return(NULL)
+  names <- posterior::variables(fit$draws)
+  own <- coefficients_of(fit$bound)
+  found <- names[names %in% c(own, if (inherits(fit, "noiseaware_pool")) outer(own, names(fit$release), site_variables))]
+  if (length(found)) found
+}
 
 # of a regression its coefficients, else all of the model's parameters
 coefficient_draws <- function(fit, call = caller_env()) {

@@ -6,10 +6,10 @@
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
 #'   of draws of the expected response (the probability of 1 of a
-#'   binary one, the rate of a count). Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or `"rmst"`, the restricted mean survival time: see
+#'   binary one, the rate of a count); `"link"`: posterior mean of the linear predictor; `"response"` is another name of `"mean"`. Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or `"rmst"`, the restricted mean survival time: see
 #'   [survival_measures()], also for `times`.
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
-#'   `"predictive"`: interval of a new record's response.
+#'   `"predictive"`: interval of a new record's response. `"confidence"` and `"prediction"`, as of [stats::predict.lm()], are other names of the two.
 #' @param level Probability inside the interval.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param times Of [model_survival()]: the times of survival probabilities and hazards, by default the breaks, and the ends of restricted means, by
@@ -34,14 +34,16 @@
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(age = c(20, 30)), interval = "predictive")
 #' @export
-predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected", "survival", "hazard", "median", "rmst"),
+predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected", "link", "survival", "hazard", "median", "rmst"),
                                    interval = c("none", "credible", "predictive"), level = 0.95,
                                    seed = NULL, ..., times = NULL) {
   check_no_dots(...)
   of_survival <- inherits(object$bound, "bound_survival")
-  type <- if (missing(type)) c("mean", "survival")[of_survival + 1L] else check_choice(type, "type", c("mean", "draws", "expected", survival_types))
-  interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
+  type <- if (missing(type)) c("mean", "survival")[of_survival + 1L] else check_choice(other_name(type), "type", c("mean", "draws", "expected", "link", survival_types))
+  interval <- if (missing(interval)) "none" else check_choice(other_name(interval), "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  if (type == "link" && (of_survival || inherits(object$bound, "bound_table"))) stop_argument("type", "another than \"link\": only regressions of `model_lm()` and `model_glm()` have a linear predictor", describe(type))
+  if (type == "link" && interval == "predictive") stop_argument("interval", "\"none\" or \"credible\" with `type = \"link\"`", describe(interval))
   if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
@@ -49,10 +51,10 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
     remind_troubles(object)
     return(predict_survival(object, newdata, type, interval, level, times))
   }
-  if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\" and \"expected\" but for a fit of model_survival()", describe(type))
+  if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\", \"expected\" and \"link\" but for a fit of model_survival()", describe(type))
   if (!is.null(times)) stop_argument("times", "NULL but for a fit of model_survival()", describe(times))
   if (inherits(newdata, "formula")) return(predict_table(object, newdata, type, interval, level))
-  expected <- expected_response(object, newdata)
+  expected <- if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
   remind_troubles(object)
   if (type == "expected") return(expected)
   if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
@@ -62,6 +64,12 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
   tails <- draws_interval(draws, level)
   cbind(fit = fit, lower = tails[1L, ], upper = tails[2L, ])
+}
+
+# what predict.lm() and predict.glm() call it
+other_name <- function(x) {
+  if (!rlang::is_string(x)) return(x)
+  switch(x, response = "mean", prediction = "predictive", confidence = "credible", x)
 }
 
 # of a response of several levels: rows x levels, or rows x (fit, lower, upper) x levels

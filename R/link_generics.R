@@ -11,13 +11,15 @@
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param re_formula `NULL` or `NA`, as brms has it: no model has effects of groups.
 #' @param transform Whether to give the expected response in place of the linear predictor.
-#' @param prob,level Probability inside the interval.
+#' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.
 #' @param measure,margin Of a table, what `tidy()` gives in place of the parameters: see [table_measures()].
-#' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
-#' @param ... Must be empty; but `tidy()` takes broom's `conf.int` and `conf.level` for
-#'   `intervals` and `level`, and with `glance()` lets pass what other packages' functions
-#'   hand on to every model.
+#' @param conf.int Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
+#' @param conf.level Their probability.
+#' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then
+#'   the estimate times that of the coefficient.
+#' @param ... Must be empty; but `tidy()` ignores broom.mixed's `effects` and `component`, and `glance()` everything that other packages'
+#'   functions hand on to every model.
 #'
 #' @return
 #' * rstantools: `posterior_predict()`, `posterior_epred()` and `posterior_linpred()`, draws x rows matrices
@@ -109,17 +111,26 @@ posterior_interval.noiseaware_fit <- function(object, prob = 0.9, variables = NU
 
 #' @rdname interop
 #' @exportS3Method generics::tidy
-tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ..., measure = NULL, margin = NULL) {
-  broom <- list(...)
-  intervals <- broom[["conf.int"]] %||% intervals
-  level <- broom[["conf.level"]] %||% level
-  check_flag(intervals, "intervals")
+tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponentiate = FALSE, ..., measure = NULL, margin = NULL) {
+  # broom.mixed's, which modelsummary hands on
+  check_argument_names(list(...), c("conf.int", "conf.level", "exponentiate", "measure", "margin", "effects", "component"))
+  check_flag(conf.int, "conf.int")
+  check_flag(exponentiate, "exponentiate")
+  check_number(conf.level, "conf.level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  effects <- coefficient_terms(x)
+  if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE where the model has no coefficients", "TRUE")
   remind_troubles(x)
   if (!is.null(measure) || !is.null(margin)) x$draws <- table_measures(x, margin, measure %||% "probability")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")
   table[-1L] <- lapply(table[-1L], as.double)
   out <- data.frame(term = table$variable, estimate = table$mean, std.error = table$sd)
-  if (intervals) out[c("conf.low", "conf.high")] <- as.data.frame(unname(without_troubles(stats::confint(x, level = level))))
+  if (conf.int) out[c("conf.low", "conf.high")] <- as.data.frame(t(draws_interval(parameter_matrix(x), conf.level)))
+  if (exponentiate) {
+    at <- out$term %in% effects
+    out[at, -(1:3)] <- exp(out[at, -(1:3)])
+    out$estimate[at] <- exp(out$estimate[at])
+    out$std.error[at] <- out$estimate[at] * out$std.error[at]
+  }
   cbind(out, rhat = table$rhat, ess = table$ess_bulk)
 }
 
@@ -127,7 +138,9 @@ tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ..., measure 
 #' @exportS3Method generics::glance
 glance.noiseaware_fit <- function(x, ...) {
   table <- posterior::summarise_draws(x$draws, "rhat", "ess_bulk")
-  epsilon <- if (is.null(x$release)) NA_real_ else privacy(x$release)$epsilon
+  # each site is a population of its own: what one person risks is the most of all
+  releases <- if (inherits(x, "noiseaware_pool")) x$release else list(x$release)
+  epsilon <- max(vapply(releases, function(r) if (is.null(r)) NA_real_ else as.double(privacy(r)$epsilon), 0))
   data.frame(method = x$method, exact = x$exact, nobs = nobs(x), epsilon = epsilon, chains = dim(x$draws)[2L],
              draws = posterior::ndraws(x$draws), rhat = as.double(max(table$rhat)), ess = as.double(min(table$ess_bulk)))
 }

@@ -1,6 +1,15 @@
 # What models of one variable share.
 
+# the argument's value; a name without quotes is an object that is not there
+evaluated_name <- function(x, name, call) {
+  tryCatch(x, error = function(e) {
+    if (!startsWith(conditionMessage(e), "object '")) stop(e)
+    stop_argument(name, "the name of a variable in quotes", paste0("an object that does not exist: ", conditionMessage(e)), call = call)
+  })
+}
+
 check_variable <- function(x, name, null = FALSE, call = caller_env()) {
+  x <- evaluated_name(x, name, call)
   if ((null && is.null(x)) || checkmate::test_string(x, min.chars = 1L)) return(invisible())
   stop_argument(name, paste0(if (null) "NULL or ", "the name of a variable"), describe(x), call = call)
 }
@@ -53,6 +62,7 @@ coded_levels <- function(columns, levels, call) {
 
 # `variable` of a model of one variable, with the factor of its groups where it is a formula
 read_variable <- function(x, call = caller_env()) {
+  x <- evaluated_name(x, "variable", call)
   if (!inherits(x, "formula")) {
     check_variable(x, "variable", null = TRUE, call = call)
     return(list(variable = x, group = NULL))

@@ -81,7 +81,7 @@ run_case <- function(case, all = problems()) {
   }, noiseaware_message_forecast = function(m) warned <<- c(warned, "forecast")))
   summary <- posterior::summarise_draws(fit$draws, rhat = posterior::rhat, ess = posterior::ess_bulk)
   truth <- stats::coef(stats::lm(formula, data))[2L]
-  interval <- suppressWarnings(stats::confint(fit))[names(truth), ]
+  interval <- suppressWarnings(stats::confint(fit, variables = "all"))[names(truth), ]
   data.frame(data = case$data, covariates = length(variables) - 1L, columns = length(stats::coef(fit)), n = case$n, epsilon = case$epsilon,
              method = fit$method, seconds = time, rhat = max(summary$rhat), ess = min(summary$ess),
              ok = max(summary$rhat) <= 1.01 && min(summary$ess) >= 400 && time <= 60,

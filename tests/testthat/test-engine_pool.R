@@ -226,7 +226,7 @@ test_that("a run cut in two is the same run; a seed fixes the draws", {
 test_that("separate fits are the fits of each site", {
   sites <- two_yes()
   fit <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 2, iter = 200, seed = 1)
-  expect_identical(posterior::variables(fit$draws), c("prob[yes][north]", "prob[yes][south]"))
+  expect_identical(posterior::variables(fit$draws), c("prob[yes,north]", "prob[yes,south]"))
   expect_equal(unname(c(coef(fit))), c(mean(fit$fits$north$draws), mean(fit$fits$south$draws)))
   expect_identical(fit$fits$south$release, sites$south)
   expect_identical(posterior::variables(denoise(fit, site = "south")), "smoke=yes[south]")
@@ -322,7 +322,7 @@ test_that("two sites, one probability: quadrature over the mean, its spread and 
     normal <- sweep(normal, 2, pmax(colSums(normal), 1e-300), "/")
     drop(normal %*% (prior * colSums(normal * second)))
   }, at))
-  expect_distribution(qlogis(parameter_draws(fit, "prob[yes][north]")), quantile(at, own * first))
+  expect_distribution(qlogis(parameter_draws(fit, "prob[yes,north]")), quantile(at, own * first))
   # and one that released nothing
   new <- qlogis(internal("new_site_draws")(fit))
   expect_gt(sd(new), sd(qlogis(parameter_draws(fit, "prob[yes]"))))
@@ -454,7 +454,7 @@ test_that("a spread that is known to be none is complete pooling", {
   none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes]"), parameter_draws(complete, "prob[yes]"))
-  expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
+  expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
 })
 
 test_that("the gradient of partial pooling is that of the density, in all coordinates", {

@@ -205,7 +205,7 @@ test_that("categories and naive Bayes: totals are made of innovations by a facto
 
   fit <- approximately(three, model_categorical(), pool = "partial", iter = 1500)
   expect_identical(head(posterior::variables(fit$draws), 8L), c("prob[u]", "prob[v]", "prob[w]", "sd[logit(prob[u])]", "sd[logit(prob[v]|rest)]",
-                                                                "prob[u][a]", "prob[v][a]", "prob[w][a]"))
+                                                                "prob[u,a]", "prob[v,a]", "prob[w,a]"))
   expect_equal(rowSums(coef(fit)), c(a = 1, b = 1, c = 1))
   expect_equal(posterior::variables(site_draws(fit, "new", seed = 1)), c("prob[u]", "prob[v]", "prob[w]"))
   expect_identical(shrinkage_data(fit, "prob[w]")$site, names(three))

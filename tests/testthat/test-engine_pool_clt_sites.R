@@ -57,7 +57,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
     of <- exact[[pool]]
     pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
     fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, records = sizes_of_two, iter = 6000)
-    first <- if (pool == "walk") "prob[v][a]" else "prob[v]"
+    first <- if (pool == "walk") "prob[v,a]" else "prob[v]"
     expect_distribution(qlogis(parameter_draws(fit, first)), grid_quantile(logit, of$mean))
     # of n given p the sums, weighted by p of all else
     by_p <- if (pool == "complete") of$mean else of$b
@@ -73,7 +73,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
       next
     }
     expect_distribution(log(parameter_draws(fit, "sd[logit(prob[v])]")), grid_quantile(log_sd, of$sd))
-    expect_distribution(qlogis(parameter_draws(fit, "prob[v][b]")), grid_quantile(logit, of$b))
+    expect_distribution(qlogis(parameter_draws(fit, "prob[v,b]")), grid_quantile(logit, of$b))
   }
 })
 

@@ -81,7 +81,7 @@ test_that("probabilities by group, from cells, from one level and sizes, and fro
   }
   exact <- exact_of(both)
   expect_true(fit$exact)
-  expect_distribution(parameter_draws(fit, "prob[yes][a]"), exact$quantile)
+  expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
   d <- denoise(fit)
   expect_setequal(posterior::variables(d), names(value))
   expect_same_mean(posterior::extract_variable_matrix(d, "g=a:x=no") + posterior::extract_variable_matrix(d, "g=a:x=yes"), exact$size)
@@ -94,17 +94,17 @@ test_that("probabilities by group, from cells, from one level and sizes, and fro
   told_size <- function(g, size) exp(-(sizes[g] - size)^2 / 4.5)
   fit <- sample_posterior(with_sizes(yes), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 4)
   exact <- exact_of(function(g, s, size) exp(-abs(yes[g] - s) / 2) * told_size(g, size))
-  expect_distribution(parameter_draws(fit, "prob[yes][a]"), exact$quantile)
+  expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
   expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "size: g=a"), exact$size)
   fit <- sample_posterior(with_sizes(value), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 5)
   exact <- exact_of(function(g, s, size) both(g, s, size) * told_size(g, size))
-  expect_distribution(parameter_draws(fit, "prob[yes][a]"), exact$quantile)
+  expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
   expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "size: g=a"), exact$size)
   # the other level alone
   no <- value[c("g=a:x=no", "g=b:x=no")]
   fit <- sample_posterior(with_sizes(no), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 6)
   exact <- exact_of(function(g, s, size) exp(-abs(no[g] - (size - s)) / 2) * told_size(g, size))
-  expect_distribution(parameter_draws(fit, "prob[yes][a]"), exact$quantile)
+  expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
 })
 
 test_that("partial pooling with sizes that have noise: quadrature over the mean, its spread, rates and sizes", {

@@ -24,7 +24,7 @@ test_that("a spread that is known to be none is complete pooling", {
   none <- imputed(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000)
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes]"), parameter_draws(complete, "prob[yes]"))
-  expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
+  expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
 })
 
 test_that("categories of one and of two records: draws from the prior, weighted by the noise", {
@@ -58,8 +58,8 @@ test_that("categories of one and of two records: draws from the prior, weighted 
   fit <- imputed(sites, model, pool = "partial", iter = 6000)
   expect_weighted_mean(parameter_draws(fit, "prob[a]"), plogis(mean[, 1]), log_weight)
   expect_weighted_mean(parameter_draws(fit, "sd[logit(prob[b])]"), sd[, 2], log_weight)
-  for (k in 1:3) expect_weighted_mean(parameter_draws(fit, sprintf("prob[%s][north]", levels$k[k])), north[, k], log_weight)
-  for (k in 1:3) expect_weighted_mean(parameter_draws(fit, sprintf("prob[%s][south]", levels$k[k])), south[, k], log_weight)
+  for (k in 1:3) expect_weighted_mean(parameter_draws(fit, sprintf("prob[%s,north]", levels$k[k])), north[, k], log_weight)
+  for (k in 1:3) expect_weighted_mean(parameter_draws(fit, sprintf("prob[%s,south]", levels$k[k])), south[, k], log_weight)
 })
 
 test_that("logistic regression whose slope is the same in both sites: draws from the prior, weighted by the noise", {
@@ -199,10 +199,10 @@ test_that("means and variances of sites that bounds cut off: draws from the prio
       expect_true(fit$exact)
       # trajectories that end at the bounds did not diverge
       expect_lt(sum(vapply(fit$chains, function(c) c$diagnostics[["together_divergent"]], 0)), 40)
-      log_of <- function(site) if (own) log(parameter_draws(fit, sprintf("sd[%s]", site))) else log(parameter_draws(fit, sprintf("cov[x,x][%s]", site))) / 2
+      log_of <- function(site) if (own) log(parameter_draws(fit, sprintf("sd[%s]", site))) else log(parameter_draws(fit, sprintf("cov[x,x,%s]", site))) / 2
       if (kind == "partial") expect_weighted_mean(parameter_draws(fit, sub("log.sd.", "sd", names[1])), mean[, 1], log_weight)
       for (k in 1:2) expect_weighted_mean(parameter_draws(fit, sprintf("sd[%s]", names[k])), sd[, k], log_weight)
-      expect_weighted_mean(parameter_draws(fit, sprintf("%s[south]", names[1])), south[, 1], log_weight)
+      expect_weighted_mean(parameter_draws(fit, if (own) "mean[south]" else "mean[x,south]"), south[, 1], log_weight)
       expect_weighted_mean(log_of("south"), south[, 2], log_weight)
       expect_weighted_mean(log_of("north"), north[, 2], log_weight)
       new <- posterior::as_draws_matrix(site_draws(fit, if (kind == "walk") "next" else "new", seed = 1))

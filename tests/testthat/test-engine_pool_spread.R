@@ -173,12 +173,12 @@ test_that("a walk over three sites: quadrature", {
       dexp(exp(u), 1.5) * exp(u)
   }, likelihood)
   fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = walk_pooling(sd = prior_exponential(1.5)), iter = 3000, seed = 1)
-  expect_identical(posterior::variables(fit$draws), c("sd[logit(prob[yes])]", sprintf("prob[yes][%s]", c("north", "south", "west"))))
+  expect_identical(posterior::variables(fit$draws), c("sd[logit(prob[yes])]", sprintf("prob[yes,%s]", c("north", "south", "west"))))
   expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), grid_quantile(log_sd, apply(joint[, 1, ], 2, sum)))
-  for (j in 1:3) expect_distribution(qlogis(parameter_draws(fit, sprintf("prob[yes][%s]", names(three_yes())[j]))), grid_quantile(at, rowSums(joint[, j, ])))
+  for (j in 1:3) expect_distribution(qlogis(parameter_draws(fit, sprintf("prob[yes,%s]", names(three_yes())[j]))), grid_quantile(at, rowSums(joint[, j, ])))
   # the next site is one step from the last
   draws <- function(name) posterior::subset_draws(fit$draws, variable = name)
-  away <- (qlogis(site_draws(fit, "next", seed = 1)) - qlogis(draws("prob[yes][west]"))) / draws("sd[logit(prob[yes])]")
+  away <- (qlogis(site_draws(fit, "next", seed = 1)) - qlogis(draws("prob[yes,west]"))) / draws("sd[logit(prob[yes])]")
   expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
   expect_output(print(fit), "walk: parameters of each site are normal about those of the one before")
   expect_identical(shrinkage_data(fit)$pooled, unname(coef(fit)[, 1]))
@@ -188,8 +188,8 @@ test_that("no steps are complete pooling, and wide ones separate sites", {
   skip_on_cran() # takes long; `make test` runs it
   none <- sample_posterior(two_yes(), model_bernoulli(), pool = walk_pooling(sd = prior_exponential(1e4)), iter = 3000, seed = 1)
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 3000, seed = 2)
-  expect_agreement(parameter_draws(none, "prob[yes][north]"), parameter_draws(complete, "prob[yes]"))
-  expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
+  expect_agreement(parameter_draws(none, "prob[yes,north]"), parameter_draws(complete, "prob[yes]"))
+  expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
   # a standard deviation that is known to be about 40: nothing is borrowed
   at <- seq(-12, 12, by = 0.02)
   alone <- cbind(yes_on_logit(at)[, 1], dbinom(11, 20, plogis(at)))
@@ -202,7 +202,7 @@ test_that("no steps are complete pooling, and wide ones separate sites", {
       internal("run_blocks")(parts$problem, state, 4000, list(warmup = 2000, thin = 1), function(...) NULL)$draws
     })
     draws <- internal("chains_array")(lapply(chains, `colnames<-`, parts$problem$names))
-    own <- function(site) qlogis(posterior::extract_variable_matrix(draws, sprintf("prob[yes][%s]", site)))
+    own <- function(site) qlogis(posterior::extract_variable_matrix(draws, sprintf("prob[yes,%s]", site)))
     first <- alone[, 1] * (if (parts$problem$partial$walk) exp(log_beta(at)) else 1)
     expect_distribution(own("north"), grid_quantile(at, first))
     expect_distribution(own("south"), grid_quantile(at, alone[, 2]))

@@ -78,7 +78,7 @@ test_that("numbers that noise leaves wide open, of many records: as imputed reco
   fit <- tabled(sites, model_categorical(), pool = "partial")
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
   exact <- suppressWarnings(sample_posterior(sites, model_categorical(), pool = "partial", method = "augment", iter = 3000, seed = 1))
-  for (name in c("prob[b]", "sd[logit(prob[a])]", "prob[a][c]", "prob[c][a]")) {
+  for (name in c("prob[b]", "sd[logit(prob[a])]", "prob[a,c]", "prob[c,a]")) {
     expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
 })

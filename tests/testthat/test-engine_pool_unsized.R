@@ -168,7 +168,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
                                 method = "collapse", records = sizes, iter = 4000, seed = 2)
     expect_weighted_mean(parameter_draws(several, "n[a]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(several, "n[c]"), n[, 3], log_weight)
-    expect_weighted_mean(parameter_draws(several, "mean[x][a]"), own[[1]]$mean, log_weight)
+    expect_weighted_mean(parameter_draws(several, "mean[x,a]"), own[[1]]$mean, log_weight)
   }
 })
 

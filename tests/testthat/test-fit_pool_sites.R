@@ -11,7 +11,7 @@ four <- sample_posterior(four_sites(), model_bernoulli(prior = prior_beta(2, 3))
 
 # draws x sites of `prob[yes]`, put into a fit with separate or pooled sites
 with_rates <- function(values) {
-  names <- paste0("prob[yes][", colnames(values), "]")
+  names <- paste0("prob[yes,", colnames(values), "]")
   chains <- array(values, c(nrow(values) / 2, 2, ncol(values)), list(NULL, NULL, names))
   for (k in seq_along(names)) four$draws[, , names[k]] <<- chains[, , k]
   four
@@ -31,7 +31,7 @@ test_that("what a site tells alone is its own posterior: sums over all totals", 
   expect_identical(data$n, c(30, 20, 25, 60))
   expect_equal(unname(as.matrix(data[c("alone", "alone_lower", "alone_upper")])), exact, tolerance = 2e-3)
   expect_equal(data$pooled, unname(coef(four)[, 1]))
-  rates <- posterior::subset_draws(four$draws, variable = sprintf("prob[yes][%s]", data$site))
+  rates <- posterior::subset_draws(four$draws, variable = sprintf("prob[yes,%s]", data$site))
   expect_equal(data$pooled_lower, unname(apply(posterior::as_draws_matrix(rates), 2, quantile, 0.1, type = 6)))
   # an estimate from separate fits instead
   alone <- sample_posterior(four_sites(), model_bernoulli(prior = prior_beta(2, 3)), pool = "none", chains = 2, iter = 400, seed = 1)
@@ -88,7 +88,7 @@ test_that("ranks and shrinkage are drawn", {
 })
 
 test_that("the parameters of one site, and of a new one", {
-  expect_equal(c(posterior::extract_variable_matrix(site_draws(four, "west"), "prob[yes]")), c(parameter_draws(four, "prob[yes][west]")))
+  expect_equal(c(posterior::extract_variable_matrix(site_draws(four, "west"), "prob[yes]")), c(parameter_draws(four, "prob[yes,west]")))
   new <- site_draws(four, "new", seed = 4)
   expect_identical(new, site_draws(four, "new", seed = 4))
   expect_equal(dim(new), c(300, 2, 1))

@@ -18,14 +18,22 @@ test_that("rstantools", {
 })
 
 test_that("generics", {
-  tidied <- generics::tidy(fit, level = 0.8)
+  tidied <- generics::tidy(fit, conf.level = 0.8)
   expect_identical(tidied$term, posterior::variables(fit$draws))
   expect_identical(names(tidied), c("term", "estimate", "std.error", "conf.low", "conf.high", "rhat", "ess"))
-  expect_equal(tidied$conf.high, unname(confint(fit, level = 0.8)[, 2]))
+  expect_equal(tidied$conf.high, unname(confint(fit, level = 0.8, variables = "all")[, 2]))
   expect_equal(tidied$estimate[1:2], unname(coef(fit)))
-  expect_false("conf.low" %in% names(generics::tidy(fit, intervals = FALSE)))
+  expect_false("conf.low" %in% names(generics::tidy(fit, conf.int = FALSE)))
   # as broom's callers say it
   expect_identical(generics::tidy(fit, conf.int = TRUE, conf.level = 0.8, effects = "fixed"), tidied)
+  expect_error(generics::tidy(fit, intervals = TRUE), "conf.int", class = "noiseaware_error_argument")
+  # exponentials of coefficients alone
+  odds <- generics::tidy(fit, conf.level = 0.8, exponentiate = TRUE)
+  expect_equal(odds$estimate, c(exp(tidied$estimate[1:2]), tidied$estimate[-(1:2)]))
+  expect_equal(odds$conf.low, c(exp(tidied$conf.low[1:2]), tidied$conf.low[-(1:2)]))
+  expect_equal(odds$conf.high, c(exp(tidied$conf.high[1:2]), tidied$conf.high[-(1:2)]))
+  expect_equal(odds$std.error[1:2], odds$estimate[1:2] * tidied$std.error[1:2])
+  expect_identical(odds[c("rhat", "ess")], tidied[c("rhat", "ess")])
   glanced <- generics::glance(fit)
   expect_identical(nrow(glanced), 1L)
   expect_identical(glanced[c("method", "exact", "nobs", "epsilon", "chains", "draws")],
@@ -129,4 +137,60 @@ test_that("prior_summary() says what the priors are in the units of the data", {
   expect_match(shown, "at mid-bounds  of the response", all = FALSE)
   expect_lte(max(nchar(shown)), 80L)
   expect_error(rstantools::prior_summary(model_lm()), class = "noiseaware_error_argument")
+})
+
+# ---- names that other software has ---------------------------------------------------
+
+test_that("summary() takes the probability of the interval by either name", {
+  wide <- summary(fit, level = 0.8)
+  expect_identical(names(wide), c("variable", "mean", "median", "sd", "mad", "q10", "q90", "rhat", "ess_bulk", "ess_tail"))
+  expect_equal(unname(as.matrix(wide[c("q10", "q90")])), unname(confint(fit, level = 0.8, variables = "all")))
+  expect_identical(summary(fit, prob = 0.8), wide)
+  expect_identical(names(summary(fit, mean, "sd", level = 0.5)), c("variable", "mean", "sd", "q25", "q75"))
+  for (code in expression(summary(fit, foo = 1), summary(fit, 0.9), summary(fit, level = 2), summary(fit, prob = "a"))) {
+    expect_error(eval(code), class = "noiseaware_error_argument")
+  }
+})
+
+test_that("confint() of a regression has the coefficients, and the rest when asked", {
+  expect_identical(rownames(confint(fit)), c("(Intercept)", "age"))
+  all <- confint(fit, variables = "all")
+  expect_identical(rownames(all), posterior::variables(fit$draws))
+  expect_identical(confint(fit), all[1:2, ])
+  expect_identical(confint(fit, "sigma"), all["sigma", , drop = FALSE])
+  expect_error(confint(fit, variables = "sigma"), class = "noiseaware_error_argument")
+})
+
+test_that("predict() understands the names that predict.lm() and predict.glm() have", {
+  expect_identical(predict(fit, new, interval = "confidence"), predict(fit, new, interval = "credible"))
+  expect_identical(predict(fit, new, interval = "prediction", seed = 1), predict(fit, new, interval = "predictive", seed = 1))
+  expect_identical(predict(fit, new, type = "response"), predict(fit, new))
+  set.seed(2)
+  yes <- simulate_release(data.frame(y = rbinom(100, 1, 0.4), x = runif(100)), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1))), mech_laplace(epsilon = 9))
+  logistic <- suppressWarnings(sample_posterior(yes, model_logistic(), chains = 1, iter = 100, seed = 1))
+  at <- data.frame(x = c(0.2, 0.7))
+  draws <- outer(as.vector(logistic$draws[, , "(Intercept)"]), c(1, 1)) + outer(as.vector(logistic$draws[, , "x"]), at$x)
+  expect_equal(unname(predict(logistic, at, type = "link")), colMeans(draws))
+  expect_equal(unname(predict(logistic, at, type = "link", interval = "credible")[, "upper"]), internal("draws_interval")(draws, 0.95)[2L, ])
+  expect_error(predict(logistic, at, type = "link", interval = "predictive"), class = "noiseaware_error_argument")
+})
+
+test_that("a name without quotes is answered with the quotes", {
+  for (code in expression(model_bernoulli(not_there), model_categorical(not_there))) {
+    expect_error(eval(code), "in quotes.*not_there", class = "noiseaware_error_argument")
+  }
+  expect_error(model_bernoulli(stop("of its own")), "of its own")
+})
+
+test_that("sites are indices of what they have, which packages read as such", {
+  answers <- stat_counts(~ y, list(y = c("no", "yes")))
+  sites <- lapply(c(A = 30, B = 45, C = 38), function(yes) as_release(c(100 - yes, yes), answers, mech_laplace(epsilon = 1), n = 100))
+  pooled <- suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = "partial", chains = 2, iter = 400, seed = 1))
+  expect_true(all(c("prob[yes,A]", "prob[yes,B]", "prob[yes,C]") %in% posterior::variables(pooled$draws)))
+  by_site <- posterior::as_draws_rvars(pooled)$prob
+  expect_identical(dimnames(by_site), list("yes", c("yes", "A", "B", "C")))
+  expect_identical(as.vector(posterior::draws_of(by_site[1L, "B"])), as.vector(pooled$draws[, , "prob[yes,B]"]))
+  glanced <- generics::glance(pooled)
+  expect_identical(glanced[c("method", "nobs", "epsilon")], data.frame(method = "pool", nobs = 300, epsilon = 1))
+  expect_error(generics::tidy(pooled, exponentiate = TRUE), class = "noiseaware_error_argument")
 })
