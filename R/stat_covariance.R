@@ -28,14 +28,14 @@
 #'
 #' **Methods.** Those of [stat_crossprod()], `"collapse"` among them.
 #'
-#' @return A statistic: an object of class `stat_linear`.
 #' **A matrix** whose rows and columns are named by the variables is taken by [as_release()] for these numbers; noise was added to each once, so that it is symmetric.
 #'
 #' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, over n - 1, has the distribution of one
 #' of n - 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with values that no bounds cut off
-#' (`outside = "none"`), such a matrix is described with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`. A matrix of correlations is no
-#' total, unless variables were divided by public numbers first.
+#' (`outside = "none"`), such a matrix is described with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`.
+#' A matrix of correlations is no total, unless variables were divided by public numbers first.
 #'
+#' @return A statistic: an object of class `stat_linear`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.
 #' @seealso [stat_means()], and `vignette("cookbook")`.
 #' @examples
