@@ -34,8 +34,8 @@
 #' that is the same for all sites changes nothing.
 #'
 #' **Default scales** of the standard deviation, the same by every method: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`, logarithms of gaps
-#' between thresholds and the diagonal of a Cholesky factor; for coefficients half of the default prior standard deviation that [priors] states, which follows from the
-#' bounds, also where the model's prior is another; and for the other parameters of [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
+#' between thresholds and the diagonal of a Cholesky factor; for means and intercepts of normal variables h / 4, with h half the width of the
+#' bounds; for other coefficients half of the default prior standard deviation that [priors] states, also where the model's prior is another; and for covariances of [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
 #' own half of the standard deviation of the model's own prior; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's
 #' standard deviation. rstantools' `prior_summary()` of the fit shows these priors.
 #'
@@ -463,11 +463,13 @@ coordinate_sign <- function(bound) if (bound$spec$name == "categorical" && !has_
 
 spread_scales <- function(bound, parameters) {
   if (bound$spec$name == "normal") {
-    return(c(mean = default_sigma(bound$columns) * default_scales(bound$columns) / 2, sd = 0.5)[parameters])
+    return(c(mean = default_sigma(bound$columns), sd = 0.5)[parameters])
   }
   if (bound$spec$name == "mvnormal") {
-    half <- prior_sd(bound, c(1, 3), 1L)[match(parameters, bound$parameters)] / 2
-    return(stats::setNames(ifelse(is_variance(parameters), 0.5, half), parameters))
+    scale <- ifelse(is_variance(parameters), 0.5, prior_sd(bound, c(1, 3), 1L)[match(parameters, bound$parameters)] / 2)
+    means <- match(sprintf("mean[%s]", bound$columns$name), parameters)
+    scale[means[!is.na(means)]] <- default_unit((bound$columns$upper - bound$columns$lower) / 2)[!is.na(means)]
+    return(stats::setNames(scale, parameters))
   }
   if (!has_default_scales(bound)) return(stats::setNames(rep(1, length(parameters)), parameters))
   c(default_coefficient_scales(bound) / 2, sigma = 0.5, cv = 0.5)[parameters]

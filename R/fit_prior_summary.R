@@ -110,7 +110,7 @@ describe_coefficients <- function(bound) {
   if (inherits(prior, "fixed")) return(character())
   said <- if (inherits(prior, "prior_nig")) describe_nig(prior, bound) else {
     of_family <- inherits(bound, "bound_glm")
-    scales <- if (of_family) family_scales(bound$model, columns) else default_sigma(columns) * default_scales(columns)
+    scales <- if (of_family) family_scales(bound$model, columns) else default_coefficient_sd(columns)
     independent_coefficients(prior, columns, bound_centring(bound), scales, caller_env(), if (of_family) family_middle(bound$model, columns[1L, ]) else 0)
   }
   centring <- bound_centring(bound)

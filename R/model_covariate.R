@@ -193,8 +193,7 @@ lone_numbers.covariate_count <- function(covariate, row, call) {
 #' @export
 lone_numbers.covariate_mixture <- function(covariate, row, call) {
   half <- (row$upper - row$lower) / 2
-  variance <- covariate$variance %||% prior_inverse_gamma(default_shape, default_rate(half))
-  c(covariate$components, covariate$mean$mean %||% (row$lower + half), covariate$mean$sd %||% default_mean_sd(half), variance$shape, variance$rate,
+  c(covariate$components, covariate$mean$mean %||% (row$lower + half), covariate$mean$sd %||% default_mean_sd(half), inverse_gamma_numbers(covariate$variance, half),
     covariate$weights$alpha)
 }
 
@@ -205,8 +204,8 @@ lone_numbers.covariate_lognormal <- function(covariate, row, call) {
   }
   ends <- log(if (row$lower > 0) c(row$lower, row$upper) else row$upper * c(1 / 16, 1))
   known <- c(if (inherits(covariate$meanlog, "fixed")) covariate$meanlog$value else NA, if (inherits(covariate$sdlog, "fixed")) covariate$sdlog$value else NA)
-  variance <- if (is.na(known[2L])) covariate$sdlog %||% prior_inverse_gamma(default_shape, (diff(ends) / 5)^2)
-  c(covariate$meanlog$mean %||% mean(ends), covariate$meanlog$sd %||% default_mean_sd(diff(ends) / 2), variance$shape %||% 1, variance$rate %||% 1, known)
+  variance <- if (is.na(known[2L])) inverse_gamma_numbers(covariate$sdlog, diff(ends) / 2) else c(1, 1)
+  c(covariate$meanlog$mean %||% mean(ends), covariate$meanlog$sd %||% default_mean_sd(diff(ends) / 2), variance, known)
 }
 
 lone_fields <- function(design, at, model, call) {

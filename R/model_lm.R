@@ -151,15 +151,15 @@ lm_coefficient_fields <- function(bound, call) {
   prior <- bound$model$prior
   columns <- bound$design
   centring <- bound_centring(bound)
-  scale <- default_sigma(columns)
+  half <- half_of_response(columns)
   coefficients <- if (inherits(prior, "fixed")) {
     list(beta = centre_coefficients(centring, check_fixed(prior$value, nrow(columns), "prior", call)))
   } else if (inherits(prior, "prior_nig")) {
     c(nig_coefficient_fields(prior, columns, centring, call), beta_nig = 1)
   } else {
-    c(independent_coefficient_fields(prior, columns, centring, scale * default_scales(columns), call), beta_nig = 0)
+    c(independent_coefficient_fields(prior, columns, centring, default_coefficient_sd(columns), call), beta_nig = 0)
   }
-  c(coefficients, sigma_fields(bound$model$sigma %||% prior, scale))
+  c(coefficients, sigma_fields(bound$model$sigma %||% prior, default_sigma_scale(half), half))
 }
 
 # expected: the linear predictor; a new response has normal noise about it

@@ -9,8 +9,9 @@
 #'   [prior_inverse_gamma()] (of sd^2) or a [fixed()] sd.
 #'
 #' @details By default `prior_nig()` is scaled by the public bounds, of
-#'   half-width h about the middle c: sd^2 ~ InverseGamma(2, (h / 4)^2) and mean
-#'   given sd ~ N(c, (2 sd)^2). What [prior_normal()] leaves open is N(c, (h / 2)^2).
+#'   half-width h about the middle c: sd^2 ~ InverseGamma(3/4, (h / 5)^2) and mean
+#'   given sd ~ N(c, (4 sd)^2). The central 90 per cent of sd are 0.06 to 0.78 of the bounds' width.
+#'   What [prior_normal()] leaves open is N(c, h^2).
 #'
 #' @return A model: an object of class `model_normal`. Its parameters are `mean`
 #'   and `sd`, those that are not known.
@@ -95,7 +96,7 @@ normal_mean_fields <- function(prior, middle, half, call) {
 
 normal_sd_fields <- function(prior, half) {
   if (inherits(prior, "fixed")) return(list(sd = as.double(prior$value)))
-  list(shape = prior$shape %||% default_shape, rate = prior$rate %||% default_rate(half))
+  stats::setNames(as.list(inverse_gamma_numbers(prior, half)), c("shape", "rate"))
 }
 
 #' @export

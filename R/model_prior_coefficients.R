@@ -5,14 +5,19 @@
 # The default scales of the coefficients, the intercept's first, in units of the standard
 # deviation of what the covariates do not explain. `columns` has the response first. All
 # covariates together have the same share however many there are.
-default_scales <- function(columns) {
+default_scales <- function(columns, intercept = 2) {
   covariates <- columns[-1L, ]
   unit <- ifelse(is.na(covariates$level), (covariates$upper - covariates$lower) / 4, 1)
-  c(1 / sqrt(default_mean_weight), 2 / (sqrt(length(unique(covariates$variable))) * unit))
+  c(intercept, 2 / (sqrt(length(unique(covariates$variable))) * unit))
 }
 
-# and that standard deviation
-default_sigma <- function(columns) default_sd((columns$upper[1L] - columns$lower[1L]) / 2)
+# and that standard deviation where it is no parameter of their prior
+default_sigma <- function(columns) default_unit(half_of_response(columns))
+
+# the same in the response's units
+default_coefficient_sd <- function(columns) c(default_mean_sd(half_of_response(columns)), default_sigma(columns) * default_scales(columns)[-1L])
+
+half_of_response <- function(columns) (columns$upper[1L] - columns$lower[1L]) / 2
 
 coefficient_names <- function(columns) c("(Intercept)", columns$name[-1L])
 
@@ -70,20 +75,20 @@ independent_coefficient_fields <- function(prior, columns, centring, scale, call
 nig_coefficient_fields <- function(prior, columns, centring, call) {
   names <- coefficient_names(columns)
   k <- length(names)
-  precision <- if (is.null(prior$precision)) diag(1 / default_scales(columns)^2, k) else
+  precision <- if (is.null(prior$precision)) diag(1 / default_scales(columns, 1 / sqrt(default_mean_weight))^2, k) else
     crossprod(centring$matrix, expand_matrix(prior$precision, k, "precision", call) %*% centring$matrix)
   mean <- if (is.null(prior$mean)) numeric(k) else centre_coefficients(centring, expand_prior(prior$mean, k, "mean", call, names))
   list(beta_mean = mean, beta_precision = as.double((precision + t(precision)) / 2))
 }
 
-# The residual sd; `scale`: the default one.
-sigma_fields <- function(prior, scale) {
+# The residual sd; `scale`: the default one; `half`: of the bounds that scale a prior of its square.
+sigma_fields <- function(prior, scale, half) {
   if (inherits(prior, "fixed")) return(list(sigma = as.double(prior$value)))
   switch(class(prior)[1L],
     prior_half_normal = list(sigma_half_normal = prior$scale %||% scale),
     prior_half_t = list(sigma_half_t = c(prior$df, prior$scale %||% scale)),
     prior_exponential = list(sigma_exponential = prior$rate %||% (1 / scale)),
-    list(sigma_inverse_gamma = c(prior$shape %||% default_shape, prior$rate %||% scale^2)))
+    list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half)))
 }
 
 # The inverse of a positive definite matrix. solve() takes one for singular whose rows have units far apart.

@@ -49,30 +49,31 @@
 #'   Chains take the longer the further c h is below 1.
 #'
 #' @section Priors scaled by the bounds:
-#' They put most records that the prior predicts between the bounds: 84 to 90 per cent of the
-#' responses with 1 to 12 covariates, some of them factors, and 95 per cent of the values of
-#' a covariate. (With `prior_student_t()`, which has heavier tails, 69 to 77 per cent of the responses.)
+#' They hold likely what records between the bounds can be: the central 90 per cent of a standard deviation are 0.06 to 0.78 of the
+#' bounds' width (records that are uniform between the bounds have 0.29, records at both bounds 0.5), and correlations are not drawn towards 0.
+#' Where a noisy sum alone was published, 95% intervals of a mean cover 98 per cent of data whose standard deviation is
+#' 0.05 of the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
 #' Let c be the middle of a variable's bounds and h half their width, y the
 #' response, and p the number of covariates (a factor is one). With covariates measured from
 #' their middles:
 #'
 #' | | `prior_nig()` | `prior_normal()`, `prior_student_t()` |
 #' | --- | --- | --- |
-#' | intercept | N(c_y, (2 sigma)^2) | center c_y, scale h_y / 2 |
+#' | intercept | N(c_y, (4 sigma)^2) | center c_y, scale h_y |
 #' | slope of a number | N(0, (4 sigma / (sqrt(p) h_x))^2) | center 0, scale h_y / (sqrt(p) h_x) |
 #' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | center 0, scale h_y / (2 sqrt(p)) |
-#' | sigma | sigma^2 ~ InverseGamma(2, (h_y / 4)^2), of mean (h_y / 4)^2 | half-normal of scale h_y / 4 |
+#' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | half-normal of scale h_y / 2 |
 #'
-#' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 4, `prior_exponential()`
-#' the mean h_y / 4. Covariates have `prior_niw(c, 1/4, diag((h / 4)^2), q + 2)` for q numbers,
-#' so that E(cov) is the scale and a mean given its sd is N(c, (2 sd)^2), as an intercept is; [model_mvnormal()] too.
+#' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, `prior_exponential()`
+#' the mean h_y / 2. Covariates have `prior_niw(c, 1/16, 2 diag((h / 5)^2), q + 1/2)` for q numbers,
+#' so that correlations have the density (1 - r^2)^(-1/4), each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an intercept is; [model_mvnormal()] too.
 #' [model_normal()] has the prior of a regression without covariates. [model_logistic()] has, for the intercept, the slopes and
 #' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2): the linear
-#' predictor has a standard deviation of about 2 whatever p is.
+#' predictor has a standard deviation of about 2 whatever p is, for covariates within their bounds.
 #'
 #' These priors have the weight of a few records. They matter where the noise leaves
 #' little information: see [plot_prior()].
-#' Bounds that are very wide for a variable matter too: its mean may be more than ten of its standard deviations from c,
+#' Bounds that are very wide for a variable matter too: its mean may be more than twenty of its standard deviations from c,
 #' which `prior_nig()` and `prior_niw()` take for unlikely, so that they favour a larger variance. Narrower bounds, or a
 #' smaller `precision` or `kappa`, prevent it.
 #'
@@ -191,7 +192,7 @@ prior_inverse_gamma <- function(shape, rate) {
 
 #' @rdname priors
 #' @export
-prior_niw <- function(mean = NULL, kappa = 0.25, scale = NULL, df = NULL, within = NULL) {
+prior_niw <- function(mean = NULL, kappa = 1 / 16, scale = NULL, df = NULL, within = NULL) {
   prior <- new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE), kappa = check_positive(kappa, "kappa", "prior"),
             scale = check_prior_numbers(scale, "scale", TRUE, null = TRUE, matrix = TRUE),
             df = if (!is.null(df)) check_positive(df, "df", "prior"), class = "prior_niw")

@@ -4,7 +4,13 @@
 surrogate_case <- function(kind, n = 60) {
   bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), x3 = c(-1, 1), g = c("a", "b", "c"), x4 = c(-1, 1), x5 = c(-2, 1))
   # most records lie between the bounds, and means near the middle
-  near <- function(...) prior_niw(kappa = 1, scale = (vapply(bounds[c(...)], diff, 0, USE.NAMES = FALSE) / 6)^2)
+  near <- function(...) prior_niw(kappa = 1, scale = (vapply(bounds[c(...)], diff, 0, USE.NAMES = FALSE) / 6)^2, df = ...length() + 2)
+  narrow <- function(precision) prior_nig(precision = precision, shape = 2, rate = 1 / 4)
+  of_numbers <- function(count) { # in the middle of the bounds the intercept is N(0, (2 sigma)^2)
+    x <- matrix(unlist(bounds[paste0("x", seq_len(count))]), 2)
+    to_middle <- rbind(c(1, colMeans(x)), cbind(0, diag(count)))
+    narrow(crossprod(to_middle, diag(c(1 / 4, count * (x[2, ] - x[1, ])^2 / 64)) %*% to_middle))
+  }
   two <- near("x1", "x2")
   three <- near("x1", "x2", "x3")
   glm <- function(family, response) {
@@ -12,12 +18,12 @@ surrogate_case <- function(kind, n = 60) {
          statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = response), bounds[c("x1", "x2", "g")])))
   }
   switch(kind,
-    numbers = list(model = model_lm(covariates = three), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
-    several = list(model = model_lm(covariates = near("x1", "x2", "x3", "x4", "x5")), statistic = stat_crossprod(y ~ x1 + x2 + x3 + x4 + x5, bounds[-5])),
-    factor = list(model = model_lm(covariates = two, factors = "independent"), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
+    numbers = list(model = model_lm(prior = of_numbers(3), covariates = three), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    several = list(model = model_lm(prior = of_numbers(5), covariates = near("x1", "x2", "x3", "x4", "x5")), statistic = stat_crossprod(y ~ x1 + x2 + x3 + x4 + x5, bounds[-5])),
+    factor = list(model = model_lm(prior = narrow(1 / 4), covariates = two, factors = "independent"), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
     kept = list(model = model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = three),
                 statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4], rescale = FALSE)),
-    cut = list(model = model_lm(covariates = prior_niw(kappa = 1, scale = three$scale, within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    cut = list(model = model_lm(prior = of_numbers(3), covariates = prior_niw(kappa = 1, scale = three$scale, df = 5, within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
     logistic = glm(binomial(), c(FALSE, TRUE)),
     poisson = glm(poisson(), c(0, 9)),
     negative_binomial = glm(negative_binomial(), c(0, 4)),

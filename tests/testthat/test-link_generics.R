@@ -12,8 +12,8 @@ test_that("rstantools", {
   expect_error(rstantools::posterior_epred(fit, new, draws = 101), class = "noiseaware_error_argument")
   prior <- rstantools::prior_summary(fit)
   expect_identical(prior$variable, posterior::variables(fit$draws))
-  # sigma^2 is InverseGamma(2, (2500 / 4)^2) by the bounds of bwt
-  expect_equal(prior$median[prior$variable == "sigma"], sqrt(625^2 / qgamma(0.5, 2)), tolerance = 0.02)
+  # sigma^2 is InverseGamma(3 / 4, (2500 / 5)^2) by the bounds of bwt
+  expect_equal(prior$median[prior$variable == "sigma"], sqrt(500^2 / qgamma(0.5, 3 / 4)), tolerance = 0.02)
   expect_identical(rstantools::posterior_interval(fit, prob = 0.5, variables = "age"), confint(fit, "age", 0.5))
 })
 
@@ -119,17 +119,17 @@ test_that("prior_summary() says what the priors are in the units of the data", {
     stats::setNames(table$prior, table$variable)
   }
   expect_identical(said(model_lm(prior = prior_normal(sd = c(x = 3)))),
-                   c("(Intercept)" = "normal(40, 20) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 14.142)", sigma = "half_normal(10)",
-                     "mean[x]" = "normal(6, cov / 0.25)", "cov[x,x]" = "inverse_wishart(3, 1)", "effect[x,g=v]" = "normal(0, cov / 0.04)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
-  expect_identical(said(model_lm())[1:4], c("(Intercept)" = "normal(40, 2 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
-                                            gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(2, 100)"))
+                   c("(Intercept)" = "normal(40, 40) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 14.142)", sigma = "half_normal(20)",
+                     "mean[x]" = "normal(6, cov / 0.0625)", "cov[x,x]" = "inverse_wishart(1.5, 1.28)", "effect[x,g=v]" = "normal(0, cov / 0.04)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
+  expect_identical(said(model_lm())[1:4], c("(Intercept)" = "normal(40, 4 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
+                                            gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(0.75, 64)"))
   expect_identical(said(model_lm(prior = prior_nig(c(1, 2, 3), 4)))[1:3],
                    c("(Intercept)" = "normal(1, 0.5 sigma)", x = "normal(2, 0.5 sigma)", gv = "normal(3, 0.5 sigma)"))
   expect_identical(said(model_lm(prior = prior_student_t(4, 1, 2), sigma = prior_exponential(0.5)))[c(1, 4)],
                    c("(Intercept)" = "student_t(4, 1, 2)", sigma = "exponential(0.5)"))
   expect_identical(unname(said(model_lm(prior = fixed(1:3), sigma = fixed(2), covariates = prior_niw(kappa = 2, within = TRUE)))[1]),
                    "normal(6, cov / 2), within bounds")
-  expect_identical(said(model_normal(), stat_sums(~ x, list(x = c(0, 8)))), c(mean = "normal(4, 2 sd)", sd = "sd^2 ~ inverse_gamma(2, 1)"))
+  expect_identical(said(model_normal(), stat_sums(~ x, list(x = c(0, 8)))), c(mean = "normal(4, 4 sd)", sd = "sd^2 ~ inverse_gamma(0.75, 0.64)"))
   expect_identical(said(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b")))), c("prob[b]" = "beta(a = 1, b = 1)"))
   custom <- model_custom(function() c(mu = stats::rnorm(1)), function(theta, n) cbind(x = stats::rnorm(n, theta)), function(records, theta) theta, "x")
   expect_identical(said(custom, stat_sums(~ x, list(x = c(0, 8)))), c(mu = NA_character_))

@@ -58,7 +58,7 @@ test_that("a number has the mean of its level: normal given each table", {
   variance <- 1.5
   released <- c(x = 2, gb = 1.4, `x:gb` = 3)
   sd <- 0.7
-  prior <- diag(variance / c(0.25, 0.04)) # of the mean of the first level, and of the effect
+  prior <- diag(variance / c(1 / 16, 0.04)) # of the mean of the first level, and of the effect
   exact <- vapply(0:n, function(count) {
     design <- rbind(c(n, count), c(count, count)) # the totals x and x:gb, given both
     cov <- design %*% prior %*% t(design) + variance * design + diag(sd^2, 2)

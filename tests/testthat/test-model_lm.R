@@ -73,10 +73,10 @@ log_natural_prior <- function(bound, nat) {
   if (inherits(prior, "prior_student_t")) {
     middle <- nat$beta
     middle[1] <- nat$beta[1] + sum(nat$beta[-1] * f$centre[-1])
-    by_name <- !is.null(names(prior$sd)) # as in `student`: the others are 11 / 4 times 2, ..., 2 sqrt(2) / half
+    by_name <- !is.null(names(prior$sd)) # as in `student`: the intercept's is 11, the others are 11 / 4 times ..., 2 sqrt(2) / half
     at <- if (by_name) middle else nat$beta
     mean <- if (by_name) c(9, 0.5, 0) else rep_len(prior$mean, 3)
-    sd <- if (by_name) c(11 / 2, 2, 11 / 4 * 2 * sqrt(2) / 2) else rep_len(prior$sd, 3)
+    sd <- if (by_name) c(11, 2, 11 / 4 * 2 * sqrt(2) / 2) else rep_len(prior$sd, 3)
     out <- out + sum(stats::dt((at - mean) / sd, prior$df, log = TRUE))
   } else if (is.null(f[["beta"]])) {
     k <- length(nat$beta)
@@ -293,7 +293,7 @@ test_that("prior draws of sigma and of Student-t coefficients follow their distr
   below(draws[, "sigma"] / 1.5, function(q) 2 * pt(q, 5) - 1)
   for (j in 1:3) below((draws[, j] - c(1, -1, 0.5)[j]) / c(2, 1, 3)[j], "pt", 4)
   draws <- internal("reported")(bind(models$student), prior_theta(bind(models$student), 2e4))
-  below((draws[, 1] + 3 * draws[, "x1"] + 7 * draws[, "x2"] - 9) / (11 / 2), "pt", 4)
+  below((draws[, 1] + 3 * draws[, "x1"] + 7 * draws[, "x2"] - 9) / 11, "pt", 4)
   below((draws[, "x1"] - 0.5) / 2, "pt", 4)
   draws <- internal("reported")(bind(models$half_normal), prior_theta(bind(models$half_normal), 2e4))
   below(draws[, "sigma"] / 3, function(q) 2 * pnorm(q) - 1)

@@ -154,12 +154,12 @@ test_that("default priors are scaled by the bounds", {
   expect_identical(uni_bind(model_exponential(prior = prior_gamma(rate = 3)), st)$spec$fields, list(shape = 1, rate = 3))
   fields <- uni_bind(model_normal(), st)$spec$fields
   expect_equal(fields[c("centre", "prior_mean", "prior_precision", "nig", "shape", "rate")],
-               list(centre = 8, prior_mean = 8, prior_precision = 1 / 4, nig = 1, shape = 2, rate = 1.5^2))
+               list(centre = 8, prior_mean = 8, prior_precision = 1 / 16, nig = 1, shape = 3 / 4, rate = 1.2^2))
   open <- uni_bind(model_normal(prior = list(mean = prior_normal(), sd = fixed(1))), st)$spec$fields
-  expect_equal(open[c("prior_mean", "prior_precision")], list(prior_mean = 8, prior_precision = 1 / 9))
+  expect_equal(open[c("prior_mean", "prior_precision")], list(prior_mean = 8, prior_precision = 1 / 36))
   # as the regression without covariates
   lm <- internal("bind_model")(model_lm(x ~ 1), stat_crossprod(x ~ 1, list(x = c(2, 14))))$spec$fields
-  expect_equal(c(lm$beta_precision, lm$sigma_inverse_gamma), c(1 / 4, 2, 1.5^2))
+  expect_equal(c(lm$beta_precision, lm$sigma_inverse_gamma), c(1 / 16, 3 / 4, 1.2^2))
 })
 
 # ---- records -----------------------------------------------------------------

@@ -117,7 +117,7 @@ test_that("with next to no noise the posterior is that of the data", {
                      h = factor(c("u", "v")[MASS::birthwt$smoke + 1]))
   set.seed(4) # with others a chain may move a level's coefficient slowly, and then warns
   rel <- simulate_release(data, table_statistic(1), mech_gaussian(sd = 0.02))
-  model <- model_lm(covariates = prior_niw(kappa = 1, scale = (40 / 3)^2), factors = "independent")
+  model <- model_lm(prior = prior_nig(shape = 2, rate = 10^2), covariates = prior_niw(kappa = 1, scale = (40 / 3)^2, df = 3), factors = "independent")
   fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3000, warmup = 1000, seed = 2)
   known <- nonprivate_posterior(data, model, table_statistic(1), iter = 4000, seed = 1)
   told <- posterior::summarise_draws(fit$draws, "mean", "sd", "mcse_mean")

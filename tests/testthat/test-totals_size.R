@@ -111,7 +111,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
   niw <- prior_niw(0, 0.2, 9, 6)
   cases <- list(list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = niw), prior_negative_binomial(50, 3)),
                 list(model_lm(prior = prior_normal(0, 2), sigma = fixed(1), covariates = fixed(list(mean = 1, cov = 4))), prior_log_uniform(200)),
-                list(model_lm(prior = prior_normal(0, 2), covariates = niw), prior_log_uniform(200)),
+                list(model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(12.5), covariates = niw), prior_log_uniform(200)),
                 list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = fixed(list(mean = 1, cov = 4))), prior_uniform(20, 200)),
                 list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_uniform(5, 150)))
   for (case in cases) {
