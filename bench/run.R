@@ -27,6 +27,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             auto = "What method auto takes for a linear regression",
             defaults = "Default calls on data that nobody prepared",
             unknown_n = "Unknown number of records",
+            default_priors = "Coverage by the default priors",
             tables = "Tables moved by transfers",
             glm = "Generalised linear models",
             newton = "Newton proposals against walks",
