@@ -24,6 +24,7 @@ test_that("columns are those of lm(), in R and in C", {
     expect_equal(cbind(1, internal("term_values")(bound, records)), x, ignore_attr = TRUE)
     expect_equal(bound$terms$centring$matrix %*% bound$terms$centring$inverse, diag(ncol(x)))
     natural <- seq(0.3, by = 0.2, length.out = ncol(x))
+    if (inherits(of, "prior_niw")) of <- fixed(list(mean = c(2.5, -0.5), cov = diag(2))) # on both sides of every break
     fixed <- internal("bind_model")(model_lm(formula, fixed(natural), fixed(1e-9), of), functions_statistic)
     theta <- .Call(internal("ffi_model_prior"), fixed$spec, internal("new_stream")(c(1, 2)), 1L)$theta
     made <- .Call(internal("ffi_model_records"), fixed$spec, theta[, 1], 50L, internal("new_stream")(c(3, 4)))$records
@@ -47,12 +48,12 @@ test_that("one record: importance sampling from the prior", {
   skip_on_cran()
   set.seed(3)
   k <- 1e5
-  mean <- c(0.5, 0.4, -0.3, 0.9, 0.6)
-  sd <- c(1, 0.5, 0.8, 0.7, 0.6)
-  b <- sapply(1:5, function(j) rnorm(k, mean[j], sd[j]))
+  mean <- c(0.5, 0.4, -0.3, 0.9, 0.6, 0.1)
+  sd <- c(1, 0.5, 0.8, 0.7, 0.6, 0.2)
+  b <- sapply(1:6, function(j) rnorm(k, mean[j], sd[j]))
   x <- rnorm(k, 2, 0.8)
   g <- rbinom(k, 1, 0.4)
-  y <- b[, 1] + b[, 2] * x + b[, 3] * g + b[, 4] * pmax(x - 2, 0) + b[, 5] * (x > 1.5) + 0.7 * rnorm(k)
+  y <- b[, 1] + b[, 2] * x + b[, 3] * g + b[, 4] * pmax(x - 2, 0) + b[, 5] * (x > 1.5) + b[, 6] * x^2 + 0.7 * rnorm(k)
   # the release has x^2 and its products too, so that all responses move at once
   for (formula in c(y ~ x + g, y ~ x + I(x^2) + g)) {
     st <- stat_crossprod(formula, functions_bounds[c("y", "x", "g")])
@@ -61,11 +62,11 @@ test_that("one record: importance sampling from the prior", {
     totals <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), internal("statistic_records")(st, made, NULL, FALSE))
     log_weight <- -rowSums(abs(sweep(totals, 2, released))) / 0.5
     weight <- exp(log_weight - max(log_weight))
-    model <- model_lm(y ~ x + g + pmax(x - 2, 0) + I(x > 1.5), prior_normal(mean, sd), fixed(0.7), fixed(list(mean = 2, cov = matrix(0.64))), prior_dirichlet(c(6e7, 4e7)))
+    model <- model_lm(y ~ x + g + pmax(x - 2, 0) + I(x > 1.5) + I(x^2), prior_normal(mean, sd), fixed(0.7), fixed(list(mean = 2, cov = matrix(0.64))), prior_dirichlet(c(6e7, 4e7)))
     fit <- suppressMessages(suppressWarnings(sample_posterior(as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 0.5), 1), model, "augment",
                                                               chains = 2, iter = 2500, seed = 1)))
-    for (j in 1:5) {
-      draws <- parameter_draws(fit, c("(Intercept)", "x", "gv", "pmax(x - 2, 0)", "I(x > 1.5)TRUE")[j])
+    for (j in 1:6) {
+      draws <- parameter_draws(fit, c("(Intercept)", "x", "gv", "pmax(x - 2, 0)", "I(x > 1.5)TRUE", "I(x^2)")[j])
       centre <- sum(weight * b[, j]) / sum(weight)
       spread <- sqrt(sum(weight * (b[, j] - centre)^2) / sum(weight))
       error <- sqrt(posterior::mcse_mean(draws)^2 + spread^2 * sum(weight^2) / sum(weight)^2)

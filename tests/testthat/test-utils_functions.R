@@ -172,6 +172,11 @@ test_that("a file has the functions as data, and is refused where it has others"
   change("`log(wage)` ~", "system('true') ~")
   writeLines(gsub("log(wage)", "system(wage)", text, fixed = TRUE), path)
   expect_error(read_release(path), "known|say", class = "noiseaware_error_file")
+  # a checksum is no help against bounds that were false when it was made
+  false <- rel
+  false$statistic$functions[["log(wage)"]]$bounds <- c(1, 51)
+  write_release(false, path)
+  expect_error(read_release(path), "log\\(wage\\)", class = "noiseaware_error_file")
   # whoever has the numbers alone writes the same formula
   again <- as_release(rel$value, stat_crossprod(log(wage) ~ cut(age, c(-Inf, 30, 50, Inf)) + sin(2 * pi * month / 12) + I(sex == "f") + factor(k),
                                                 list(wage = c(1, 50), age = c(18, 65), month = c(1, 12), sex = c("m", "f", "x"), k = c("1", "2"))),
