@@ -564,7 +564,7 @@ test_that("what cannot be is refused", {
   made <- suppressWarnings(sample_posterior(rel, model_table(), chains = 1, iter = 20, seed = 1))
   other <- sample_posterior(rel, model_naive_bayes("x"), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
   slow <- sample_posterior(rel, model_table(), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
-  refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + log(y)), model_table(~ x:y + y:z + z:x), model_table(~ x:y + y:z + z:w + w:x), model_table(~.), denoise(made, x ~ y)))
+  refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + foo(y)), model_table(~ x:y + y:z + z:x), model_table(~ x:y + y:z + z:w + w:x), model_table(~.), denoise(made, x ~ y)))
   refusals("prior", expression(model_table(prior = 1), model_table(prior = prior_beta()), fit(prior = prior_dirichlet(1:7)), model_table(~ x + y, prior_dirichlet(1:2))))
   refusals("variables", expression(fit(~ x:y:w), denoise(made, ~ x:w)))
   refusals("zeros", expression(model_table(zeros = "x"), model_table(zeros = data.frame()), model_table(zeros = x ~ y), fit(zeros = ~ x == "a" | x == "b"),

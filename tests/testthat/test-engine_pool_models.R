@@ -52,9 +52,9 @@ test_that("multivariate normal sites: draws from the prior, weighted by the nois
     expect_weighted_mean(draws_of(fit, "sd[log_chol(cov[x,x])]"), from$sd[, 5], log_weight)
     expect_weighted_mean(draws_of(fit, "sd[chol(cov[x,y])]"), from$sd[, 4], log_weight)
     for (j in 1:2) {
-      expect_weighted_mean(draws_of(fit, sprintf("mean[x][%s]", names(sites)[j])), own[[j]]$at[, 2], log_weight)
-      expect_weighted_mean(log(draws_of(fit, sprintf("cov[x,x][%s]", names(sites)[j]))), log(own[[j]]$cov[, 3]), log_weight)
-      expect_weighted_mean(draws_of(fit, sprintf("cov[x,y][%s]", names(sites)[j])), own[[j]]$cov[, 2], log_weight)
+      expect_weighted_mean(draws_of(fit, sprintf("mean[x,%s]", names(sites)[j])), own[[j]]$at[, 2], log_weight)
+      expect_weighted_mean(log(draws_of(fit, sprintf("cov[x,x,%s]", names(sites)[j]))), log(own[[j]]$cov[, 3]), log_weight)
+      expect_weighted_mean(draws_of(fit, sprintf("cov[x,y,%s]", names(sites)[j])), own[[j]]$cov[, 2], log_weight)
     }
   }
 })

@@ -53,7 +53,7 @@ test_that("a class and a feature, exact numbers, and a number of records that is
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
-      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sprintf("%s[%s]", what, names(fit$release)[j]))
+      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sub("]", paste0(",", names(fit$release)[j], "]"), what, fixed = TRUE))
       expect_weighted_mean(name("prob[g=u]"), plogis(own[[j]][, 1]), log_weight)
       expect_weighted_mean(name("prob[f=a|g=u]"), plogis(own[[j]][, 2]), log_weight)
       expect_weighted_mean(name("prob[f=a|g=v]"), plogis(own[[j]][, 4]), log_weight)
@@ -147,7 +147,7 @@ test_that("a binary response and a factor, exact numbers, and a number of record
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
-      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sprintf("%s[%s]", what, names(fit$release)[j]))
+      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sub("]", paste0(",", names(fit$release)[j], "]"), what, fixed = TRUE))
       for (power in 1:2) {
         expect_weighted_mean(name("(Intercept)")^power, own[[j]][, 1]^power, log_weight)
         expect_weighted_mean(name("xv")^power, own[[j]][, 2]^power, log_weight)

@@ -42,7 +42,7 @@ test_that("a linear regression's own formula gives its own draws back, and other
 test_that("it is a fit of its own kind", {
   read <- regress(joint, lwt ~ age)
   expect_named(coef(read), c("(Intercept)", "age"))
-  expect_identical(dim(confint(read)), c(6L, 2L))
+  expect_identical(dim(confint(read, variables = "all")), c(6L, 2L))
   at <- predict(read, data.frame(age = 30))
   expect_equal(unname(unlist(at)[1L]), mean(rows(read)[, "(Intercept)"] + 30 * rows(read)[, "age"]), tolerance = 1e-8, ignore_attr = TRUE)
   expect_output(print(read), "regress: read off the joint posterior.*5 of the 9 numbers.*Laplace noise, epsilon = 10")
