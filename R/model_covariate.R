@@ -190,10 +190,13 @@ lone_numbers.covariate_count <- function(covariate, row, call) {
   c(gamma_numbers(mean, mean$rate %||% (6 * mean$shape / row$upper)), if (!is.null(covariate$size)) gamma_numbers(covariate$size))
 }
 
+# Components are narrower than the bounds, and where logarithms of a variable lie is a guess: not the default prior of R/prior_default.R. E(sd^2) is the scale squared.
+part_variance <- function(prior, scale) c(prior$shape %||% 2, prior$rate %||% scale^2)
+
 #' @export
 lone_numbers.covariate_mixture <- function(covariate, row, call) {
   half <- (row$upper - row$lower) / 2
-  c(covariate$components, covariate$mean$mean %||% (row$lower + half), covariate$mean$sd %||% default_mean_sd(half), inverse_gamma_numbers(covariate$variance, half),
+  c(covariate$components, covariate$mean$mean %||% (row$lower + half), covariate$mean$sd %||% (half / 2), part_variance(covariate$variance, half / 4),
     covariate$weights$alpha)
 }
 
@@ -204,8 +207,8 @@ lone_numbers.covariate_lognormal <- function(covariate, row, call) {
   }
   ends <- log(if (row$lower > 0) c(row$lower, row$upper) else row$upper * c(1 / 16, 1))
   known <- c(if (inherits(covariate$meanlog, "fixed")) covariate$meanlog$value else NA, if (inherits(covariate$sdlog, "fixed")) covariate$sdlog$value else NA)
-  variance <- if (is.na(known[2L])) inverse_gamma_numbers(covariate$sdlog, diff(ends) / 2) else c(1, 1)
-  c(covariate$meanlog$mean %||% mean(ends), covariate$meanlog$sd %||% default_mean_sd(diff(ends) / 2), variance, known)
+  variance <- if (is.na(known[2L])) part_variance(covariate$sdlog, diff(ends) / 5) else c(1, 1)
+  c(covariate$meanlog$mean %||% mean(ends), covariate$meanlog$sd %||% (diff(ends) / 4), variance, known)
 }
 
 lone_fields <- function(design, at, model, call) {

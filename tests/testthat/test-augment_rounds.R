@@ -60,7 +60,7 @@ test_that("a single excursion to few records makes no rounds", {
   told <- as_release(list(t = simulate_release(data, statistic, noise, neighbours = "add_remove")$value, size = 1500), list(t = statistic, size = stat_size()),
                      list(t = noise, size = mech_gaussian(sd = 500)), n = NULL, neighbours = "add_remove")
   # with what lies far away counted in full, one of these chains of some two iterations for an effective draw has four
-  model <- model_lm(covariates = prior_niw(kappa = 1, scale = (4 / 3)^2))
+  model <- model_lm(prior = prior_nig(shape = 2, rate = 1.5^2), covariates = prior_niw(kappa = 1, scale = (4 / 3)^2, df = 3))
   fit <- suppressWarnings(sample_posterior(told, model, method = "augment", chains = 8, iter = 1001, warmup = 1000, seed = 9))
   expect_lte(max(acceptance(fit)$rounds), 2)
 })

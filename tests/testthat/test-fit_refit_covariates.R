@@ -39,7 +39,7 @@ test_that("in a linear regression within natural limits nothing hangs on it", {
   data$y <- 0.2 + 0.05 * data$x + runif(400, -0.1, 0.1)
   rel <- simulate_release(data, stat_crossprod(y ~ x, bounds[c("y", "x")], outside = "none"), mech_laplace(epsilon = 20))
   fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 500, seed = 1)
-  expect_warning(found <- refit_covariates(fit, "x", iter = 600, seed = 1), NA)
+  expect_warning(found <- refit_covariates(fit, "x", iter = 1500, seed = 1), NA)
   expect_true(all(is.na(found$left_out)))
   expect_lt(max(internal("refit_ranges")(found)$range), 0.5)
 })

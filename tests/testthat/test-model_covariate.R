@@ -202,8 +202,8 @@ test_that("with hardly any noise the posterior is that of the totals", {
 test_that("a normal covariate that is skewed shows in the check of the release, a beta one does not", {
   skip_on_cran()
   set.seed(47)
-  x <- 10 * rbeta(2000, 0.5, 3)
-  data <- data.frame(y = rbinom(2000, 1, plogis(1 - 0.3 * x)), x = x)
+  x <- 10 * rbeta(4000, 0.5, 3)
+  data <- data.frame(y = rbinom(4000, 1, plogis(1 - 0.3 * x)), x = x)
   statistics <- list(products = stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 10))), shape = stat_histogram(~ x, breaks = 0:5 * 2))
   release <- simulate_release(data, statistics, list(products = mech_laplace(epsilon = 10), shape = mech_laplace(epsilon = 10)))
   check <- function(covariates) {
