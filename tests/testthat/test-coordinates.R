@@ -76,7 +76,7 @@ test_that("the prior density is the natural one times the Jacobian", {
     poisson = function(v) dgamma(v[, "rate"], 1, 1 / 2, log = TRUE),
     exponential = function(v) dgamma(v[, "rate"], 1, 2, log = TRUE),
     normal_sd_known = function(v) dnorm(v[, "mean"], 0, 3, log = TRUE),
-    normal = function(v) dgamma(v[, "sd"]^-2, 2, 0.875^2, log = TRUE) - 3 * log(v[, "sd"]) + dnorm(v[, "mean"], 1.5, 2 * v[, "sd"], log = TRUE),
+    normal = function(v) dgamma(v[, "sd"]^-2, 3 / 4, 0.7^2, log = TRUE) - 3 * log(v[, "sd"]) + dnorm(v[, "mean"], 1.5, 4 * v[, "sd"], log = TRUE),
     bernoulli = function(v) dbeta(v[, "prob[yes]"], 1, 1, log = TRUE),
     categorical = function(v) drop(log(v) %*% c(-0.5, 1, 2)),
     lm_known = function(v) rowSums(dnorm(v, 0, 2, log = TRUE))

@@ -147,7 +147,7 @@ test_that("a binary response and a factor, exact numbers, and a number of record
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
-      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sub("]", paste0(",", names(fit$release)[j], "]"), what, fixed = TRUE))
+      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sprintf("%s[%s]", what, names(fit$release)[j]))
       for (power in 1:2) {
         expect_weighted_mean(name("(Intercept)")^power, own[[j]][, 1]^power, log_weight)
         expect_weighted_mean(name("xv")^power, own[[j]][, 2]^power, log_weight)

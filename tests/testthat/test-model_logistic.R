@@ -85,9 +85,9 @@ test_that("the prior density in theta's coordinates is the natural one times the
         s <- matrix(v[c(1, 2, 2, 3)], 2)
         d <- v[4:5] - c(5, 1)
         l <- t(chol(s))
-        # inverse Wishart with df 4 and scale diag((half / 4)^2), then N(mean, 4 cov)
-        -(4 + 3) / 2 * log(det(s)) - sum(diag(diag((half / 4)^2) %*% solve(s))) / 2 - log(det(s)) / 2 -
-          drop(t(d) %*% solve(s) %*% d) / 8 + 3 * log(l[1, 1]) + 2 * log(l[2, 2])
+        # inverse Wishart with df 5 / 2 and scale 2 diag((half / 5)^2), then N(mean, 16 cov)
+        -(5 / 2 + 3) / 2 * log(det(s)) - sum(diag(diag((half / 5)^2) %*% solve(s))) - log(det(s)) / 2 -
+          drop(t(d) %*% solve(s) %*% d) / 32 + 3 * log(l[1, 1]) + 2 * log(l[2, 2])
       })
       expected <- expected + part
     }
