@@ -62,12 +62,6 @@ fill_part <- function(part) {
   part
 }
 
-# NULL: all 1
-released_times <- function(parts) {
-  times <- unlist(lapply(parts, `[[`, "times"))
-  if (any(times != 1)) times
-}
-
 augment_part <- function(part, bound, n) UseMethod("augment_part", part$mechanism)
 
 #' @export
@@ -109,11 +103,3 @@ move_sd <- function(bound, words, chains) {
 
 # where random walks given the records start from; NULL: none
 walk_sd <- function(bound, words, chains) if (bound$walks > 0) utils::head(prior_sd(bound, words, chains), bound$walks)
-
-prior_sd <- function(bound, words, chains) {
-  theta <- with_callback_seed(bound, chain_seed(words, 0L), {
-    .Call(ffi_model_prior, bound$spec, new_stream(words, chains), 200L)
-  })$theta
-  spread <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
-  as.double(ifelse(is.finite(spread) & spread > 0, spread, 1))
-}

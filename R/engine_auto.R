@@ -205,8 +205,6 @@ rough_time <- function(seconds) {
   paste0(format_number(count), " ", unit[2L], if (count != 1) "s")
 }
 
-collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
-
 clt_serves <- function(release, bound) {
   if (length(clt_statistics(bound$model)) == 0L) return(FALSE) # an error would take longer than a short chain
   if (is.null(release$n)) release <- without_size(release, 2)
@@ -215,17 +213,6 @@ clt_serves <- function(release, bound) {
     released_distribution(bound, release, NULL)
     clt_noise(release_parts(release), NULL)
   })
-}
-
-# Whether the code runs without a refusal, whose reason nobody will read: formatting it takes longer than a short chain.
-without_refusal <- function(code) {
-  before <- session$reasons_wanted
-  session$reasons_wanted <- FALSE
-  on.exit(session$reasons_wanted <- before)
-  tryCatch({
-    force(code)
-    TRUE
-  }, noiseaware_error_method = function(e) FALSE)
 }
 
 # methods that take n for unknown, the best first

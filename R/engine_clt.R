@@ -450,13 +450,6 @@ clt_distribution <- function(bound, release, call) UseMethod("clt_distribution")
 #' @export
 clt_distribution.default <- function(bound, release, call) refuse_clt(bound, release, call)
 
-refuse_clt <- function(bound, release, call) {
-  statistics <- vapply(release_parts(release), function(p) class(p$statistic)[1L], "")
-  stop_classed("method", c("Method {.val clt} needs the moments of the released statistic under the model.",
-                           x = "They are not available for {.cls {unique(statistics)}} under {.cls {class(bound$model)[1]}}.",
-                           i = "See {.fn supported}."), call = call)
-}
-
 # ---- what the fit has to report -------------------------------------------------
 
 clt_acceptance <- function(fit) {

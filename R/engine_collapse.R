@@ -149,13 +149,6 @@ check_collapse_part <- function(part, family, call) {
                            i = "Method {.val augment} can use it."), call = call)
 }
 
-stop_collapse_part <- function(part, needs, call) {
-  name <- if (part$name == "") "" else paste0(" ", part$name, ",")
-  stop_classed("method", c("Method {.val collapse} needs, for this model, {needs}.",
-                           x = "The release has{name} {describe_statistic(part$statistic)}.",
-                           i = "Method {.val augment} can use it."), call = call)
-}
-
 # Up to this probability of a record outside the bounds the draws count as exact.
 likely_outside <- 0.01
 
@@ -298,3 +291,5 @@ check_keeps_exact <- function(release, bound, call = caller_env()) {
   reasons <- stats::setNames(reasons, rep("x", length(reasons)))
   stop_classed("method", c("No method keeps the exact numbers of this release under this model.", gsub("([{}])", "\\1\\1", reasons)), call = call)
 }
+
+collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))

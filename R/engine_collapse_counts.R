@@ -131,14 +131,6 @@ recursion_fields <- function(table, target, parts, n) {
   list(levels = levels, log_weight = as.double(log_weight), log_psi = as.double(log_psi))
 }
 
-# log density of published number k of a part, up to a constant, for exact totals
-log_noise_of_totals <- function(part, k, total) {
-  if (part$mechanism$kernel == "published") return(published_density(part$interval[k, ], matrix(total)))
-  if (is_exact(part$mechanism)) return(ifelse(abs(total - part$value[k]) < 0.5, 0, -Inf))
-  r <- (part$value[k] - total) / part$scale[k]
-  if (part$mechanism$kernel == "absolute") -abs(r) else -r^2 / 2
-}
-
 # Where each component stands, from 0: among the cells, which are the classes and
 # then the levels by class of one feature after the other; or after all cells, a
 # level of a feature without regard to the class; or after these, the number of records.

@@ -40,13 +40,6 @@ check_normal_exact <- function(parts, terms, n, records, columns, call) {
   }
 }
 
-# Between what clamps each column, over the statistics that have it.
-tightest_bounds <- function(names, parts, of = seen_columns) {
-  columns <- do.call(rbind, lapply(parts, function(p) of(p$statistic)[c("name", "lower", "upper")]))
-  each <- function(values, choose) vapply(names, function(name) choose(values[columns$name == name]), 0, USE.NAMES = FALSE)
-  list(lower = each(columns$lower, max), upper = each(columns$upper, min))
-}
-
 # Components in terms of the totals T of the columns and of their products P,
 # both from the origin, a row each: i, j, then constant + first T_i + second T_j +
 # product P_ij.

@@ -9,9 +9,6 @@ collapse_statistics.model_table <- function(model) "stat_counts"
 #' @export
 moves_counts.bound_table <- function(bound) TRUE
 
-# Up to so many counts of a table are kept with each draw.
-most_tracked <- 5000
-
 table_distribution <- function(bound, parts, n, records, call) {
   if (crosses_cliques(bound, parts)) return(crossing_distribution(bound, parts, n, records, call))
   entries <- table_entries(bound, parts, call)
@@ -62,9 +59,6 @@ part_entries <- function(part, bound, call) {
   data.frame(target = unlist(cells), component = uses$component[each], coefficient = uses$weight[each])
 }
 
-# What a part of a release, or its queries, are sums of.
-counted_statistic <- function(part) if (inherits(part$statistic, "stat_linear")) part$statistic$statistic else part$statistic
-
 # The nodes of the table that each cell of some margins is the sum of: a list of them, or NULL if no clique has all variables of one.
 margin_nodes <- function(margins, bound) {
   size <- lengths(bound$levels)
@@ -78,43 +72,6 @@ margin_nodes <- function(margins, bound) {
     unname(split(first[k] + seq_along(at) - 1, factor(at, seq_len(prod(size[margin])) - 1)))
   })
   if (!any(vapply(nodes, is.null, TRUE))) unlist(nodes, recursive = FALSE)
-}
-
-# Says what cliques the margins would need.
-stop_crossing <- function(margins, bound, fault, call) {
-  cliques <- bound$model$cliques
-  inside <- vapply(margins, function(margin) any(vapply(cliques, function(c) all(margin %in% c), TRUE)), TRUE)
-  wider <- chordal_cliques(c(cliques, margins))
-  cells <- vapply(wider, function(c) prod(lengths(bound$levels)[c]), 0)
-  wide <- wider[[which.max(cells)]]
-  enough <- if (sum(cells) <= most_table_cells) "These terms hold them all: {.code {clique_names(wider)}}." else
-    "Terms that hold them all have {format_size(sum(cells))} cells (at most {format_size(most_table_cells)} are possible), one of them {length(wide)} variables."
-  stop_classed("method", c("Method {.val collapse} cannot serve this release: it has margins that are not inside a clique of the model.",
-                           x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", x = fault, i = enough,
-                           i = "Method {.val augment} can use them as they are."), call = call)
-}
-
-# Cliques of a decomposable graph that has these sets inside: variables are taken out one by one, first those whose
-# neighbours need the fewest edges to be all joined.
-chordal_cliques <- function(sets) {
-  variables <- unique(unlist(sets))
-  adjacent <- matrix(FALSE, length(variables), length(variables), dimnames = list(variables, variables))
-  for (set in sets) adjacent[set, set] <- TRUE
-  diag(adjacent) <- FALSE
-  found <- list()
-  while (length(variables)) {
-    missing <- vapply(variables, function(v) {
-      near <- variables[adjacent[v, variables]]
-      sum(!adjacent[near, near]) - length(near)
-    }, 0)
-    taken <- variables[which.min(missing)]
-    near <- variables[adjacent[taken, variables]]
-    adjacent[near, near] <- TRUE
-    diag(adjacent) <- FALSE
-    found <- c(found, list(c(taken, near)))
-    variables <- setdiff(variables, taken)
-  }
-  largest_sets(found)
 }
 
 # Draws of the counts of margins of the table, by the names that stat_counts() gives them.

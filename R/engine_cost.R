@@ -56,20 +56,6 @@ clt_engine <- function(release, bound, control, records) {
   if (sampler == "nuts" && bound$by_records) "nuts of responses" else sampler
 }
 
-# The noise of a total over the sampling variation that it has if the standard deviation of a
-# record's contribution is a quarter of its range: the median of the components.
-noise_ratio <- function(release) parts_noise_ratio(release_parts(release), release$n)
-
-parts_noise_ratio <- function(parts, n) {
-  ratios <- unlist(lapply(parts, function(part) {
-    limits <- component_limits(part$statistic)
-    if (is.null(limits) || part$statistic$kind == "records") return(NULL)
-    4 * rep_len(mechanism_sd(part$mechanism, part$scale), nrow(limits)) / ((limits[, 2L] - limits[, 1L]) * sqrt(n))
-  }))
-  ratios <- ratios[is.finite(ratios) & ratios > 0]
-  if (length(ratios)) stats::median(ratios) else 1
-}
-
 # Noise further from the sampling variation than that was not measured.
 farthest_noise <- log(100)
 

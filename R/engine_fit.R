@@ -33,3 +33,5 @@ augment_rows <- function(fit, bound) {
   })
   do.call(rbind, rows)
 }
+
+sampling_methods <- c(exact_methods, "clt", "naive")

@@ -57,14 +57,6 @@ fourth_fields <- function(moments, fields) {
   list(fourth = as.double(fourth), root = as.double(semi_root(fourth)))
 }
 
-# R with R R' = a, a positive semidefinite: as many columns as its rank
-semi_root <- function(a) {
-  unit <- sqrt(diag(a))
-  factor <- suppressWarnings(chol(a / outer(unit, unit), pivot = TRUE))
-  rank <- attr(factor, "rank")
-  unit * t(factor[seq_len(rank), order(attr(factor, "pivot")), drop = FALSE])
-}
-
 #' @export
 clt_statistics.model_lm <- function(model) "stat_crossprod"
 

@@ -102,46 +102,6 @@ new_sites <- c(partial = "new", walk = "next")
 # What can be done with several releases at once
 poolings <- c("complete", "partial", "walk", "none")
 
-# `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
-set_up_pool <- function(engine, bound, releases, pool, init, words, run, records, call) {
-  partial <- inherits(pool, "noiseaware_pooling")
-  if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-  problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
-                    augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
-                    clt = if (partial || length(records)) clt_sites_problem(releases, bound, words, run$chains, records, call) else
-                      pool_clt_problem(releases, bound, words, run$chains, call))
-  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(records)) list(kind = "complete")
-  if (!is.null(layer)) {
-    add_layer <- if (engine %in% c("augment", "tables")) pooled_records_problem else partial_problem
-    problem <- add_layer(problem, layer, bound, releases, call)
-  }
-  list(bound = bound, problem = problem)
-}
-
-# `engine`: "collapse", rates and normal totals; "augment", records; or "clt"
-check_partial <- function(bound, releases, init, kind, engine, call) {
-  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
-  if (length(releases) == 1L) {
-    what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
-    stop_classed("pool", c("{what} needs at least two sites: one says nothing about how sites differ, and the prior alone would decide the standard deviation.",
-                           i = "A single release is fitted by itself."), call = call)
-  }
-  more <- new_sites[[kind]]
-  if (more %in% names(releases)) {
-    stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
-  }
-  if (engine == "clt" && bound_is_cut(bound) && !is_regression(bound)) {
-    if (has_exact_sites(releases)) stop_cut_exact(bound, call)
-    stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior of the sites' parameters that is cut off: it moves them along its slopes.",
-                             i = "{.code method = \"augment\"} takes one."), call = call)
-  }
-  if (engine == "clt" && bound$spec$name == "expfam") {
-    stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
-                             i = "{.code method = \"augment\"} serves it where the model has {.arg r_records}."), call = call)
-  }
-  if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
-}
-
 # ---- the sites -----------------------------------------------------------------------------
 
 check_sites <- function(releases, pool, call) {
@@ -283,11 +243,6 @@ stop_cut_exact <- function(bound, call) {
                            i = "Leave out {.arg within} in the prior; or {.code pool = \"none\"} fits each site."), call = call)
 }
 
-has_exact_sites <- function(releases) any(vapply(releases, has_exact, TRUE))
-
-# Does the prior have bounds, `within`?
-bound_is_cut <- function(bound) any(startsWith(as.character(names(bound$spec$fields)), "within"))
-
 totals_site <- function(release, bound, records, call) {
   problem <- collapse_problem(release, bound, records, call)
   if (problem$separable < problem$noisy) {
@@ -299,9 +254,6 @@ totals_site <- function(release, bound, records, call) {
 }
 
 # ---- rates ---------------------------------------------------------------------------------
-
-# Noise of less than exp(-furthest) of its greatest density is left out.
-furthest <- 60
 
 # How the total s gives each component: constant + slope s.
 rate_components <- function(release, bound, parts, call) {
@@ -345,11 +297,6 @@ rate_site <- function(release, bound, call) {
                        log_weight = as.double((noise + base)[kept])), continuous, bounds))
 }
 
-log_noise_at <- function(part, k, total) {
-  if (part$mechanism$kernel == "exact") return(ifelse(abs(total - part$value[k]) < 1e-9, 0, -Inf))
-  log_noise_of_totals(part, k, total)
-}
-
 # mean and standard deviation
 moments_of <- function(s, log_weight) {
   weight <- exp(log_weight - max(log_weight))
@@ -359,8 +306,6 @@ moments_of <- function(s, log_weight) {
 
 # as in src/pool/site_rate.h
 rate_kinds <- c(categorical = 0, poisson = 1, exponential = 2)
-
-is_log_rate <- function(bound) bound$spec$name %in% c("poisson", "exponential")
 
 # Totals to sum over: `at`, and where they are nodes of an integral `log_gap`, of what each stands for.
 rate_nodes <- function(bound, parts, map, n) {
@@ -419,41 +364,6 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 
-# Normal totals begin where the site's own chain would; a rate near what the releases suggest.
-start_pool <- function(problem, bound, words, k, theta) {
-  if (problem$method == "pool_records") return(start_records(problem, bound, words, k))
-  if (problem$method != "pool") return(start_chain(problem, bound, words, k, theta))
-  stream <- new_stream(words, k - 1L)
-  given <- !is.null(theta)
-  if (!given) {
-    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
-    theta <- prior$theta
-    stream <- prior$state
-  }
-  partial <- problem$partial
-  begin <- if (isTRUE(partial$separate)) begin_separate(problem, k, theta) else if (!is.null(partial)) begin_partial(problem, k)
-  if (problem$family == "clt") {
-    theta[partial$place] <- begin$mean
-  } else if (problem$family == "rates") {
-    theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
-  } else {
-    described <- lapply(problem$sites, function(site) {
-      own <- c(site$alone[names(site$alone) != "given"], list(given = given))
-      state <- .Call(ffi_start, own, as.double(theta), stream)
-      stream <<- state$rng
-      if (!given) theta <<- state$theta
-      .Call(ffi_collapse_complete, own, state)
-    })
-    # behind the statistic of a site what its own chain takes for its unknown n
-    complete <- seq_len(bound$sizes$complete)
-    problem$complete <- unlist(lapply(described, `[`, complete), use.names = FALSE)
-    problem$unsized <- as.double(unlist(lapply(described, `[`, -complete), use.names = FALSE))
-    if (!is.null(partial)) theta[partial$place] <- begin$mean
-  }
-  problem[c("phi", "spread", "error")] <- begin[c("phi", "spread", "error")]
-  .Call(ffi_start, problem, as.double(theta), stream)
-}
-
 # Within 1 of the rate that the likely totals have together, towards a draw from the prior.
 near_rate <- function(problem, theta) {
   total <- sum(vapply(problem$sites, `[[`, 0, "likely"))
@@ -473,8 +383,40 @@ bind_sites_draws <- function(draws) {
   if (length(named) == 1L) named[[1L]] else do.call(posterior::bind_draws, c(named, along = "variable"))
 }
 
-# "prob[yes]" of site A is "prob[yes,A]", "age" is "age[A]": what packages read as an index
-site_variables <- function(variables, site) paste0(sub("]$", "", variables), ifelse(endsWith(variables, "]"), ",", "["), site, "]")
+# A normal model as a regression without covariates, whose coordinates it then has; a regression has no prior that is cut off.
+as_regression <- function(bound) {
+  if (bound$spec$name != "normal" || bound_is_cut(bound)) return(bound)
+  fields <- bound$spec$fields
+  mean <- bound$model$prior$mean
+  prior <- if (!is.null(fields[["mean"]])) fixed(fields$mean) else if (inherits(mean, "prior_nig"))
+    prior_nig(fields$prior_mean, fields$prior_precision, fields$shape, fields$rate) else prior_normal(fields$prior_mean, 1 / sqrt(fields$prior_precision))
+  sigma <- if (!is.null(fields[["sd"]])) fixed(fields$sd) else if (!inherits(mean, "prior_nig")) prior_inverse_gamma(fields$shape, fields$rate)
+  model <- model_lm(stats::reformulate("1", as.name(bound$columns$name)), prior = prior, sigma = sigma)
+  regression <- bind_public(model, list(columns = bound$columns, levels = list(), formula = NULL), NULL)
+  regression$called <- c("(Intercept)" = "mean", sigma = "sd")
+  regression
+}
 
-# NA: latent
-site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)
+is_regression <- function(bound) bound$spec$name %in% c("lm", "glm")
+
+# The model without the priors of coefficients and sigma, which the sites' parameters have.
+likelihood_spec <- function(bound) {
+  spec <- bound$spec
+  prior <- c("beta_mean", "beta_precision", "beta_nig", "beta_df", "beta_scale", "beta_first", "sigma_inverse_gamma", "sigma_half_normal",
+             "sigma_half_t", "sigma_exponential")
+  spec$fields <- c(spec$fields[setdiff(names(spec$fields), prior)], list(flat = 1))
+  spec
+}
+
+# Is the density of a site's records known? `separate`: has each site its own covariates' distribution?
+check_imputes_sites <- function(bound, separate, call) {
+  bound <- as_regression(bound)
+  shape <- .Call(ffi_model_shape, bound$spec)
+  if (!separate) stop_classed("method", "{.code covariates = \"shared\"} is for method {.val clt}.", call = call)
+  if (shape$has_likelihood || has_flat_likelihood(bound)) return(invisible())
+  stop_classed("method", c("Partial pooling and walks need the density of records given the parameters.", x = "The model is: {describe_model(bound)}.",
+                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)
+}
+
+# normal records, whose likelihood is the marginal density without a prior
+has_flat_likelihood <- function(bound) bound$spec$name %in% c("lm", "mvnormal") && .Call(ffi_model_shape, likelihood_spec(bound))$integrates

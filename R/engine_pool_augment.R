@@ -20,9 +20,6 @@ pool_augment_problem <- function(releases, bound, words, chains, records, call) 
        first = cumsum(width) - width, names = c(bound$parameters, size_names(names(records))), site_records = records)
 }
 
-# what the numbers of records of these sites are called among the draws
-size_names <- function(sites) if (length(sites)) site_variables("n", sites)
-
 is_pooled_by_records <- function(fit) identical(fit$problem$family, "records")
 
 # What can be sampled by imputing records, at a cost of seconds for 1,000 effective draws: Inf where it cannot.

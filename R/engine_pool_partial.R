@@ -206,27 +206,11 @@ new_covariates <- function(design, sites, call = caller_env()) {
 
 # ---- what varies ---------------------------------------------------------------------------
 
-# A normal model as a regression without covariates, whose coordinates it then has; a regression has no prior that is cut off.
-as_regression <- function(bound) {
-  if (bound$spec$name != "normal" || bound_is_cut(bound)) return(bound)
-  fields <- bound$spec$fields
-  mean <- bound$model$prior$mean
-  prior <- if (!is.null(fields[["mean"]])) fixed(fields$mean) else if (inherits(mean, "prior_nig"))
-    prior_nig(fields$prior_mean, fields$prior_precision, fields$shape, fields$rate) else prior_normal(fields$prior_mean, 1 / sqrt(fields$prior_precision))
-  sigma <- if (!is.null(fields[["sd"]])) fixed(fields$sd) else if (!inherits(mean, "prior_nig")) prior_inverse_gamma(fields$shape, fields$rate)
-  model <- model_lm(stats::reformulate("1", as.name(bound$columns$name)), prior = prior, sigma = sigma)
-  regression <- bind_public(model, list(columns = bound$columns, levels = list(), formula = NULL), NULL)
-  regression$called <- c("(Intercept)" = "mean", sigma = "sd")
-  regression
-}
-
 # names of the parameters of a site: coefficients and sigma, or the rate
 site_parameters <- function(bound) {
   if (!is_regression(bound)) return(bound$parameters)
   intersect(c("(Intercept)", bound$design$name[-1L], "sigma"), bound$parameters)
 }
-
-is_regression <- function(bound) bound$spec$name %in% c("lm", "glm")
 
 # Names of their coordinates: those of the parameters, but of probabilities, which have a coordinate for each level but the last.
 site_coordinate_names <- function(bound) {
@@ -486,15 +470,6 @@ default_coefficient_scales <- function(bound) {
   cuts <- length(bound$categories) - 1L
   each <- if (is_ordered_family(bound$model)) c(scale[1L], rep(1, cuts - 1L), scale[-1L]) else rep(scale, cuts)
   stats::setNames(each, category_coefficients(bound))
-}
-
-# The model without the priors of coefficients and sigma, which the sites' parameters have.
-likelihood_spec <- function(bound) {
-  spec <- bound$spec
-  prior <- c("beta_mean", "beta_precision", "beta_nig", "beta_df", "beta_scale", "beta_first", "sigma_inverse_gamma", "sigma_half_normal",
-             "sigma_half_t", "sigma_exponential")
-  spec$fields <- c(spec$fields[setdiff(names(spec$fields), prior)], list(flat = 1))
-  spec
 }
 
 # ---- what each site tells on its own ---------------------------------------------------------

@@ -1,18 +1,5 @@
 # Partial pooling and walks by imputing the records of all sites: src/pool/gibbs_chain.c.
 
-# Is the density of a site's records known? `separate`: has each site its own covariates' distribution?
-check_imputes_sites <- function(bound, separate, call) {
-  bound <- as_regression(bound)
-  shape <- .Call(ffi_model_shape, bound$spec)
-  if (!separate) stop_classed("method", "{.code covariates = \"shared\"} is for method {.val clt}.", call = call)
-  if (shape$has_likelihood || has_flat_likelihood(bound)) return(invisible())
-  stop_classed("method", c("Partial pooling and walks need the density of records given the parameters.", x = "The model is: {describe_model(bound)}.",
-                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)
-}
-
-# normal records, whose likelihood is the marginal density without a prior
-has_flat_likelihood <- function(bound) bound$spec$name %in% c("lm", "mvnormal") && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
-
 pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   complete <- pooling$kind == "complete" # nothing varies
   own <- record_parameters(bound, complete)
@@ -113,12 +100,6 @@ record_coordinates <- function(fit) {
     do.call(rbind, theta)
   }, natural = function(values) reported(fit$bound, thetas(values))[, at, drop = FALSE],
   inside = if (bound_is_cut(fit$bound)) function(values) is.finite(.Call(ffi_model_log_prior, fit$bound$spec, thetas(values))))
-}
-
-# variances among the entries of a covariance matrix, by name
-is_variance <- function(parameters) {
-  pair <- strsplit(sub("\\]$", "", sub("^cov\\[", "", parameters)), ",", fixed = TRUE)
-  vapply(pair, function(p) length(p) == 2L && p[1L] == p[2L], TRUE)
 }
 
 records_moves <- function(a) {

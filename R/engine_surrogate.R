@@ -97,11 +97,6 @@ clamping_bounds <- function(names, parts) {
   c(tightest_bounds(names, parts), same = nrow(unique(columns)) == length(unique(columns$name)) && all(is.finite(unlist(columns[c("lower", "upper")]))))
 }
 
-# The columns of a record where they are those of the complete-data statistic: their
-# centres and roles; else NULL. A rider keeps its values, and the free columns' shape that goes with
-# them; fixed columns are those that the free ones are normal given.
-surrogate_design <- function(bound) UseMethod("surrogate_design")
-
 #' @export
 surrogate_design.default <- function(bound) NULL
 

@@ -14,8 +14,6 @@
 #   clamping  what the answer would be if bounds were natural limits: see fit_clamping.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
-sampling_methods <- c(exact_methods, "clt", "naive")
-
 #' Work with a fit
 #'
 #' @param object,x A fit from [sample_posterior()].
@@ -239,8 +237,6 @@ fit_lines <- function(fit) {
     if (isTRUE(fit$info$projected)) "  totals     impossible as published; moved to the nearest valid ones")
 }
 
-describe_model <- function(bound) UseMethod("describe_model")
-
 #' @export
 describe_model.bound_lm <- function(bound) paste("linear regression", called_formula(bound$formula))
 
@@ -407,4 +403,40 @@ denoise <- function(fit, margin = NULL, site = NULL) {
     n <- matrix(c$records, length(c$records), length(left), dimnames = list(NULL, left))
     cbind(c$statistic, n)[, intersect(names, c(colnames(c$statistic), left)), drop = FALSE]
   }))
+}
+
+denoise_sites <- function(fit, site, call = caller_env()) {
+  sites <- check_site(fit, site, call)
+  if (fit$pool == "none") return(bind_sites_draws(lapply(fit$fits[sites], denoise)))
+  chains_array(lapply(fit$chains, function(c) {
+    do.call(cbind, lapply(sites, function(name) {
+      values <- site_totals(fit$problem, name, c$statistic)
+      names <- names(fit$release[[name]]$value)
+      names <- names[fit$problem$sites[[name]]$index %||% seq_along(names)]
+      colnames(values) <- if (is_of_groups(fit)) names else site_variables(names, name)
+      values
+    }))
+  }))
+}
+
+pool_acceptance <- function(fit) {
+  if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
+  if (is_pooled_by_records(fit)) return(pool_augment_acceptance(fit))
+  if (is_pooled_by_tables(fit)) return(pool_tables_acceptance(fit))
+  rows <- lapply(seq_along(fit$chains), function(k) {
+    told <- as.list(fit$chains[[k]]$diagnostics)
+    row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
+                      divergent = told$divergent, deepest = told$deepest)
+    if (told$size_made > 0) row$sizes <- told$size_accepted / told$size_made
+    row
+  })
+  do.call(rbind, rows)
+}
+
+pool_moves <- function(fit, a) {
+  if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
+  if (is_pooled_by_records(fit)) return(c(acceptance_lines(fit, a), records_moves(a)))
+  if (is_pooled_by_tables(fit)) return(tables_moves(a))
+  paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         if (!is.null(a$sizes)) sprintf("; %s: accepted %s", if (is_of_groups(fit)) "sizes of groups" else "unknown numbers of records", format_number(mean(a$sizes), 2)))
 }

@@ -191,17 +191,6 @@ independence_ratio <- function(table, size, asked, weight) {
   log_beta(asked$pair[1L]) + log_beta(asked$pair[2L]) - log_beta(asked$pair)
 }
 
-# log of the mean of exp(ratio), draws x chains. Where few draws carry it, its error is not to be relied on.
-average_ratio <- function(ratio, few = 100) {
-  most <- max(ratio)
-  weight <- exp(ratio - most)
-  share <- weight / sum(weight)
-  effective <- min(posterior::ess_mean(weight), length(weight), na.rm = TRUE)
-  error <- stats::sd(weight) / mean(weight) / sqrt(effective)
-  list(value = most + log(mean(weight)), error = error,
-       note = if (error > 0 && 1 / sum(share^2) < few) "rough: few draws of the table decide it; take more draws")
-}
-
 #' @rdname bayes_tests
 #' @export
 test_equal_rates <- function(releases, model = NULL) {
@@ -220,22 +209,6 @@ test_equal_rates <- function(releases, model = NULL) {
            h1 = sprintf("a %s of its own for each", rate),
            prior = if (rate == "rate") sprintf("Gamma(%s, %s) of a rate", format_number(prior$shape), format_number(prior$rate)) else
              sprintf("Beta(%s, %s) of a probability", format_number(prior$alpha[2L]), format_number(prior$alpha[1L])))
-}
-
-# log of the integral over one rate of its prior and the likelihoods of sites, their totals summed out; the constants of the noise are
-# left out. The trapezoidal rule on the log or logit scale, whose error falls exponentially.
-log_rate_integral <- function(bound, sites, points = 2001L) {
-  likelihoods <- lapply(sites, function(site) rate_likelihood(site$fields, bound$spec$name))
-  log_density <- function(u) log_rate_prior(bound, u) + Reduce(`+`, lapply(likelihoods, function(of) of(u)))
-  ends <- c(-700, 700) # of u; then where the density is not negligible
-  for (width in 1:6) {
-    u <- seq(ends[1L], ends[2L], length.out = 201L)
-    at <- log_density(u)
-    kept <- range(which(at > max(at) - 45))
-    ends <- c(u[max(1L, kept[1L] - 1L)], u[min(201L, kept[2L] + 1L)])
-  }
-  u <- seq(ends[1L], ends[2L], length.out = points)
-  log_sum_exp(log_density(u)) + log(u[2L] - u[1L])
 }
 
 new_test <- function(title, log, error, note, data, h0, h1, prior) {

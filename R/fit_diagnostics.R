@@ -15,24 +15,6 @@ fewest_effective <- 400
 # replicate's ranks cannot be trusted. Replicates are too short and too many for 1.01.
 apart_r_hat <- 1.05
 
-with_troubles <- function(fit, call = caller_env()) {
-  if (session$quiet) return(fit)
-  found <- function(what, code) try_diagnostic(what, code, call)
-  of_release <- found("what the release can be", release_troubles(fit$release))
-  # totals that no records within the bounds have say nothing of records beyond them
-  fit$clamping <- if (length(of_release) == 0L) found("clamping", compare_clamping(fit))
-  fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
-                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
-                    found("mirror images", mirror_trouble(fit)), of_release)
-  possible <- !"impossible" %in% vapply(of_release, `[[`, "", "kind")
-  fit$troubles <- c(fit$troubles, if (possible) found("whether the release contradicts the model", contradiction_trouble(fit)))
-  tell_troubles(fit, call)
-  fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
-  found("what the prior decides", tell_decided(fit))
-  found("what the number of records rests on", tell_size(fit))
-  fit
-}
-
 # Draws took time, and a diagnostic of them that fails must not lose them: NULL then, with a warning.
 try_diagnostic <- function(what, code, call) {
   tryCatch(code, error = function(e) {

@@ -93,3 +93,15 @@ neff_ratio.noiseaware_fit <- function(object, ...) each_variable(object, posteri
 each_variable <- function(fit, diagnostic) {
   vapply(posterior::variables(fit$draws), function(v) as.double(diagnostic(posterior::extract_variable_matrix(fit$draws, v))), 0)
 }
+
+# draws x parameters
+prior_draws <- function(fit, draws) {
+  theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)
+  records <- fit$problem$records
+  if (is.null(records)) theta else cbind(theta, n = replicate(draws, draw_size(records)))
+}
+
+weights_line <- function(told) {
+  paste0(sprintf("%s of %s draws effective", format_size(round(told$effective)), format_size(told$draws)),
+         if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
+}

@@ -81,13 +81,6 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   integrate(fit, draws, seed, environment())
 }
 
-new_evidence <- function(value, error, note = NULL) structure(value, error = error, note = note, class = "noiseaware_evidence")
-
-stop_no_evidence <- function(fault, call = caller_env(), .envir = parent.frame()) {
-  stop_classed("method", c("The evidence of this fit is not known.", x = fault, i = "See {.fn log_evidence} for the models that have one."),
-               call = call, .envir = .envir)
-}
-
 # One total that is summed or integrated out; NULL: it does not serve.
 exact_evidence <- function(fit, call) {
   bound <- fit$bound
@@ -178,11 +171,6 @@ rate_evidence <- function(fit, call = caller_env()) {
   log_sum_exp(site$fields$log_weight + log_moment(fit$bound, s, release$n)) + log_noise_constant(release, call)
 }
 
-log_sum_exp <- function(x) {
-  most <- max(x)
-  if (is.finite(most)) most + log(sum(exp(x - most))) else most
-}
-
 #' @rdname log_evidence
 #' @export
 bayes_factor <- function(fit1, fit2, draws = 10000, seed = NULL) {
@@ -210,15 +198,6 @@ print.noiseaware_bayes_factor <- function(x, ...) {
   invisible(x)
 }
 
-# with as many digits as the error leaves
-format_estimate <- function(value, error) {
-  if (error == 0) return(paste(format(value, digits = 6), "(exact)"))
-  digits <- max(0, 1 - floor(log10(error)))
-  sprintf("%.*f (Monte Carlo error %s)", as.integer(digits), value, format(signif(error, 2)))
-}
-
-note_lines <- function(x) if (length(attr(x, "note"))) paste0("  ", attr(x, "note"), "\n")
-
 # log E[prob^s (1 - prob)^(n - s)], or log E[rate^s exp(-n rate)], over the prior
 log_moment <- function(bound, s, n) {
   prior <- bound$spec$fields
@@ -228,19 +207,21 @@ log_moment <- function(bound, s, n) {
   lgamma(a + s) - lgamma(a) + a * log(b) - (a + s) * log(b + n)
 }
 
-# log of what makes the kernels of the noise distributions
-log_noise_constant <- function(release, call) {
-  sum(vapply(component_parts(release, repeated = TRUE), function(part) {
-    if (part$mechanism$kernel == "published") return(0) # a probability or a density as it is: src/contract/published.c
-    b <- release$scale[part$index]
-    one <- switch(part$mechanism$name,
-                  laplace = -log(2 * b), gaussian = -log(b) - log(2 * pi) / 2,
-                  discrete_laplace = log(tanh(1 / (2 * b))), discrete_gaussian = -log(vapply(b, gaussian_sum, 0)),
-                  exact = 0 * b,
-                  stop_classed("method", "The evidence is not known of noise {.val {part$mechanism$name}}.", call = call))
-    sum(one)
-  }, 0))
+pool_evidence <- function(fit, draws, seed, call) {
+  if (fit$pool == "none") return(sum_of_evidences(fit, draws, seed))
+  if (fit$problem$family != "rates") {
+    stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. It is known of one rate or probability, and of separate sites.", call)
+  }
+  if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are not known.", call)
+  if (fit$pool == "separate") return(new_evidence(sum(vapply(seq_along(fit$release), function(j) {
+    log_rate_integral(fit$bound, fit$problem$sites[j]) + log_noise_constant(fit$release[[j]], call)
+  }, 0)), 0))
+  if (fit$pool == "walk") stop_no_evidence("Sites in a walk are not independent given its parameters.", call)
+  if (fit$pool == "complete" || !length(fit$problem$partial$vary)) return(new_evidence(one_rate_evidence(fit, call), 0))
+  partial_evidence(fit, draws, seed, call)
 }
 
-# sum of exp(-k^2 / (2 sd^2)) over all integers k
-gaussian_sum <- function(sd) sum(exp(-seq(-ceiling(40 * sd), ceiling(40 * sd))^2 / (2 * sd^2)))
+sum_of_evidences <- function(fit, draws, seed) {
+  each <- lapply(fit$fits, log_evidence, draws = draws, seed = seed)
+  new_evidence(sum(vapply(each, as.numeric, 0)), sqrt(sum(vapply(each, attr, 0, "error")^2)), unique(unlist(lapply(each, attr, "note"))))
+}

@@ -1,25 +1,6 @@
 # The evidence of several sites' releases. Separate sites: the sum of theirs. One rate or probability for all: a quadrature. Rates that
 # differ: each site's integrated over the distribution between sites by quadrature, the mean and the sd by bridge sampling.
 
-pool_evidence <- function(fit, draws, seed, call) {
-  if (fit$pool == "none") return(sum_of_evidences(fit, draws, seed))
-  if (fit$problem$family != "rates") {
-    stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. It is known of one rate or probability, and of separate sites.", call)
-  }
-  if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are not known.", call)
-  if (fit$pool == "separate") return(new_evidence(sum(vapply(seq_along(fit$release), function(j) {
-    log_rate_integral(fit$bound, fit$problem$sites[j]) + log_noise_constant(fit$release[[j]], call)
-  }, 0)), 0))
-  if (fit$pool == "walk") stop_no_evidence("Sites in a walk are not independent given its parameters.", call)
-  if (fit$pool == "complete" || !length(fit$problem$partial$vary)) return(new_evidence(one_rate_evidence(fit, call), 0))
-  partial_evidence(fit, draws, seed, call)
-}
-
-sum_of_evidences <- function(fit, draws, seed) {
-  each <- lapply(fit$fits, log_evidence, draws = draws, seed = seed)
-  new_evidence(sum(vapply(each, as.numeric, 0)), sqrt(sum(vapply(each, attr, 0, "error")^2)), unique(unlist(lapply(each, attr, "note"))))
-}
-
 one_rate_evidence <- function(fit, call) {
   log_rate_integral(fit$bound, fit$problem$sites) + sum(vapply(fit$release, log_noise_constant, 0, call))
 }
@@ -46,13 +27,6 @@ partial_evidence <- function(fit, draws, seed, call) {
   }
   bridged <- with_seed(seed, bridge_mixture(q, log_density))
   new_evidence(bridged$value, bridged$error, bridged$note)
-}
-
-# log density of the logit or of the log rate
-log_rate_prior <- function(bound, u) {
-  prior <- bound$spec$fields
-  if (is_log_rate(bound)) return(prior$shape * u - prior$rate * exp(u) + prior$shape * log(prior$rate) - lgamma(prior$shape))
-  prior$alpha[2L] * stats::plogis(u, log.p = TRUE) + prior$alpha[1L] * stats::plogis(-u, log.p = TRUE) - lbeta(prior$alpha[2L], prior$alpha[1L])
 }
 
 # log density of a standard deviation, natural scale: src/model/scale_prior.c

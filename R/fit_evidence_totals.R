@@ -105,8 +105,6 @@ totals_places <- function(fit, draws) {
   aperm(simplify2array(chains), c(1L, 3L, 2L))
 }
 
-join_notes <- function(...) if (length(c(...))) paste(c(...), collapse = "; ")
-
 totals_note <- function(fit) {
   if (outside_bounds(fit)[["any"]] <= likely_outside) return(NULL)
   if (fit$method == "clt") return("approximate: a normal distribution for what bounds do to the records outside them")
@@ -152,8 +150,6 @@ keeps_sigma <- function(fields) {
   is.null(fields[["sigma"]]) && (is.null(fields[["sigma_inverse_gamma"]]) || !is.null(fields[["beta_df"]]) || (is.null(fields[["beta"]]) && fields[["beta_nig"]] == 0))
 }
 
-inverse_gamma_constant <- function(shape, rate) shape * log(rate) - lgamma(shape)
-
 normal_marginal_constant <- function(fields, n) {
   mean <- if (is.null(fields[["mean"]])) log(fields[["prior_precision"]]) / 2 else 0
   sd <- if (!is.null(fields[["sd"]])) 0 else
@@ -172,8 +168,6 @@ covariates_marginal_constant <- function(fields, n) {
   mean + df / 2 * log_determinant(matrix(fields[["cov_scale"]], p)) - log_multigamma(p, df / 2) + log_multigamma(p, (df + n) / 2) - n * p / 2 * log(pi)
 }
 
-log_determinant <- function(matrix) as.numeric(determinant(matrix)$modulus)
-
 lm_marginal_constant <- function(fields, n) {
   k <- length(fields[["centre"]])
   coefficients <- if (!is.null(fields[["beta_df"]])) sum(log_student_constant(fields[["beta_df"]], fields[["beta_scale"]])) else
@@ -181,15 +175,4 @@ lm_marginal_constant <- function(fields, n) {
   sigma <- if (!is.null(fields[["sigma"]]) || keeps_sigma(fields)) log_scale_constant(fields) else
     inverse_gamma_constant(fields[["sigma_inverse_gamma"]][1L], fields[["sigma_inverse_gamma"]][2L]) + lgamma(fields[["sigma_inverse_gamma"]][1L] + n / 2)
   coefficients + sigma - n / 2 * log(2 * pi)
-}
-
-log_student_constant <- function(df, scale) lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(scale)
-
-# of the densities of log sigma in src/model/scale_prior.c
-log_scale_constant <- function(fields) {
-  if (!is.null(fields[["sigma"]])) return(0)
-  if (!is.null(fields[["sigma_inverse_gamma"]])) return(log(2) + inverse_gamma_constant(fields[["sigma_inverse_gamma"]][1L], fields[["sigma_inverse_gamma"]][2L]))
-  if (!is.null(fields[["sigma_half_normal"]])) return(log(2) - log(fields[["sigma_half_normal"]]) - log(2 * pi) / 2)
-  if (!is.null(fields[["sigma_half_t"]])) return(log(2) + log_student_constant(fields[["sigma_half_t"]][1L], fields[["sigma_half_t"]][2L]))
-  log(fields[["sigma_exponential"]])
 }

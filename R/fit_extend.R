@@ -72,13 +72,3 @@ join_chains <- function(old, more) {
   })
   c(joined, more[c("diagnostics", "state", "status")])
 }
-
-#' @rdname add_release
-#' @export
-add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
-  check_given()
-  if (is.null(x$asked)) stop_argument("x", "a release, or a fit made by sample_posterior()", describe(x))
-  given <- list(...)
-  check_argument_names(given, setdiff(names(formals(sample_posterior)), c("release", "...", "pool")))
-  refit_from_draws(x, c(list(release = join_releases(x$whole %||% x$release, second, names)), given))
-}

@@ -70,10 +70,3 @@ prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   })
   do.call(rbind, rows)
 }
-
-# draws x parameters
-prior_draws <- function(fit, draws) {
-  theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)
-  records <- fit$problem$records
-  if (is.null(records)) theta else cbind(theta, n = replicate(draws, draw_size(records)))
-}

@@ -35,8 +35,6 @@
 #' @name pool_methods
 NULL
 
-check_site <- function(fit, site, call = caller_env()) check_names_of(site, "site", "sites of the fit", names(fit$release), call)
-
 one_site <- function(fit, site, call = caller_env()) {
   site <- check_site(fit, site, call)
   if (length(site) > 1L) {
@@ -45,8 +43,6 @@ one_site <- function(fit, site, call = caller_env()) {
   }
   site
 }
-
-is_new_site <- function(fit, site) fit$pool %in% names(new_sites) && identical(site, new_sites[[fit$pool]])
 
 # The parameters of one site as a fit of one release has them.
 site_fit <- function(fit, site, sites = NULL, call = caller_env()) {
@@ -61,33 +57,6 @@ site_fit <- function(fit, site, sites = NULL, call = caller_env()) {
   posterior::variables(alone$draws) <- fit$problem$partial$parameters
   alone$bound$parameters <- fit$problem$partial$parameters
   alone
-}
-
-# parameters of a site, those that do not vary among them
-draws_of_site <- function(fit, site) {
-  parameters <- fit$problem$partial$reported
-  own <- site_variables(parameters, site)
-  draws <- exactly(fit$draws, ifelse(own %in% fit$problem$names, own, parameters))
-  posterior::variables(draws) <- parameters
-  draws
-}
-
-# draws x variables as chains again
-as_chains <- function(values, fit) {
-  posterior::as_draws_array(array(values, c(dim(fit$draws)[1:2], ncol(values)), list(NULL, NULL, colnames(values))))
-}
-
-with_pool_troubles <- function(fit, call = caller_env()) {
-  if (session$quiet) return(fit)
-  of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
-  found <- function(what, code) try_diagnostic(what, code, call)
-  fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
-                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)),
-                    found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE)))
-  tell_troubles(fit, call)
-  fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
-  try_diagnostic("what the prior decides", tell_decided(fit), call)
-  fit
 }
 
 #' @rdname pool_methods
@@ -128,20 +97,6 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
   })
 }
 
-#' @rdname pool_methods
-#' @export
-plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.9, alone = NULL) {
-  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "shrinkage"))
-  if (identical(type, "shrinkage")) {
-    check_no_dots(...)
-    return(plot_shrinkage(x, parameter, level, alone))
-  }
-  if (x$pool != "complete" && identical(type, "predictive")) {
-    stop_classed("pool", c("Sites have parameters of their own, so there is no one prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
-  }
-  NextMethod()
-}
-
 #' @export
 simulate.noiseaware_pool <- function(object, nsim = 1, seed = NULL, ...) {
   refuse_several(object, "object", class = "pool")
@@ -152,46 +107,6 @@ pp_check.noiseaware_pool <- function(object, ...) {
   refuse_several(object, "object", class = "pool")
 }
 
-#' @rdname extend
-#' @export
-extend.noiseaware_pool <- function(fit, iter, ...) {
-  check_given()
-  check_no_dots(...)
-  if (fit$pool == "none") stop_classed("pool", "Fits of separate sites are extended one by one: {.code extend(fit$fits$north, {describe(iter)})}.")
-  run <- extended_run(fit, iter)
-  extended <- pool_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
-  extended$asked <- extended_asked(fit, run)
-  with_pool_troubles(extended)
-}
-
-# ---- the sites' totals ----------------------------------------------------------------------
-
-denoise_sites <- function(fit, site, call = caller_env()) {
-  sites <- check_site(fit, site, call)
-  if (fit$pool == "none") return(bind_sites_draws(lapply(fit$fits[sites], denoise)))
-  chains_array(lapply(fit$chains, function(c) {
-    do.call(cbind, lapply(sites, function(name) {
-      values <- site_totals(fit$problem, name, c$statistic)
-      names <- names(fit$release[[name]]$value)
-      names <- names[fit$problem$sites[[name]]$index %||% seq_along(names)]
-      colnames(values) <- if (is_of_groups(fit)) names else site_variables(names, name)
-      values
-    }))
-  }))
-}
-
-# draws x components of the site's release
-site_totals <- function(problem, name, statistic) {
-  site <- problem$sites[[name]]
-  first <- problem$first[[name]]
-  if (problem$family != "rates") {
-    values <- statistic[, first + seq_len(site$components), drop = FALSE]
-    return(if (is.null(site$times)) values else values * rep(site$times, each = nrow(values)))
-  }
-  values <- outer(statistic[, first + 1L], site$slope) + rep(site$constant, each = nrow(statistic))
-  if (is.null(site$size_slope)) values else values + outer(statistic[, first + 2L], site$size_slope)
-}
-
 # ---- what it shows ---------------------------------------------------------------------------
 
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
@@ -199,9 +114,6 @@ pool_lines <- c(complete = "complete: one set of parameters, each site with its 
                 walk = "walk: parameters of each site are normal about those of the one before",
                 none = "none: separate fits, nothing is shared",
                 separate = "none: each group has parameters of its own, nothing is shared")
-
-# Of one release with several groups: what stands in messages for a site
-is_of_groups <- function(fit) !is.null(fit$problem$groups)
 
 # the error of what takes one set of parameters alone; `instead`: what does for a site or a group
 refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument", call = caller_env()) {
@@ -261,57 +173,4 @@ unsized_line <- function(fit) {
   unknown <- unsized_sites(fit$release)
   priors <- unique(vapply(unknown, function(site) format((fit$problem$site_records %||% list())[[site]] %||% fit$fits[[site]]$problem$records), ""))
   paste0("  records    not known (n): ", shorten_list(unknown, 6L), if (length(priors) == 1L) paste0("; prior ", priors), fewest_words(fit))
-}
-
-pool_acceptance <- function(fit) {
-  if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
-  if (is_pooled_by_records(fit)) return(pool_augment_acceptance(fit))
-  if (is_pooled_by_tables(fit)) return(pool_tables_acceptance(fit))
-  rows <- lapply(seq_along(fit$chains), function(k) {
-    told <- as.list(fit$chains[[k]]$diagnostics)
-    row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
-                      divergent = told$divergent, deepest = told$deepest)
-    if (told$size_made > 0) row$sizes <- told$size_accepted / told$size_made
-    row
-  })
-  do.call(rbind, rows)
-}
-
-pool_moves <- function(fit, a) {
-  if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
-  if (is_pooled_by_records(fit)) return(c(acceptance_lines(fit, a), records_moves(a)))
-  if (is_pooled_by_tables(fit)) return(tables_moves(a))
-  paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-         if (!is.null(a$sizes)) sprintf("; %s: accepted %s", if (is_of_groups(fit)) "sizes of groups" else "unknown numbers of records", format_number(mean(a$sizes), 2)))
-}
-
-# A site that released nothing, or the next of a walk: draws x parameters.
-new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
-  partial <- fit$problem$partial
-  x <- fit$problem$sign * new_covariates(partial$design, sites, call)
-  coordinates <- if (is_pooled_by_records(fit) || is_pooled_by_tables(fit)) record_coordinates(fit) else
-    list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
-  draws <- parameter_matrix(fit)
-  before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
-  centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
-  first <- length(partial$heads)
-  varying <- length(partial$vary)
-  sd <- draws[, first + seq_len(varying), drop = FALSE]
-  first <- first + varying
-  effects <- draws[, first + seq_len(varying * length(x)), drop = FALSE]
-  correlations <- draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE]
-  for (v in seq_len(varying)) {
-    at <- partial$which[v] + 1L
-    centre[, at] <- centre[, at] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
-  }
-  values <- draw_inside(seq_len(nrow(centre)), centre, coordinates$inside, call, function(rows) {
-    z <- correlated(matrix(stats::rnorm(length(rows) * varying), length(rows)), correlations[rows, , drop = FALSE])
-    at <- partial$which + 1L
-    one <- centre[rows, , drop = FALSE]
-    one[, at] <- one[, at] + sd[rows, ] * z
-    one
-  })
-  values <- coordinates$natural(values)
-  colnames(values) <- partial$reported
-  values
 }

@@ -111,3 +111,15 @@ separate_fits <- function(releases, model, records, asked, call) {
   tell_decided(fit)
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
+
+#' @rdname extend
+#' @export
+extend.noiseaware_pool <- function(fit, iter, ...) {
+  check_given()
+  check_no_dots(...)
+  if (fit$pool == "none") stop_classed("pool", "Fits of separate sites are extended one by one: {.code extend(fit$fits$north, {describe(iter)})}.")
+  run <- extended_run(fit, iter)
+  extended <- pool_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
+  extended$asked <- extended_asked(fit, run)
+  with_pool_troubles(extended)
+}

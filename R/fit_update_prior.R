@@ -40,11 +40,6 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   with_troubles(fit, call)
 }
 
-weights_line <- function(told) {
-  paste0(sprintf("%s of %s draws effective", format_size(round(told$effective)), format_size(told$draws)),
-         if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
-}
-
 # The model with the new prior in the place of its argument `prior`.
 with_prior <- function(model, prior, call) UseMethod("with_prior")
 
@@ -185,4 +180,81 @@ resampled_fit <- function(fit, rows) {
   values <- parameter_matrix(fit)[rows, , drop = FALSE]
   fit$draws <- posterior::as_draws_array(array(values, dim(fit$draws), list(NULL, NULL, colnames(values))))
   fit
+}
+
+#' @rdname add_release
+#' @export
+add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
+  check_given()
+  if (is.null(x$asked)) stop_argument("x", "a release, or a fit made by sample_posterior()", describe(x))
+  given <- list(...)
+  check_argument_names(given, setdiff(names(formals(sample_posterior)), c("release", "...", "pool")))
+  refit_from_draws(x, c(list(release = join_releases(x$whole %||% x$release, second, names)), given))
+}
+
+#' Refit with something changed
+#'
+#' @param object A fit from [sample_posterior()].
+#' @param ... Arguments of [sample_posterior()] by name, such as `model`, `release`,
+#'   `method` or `iter`. Arguments that are not given keep the values of the first
+#'   call: `method = "auto"` chooses again, and a `warmup` that was never given is half
+#'   of `iter`. After [extend()], `iter` includes the iterations that were added.
+#'   Also `add`, a second release of the same records: see [add_release()].
+#' @param formula. Another formula of a regression, as in [stats::update()]: `. ~ . - age`. The regression is sampled from the whole release; [regress()] reads one
+#'   off a joint fit.
+#' @param prior A prior in the place of the model's argument `prior`; the rest of the model stays. See below.
+#' @return A fit.
+#' @section Another prior: `update(fit, prior = )` keeps the draws where they serve. Each gets an importance weight, the ratio of the new prior's density to the old
+#' one's, and the draws are resampled in proportion to the weights. The result has as many draws as before, some of them several times, so all that works on a fit
+#' works on it; its effective number of draws counts the repeats. Weights are taken to be good when Pareto k (Vehtari et al. 2024) is at most 0.7, or
+#' 1 - 1 / log10(draws) where that is less, and a fifth of the draws remain effective. Otherwise, and where another argument but `seed` changes too, chains
+#' are sampled with the new prior, as they are for a fit of several sites. A message of class `noiseaware_message_weighted` or `noiseaware_message_sampled` tells
+#' which, and the print of a weighted fit has a line with its weights. [extend()] refuses a weighted fit: `update(fit, iter = )` samples the new posterior.
+#' `update(fit, model = )` always samples.
+#' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
+#' @references
+#' Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance sampling. *Journal of Machine
+#' Learning Research* 25 (72), 1-58. \doi{10.48550/arXiv.1507.02646}
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' update(fit, method = "clt")
+#'
+#' counts <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' some <- as_release(c("smoke=yes" = 73.2), counts, mech_laplace(epsilon = 0.5), n = 189)
+#' smoking <- sample_posterior(some, model_bernoulli(), chains = 2, iter = 1000, seed = 1)
+#' update(smoking, prior = prior_beta(4, 6))
+#' @importFrom stats update
+#' @export
+update.noiseaware_fit <- function(object, formula. = NULL, ..., prior = NULL) {
+  if (is.null(object$asked)) stop_classed("argument", "{.arg object} must be a fit made by {.fn sample_posterior}.")
+  given <- list(...)
+  check_argument_names(given, c(setdiff(names(formals(sample_posterior)), "..."), "add"))
+  if (!is.null(formula.)) given$model <- with_formula(object, formula., given$model)
+  if (!is.null(prior)) {
+    if (!is.null(given$model)) stop_classed("argument", "{.arg model} and {.arg prior} must not be given together: a model has a prior.")
+    if (!is.null(given$add)) stop_classed("argument", "{.arg add} and {.arg prior} must not be given together: update twice.")
+    return(update_prior(object, prior, given))
+  }
+  if (!is.null(given$add)) {
+    if (!is.null(given$release)) stop_classed("argument", "{.arg release} and {.arg add} must not be given together.")
+    given$release <- join_releases(object$whole %||% object$release, given$add, NULL)
+    return(refit_from_draws(object, given[names(given) != "add"]))
+  }
+  refit(object, given)
+}
+
+# the fit's model of another regression
+with_formula <- function(fit, formula, model, call = caller_env()) {
+  if (!is.null(model)) stop_classed("argument", "{.arg formula.} and {.arg model} must not be given together: a model has a formula.", call = call)
+  if (!inherits(formula, "formula")) stop_argument("formula.", "a formula such as . ~ . - age", describe(formula), call = call)
+  if (is.null(response_of(fit$bound)) || is.null(fit$bound$formula)) {
+    stop_classed("formula", "{.arg formula.} is for fits of a regression, and this is one of {describe_model(fit$bound)}.", call = call)
+  }
+  model <- fit$asked$model
+  before <- called_formula(text_formula(fit$bound$formula))
+  model$formula <- formula_text(functions_as_names(stats::update.formula(before, formula), call))
+  model
 }

@@ -84,3 +84,21 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 }
 
 is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
+
+is_exact <- function(mechanism) mechanism$kernel == "exact"
+
+privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
+  list2DF(list(epsilon = epsilon, delta = delta, rho = rho, mu = mu))
+}
+
+# noise by inversion of uniform(count), in floating-point arithmetic
+simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("simulated_part", part$mechanism)
+
+#' @export
+simulated_part.default <- function(part, data, call, uniform = stats::runif) {
+  total <- statistic_total(part$statistic, data, call, confidential = TRUE, empty = !replaces(part$neighbours))
+  scale <- mechanism_scale(part$mechanism, part$statistic, call, neighbours = part$neighbours)
+  scale <- rep(scale, each = length(total) / length(scale))
+  list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
+       scale = scale, unit = numeric(length(total)))
+}

@@ -46,8 +46,6 @@ mech_exact <- function(...) {
   new_mechanism("exact", "exact", class = "mech_exact")
 }
 
-is_exact <- function(mechanism) mechanism$kernel == "exact"
-
 #' @export
 mechanism_scale.mech_exact <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
   numeric(length(statistic$components))

@@ -27,10 +27,6 @@ privacy <- function(x, ...) {
   UseMethod("privacy")
 }
 
-privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
-  list2DF(list(epsilon = epsilon, delta = delta, rho = rho, mu = mu))
-}
-
 format_privacy <- function(guarantee) {
   if (all(is.na(guarantee))) return("not known")
   if (identical(guarantee$epsilon, Inf)) return("none: there is no noise")

@@ -141,17 +141,6 @@ is_lone <- function(x) inherits(x, "noiseaware_covariate")
 lone_list <- paste("a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names,",
                    "and at most one prior without a name, of the others")
 
-# list(mean =, cov =, lone =) of a list with some of them
-split_lone <- function(covariates, name, call) {
-  lone <- vapply(covariates, is_lone, TRUE)
-  rest <- covariates[!lone]
-  if (length(rest) > 1L || any(nzchar(names(rest))) || !all(nzchar(names(covariates)[lone])) || is.null(names(covariates))) {
-    stop_argument(name, lone_list, describe(covariates), "prior", call)
-  }
-  if (anyDuplicated(names(covariates)[lone])) stop_classed("prior", "{.arg {name}} must name each covariate once.", call = call)
-  c(split_covariates(if (length(rest)) rest[[1L]] else prior_niw(), name, call), list(lone = covariates[lone]))
-}
-
 # Which rows of the design are lone, in the order of their parameters.
 lone_rows <- function(design, model) {
   at <- match(names(model$covariates$lone), design$name)

@@ -169,3 +169,14 @@ covariate_parameters <- function(design, model, levels) {
       unlist(lapply(factors, function(v) paste0("prob[", v, "=", levels[[v]], "]"))),
     names(lone_priors(design, model)))
 }
+
+# list(mean =, cov =, lone =) of a list with some of them
+split_lone <- function(covariates, name, call) {
+  lone <- vapply(covariates, is_lone, TRUE)
+  rest <- covariates[!lone]
+  if (length(rest) > 1L || any(nzchar(names(rest))) || !all(nzchar(names(covariates)[lone])) || is.null(names(covariates))) {
+    stop_argument(name, lone_list, describe(covariates), "prior", call)
+  }
+  if (anyDuplicated(names(covariates)[lone])) stop_classed("prior", "{.arg {name}} must name each covariate once.", call = call)
+  c(split_covariates(if (length(rest)) rest[[1L]] else prior_niw(), name, call), list(lone = covariates[lone]))
+}

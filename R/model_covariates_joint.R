@@ -16,9 +16,6 @@ check_factors <- function(factors, call = caller_env()) {
 
 takes_factors <- function(model) inherits(model, c("model_lm", "model_glm"))
 
-# Of the rows of covariates: the factors' names, and whether numbers have a mean that can depend on them.
-joint_factors <- function(design, levels) intersect(unique(design$variable[!is.na(design$level)]), names(levels))
-
 has_effects <- function(design, model) {
   numbers <- setdiff(design$name[is.na(design$level)], names(model$covariates$lone))
   length(numbers) > 0L && !inherits(model$covariates$mean, "fixed")
@@ -53,12 +50,6 @@ joint_fields <- function(levels) {
   list(effect_kappa = effect_kappa, cells_log_mean = log(prod(lengths(levels))), cells_log_sd = concentration_sd)
 }
 
-# names of the cells, the first factor's levels the fastest
-joint_cells <- function(levels) {
-  cells <- expand.grid(lapply(names(levels), function(v) paste0(v, "=", levels[[v]])), stringsAsFactors = FALSE)
-  do.call(paste, c(unname(cells), sep = ":"))
-}
-
 # After mean[] and cov[]: in the order of joint_report().
 joint_parameters <- function(design, model, levels) {
   factors <- levels[joint_factors(design, levels)]
@@ -70,34 +61,8 @@ joint_parameters <- function(design, model, levels) {
   c(effects, of_levels("prob"), paste0("prob[", joint_cells(factors), "]"), of_levels("base"), "concentration")
 }
 
-
 # Parameters that other ones make, or that only say how they arise: of the prior, or to look up in the draws.
 is_of_cells <- function(names) grepl("^base\\[", names) | grepl("^prob\\[[^]]*=[^]:]*:", names) | names == "concentration"
-
-# Values that were given, and what follows from them: no effects, cells of independent factors, the shares of these, and the concentration's median.
-complete_joint <- function(values, bound, name, call) {
-  if (!isTRUE(bound$dependent) || !is.numeric(values) || is.null(names(values))) return(values)
-  fill <- function(values, more) c(values, more[setdiff(names(more), names(values))])
-  effects <- grep("^effect\\[", bound$parameters, value = TRUE)
-  values <- fill(values, stats::setNames(numeric(length(effects)), effects))
-  levels <- bound$levels[joint_factors(bound$base[-1L, ], bound$levels)]
-  if (length(levels) == 1L) return(values)
-  margins <- lapply(names(levels), function(v) paste0("prob[", v, "=", levels[[v]], "]"))
-  cells <- paste0("prob[", joint_cells(levels), "]")
-  at <- expand.grid(lapply(levels, seq_along))
-  if (!any(cells %in% names(values)) && all(unlist(margins) %in% names(values))) {
-    shares <- vapply(seq_along(margins), function(f) values[margins[[f]]][at[[f]]], numeric(length(cells)))
-    values <- c(values, stats::setNames(apply(shares, 1L, prod), cells))
-  }
-  if (!all(cells %in% names(values))) return(values)
-  sums <- unlist(lapply(seq_along(margins), function(f) stats::setNames(as.vector(rowsum(unname(values[cells]), at[[f]])), margins[[f]])))
-  given <- intersect(names(sums), names(values))
-  if (any(abs(values[given] - sums[given]) > 1e-6, na.rm = TRUE)) {
-    stop_classed("argument", "{.arg {name}} must give each level of a factor the sum of the probabilities of its cells.", call = call)
-  }
-  of_shares <- stats::setNames(sums, sub("^prob", "base", names(sums)))
-  fill(fill(fill(values, sums), of_shares), c(concentration = exp(bound$spec$fields$cells_log_mean)))
-}
 
 # Values, some of them others: of shares of levels and of cells what was not given follows from what was.
 replace_parameters <- function(values, given, bound) {

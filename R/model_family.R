@@ -122,3 +122,20 @@ family_middle <- function(model, response) {
   middle <- family_of(model)$middle[1L]
   if (is.na(middle)) log(response$upper / 6) else middle
 }
+
+is_category_family <- function(model) family_of(model)$kind %in% c("ordered", "unordered")
+
+is_ordered_family <- function(model) family_of(model)$kind == "ordered"
+
+check_levels_response <- function(model, response, levels, call) {
+  own <- paste0(family_of(model)$family, "()")
+  variable <- response$variable[1L]
+  if (length(levels) > 2L) return(invisible())
+  if (length(levels) == 2L) {
+    stop_classed("variables", c("The response of {.code {own}} must be a factor with three levels or more, but {.var {variable}} has two.",
+                                i = "Use {.code family = binomial()}."), call = call)
+  }
+  stop_classed("variables", c("The response of {.code {own}} must be a factor with three levels or more.",
+                              x = "{.var {variable}} is a number.",
+                              i = "Declare its levels in the statistic, such as {.code bounds = list({variable} = c(\"low\", \"middle\", \"high\"))}."), call = call)
+}

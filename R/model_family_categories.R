@@ -50,20 +50,3 @@ family_of_levels <- function(name, link) {
   family$family <- name
   structure(family, class = "family")
 }
-
-is_category_family <- function(model) family_of(model)$kind %in% c("ordered", "unordered")
-
-is_ordered_family <- function(model) family_of(model)$kind == "ordered"
-
-check_levels_response <- function(model, response, levels, call) {
-  own <- paste0(family_of(model)$family, "()")
-  variable <- response$variable[1L]
-  if (length(levels) > 2L) return(invisible())
-  if (length(levels) == 2L) {
-    stop_classed("variables", c("The response of {.code {own}} must be a factor with three levels or more, but {.var {variable}} has two.",
-                                i = "Use {.code family = binomial()}."), call = call)
-  }
-  stop_classed("variables", c("The response of {.code {own}} must be a factor with three levels or more.",
-                              x = "{.var {variable}} is a number.",
-                              i = "Declare its levels in the statistic, such as {.code bounds = list({variable} = c(\"low\", \"middle\", \"high\"))}."), call = call)
-}

@@ -162,3 +162,26 @@ whole_release <- function(release) {
   value <- stats::setNames(numeric(length(components)), components)
   new_release(value, statistic, release$mechanism, release$n, rep(1, length(value)), 0, release$noise, release$neighbours)
 }
+
+# the released values of one part, with their scale and unit
+exact_part <- function(part, data, call) {
+  if (is_partial(data)) return(partial_part(part, data, call))
+  statistic <- part$statistic
+  x <- part_records(part, data, call)
+  if (part$mechanism$kernel == "match") return(exact_response(part, data, call))
+  if (is_exact(part$mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
+  grid <- part_grid(part, nrow(data), call)
+  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, grid$unit, grid$family,
+                 grid$scale$numerator, grid$scale$denominator, grid$records)
+  exact_result(value, part, grid, call)
+}
+
+#' @rdname partial_total
+#' @export
+release_total <- function(partials, budget = NULL) {
+  check_given()
+  ok <- is.list(partials) && !is.object(partials) && length(partials) > 0L && all(vapply(partials, is_partial, TRUE))
+  if (!ok) stop_argument("partials", "a list of partial totals made by partial_total()", describe_shape(partials))
+  whole <- Reduce(function(a, b) add_partials(a, b), partials)
+  publish_with_budget(function() whole, whole$statistic, whole$mechanism, whole$neighbours, budget)
+}

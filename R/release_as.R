@@ -184,8 +184,6 @@ refuse_unlisted <- function(absent, name, call) {
                                     "what was never asked: leave it out by {.code stat_subset()}.")), call = call)
 }
 
-published_statistic <- function(statistic, at) if (is.null(at)) statistic else subset_of(statistic, statistic$components[at])
-
 # scales that were given one by one
 published_mechanism <- function(mechanism, statistic, at) {
   components <- statistic$components

@@ -109,12 +109,6 @@ budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("co
   account
 }
 
-new_budget <- function(limit) {
-  account <- new.env(parent = emptyenv())
-  account$limit <- limit
-  structure(account, class = "noiseaware_budget")
-}
-
 # another environment in every session
 this_session <- new.env(parent = emptyenv())
 

@@ -147,3 +147,9 @@ is_expense <- function(line) {
 refuse_ledger <- function(file, message, call) {
   stop_classed("budget", c("{.file {file}} is not a complete budget; nothing is released.", x = "{message}"), call = call)
 }
+
+new_budget <- function(limit) {
+  account <- new.env(parent = emptyenv())
+  account$limit <- limit
+  structure(account, class = "noiseaware_budget")
+}

@@ -7,8 +7,6 @@
 # Names and levels are quoted by DBI, or as the dialect says; numbers are written as whole numbers and powers of two, so that no
 # backend has to read decimals. What rounds is tried first on numbers whose answer is known, and what quotes on a text.
 
-other_source <- "{.fn record_chunks} takes records from any source."
-
 # What backends call things. `round`: of a double to a whole number, halves to the even one; `round_small`, where there is something
 # cheaper for whole numbers below 2^31; `bounded`, where there is something cheaper than CASE; `fence`, what a subquery begins with
 # that is not to be merged with the one around it, so that what is used several times is computed once; `number`: is a double a

@@ -84,3 +84,5 @@ units_ratio <- function(part, n) {
   # the noise of mech_custom() may have no known size
   stats::setNames(ratio, columns$name)[which(told)]
 }
+
+published_statistic <- function(statistic, at) if (is.null(at)) statistic else subset_of(statistic, statistic$components[at])

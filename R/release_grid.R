@@ -75,19 +75,6 @@ exact_scale <- function(mechanism, statistic, unit, neighbours = "replace", call
 # Where their number is confidential, the unit is that of the most records that a data frame can have.
 most_records <- 2^31
 
-# the released values of one part, with their scale and unit
-exact_part <- function(part, data, call) {
-  if (is_partial(data)) return(partial_part(part, data, call))
-  statistic <- part$statistic
-  x <- part_records(part, data, call)
-  if (part$mechanism$kernel == "match") return(exact_response(part, data, call))
-  if (is_exact(part$mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
-  grid <- part_grid(part, nrow(data), call)
-  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, grid$unit, grid$family,
-                 grid$scale$numerator, grid$scale$denominator, grid$records)
-  exact_result(value, part, grid, call)
-}
-
 # How the numbers of a part are rounded, and the noise that is added. `records`: how many are summed, n where that is public.
 part_grid <- function(part, n, call) {
   records <- if (replaces(part$neighbours)) n else most_records

@@ -398,3 +398,5 @@ strict_numbers <- function(text, done, file, call) {
   refuse_text(file, paste0("Line ", format(done + bad[1L], big.mark = ",", decimal.mark = ".", scientific = FALSE), " has no number where one must be."), call,
               "Variables with bounds must be numbers, with a point as the decimal mark.")
 }
+
+other_source <- "{.fn record_chunks} takes records from any source."

@@ -61,18 +61,6 @@ simulate_release.default <- function(x, statistic, mechanism, ...) {
   stop_classed("argument", "{.arg x} must be a model or a data frame, but is {describe_shape(x)}.")
 }
 
-# noise by inversion of uniform(count), in floating-point arithmetic
-simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("simulated_part", part$mechanism)
-
-#' @export
-simulated_part.default <- function(part, data, call, uniform = stats::runif) {
-  total <- statistic_total(part$statistic, data, call, confidential = TRUE, empty = !replaces(part$neighbours))
-  scale <- mechanism_scale(part$mechanism, part$statistic, call, neighbours = part$neighbours)
-  scale <- rep(scale, each = length(total) / length(scale))
-  list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
-       scale = scale, unit = numeric(length(total)))
-}
-
 # theta with the given parameters, the others from the prior; the stream's state
 draw_truth <- function(bound, parameters, stream, call = caller_env()) {
   complete <- complete_joint(parameters, bound, "parameters", call)

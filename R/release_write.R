@@ -87,8 +87,6 @@ release_json <- function(release, version = schema_version) {
 # what a version of the layout says of them
 neighbours_json <- function(neighbours, version) if (version == 1L) "one record replaced" else neighbours
 
-render_json <- function(content) jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
-
 # MD5: against accidents, not against forgers
 checksum <- function(text) {
   path <- tempfile("checksum-")

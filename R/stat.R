@@ -21,14 +21,6 @@ new_statistic <- function(name, kind, columns, levels, components, ..., class) {
 # Numeric vectors for the C plug-in, as the owner of the records evaluates it.
 statistic_fields <- function(statistic) UseMethod("statistic_fields")
 
-# `confidential`: of the records themselves, not those of a model, which know of no bounds that are natural limits.
-statistic_spec <- function(statistic, confidential = FALSE, call = caller_env()) {
-  if (statistic$name == "custom") return(custom_statistic_spec(statistic, confidential, call))
-  if (statistic$name == "linear") return(linear_spec(statistic, confidential, call))
-  fields <- statistic_fields(statistic)
-  list(name = statistic$name, fields = if (confidential && !isTRUE(statistic$simulated)) fields else open_fields(statistic, fields))
-}
-
 # Numeric n x q matrix of a data frame's records, factors expanded with their
 # declared levels. No value is dropped or guessed; errors name variables and
 # rows, never values. `name` is that of the caller's argument: "data" of an owner or
@@ -80,31 +72,6 @@ record_columns <- function(data, columns, levels, call = caller_env(), name = "d
   x
 }
 
-check_column <- function(column, variable, number, call, name) {
-  class <- class(column)[1L]
-  # only its own package reads the bits of integer64
-  suitable <- if (number) (is.numeric(column) || is.logical(column)) && !inherits(column, "integer64") else
-    is.atomic(column)
-  if (!suitable || !is.null(dim(column))) {
-    must <- if (number) "numbers" else "one level a row"
-    stop_classed("data", c("{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.",
-                           i = if (number && is.factor(column)) "Of a factor declare the levels, not bounds."), call)
-  }
-}
-
-check_missing <- function(data, variables, call, name) {
-  rows <- lapply(variables, function(v) if (anyNA(data[[v]])) which(is.na(data[[v]])))
-  bad <- which(lengths(rows) > 0L)
-  if (length(bad) == 0L) return(invisible())
-  lines <- vapply(bad, function(i) {
-    cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
-  }, "")
-  where <- if (name == "newdata") "covariates" else "released variables"
-  stop_classed("missing", c("{.arg {name}} must have no missing values in the {where}.",
-                            stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
-                            i = if (name == "data") "Decide what a missing value stands for before the release."), call)
-}
-
 # "row 3", "rows 1, 2, 3, 4, 5, ..."
 rows_text <- function(rows) paste(if (length(rows) == 1L) "row" else "rows", shorten_list(rows, 6L))
 
@@ -114,28 +81,6 @@ print.noiseaware_statistic <- function(x, ...) {
   invisible(x)
 }
 
-#' @export
-format.noiseaware_statistic <- function(x, ...) {
-  numeric_columns <- x$columns[is.na(x$columns$level), ]
-  bounds <- sprintf("%s in [%s, %s]", numeric_columns$name, format_number(numeric_columns$lower),
-                    format_number(numeric_columns$upper))
-  factors <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, paste, "", collapse = ", "))
-  c(paste0("<statistic> ", describe_statistic(x)),
-    paste0("  bounds      ", paste(c(bounds, factors), collapse = ", ")),
-    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")),
-            format_number(sensitivity(x, "L2"))))
-}
-
-# one line that says what was summed
-describe_statistic <- function(statistic) UseMethod("describe_statistic")
-
-# Of a part's statistic. Where a record may be added, there may be none: the empty database is a
-# neighbour of one with a single record.
-part_records <- function(part, data, call = caller_env()) {
-  statistic_records(part$statistic, data, call, empty = !replaces(part$neighbours))
-}
-
 # as C takes them: a list of columns, or a matrix where there is none
 statistic_records <- function(statistic, data, call, empty) {
   of <- if (nrow(statistic$columns) > 0L) record_columns else record_matrix
@@ -143,18 +88,8 @@ statistic_records <- function(statistic, data, call, empty) {
   of(data, statistic$columns, statistic$levels, call, empty = empty)
 }
 
-# what is summed; with one value a record, component after component
-statistic_total <- function(statistic, data, call = caller_env(), confidential = FALSE, empty = FALSE) {
-  x <- statistic_records(statistic, data, call, empty)
-  spec <- statistic_spec(statistic, confidential, call)
-  if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, spec, x)))
-  stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)
-}
-
 # Is every component an integer, whatever the data?
 integer_valued <- function(statistic) UseMethod("integer_valued")
-
-is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")
 
 # how many numbers a statistic of n records releases
 value_size <- function(statistic, n) {
@@ -168,3 +103,21 @@ part_components <- function(statistic, n, name = "") {
 }
 
 statistic_json <- function(statistic) UseMethod("statistic_json")
+
+interval_labels <- function(breaks) {
+  text <- break_text(breaks)
+  paste0("[", text[-length(text)], ",", text[-1L], ")")
+}
+
+exit_levels <- function(breaks) {
+  c(rbind(paste0("event", interval_labels(breaks)), paste0("censored", interval_labels(breaks))), "after")
+}
+
+# the way back
+breaks_of_exits <- function(exits) {
+  events <- exits[startsWith(exits, "event[")]
+  ends <- suppressWarnings(as.double(unlist(strsplit(gsub("event\\[|\\)", "", events), ",", fixed = TRUE))))
+  breaks <- unique(ends)
+  if (length(breaks) < 2L || anyNA(breaks) || is.unsorted(breaks, strictly = TRUE) || !identical(exits, exit_levels(breaks))) return(NULL)
+  breaks
+}

@@ -105,33 +105,6 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp",
   with_functions(statistic, attr(bounds, "functions"))
 }
 
-check_response_levels <- function(response, bounds, call = caller_env()) {
-  levels <- bounds[[response]]
-  if (!is.character(levels) || length(levels) == 2L) return(invisible())
-  stop_classed("formula", "The response {.var {response}} must be a number, or a factor with two levels, but it has {length(levels)} levels.", call = call)
-}
-
-check_names_differ <- function(components, columns, call = caller_env()) {
-  clash <- unique(c(components[duplicated(components)], intersect(columns$name, "(Intercept)")))
-  if (length(clash) == 0L) return(invisible())
-  stop_classed("formula", c("Components must have different names, but {.val {clash}} would stand for more than one.",
-                            i = "Rename a variable or a level: a component is named after its variables, as in {.val y:x} and {.val x^2}."), call = call)
-}
-
-# Products of two columns, row by row of the upper triangle, but for those that
-# a factor's 0/1 coding makes redundant.
-monomial_pairs <- function(columns) {
-  q <- nrow(columns)
-  first <- rep(seq_len(q), times = q:1)
-  second <- unlist(lapply(seq_len(q), function(i) i:q))
-  redundant <- !is.na(columns$level[first]) & columns$variable[first] == columns$variable[second]
-  first <- first[!redundant]
-  second <- second[!redundant]
-  name <- ifelse(first == second, paste0(columns$name[first], "^2"),
-                 paste(columns$name[first], columns$name[second], sep = ":"))
-  data.frame(name = name, first = first, second = second)
-}
-
 #' @export
 statistic_fields.stat_crossprod <- function(statistic) {
   lower <- statistic$columns$lower
@@ -255,3 +228,6 @@ stat_crossprod_from_json <- function(x, refuse, claim) {
   claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
   stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside)
 }
+
+#' @export
+statistic_json.stat_products <- function(statistic) statistic_json.stat_crossprod(statistic)

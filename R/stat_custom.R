@@ -86,75 +86,8 @@ check_made_up <- function(statistic, call = caller_env()) {
   if (!same_rows(together, alone) || !same_rows(together[reversed, , drop = FALSE], fun(records[reversed, , drop = FALSE]))) refuse_mixing(call)
 }
 
-# Does the function return the same for confidential records that are in another order, in two groups?
-check_unmixed <- function(evaluate, records, value, call) {
-  group <- rev(seq.int(1L, nrow(records), by = 3L))
-  for (rows in list(group, seq_len(nrow(records))[-group])) {
-    if (length(rows) && !same_rows(value[rows, , drop = FALSE], evaluate(records[rows, , drop = FALSE]))) refuse_mixing(call)
-  }
-}
-
-# but for the last digits, which matrix products may round differently
-same_rows <- function(a, b) {
-  size <- apply(abs(a), 2L, max)
-  all(abs(a - b) <= 1e-8 * rep(size, each = nrow(a)))
-}
-
-refuse_mixing <- function(call) {
-  stop_classed("custom", c("{.fn fun} must treat each record on its own, but what it returns for a record depends on the other records, their order, or chance.",
-                           i = "One replaced record could then move the totals by more than the declared sensitivity."), call = call)
-}
-
 #' @export
 statistic_fields.stat_custom <- function(statistic) list()
-
-# With `confidential`, for records whose values no condition may carry.
-custom_statistic_spec <- function(statistic, confidential = FALSE, call = caller_env()) {
-  variables <- statistic$columns$name
-  components <- statistic$components
-  fun <- statistic$fun
-  call_fun <- if (confidential) function(records) call_in_confidence(fun, "fun", call, records) else function(records) call_user(fun, "fun", records)
-  evaluate <- function(records) {
-    value <- call_fun(records)
-    if (is.atomic(value) && is.null(dim(value)) && length(value) && length(components) == 1L) value <- matrix(value, ncol = 1L)
-    ok <- (is.numeric(value) || is.logical(value)) && identical(dim(value), c(nrow(records), length(components))) &&
-      all(is.finite(value))
-    if (!ok) {
-      must <- "finite numbers in a matrix of {nrow(records)} row{?s} and {length(components)} column{?s}"
-      stop_classed("custom", paste0("{.fn fun} must return ", must, ", but returned {describe_shape(value)}."), call = call)
-    }
-    storage.mode(value) <- "double"
-    value
-  }
-  list(name = "custom", columns = length(variables), size = length(components), fun = function(records) {
-    colnames(records) <- variables
-    value <- evaluate(records)
-    if (confidential) check_unmixed(evaluate, records, value, call)
-    value
-  })
-}
-
-# A user's function of confidential records: its conditions may quote them, so nothing of
-# what they say is passed on.
-call_in_confidence <- function(f, name, call, ...) {
-  spoke <- FALSE
-  hush <- function(restart) function(condition) {
-    spoke <<- TRUE
-    invokeRestart(restart)
-  }
-  failed <- FALSE
-  value <- withCallingHandlers(tryCatch(f(...), error = function(e) failed <<- TRUE),
-                               warning = hush("muffleWarning"), message = hush("muffleMessage"))
-  advice <- "Try it on made-up records."
-  if (failed) {
-    stop_classed("custom", c("The function {.fn {name}} failed; its message is not shown, because it may quote records.", i = advice), call = call)
-  }
-  if (spoke) {
-    cli::cli_warn(c("The function {.fn {name}} gave a warning or a message, which is not shown, because it may quote records.", i = advice),
-                  class = c("noiseaware_warning_custom", "noiseaware_warning"))
-  }
-  value
-}
 
 #' @export
 sensitivity.stat_custom <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {

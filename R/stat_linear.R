@@ -206,15 +206,6 @@ statistic_fields.stat_linear <- function(statistic) {
   list(first = statistic$queries$first, column = statistic$queries$column - 1, weight = statistic$queries$weight)
 }
 
-# for C, where queries of R functions are made in R
-linear_spec <- function(statistic, confidential, call) {
-  of <- statistic_spec(statistic$statistic, confidential, call)
-  if (of$name != "custom") return(list(name = "linear", of = of, fields = statistic_fields(statistic)))
-  weights <- query_matrix(statistic)
-  fun <- of$fun
-  utils::modifyList(of, list(size = ncol(weights), fun = function(records) fun(records) %*% weights))
-}
-
 # components x queries
 query_matrix <- function(statistic) {
   weights <- matrix(0, length(statistic$statistic$components), length(statistic$components))

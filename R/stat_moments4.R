@@ -82,19 +82,6 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", 
 # refused before anything is made of them.
 most_moments <- 2e5
 
-moment_variables <- function(formula, call = caller_env()) {
-  if (!inherits(formula, "formula") || length(formula) != 2L) {
-    stop_argument("formula", "a formula without a response, such as ~ x1 + x2", describe(formula), "formula", call)
-  }
-  variables <- formula_terms(formula[[2L]], call)
-  twice <- unique(variables[duplicated(variables)])
-  if (length(variables) == 0L || length(twice)) {
-    fault <- if (length(twice)) "{.var {twice}} appear{?s/} more often" else "there is none"
-    stop_classed("formula", paste0("{.arg formula} must name each covariate once, but ", fault, "."), call = call)
-  }
-  variables
-}
-
 # Exponents of all monomials of degree 1 to 4 in p variables, and for those from
 # degree 2 on the two earlier monomials that each is the product of.
 monomials4 <- function(p) {

@@ -140,6 +140,3 @@ active_components <- function(statistic) {
   one <- matrix(one, nrow(cells))
   (!one) %*% t(statistic$powers[, dummies, drop = FALSE]) == 0
 }
-
-#' @export
-statistic_json.stat_products <- function(statistic) statistic_json.stat_crossprod(statistic)

@@ -37,14 +37,6 @@ component_ranges <- function(statistic) {
   limits[, 2L] - limits[, 1L]
 }
 
-# largest absolute value of a record's contribution to any component; where it
-# is not known, what the sensitivity says, or far beyond what it suggests
-component_size <- function(statistic, neighbours) {
-  limits <- component_limits(statistic)
-  if (!is.null(limits)) return(max(abs(limits)))
-  (if (replaces(neighbours)) 2^20 else 1) * sensitivity(statistic, "L1", neighbours)
-}
-
 # components that are the total of a variable that is a number
 single_components <- function(statistic) UseMethod("single_components")
 

@@ -68,3 +68,30 @@ grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call
   added <- (1 + pmax(2^-20, product_error(statistic) / unit)) * unit
   exact + (if (norm == "L1") sum(added) else sqrt(sum(added^2)))
 }
+
+# largest absolute value of a record's contribution to any component; where it
+# is not known, what the sensitivity says, or far beyond what it suggests
+component_size <- function(statistic, neighbours) {
+  limits <- component_limits(statistic)
+  if (!is.null(limits)) return(max(abs(limits)))
+  (if (replaces(neighbours)) 2^20 else 1) * sensitivity(statistic, "L1", neighbours)
+}
+
+#' @export
+format.noiseaware_statistic <- function(x, ...) {
+  numeric_columns <- x$columns[is.na(x$columns$level), ]
+  bounds <- sprintf("%s in [%s, %s]", numeric_columns$name, format_number(numeric_columns$lower),
+                    format_number(numeric_columns$upper))
+  factors <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, paste, "", collapse = ", "))
+  c(paste0("<statistic> ", describe_statistic(x)),
+    paste0("  bounds      ", paste(c(bounds, factors), collapse = ", ")),
+    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
+    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")),
+            format_number(sensitivity(x, "L2"))))
+}
+
+# Of a part's statistic. Where a record may be added, there may be none: the empty database is a
+# neighbour of one with a single record.
+part_records <- function(part, data, call = caller_env()) {
+  statistic_records(part$statistic, data, call, empty = !replaces(part$neighbours))
+}

@@ -101,12 +101,6 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), res
   with_functions(statistic, attr(bounds, "functions"))
 }
 
-# "x", "x^2", "x:z", "x^2:z"
-monomial_name <- function(powers, variables) {
-  at <- which(powers > 0)
-  paste(ifelse(powers[at] == 1, variables[at], paste0(variables[at], "^", powers[at])), collapse = ":")
-}
-
 # ---- the formula's terms, each as a named vector of powers ---------------------
 
 # A power or product of higher degree is refused before anything is made of it.
@@ -204,20 +198,6 @@ describe_statistic.stat_sums <- function(statistic) {
            ", rescaled to [-1, 1]",
          if (is_dropped(statistic)) ", records outside the bounds left out" else if (any(natural_columns(statistic))) outside_words(statistic) else
            ", clamped to the bounds")
-}
-
-# Minimum and maximum of every term over the box. A power's ends are at the
-# bounds, or at 0 for an even one; a product's at ends of its powers.
-term_limits <- function(powers, lower, upper) {
-  t(apply(powers, 1L, function(powers) {
-    ends <- c(1, 1)
-    for (v in which(powers > 0)) {
-      power <- c(lower[v], upper[v])^powers[v]
-      if (powers[v] %% 2 == 0 && lower[v] < 0 && upper[v] > 0) power <- c(0, max(power))
-      ends <- range(outer(ends, power))
-    }
-    ends
-  }))
 }
 
 #' @export

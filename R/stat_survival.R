@@ -107,24 +107,6 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
 
 # ---- declared facts ------------------------------------------------------------------------------
 
-interval_labels <- function(breaks) {
-  text <- break_text(breaks)
-  paste0("[", text[-length(text)], ",", text[-1L], ")")
-}
-
-exit_levels <- function(breaks) {
-  c(rbind(paste0("event", interval_labels(breaks)), paste0("censored", interval_labels(breaks))), "after")
-}
-
-# the way back
-breaks_of_exits <- function(exits) {
-  events <- exits[startsWith(exits, "event[")]
-  ends <- suppressWarnings(as.double(unlist(strsplit(gsub("event\\[|\\)", "", events), ",", fixed = TRUE))))
-  breaks <- unique(ends)
-  if (length(breaks) < 2L || anyNA(breaks) || is.unsorted(breaks, strictly = TRUE) || !identical(exits, exit_levels(breaks))) return(NULL)
-  breaks
-}
-
 # "sex=1:age=old" of each group; "" if there are none
 group_labels <- function(levels) if (length(levels)) margin_cells(names(levels), levels) else ""
 

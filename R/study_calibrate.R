@@ -145,14 +145,6 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   complete_calibration(problem, stored$runs, replicate_seeds(problem$seed, replicates), file)
 }
 
-check_calibrated_size <- function(n, neighbours, call = caller_env()) {
-  if (!inherits(n, "prior_records")) return(check_count(n, "n", call = call))
-  if (neighbours == "replace") {
-    stop_classed("neighbours", "An unknown {.arg n} needs {.code neighbours = \"add_remove\"}.", call = call)
-  }
-  n
-}
-
 # distinct seeds, one a replicate; more of them begin with the same ones
 replicate_seeds <- function(seed, count) {
   drawn <- with_seed(seed, floor(stats::runif(count + 1000L) * (2^31 - 1)))
@@ -231,4 +223,18 @@ warn_failed <- function(result, call) {
 warn_unconverged <- function(result, call) {
   high <- count_unconverged(result)
   if (high && !session$quiet) rlang::warn(unconverged_line(result, high), class = "noiseaware_warning_convergence", call = call)
+}
+
+#' @rdname extend
+#' @param replicates How many replicates to add to a calibration.
+#' @export
+extend.calibration <- function(fit, replicates, ...) {
+  check_given()
+  check_no_dots(...)
+  replicates <- check_count(replicates, "replicates")
+  there <- calibration_runs(fit)
+  seeds <- fit$runs$seed
+  # the first seeds of this problem that are not there; those of others that were bound stay
+  fresh <- setdiff(replicate_seeds(fit$problem$seed, length(seeds) + replicates), seeds)[seq_len(replicates)]
+  complete_calibration(fit$problem, there, c(seeds, fresh))
 }

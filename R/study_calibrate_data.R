@@ -77,3 +77,11 @@ plot_held <- function(data, level) {
                   subtitle = sprintf("dashed: the records' own estimate; bars: %s%% intervals, red where they miss it", format_number(100 * level))) +
     theme_noiseaware()
 }
+
+check_calibrated_size <- function(n, neighbours, call = caller_env()) {
+  if (!inherits(n, "prior_records")) return(check_count(n, "n", call = call))
+  if (neighbours == "replace") {
+    stop_classed("neighbours", "An unknown {.arg n} needs {.code neighbours = \"add_remove\"}.", call = call)
+  }
+  n
+}

@@ -85,20 +85,6 @@ c.calibration <- function(x, ...) {
 #' @export
 rbind.calibration <- function(..., deparse.level = 1) c(...)
 
-#' @rdname extend
-#' @param replicates How many replicates to add to a calibration.
-#' @export
-extend.calibration <- function(fit, replicates, ...) {
-  check_given()
-  check_no_dots(...)
-  replicates <- check_count(replicates, "replicates")
-  there <- calibration_runs(fit)
-  seeds <- fit$runs$seed
-  # the first seeds of this problem that are not there; those of others that were bound stay
-  fresh <- setdiff(replicate_seeds(fit$problem$seed, length(seeds) + replicates), seeds)[seq_len(replicates)]
-  complete_calibration(fit$problem, there, c(seeds, fresh))
-}
-
 #' @rdname calibration_methods
 #' @export
 summary.calibration <- function(object, ...) {

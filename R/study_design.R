@@ -155,5 +155,3 @@ print.noiseaware_design <- function(x, ...) {
 }
 
 format_cell <- function(x) if (is.numeric(x)) vapply(x, function(v) format(v, digits = 5, big.mark = ",", decimal.mark = "."), "") else x
-
-format_coverage <- function(coverage, lower, upper) sprintf("%.2f (%.2f, %.2f)", coverage, lower, upper)

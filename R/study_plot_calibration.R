@@ -69,11 +69,6 @@ calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.9
   do.call(rbind, rows)
 }
 
-calibration_mirrored <- function(x) {
-  means <- split(x$results$mean, factor(x$results$variable, unique(x$results$variable)))
-  mirrored(do.call(cbind, means))
-}
-
 ecdf_points <- function(quantile, prob, difference) {
   count <- length(quantile)
   band <- ecdf_band(count, prob = prob)

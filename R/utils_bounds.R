@@ -31,31 +31,6 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
   structure(bounds, functions = functions)
 }
 
-check_bound <- function(bound, name, call) {
-  if (is.character(bound)) {
-    if (length(bound) < 2L || anyNA(bound) || anyDuplicated(bound) || any(bound == "")) {
-      shown <- paste0("c(", shorten_list(encodeString(bound, quote = '"')), ")")
-      stop_argument(name, "two or more different, non-empty levels", shown, "levels", call)
-    }
-    return(bound)
-  }
-  if (is.numeric(bound) && length(bound) > 2L) {
-    stop_argument(name, "two numbers, lower and upper, or a character vector of levels, such as c(\"1\", \"2\", \"3\")", describe(bound), "bounds", call)
-  }
-  if (!is.numeric(bound) || length(bound) != 2L) {
-    stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)
-  }
-  bound <- as.double(bound)
-  shown <- paste0("c(", paste(format_number(bound, 15L), collapse = ", "), ")")
-  if (!all(is.finite(bound)) || bound[1L] >= bound[2L]) {
-    stop_argument(name, "two different finite numbers, the lower one first", shown, "bounds", call)
-  }
-  if (!is.finite(bound[2L] - bound[1L])) {
-    stop_argument(name, "a finite distance apart", shown, "bounds", call)
-  }
-  bound
-}
-
 # One row a numeric column of a record.
 expand_columns <- function(variables, bounds, call = caller_env()) {
   each <- function(number, factor) unlist(lapply(bounds, function(b) if (is.character(b)) factor(b[-1L]) else number(b)), use.names = FALSE)
@@ -100,33 +75,9 @@ check_levels <- function(levels, variables, call = caller_env()) {
   structure(lapply(levels, as.vector), functions = functions)
 }
 
-# levels as text, if they are levels
-declared_levels <- function(x) {
-  if (is.factor(x)) return(base::levels(x))
-  if (is.atomic(x) && !is.object(x) && is.null(dim(x)) && (is.numeric(x) || is.logical(x))) level_text(x) else x
-}
-
 # The text of limits of intervals: seven digits, or as many more as one behind the point and two limits that are apart need
 break_text <- function(breaks) {
   largest <- max(1, abs(breaks[is.finite(breaks)]))
   for (digits in min(15, max(7, ceiling(log10(largest)) + 1)):15) if (!anyDuplicated(signif(breaks, digits))) break
   level_text(ifelse(is.finite(breaks) & breaks != floor(breaks), signif(breaks, digits), breaks))
-}
-
-# The text of levels, declared or in data. Whole numbers have no exponent, whether
-# they are stored as integers or not.
-level_text <- function(x) {
-  text <- plain_text(x)
-  if (is.numeric(x) && !is.object(x)) {
-    whole <- which(is.finite(x) & x == floor(x) & abs(x) < 1e15)
-    text[whole] <- sprintf("%.0f", x[whole] + 0)
-  }
-  text
-}
-
-# as.character(), which writes a number's decimal mark as the session's options say: texts that are compared, or read again
-plain_text <- function(x) {
-  old <- options(OutDec = ".")
-  on.exit(options(old))
-  as.character(x)
 }

@@ -241,3 +241,30 @@ check_path <- function(path, call = caller_env()) {
   # R warns of what no system takes for a path
   if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
 }
+
+check_column <- function(column, variable, number, call, name) {
+  class <- class(column)[1L]
+  # only its own package reads the bits of integer64
+  suitable <- if (number) (is.numeric(column) || is.logical(column)) && !inherits(column, "integer64") else
+    is.atomic(column)
+  if (!suitable || !is.null(dim(column))) {
+    must <- if (number) "numbers" else "one level a row"
+    stop_classed("data", c("{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.",
+                           i = if (number && is.factor(column)) "Of a factor declare the levels, not bounds."), call)
+  }
+}
+
+check_missing <- function(data, variables, call, name) {
+  rows <- lapply(variables, function(v) if (anyNA(data[[v]])) which(is.na(data[[v]])))
+  bad <- which(lengths(rows) > 0L)
+  if (length(bad) == 0L) return(invisible())
+  lines <- vapply(bad, function(i) {
+    cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
+  }, "")
+  where <- if (name == "newdata") "covariates" else "released variables"
+  stop_classed("missing", c("{.arg {name}} must have no missing values in the {where}.",
+                            stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
+                            i = if (name == "data") "Decide what a missing value stands for before the release."), call)
+}
+
+is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")

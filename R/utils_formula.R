@@ -84,7 +84,16 @@ refuse_term <- function(side, call) {
                             i = "Transform the variable in the data first."), call = call)
 }
 
-# A formula as text, so that no environment stays with it.
-formula_text <- function(formula) paste(deparse(formula, width.cutoff = 500L), collapse = " ")
-
 text_formula <- function(text) stats::as.formula(text, env = baseenv())
+
+# Of one product, as x * g * h; and how high a power may be.
+most_factors <- 50
+
+most_power <- 8
+
+product_operands <- function(side) {
+  for (operator in c("+", ":", "*", "^")) if (is_operation(side, operator, 2L)) return(as.list(side)[-1L])
+  if (is_operation(side, "(", 1L)) as.list(side)[-1L]
+}
+
+is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >= 1 && x == floor(x)

@@ -62,8 +62,6 @@
 #' @name noiseaware_terms
 NULL
 
-most_steps <- 20L
-
 # A formula with functions as names; others as they are, to be refused by whoever reads them.
 functions_as_names <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula")) return(formula)
@@ -118,8 +116,6 @@ is_monomial <- function(side) {
   }
   TRUE
 }
-
-operator_of <- function(side) if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
 
 function_label <- function(side, call) {
   read_function(side, call)
@@ -233,4 +229,35 @@ raw_records <- function(data) {
     data[[f$variable]] <- function_inverse(f, data[[f$variable]])
   }
   data
+}
+
+check_bound <- function(bound, name, call) {
+  if (is.character(bound)) {
+    if (length(bound) < 2L || anyNA(bound) || anyDuplicated(bound) || any(bound == "")) {
+      shown <- paste0("c(", shorten_list(encodeString(bound, quote = '"')), ")")
+      stop_argument(name, "two or more different, non-empty levels", shown, "levels", call)
+    }
+    return(bound)
+  }
+  if (is.numeric(bound) && length(bound) > 2L) {
+    stop_argument(name, "two numbers, lower and upper, or a character vector of levels, such as c(\"1\", \"2\", \"3\")", describe(bound), "bounds", call)
+  }
+  if (!is.numeric(bound) || length(bound) != 2L) {
+    stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)
+  }
+  bound <- as.double(bound)
+  shown <- paste0("c(", paste(format_number(bound, 15L), collapse = ", "), ")")
+  if (!all(is.finite(bound)) || bound[1L] >= bound[2L]) {
+    stop_argument(name, "two different finite numbers, the lower one first", shown, "bounds", call)
+  }
+  if (!is.finite(bound[2L] - bound[1L])) {
+    stop_argument(name, "a finite distance apart", shown, "bounds", call)
+  }
+  bound
+}
+
+# levels as text, if they are levels
+declared_levels <- function(x) {
+  if (is.factor(x)) return(base::levels(x))
+  if (is.atomic(x) && !is.object(x) && is.null(dim(x)) && (is.numeric(x) || is.logical(x))) level_text(x) else x
 }

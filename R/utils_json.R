@@ -90,3 +90,5 @@ quoted <- function(x) {
   text[odd] <- vapply(x[odd], function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
   text
 }
+
+render_json <- function(content) jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)

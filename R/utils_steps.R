@@ -374,3 +374,7 @@ is_onto <- function(f) {
   all(vapply(f$steps, function(s) isTRUE(plain_steps[[s$name]]$onto) || s$name %in% c("+", "-", "*") || s$name == "/" && !isTRUE(s$first) ||
                         s$name == "^" && !isTRUE(s$first) && is_odd(s$constant) && s$constant > 0, TRUE))
 }
+
+most_steps <- 20L
+
+operator_of <- function(side) if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""

@@ -1,10 +1,6 @@
 # Terms of a model's formula: products and powers of the variables, and offsets. What they make of a record's
 # columns is src/model/derived_columns.c.
 
-# Of one product, as x * g * h; and how high a power may be.
-most_factors <- 50
-most_power <- 8
-
 # A list of `response`; `variables`, it and all others in the order in which they come; `terms`, a list of lists of atoms
 # (`label`, `variable`, `power`) in the order of lm(); `offsets`, a list of `variable` and `log`; and whether it is
 # `plain`, names alone.
@@ -53,11 +49,6 @@ has_products <- function(formula, call = caller_env()) {
 new_atom <- function(variable, power = 1) {
   base <- if (is.null(named_function(variable))) format_name(variable) else variable
   list(label = if (power == 1) variable else paste0("I(", base, "^", power, ")"), variable = variable, power = power)
-}
-
-product_operands <- function(side) {
-  for (operator in c("+", ":", "*", "^")) if (is_operation(side, operator, 2L)) return(as.list(side)[-1L])
-  if (is_operation(side, "(", 1L)) as.list(side)[-1L]
 }
 
 # The terms, lists of atoms, of sums and products. `most_factors` bounds the depth.
@@ -360,5 +351,3 @@ centring <- function(centre) {
 }
 
 centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*% (coefficients - centring$shift))
-
-is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >= 1 && x == floor(x)

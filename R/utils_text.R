@@ -28,3 +28,27 @@ shorten_list <- function(x, most = 12L) {
   if (length(x) > most) x <- c(utils::head(x, most - 1L), "...")
   paste(x, collapse = ", ")
 }
+
+# one line that says what was summed
+describe_statistic <- function(statistic) UseMethod("describe_statistic")
+
+# The text of levels, declared or in data. Whole numbers have no exponent, whether
+# they are stored as integers or not.
+level_text <- function(x) {
+  text <- plain_text(x)
+  if (is.numeric(x) && !is.object(x)) {
+    whole <- which(is.finite(x) & x == floor(x) & abs(x) < 1e15)
+    text[whole] <- sprintf("%.0f", x[whole] + 0)
+  }
+  text
+}
+
+# as.character(), which writes a number's decimal mark as the session's options say: texts that are compared, or read again
+plain_text <- function(x) {
+  old <- options(OutDec = ".")
+  on.exit(options(old))
+  as.character(x)
+}
+
+# A formula as text, so that no environment stays with it.
+formula_text <- function(formula) paste(deparse(formula, width.cutoff = 500L), collapse = " ")

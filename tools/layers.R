@@ -119,7 +119,7 @@ in_c <- function() {
   c(unlisted(), findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders)))
 }
 
-in_r <- function() paste("R", findings_of(called_in_r(), function(room) match(sub("_.*", "", room), prefixes)))
+in_r <- function() sprintf("R %s", findings_of(called_in_r(), function(room) match(sub("_.*", "", room), prefixes)))
 
 verbose <- "-v" %in% commandArgs(TRUE)
 sides <- intersect(c("C", "R"), commandArgs(TRUE))

@@ -1,0 +1,76 @@
+# Which problem a pool of sites is, and where its chains start.
+
+# `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
+set_up_pool <- function(engine, bound, releases, pool, init, words, run, records, call) {
+  partial <- inherits(pool, "noiseaware_pooling")
+  if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
+  problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
+                    augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
+                    clt = if (partial || length(records)) clt_sites_problem(releases, bound, words, run$chains, records, call) else
+                      pool_clt_problem(releases, bound, words, run$chains, call))
+  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(records)) list(kind = "complete")
+  if (!is.null(layer)) {
+    add_layer <- if (engine %in% c("augment", "tables")) pooled_records_problem else partial_problem
+    problem <- add_layer(problem, layer, bound, releases, call)
+  }
+  list(bound = bound, problem = problem)
+}
+
+# `engine`: "collapse", rates and normal totals; "augment", records; or "clt"
+check_partial <- function(bound, releases, init, kind, engine, call) {
+  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
+  if (length(releases) == 1L) {
+    what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
+    stop_classed("pool", c("{what} needs at least two sites: one says nothing about how sites differ, and the prior alone would decide the standard deviation.",
+                           i = "A single release is fitted by itself."), call = call)
+  }
+  more <- new_sites[[kind]]
+  if (more %in% names(releases)) {
+    stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
+  }
+  if (engine == "clt" && bound_is_cut(bound) && !is_regression(bound)) {
+    if (has_exact_sites(releases)) stop_cut_exact(bound, call)
+    stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior of the sites' parameters that is cut off: it moves them along its slopes.",
+                             i = "{.code method = \"augment\"} takes one."), call = call)
+  }
+  if (engine == "clt" && bound$spec$name == "expfam") {
+    stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
+                             i = "{.code method = \"augment\"} serves it where the model has {.arg r_records}."), call = call)
+  }
+  if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
+}
+
+# Normal totals begin where the site's own chain would; a rate near what the releases suggest.
+start_pool <- function(problem, bound, words, k, theta) {
+  if (problem$method == "pool_records") return(start_records(problem, bound, words, k))
+  if (problem$method != "pool") return(start_chain(problem, bound, words, k, theta))
+  stream <- new_stream(words, k - 1L)
+  given <- !is.null(theta)
+  if (!given) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- prior$theta
+    stream <- prior$state
+  }
+  partial <- problem$partial
+  begin <- if (isTRUE(partial$separate)) begin_separate(problem, k, theta) else if (!is.null(partial)) begin_partial(problem, k)
+  if (problem$family == "clt") {
+    theta[partial$place] <- begin$mean
+  } else if (problem$family == "rates") {
+    theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
+  } else {
+    described <- lapply(problem$sites, function(site) {
+      own <- c(site$alone[names(site$alone) != "given"], list(given = given))
+      state <- .Call(ffi_start, own, as.double(theta), stream)
+      stream <<- state$rng
+      if (!given) theta <<- state$theta
+      .Call(ffi_collapse_complete, own, state)
+    })
+    # behind the statistic of a site what its own chain takes for its unknown n
+    complete <- seq_len(bound$sizes$complete)
+    problem$complete <- unlist(lapply(described, `[`, complete), use.names = FALSE)
+    problem$unsized <- as.double(unlist(lapply(described, `[`, -complete), use.names = FALSE))
+    if (!is.null(partial)) theta[partial$place] <- begin$mean
+  }
+  problem[c("phi", "spread", "error")] <- begin[c("phi", "spread", "error")]
+  .Call(ffi_start, problem, as.double(theta), stream)
+}

@@ -1,0 +1,155 @@
+# What several engines ask of a release and of a bound model.
+
+# NULL: all 1
+released_times <- function(parts) {
+  times <- unlist(lapply(parts, `[[`, "times"))
+  if (any(times != 1)) times
+}
+
+prior_sd <- function(bound, words, chains) {
+  theta <- with_callback_seed(bound, chain_seed(words, 0L), {
+    .Call(ffi_model_prior, bound$spec, new_stream(words, chains), 200L)
+  })$theta
+  spread <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
+  as.double(ifelse(is.finite(spread) & spread > 0, spread, 1))
+}
+
+# Whether the code runs without a refusal, whose reason nobody will read: formatting it takes longer than a short chain.
+without_refusal <- function(code) {
+  before <- session$reasons_wanted
+  session$reasons_wanted <- FALSE
+  on.exit(session$reasons_wanted <- before)
+  tryCatch({
+    force(code)
+    TRUE
+  }, noiseaware_error_method = function(e) FALSE)
+}
+
+refuse_clt <- function(bound, release, call) {
+  statistics <- vapply(release_parts(release), function(p) class(p$statistic)[1L], "")
+  stop_classed("method", c("Method {.val clt} needs the moments of the released statistic under the model.",
+                           x = "They are not available for {.cls {unique(statistics)}} under {.cls {class(bound$model)[1]}}.",
+                           i = "See {.fn supported}."), call = call)
+}
+
+# log density of published number k of a part, up to a constant, for exact totals
+log_noise_of_totals <- function(part, k, total) {
+  if (part$mechanism$kernel == "published") return(published_density(part$interval[k, ], matrix(total)))
+  if (is_exact(part$mechanism)) return(ifelse(abs(total - part$value[k]) < 0.5, 0, -Inf))
+  r <- (part$value[k] - total) / part$scale[k]
+  if (part$mechanism$kernel == "absolute") -abs(r) else -r^2 / 2
+}
+
+# Between what clamps each column, over the statistics that have it.
+tightest_bounds <- function(names, parts, of = seen_columns) {
+  columns <- do.call(rbind, lapply(parts, function(p) of(p$statistic)[c("name", "lower", "upper")]))
+  each <- function(values, choose) vapply(names, function(name) choose(values[columns$name == name]), 0, USE.NAMES = FALSE)
+  list(lower = each(columns$lower, max), upper = each(columns$upper, min))
+}
+
+# Up to so many counts of a table are kept with each draw.
+most_tracked <- 5000
+
+# What a part of a release, or its queries, are sums of.
+counted_statistic <- function(part) if (inherits(part$statistic, "stat_linear")) part$statistic$statistic else part$statistic
+
+# Says what cliques the margins would need.
+stop_crossing <- function(margins, bound, fault, call) {
+  cliques <- bound$model$cliques
+  inside <- vapply(margins, function(margin) any(vapply(cliques, function(c) all(margin %in% c), TRUE)), TRUE)
+  wider <- chordal_cliques(c(cliques, margins))
+  cells <- vapply(wider, function(c) prod(lengths(bound$levels)[c]), 0)
+  wide <- wider[[which.max(cells)]]
+  enough <- if (sum(cells) <= most_table_cells) "These terms hold them all: {.code {clique_names(wider)}}." else
+    "Terms that hold them all have {format_size(sum(cells))} cells (at most {format_size(most_table_cells)} are possible), one of them {length(wide)} variables."
+  stop_classed("method", c("Method {.val collapse} cannot serve this release: it has margins that are not inside a clique of the model.",
+                           x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", x = fault, i = enough,
+                           i = "Method {.val augment} can use them as they are."), call = call)
+}
+
+# Cliques of a decomposable graph that has these sets inside: variables are taken out one by one, first those whose
+# neighbours need the fewest edges to be all joined.
+chordal_cliques <- function(sets) {
+  variables <- unique(unlist(sets))
+  adjacent <- matrix(FALSE, length(variables), length(variables), dimnames = list(variables, variables))
+  for (set in sets) adjacent[set, set] <- TRUE
+  diag(adjacent) <- FALSE
+  found <- list()
+  while (length(variables)) {
+    missing <- vapply(variables, function(v) {
+      near <- variables[adjacent[v, variables]]
+      sum(!adjacent[near, near]) - length(near)
+    }, 0)
+    taken <- variables[which.min(missing)]
+    near <- variables[adjacent[taken, variables]]
+    adjacent[near, near] <- TRUE
+    diag(adjacent) <- FALSE
+    found <- c(found, list(c(taken, near)))
+    variables <- setdiff(variables, taken)
+  }
+  largest_sets(found)
+}
+
+stop_collapse_part <- function(part, needs, call) {
+  name <- if (part$name == "") "" else paste0(" ", part$name, ",")
+  stop_classed("method", c("Method {.val collapse} needs, for this model, {needs}.",
+                           x = "The release has{name} {describe_statistic(part$statistic)}.",
+                           i = "Method {.val augment} can use it."), call = call)
+}
+
+# The noise of a total over the sampling variation that it has if the standard deviation of a
+# record's contribution is a quarter of its range: the median of the components.
+noise_ratio <- function(release) parts_noise_ratio(release_parts(release), release$n)
+
+parts_noise_ratio <- function(parts, n) {
+  ratios <- unlist(lapply(parts, function(part) {
+    limits <- component_limits(part$statistic)
+    if (is.null(limits) || part$statistic$kind == "records") return(NULL)
+    4 * rep_len(mechanism_sd(part$mechanism, part$scale), nrow(limits)) / ((limits[, 2L] - limits[, 1L]) * sqrt(n))
+  }))
+  ratios <- ratios[is.finite(ratios) & ratios > 0]
+  if (length(ratios)) stats::median(ratios) else 1
+}
+
+# R with R R' = a, a positive semidefinite: as many columns as its rank
+semi_root <- function(a) {
+  unit <- sqrt(diag(a))
+  factor <- suppressWarnings(chol(a / outer(unit, unit), pivot = TRUE))
+  rank <- attr(factor, "rank")
+  unit * t(factor[seq_len(rank), order(attr(factor, "pivot")), drop = FALSE])
+}
+
+# what the numbers of records of these sites are called among the draws
+size_names <- function(sites) if (length(sites)) site_variables("n", sites)
+
+# variances among the entries of a covariance matrix, by name
+is_variance <- function(parameters) {
+  pair <- strsplit(sub("\\]$", "", sub("^cov\\[", "", parameters)), ",", fixed = TRUE)
+  vapply(pair, function(p) length(p) == 2L && p[1L] == p[2L], TRUE)
+}
+
+has_exact_sites <- function(releases) any(vapply(releases, has_exact, TRUE))
+
+# Does the prior have bounds, `within`?
+bound_is_cut <- function(bound) any(startsWith(as.character(names(bound$spec$fields)), "within"))
+
+# Noise of less than exp(-furthest) of its greatest density is left out.
+furthest <- 60
+
+log_noise_at <- function(part, k, total) {
+  if (part$mechanism$kernel == "exact") return(ifelse(abs(total - part$value[k]) < 1e-9, 0, -Inf))
+  log_noise_of_totals(part, k, total)
+}
+
+is_log_rate <- function(bound) bound$spec$name %in% c("poisson", "exponential")
+
+# "prob[yes]" of site A is "prob[yes,A]", "age" is "age[A]": what packages read as an index
+site_variables <- function(variables, site) paste0(sub("]$", "", variables), ifelse(endsWith(variables, "]"), ",", "["), site, "]")
+
+# NA: latent
+site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)
+
+# The columns of a record where they are those of the complete-data statistic: their
+# centres and roles; else NULL. A rider keeps its values, and the free columns' shape that goes with
+# them; fixed columns are those that the free ones are normal given.
+surrogate_design <- function(bound) UseMethod("surrogate_design")

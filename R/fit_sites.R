@@ -1,0 +1,65 @@
+# Draws of a site, among those of a pool.
+
+check_site <- function(fit, site, call = caller_env()) check_names_of(site, "site", "sites of the fit", names(fit$release), call)
+
+is_new_site <- function(fit, site) fit$pool %in% names(new_sites) && identical(site, new_sites[[fit$pool]])
+
+# parameters of a site, those that do not vary among them
+draws_of_site <- function(fit, site) {
+  parameters <- fit$problem$partial$reported
+  own <- site_variables(parameters, site)
+  draws <- exactly(fit$draws, ifelse(own %in% fit$problem$names, own, parameters))
+  posterior::variables(draws) <- parameters
+  draws
+}
+
+# draws x variables as chains again
+as_chains <- function(values, fit) {
+  posterior::as_draws_array(array(values, c(dim(fit$draws)[1:2], ncol(values)), list(NULL, NULL, colnames(values))))
+}
+
+# draws x components of the site's release
+site_totals <- function(problem, name, statistic) {
+  site <- problem$sites[[name]]
+  first <- problem$first[[name]]
+  if (problem$family != "rates") {
+    values <- statistic[, first + seq_len(site$components), drop = FALSE]
+    return(if (is.null(site$times)) values else values * rep(site$times, each = nrow(values)))
+  }
+  values <- outer(statistic[, first + 1L], site$slope) + rep(site$constant, each = nrow(statistic))
+  if (is.null(site$size_slope)) values else values + outer(statistic[, first + 2L], site$size_slope)
+}
+
+# Of one release with several groups: what stands in messages for a site
+is_of_groups <- function(fit) !is.null(fit$problem$groups)
+
+# A site that released nothing, or the next of a walk: draws x parameters.
+new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
+  partial <- fit$problem$partial
+  x <- fit$problem$sign * new_covariates(partial$design, sites, call)
+  coordinates <- if (is_pooled_by_records(fit) || is_pooled_by_tables(fit)) record_coordinates(fit) else
+    list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
+  draws <- parameter_matrix(fit)
+  before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
+  centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
+  first <- length(partial$heads)
+  varying <- length(partial$vary)
+  sd <- draws[, first + seq_len(varying), drop = FALSE]
+  first <- first + varying
+  effects <- draws[, first + seq_len(varying * length(x)), drop = FALSE]
+  correlations <- draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE]
+  for (v in seq_len(varying)) {
+    at <- partial$which[v] + 1L
+    centre[, at] <- centre[, at] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
+  }
+  values <- draw_inside(seq_len(nrow(centre)), centre, coordinates$inside, call, function(rows) {
+    z <- correlated(matrix(stats::rnorm(length(rows) * varying), length(rows)), correlations[rows, , drop = FALSE])
+    at <- partial$which + 1L
+    one <- centre[rows, , drop = FALSE]
+    one[, at] <- one[, at] + sd[rows, ] * z
+    one
+  })
+  values <- coordinates$natural(values)
+  colnames(values) <- partial$reported
+  values
+}

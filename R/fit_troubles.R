@@ -1,0 +1,32 @@
+# What is wrong with a fit, all together: told when it is sampled.
+
+with_troubles <- function(fit, call = caller_env()) {
+  if (session$quiet) return(fit)
+  found <- function(what, code) try_diagnostic(what, code, call)
+  of_release <- found("what the release can be", release_troubles(fit$release))
+  # totals that no records within the bounds have say nothing of records beyond them
+  fit$clamping <- if (length(of_release) == 0L) found("clamping", compare_clamping(fit))
+  fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
+                    found("mirror images", mirror_trouble(fit)), of_release)
+  possible <- !"impossible" %in% vapply(of_release, `[[`, "", "kind")
+  fit$troubles <- c(fit$troubles, if (possible) found("whether the release contradicts the model", contradiction_trouble(fit)))
+  tell_troubles(fit, call)
+  fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
+  found("what the prior decides", tell_decided(fit))
+  found("what the number of records rests on", tell_size(fit))
+  fit
+}
+
+with_pool_troubles <- function(fit, call = caller_env()) {
+  if (session$quiet) return(fit)
+  of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
+  found <- function(what, code) try_diagnostic(what, code, call)
+  fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)),
+                    found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE)))
+  tell_troubles(fit, call)
+  fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
+  try_diagnostic("what the prior decides", tell_decided(fit), call)
+  fit
+}
