@@ -24,7 +24,7 @@ augment_parts <- function(release, bound, call) {
   c(layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n)), list(hold = held_bounds(bound, parts)))
 }
 
-# The bounds of a normal variable, where means of records are told and nothing of how they scatter: see src/records/held_total.c. Else none.
+# The bounds of a normal variable of which sums alone were published, without squares: see src/records/held_total.c. Otherwise none.
 held_bounds <- function(bound, parts) {
   if (!bound$spec$name %in% c("normal", "lm", "mvnormal") || nrow(bound$columns) != 1L || !identical(as.integer(bound$unknown), 1:2)) return(double())
   totals <- parts[vapply(parts, function(p) p$statistic$kind == "totals" && !inherits(p$statistic, "stat_size"), TRUE)]

@@ -65,7 +65,7 @@ start_pool <- function(problem, bound, words, k, theta) {
       if (!given) theta <<- state$theta
       .Call(ffi_collapse_complete, own, state)
     })
-    # behind the statistic of a site what its own chain takes for its unknown n
+    # behind the statistic of a site its unknown n, as its own chain has it
     complete <- seq_len(bound$sizes$complete)
     problem$complete <- unlist(lapply(described, `[`, complete), use.names = FALSE)
     problem$unsized <- as.double(unlist(lapply(described, `[`, -complete), use.names = FALSE))

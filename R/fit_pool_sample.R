@@ -6,7 +6,7 @@ method_for_clamped <- function(made, releases, bound, run, words, partial, imput
   imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
   thousand <- if (imputes) pool_augment_cost(releases, bound, partial) else Inf
   bearable <- thousand <= auto_limits$affordable
-  # how widely records scatter is then not told, and a short run of totals goes along a mean and its sd too slowly to say how many are outside
+  # nothing published then shows the scatter of records, and a short run of totals moves too slowly along a mean and its sd to say how many are outside
   if (bearable && all(vapply(releases, function(release) length(held_bounds(bound, component_parts(release))) > 0L, TRUE))) return("augment")
   approximate <- !bearable && !clt_leaves_out_bounds(bound) && serves_by_clt(releases, bound, call)
   if (!bearable && !approximate) return("collapse")

@@ -17,7 +17,7 @@
 #' @param conf.int Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
 #' @param conf.level Their probability.
 #' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then
-#'   the estimate times that of the coefficient.
+#'   the estimate times the coefficient's standard deviation.
 #' @param ... Must be empty; but `tidy()` ignores broom.mixed's `effects` and `component`, and `glance()` everything that other packages'
 #'   functions hand on to every model.
 #'

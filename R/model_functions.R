@@ -1,8 +1,8 @@
 # Functions of released variables in the formula of a model: y ~ x + pmax(x - 30, 0) where x was released.
 #
 # The records of the model have the variable. Each function is a column that follows from it (src/model/derived_columns.c), beside the products: the
-# covariates' distribution is that of the variable, the linear predictor has the functions. So a model may have any number of functions of a variable;
-# what the release cannot tell of their coefficients comes from the prior. Method "augment" has them, and is exact.
+# model of the covariates describes the variable, and the linear predictor uses the functions. So a model may have any number of functions of a variable.
+# The prior determines combinations of coefficients that the release does not. Method "augment" alone fits such models, exactly.
 #
 # A record may lie beyond the bounds, where its distribution has values there. Functions that are not known of every number, or have no end within
 # a double, need a covariate that keeps within its bounds: covariate_beta().

@@ -1,6 +1,6 @@
 # Are numbers without noise possible, and do they agree with each other?
 
-# Exact numbers that no n records have are refused, and the smallest set of them that contradicts itself is told.
+# Exact numbers that no n records have are refused, and the error names the smallest set that contradicts itself.
 check_invariants <- function(parts, n, call = caller_env()) {
   parts <- Filter(function(p) is_exact(p$mechanism), parts)
   for (p in parts) check_possible(p, n, call)

@@ -8,8 +8,8 @@ size_moments <- function(prior) {
 }
 
 # Where n is by a release and the prior, and how well that is known: averages with the weights of
-# their precision. A released n tells of it, and so does the sum of each margin; if there is none, the limits of what a record
-# gives to a total do.
+# their precision. A released n is one estimate, the sum of each margin another; if there are none, the limits of what a record
+# adds to a total give one.
 typical_size <- function(release, prior) {
   told <- do.call(cbind, lapply(release_parts(release), function(part) {
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
@@ -28,8 +28,8 @@ typical_size <- function(release, prior) {
   list(n = within(sum(weight * told[1L, ]) / sum(weight)), sd = 1 / sqrt(sum(weight)))
 }
 
-# The same, n and its sd, from totals alone. A total to which every record gives something between two limits of the same sign
-# tells of n as if that were uniform between them, on average; and n must be among those of which every total can be.
+# The same, n and its sd, from totals alone. Where every record adds something between two limits of the same sign to a total, its share
+# is treated as uniform between them, on average. n must be a number of records that every total allows.
 size_by_limits <- function(release) {
   totals <- do.call(rbind, lapply(release_parts(release), function(part) {
     ends <- noisy_ends(part)

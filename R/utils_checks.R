@@ -214,8 +214,8 @@ check_model <- function(x, call = caller_env()) {
   check_class(x, "model", "noiseaware_model", "a model such as model_lm()", call = call)
 }
 
-# What lasts for a session: which fits were told of, whether nothing is to be
-# told (of the replicates of a calibration, which warn_unconverged() counts), and their bound model (with_binding()).
+# What lasts for a session: which fits were warned of, whether nothing is to be
+# said (of the replicates of a calibration, which warn_unconverged() counts), and their bound model (with_binding()).
 session <- new.env(parent = emptyenv())
 session$reasons_wanted <- TRUE
 session$told <- character()
@@ -238,7 +238,7 @@ stop_entropy <- function(call) {
 }
 
 check_path <- function(path, call = caller_env()) {
-  # R warns of what no system takes for a path
+  # R warns of text that is no path on any system
   if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
 }
 

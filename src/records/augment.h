@@ -116,7 +116,7 @@ struct augment {
     double size_spread;                  /* sd of its start about the n that is given */
     int most_born;                       /* births and deaths at once, at most */
     int tells_sizes;                     /* is a draw to have the numbers of records? */
-    const double *hold;                  /* NULL, or bounds of a column whose total alone is told */
+    const double *hold;                  /* NULL, or bounds of a column whose total alone is public */
     int searching;                       /* for a start that the release has density at */
     int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate;         /* NULL: no such moves */

@@ -14,7 +14,7 @@
  * records/n_poisson_counts.c; records/reflections.c  reflections of all records, which the release
  * does not tell apart; records/level_transfers.c  transfers of records between levels of a factor;
  *   records/category_hmc_pass.c  moves of the coefficients of a response of several levels;
- *   records/diagnostics.c  what a chain tells of itself.
+ *   records/diagnostics.c  what a chain reports.
  */
 #ifndef NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
 #define NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
@@ -89,6 +89,13 @@ void augment_sum_up(struct augment *a);
 /* A sweep of all records, with the exponent `temper` of the noise density; a->complete is
  * theirs then. Returns the share of proposals that are accepted. */
 double augment_sweep(struct augment *a, double temper);
+
+/* Proposals for m records from x_at on that keep the share rho of their innovations. */
+void augment_propose(struct augment *a, double rho, int m, double *const *x_new);
+
+/* Of a sweep in `parts` parts, one iteration each, the part of each site whose turn it is at
+ * iteration `at` of warmup, or after it. Returns the share of its proposals that were accepted. */
+double augment_sweep_part(struct augment *a, int parts, int at, double rho, double temper);
 
 /* The same with fresh latent variables, in a->complete, under a->theta. */
 void augment_take_latent(struct augment *a);
@@ -166,7 +173,7 @@ void augment_gather(const struct augment *a, double *out);
 
 /* ---- records/held_total.c --------------------------------------------------------- */
 
-/* Moves of a mean and a standard deviation of which a total alone is told, where that is so. The
+/* Moves of a mean and a standard deviation along a total, where it alone is public. The
  * complete-data statistic must be taken after them. */
 void augment_move_with_total(struct augment *a);
 
