@@ -16,10 +16,25 @@ start_chain <- function(problem, bound, words, k, theta, call = caller_env()) {
   problem$given <- !is.null(theta)
   if (is.null(theta)) {
     prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
-    theta <- prior$theta
+    theta <- begin_within(bound, prior$theta)
     stream <- prior$state
   }
   new_state(problem, theta, stream, call)
+}
+
+# A start, which may be anywhere, of covariates whose means are between the bounds and do not depend on factors: from a draw of the prior that puts
+# most records far beyond the bounds, a chain with factors takes a thousand iterations and more to come back, since such records hardly change levels.
+begin_within <- function(bound, theta) {
+  at <- function(block) {
+    row <- bound$coordinates[bound$coordinates$block == block, ]
+    row$offset + seq_len(sum(row$length))
+  }
+  if (length(at("effect")) == 0L) return(theta)
+  theta[at("effect")] <- 0
+  of <- sub("^mean\\[(.*)\\]$", "\\1", grep("^mean\\[", bound$parameters, value = TRUE))
+  column <- bound$columns[match(of, bound$columns$name), ]
+  if (length(at("mean")) == length(of)) theta[at("mean")] <- pmin(pmax(theta[at("mean")], column$lower), column$upper)
+  theta
 }
 
 # one that the release is possible for

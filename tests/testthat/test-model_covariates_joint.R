@@ -189,3 +189,35 @@ test_that("what has independent factors alone says so, or refuses", {
   expect_error(sample_posterior(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), joint_lm()), "number of records(.|\n)*independent factors do not",
                class = "noiseaware_error_method")
 })
+
+# ---- starts --------------------------------------------------------------------------------
+
+test_that("chains start with means between the bounds and without effects of factors", {
+  bound <- internal("bind_settled")(joint_lm(), joint_statistic(), "augment")
+  drawn <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(1, 2)), 200L)$theta
+  begun <- apply(drawn, 2L, internal("begin_within"), bound = bound)
+  natural <- internal("reported")(bound, begun)
+  expect_true(all(natural[, grep("^effect", colnames(natural))] == 0))
+  expect_equal(natural[, "mean[x]"], pmin(pmax(drawn[bound$coordinates$offset[bound$coordinates$block == "mean"] + 1L, ], -1), 1))
+  expect_equal(range(natural[, "mean[z]"]), c(0, 2))
+  same <- setdiff(seq_len(nrow(drawn)), unlist(Map(function(offset, length) offset + seq_len(length), bound$coordinates$offset, bound$coordinates$length)[
+    bound$coordinates$block %in% c("mean", "effect")]))
+  expect_identical(begun[same, ], drawn[same, ])
+  free <- internal("bind_settled")(model_lm(), stat_crossprod(y ~ x, joint_bounds[1:2]), "augment")
+  expect_identical(internal("begin_within")(free, drawn[1:4, 1]), drawn[1:4, 1])
+})
+
+test_that("a factor and two numbers, one with its square, clamped: chains meet within warmup", {
+  skip_on_cran()
+  set.seed(1)
+  n <- 534
+  woman <- runif(n) < 0.46
+  educ <- round(pmin(pmax(rnorm(n, 13, 2.6), 2), 18))
+  exper <- pmin(pmax(rnorm(n, 17 + 2 * woman, 12), 0), 55)
+  data <- data.frame(wage = exp(0.6 + 0.09 * educ + 0.035 * exper - 0.0005 * exper^2 - 0.25 * woman + rnorm(n, 0, 0.43)), educ, exper, sex = c("m", "f")[woman + 1])
+  st <- stat_crossprod(log(wage) ~ educ + exper + I(exper^2) + sex, list(wage = c(1, 45), educ = c(2, 18), exper = c(0, 55), sex = c("m", "f")))
+  for (seed in 1:3) {
+    fit <- suppressMessages(suppressWarnings(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 20)), model_lm(), seed = seed)))
+    expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
+  }
+})

@@ -97,3 +97,13 @@ test_that("functions that no model can have are refused", {
   expect_error(ask(y ~ I(I(x > 2)^2) + x + z + g), class = "noiseaware_error_formula")
   for (method in c("clt", "collapse")) expect_error(sample_posterior(rel, model_lm(y ~ x + pmax(x - 2, 0) + z + g), method), "pmax", class = "noiseaware_error_method")
 })
+
+test_that("totals with the response are those of its products with the right columns", {
+  st <- stat_crossprod(y ~ x + I(x^2), list(y = c(-2, 2), x = c(-1, 1)))
+  bound <- internal("bind_settled")(model_lm(y ~ x + I(x^2) + pmax(x - 0.3, 0)), st, "augment")
+  terms <- internal("product_terms")(list(statistic = st, at = seq_along(st$components)), bound)
+  by <- internal("response_design")(bound)$name[terms[, 2L] + 1]
+  expect_identical(stats::setNames(by, st$components)[c("y^2", "y:x", "y:x^2")], c("y^2" = "y", "y:x" = "x", "y:x^2" = "I(x^2)"))
+  expect_identical(terms[, 4L] != 0, st$components == "y")
+  expect_identical(terms[, 6L] != 0, st$components %in% c("y^2", "y:x", "y:x^2"))
+})
