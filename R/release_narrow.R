@@ -209,13 +209,14 @@ narrow_statistic.stat_linear <- function(statistic, variables) {
                                                    weight = queries$weight[used])), at = at)
 }
 
-# products of the variables, where the response and a product of them are left
+# products of the variables, where the response and a product of them are left; else cross-products
 #' @export
 narrow_statistic.stat_products <- function(statistic, variables) {
   if (all(statistic$columns$variable %in% variables)) return(NextMethod())
   said <- model_terms(text_formula(statistic$formula))
   inside <- vapply(said$terms, function(term) all(vapply(term, `[[`, "", "variable") %in% variables), TRUE)
-  if (!said$response %in% variables || !any(lengths(said$terms[inside]) > 1L | vapply(said$terms[inside], function(t) t[[1L]]$power > 1, TRUE))) return(NULL)
+  products <- any(lengths(said$terms[inside]) > 1L | vapply(said$terms[inside], function(t) t[[1L]]$power > 1, TRUE))
+  if (!said$response %in% variables || !products) return(narrow_statistic.stat_crossprod(statistic, variables))
   labels <- vapply(said$terms[inside], function(term) {
     paste(vapply(term, function(atom) if (atom$power > 1) atom$label else format_name(atom$variable), ""), collapse = ":")
   }, "")

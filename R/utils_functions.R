@@ -37,7 +37,8 @@
 #' **Several functions of a variable.** A statistic has one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
 #' `x + log(x)`. Different statistics of a release may have different functions of a variable, where the model needs one of them.
 #' A model of [model_lm()] or [model_glm()] may have any number of functions of a variable that was released itself, as in `y ~ x + pmax(x - 30, 0)` or
-#' `y ~ x + I(x > 12) * g`, by method `"augment"`. The prior determines combinations of coefficients that the release does not. Records may lie beyond the bounds, so
+#' `y ~ x + I(x > 12) * g`, by method `"augment"`. The prior determines combinations of coefficients that the release does not, and chains mix
+#' slowly along them: look at R-hat. Records may lie beyond the bounds, so
 #' functions that are not known of every number, or grow as fast as `exp()` does, need a covariate that keeps within its bounds: `covariates = list(x = covariate_beta())`.
 #' A function as the response has to be released. `poly()`, `ns()` and `bs()` are refused.
 #'

@@ -33,6 +33,16 @@ test_that("a regression on some of the variables has the posterior of their cros
   expect_same_posterior(release, model_lm(bwt ~ age), stat_crossprod(bwt ~ age, bounds[1:2]), mech_laplace(scale = scale), method = "collapse")
 })
 
+test_that("so has one on variables without the products of a release of products and functions", {
+  bounds <- list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260), smoke = c("0", "1"))
+  set.seed(3)
+  release <- simulate_release(births, stat_crossprod(log(bwt) ~ age + I(age^2) + lwt + smoke, bounds), mech_laplace(epsilon = 5))
+  same <- function(model, formula, of) expect_same_posterior(release, model, stat_crossprod(formula, bounds[of]), mech_laplace(scale = release$scale[[1L]]))
+  same(model_lm(log(bwt) ~ lwt), log(bwt) ~ lwt, c("bwt", "lwt"))
+  same(model_lm(log(bwt) ~ lwt + smoke), log(bwt) ~ lwt + smoke, c("bwt", "lwt", "smoke"))
+  same(model_lm(age ~ lwt), age ~ lwt, c("age", "lwt"))
+})
+
 test_that("a message says what is used, the print how much, and update() asks the whole release again", {
   set.seed(2)
   release <- simulate_release(births, wide, mech_gaussian(mu = 1))
@@ -80,6 +90,8 @@ test_that("every kind of statistic gives its part", {
   expect_identical(narrow(bins, "smoke"), c("smoke=0", "smoke=1"))
   products <- stat_crossprod(bwt ~ age * lwt + I(age^2), ranges)
   expect_identical(narrow(products, c("bwt", "age")), c("bwt", "age", "age^2", "bwt^2", "bwt:age", "bwt:age^2", "age^3", "age^4"))
+  expect_identical(narrow(products, c("bwt", "lwt")), c("bwt", "lwt", "bwt^2", "bwt:lwt", "lwt^2"))
+  expect_identical(narrow(products, "lwt"), c("lwt", "lwt^2"))
   linear <- stat_linear(counts, list(smokers = "smoke=1", light = c("smoke=0:low=1", "smoke=1:low=1"), gap = c("smoke=1" = 1, "smoke=0" = -1)))
   expect_identical(narrow(linear, "smoke"), c("smokers", "gap"))
   expect_identical(narrow(stat_size(), "age"), "n")
