@@ -73,4 +73,9 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
 double lm_marginal_size(const void *self, double n);
 const double *lm_standardised(struct lm *lm, const double *theta);
 
+/* model/lm_distribution.c: struct model_class's distribution() and pull_distribution(). */
+void lm_distribution(void *self, const double *theta, double *mean, double *chol);
+void lm_pull_distribution(void *self, const double *theta, const double *mean, const double *chol,
+                          double *slope_mean, double *slope_chol, double *gradient);
+
 #endif
