@@ -57,11 +57,7 @@ record_columns <- function(data, columns, levels, call = caller_env(), name = "d
     } else {
       index <- match(level_text(data[[v]]), levels[[v]])
       index[is.na(index)] <- match(as.character(data[[v]][is.na(index)]), levels[[v]])
-      if (anyNA(index)) {
-        stop_classed("levels", c("{.arg {name}} must have only the declared levels in {.var {v}}.",
-                                 x = "{sum(is.na(index))} other{?s}, in {rows_text(which(is.na(index)))}.",
-                                 i = "Declared: {shorten_list(encodeString(levels[[v]], quote = '\"'))}."), call)
-      }
+      if (anyNA(index)) refuse_levels(is.na(index), v, levels[[v]], call, name)
       if (is.na(columns$level[at[1L]])) {
         x[at] <- list(index - 1) # one column of codes
       } else {
@@ -71,9 +67,6 @@ record_columns <- function(data, columns, levels, call = caller_env(), name = "d
   }
   x
 }
-
-# "row 3", "rows 1, 2, 3, 4, 5, ..."
-rows_text <- function(rows) paste(if (length(rows) == 1L) "row" else "rows", shorten_list(rows, 6L))
 
 #' @export
 print.noiseaware_statistic <- function(x, ...) {

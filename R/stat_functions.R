@@ -42,7 +42,7 @@ derive_column <- function(data, f, bounds, call, name) {
   check_missing(data, f$variable, call, name)
   value <- function_value(f, x, bounds)
   if (anyNA(value)) {
-    if (is.factor(value)) refuse_levels(value, f$label, levels(value), call, name)
+    if (is.factor(value)) refuse_levels(is.na(value), f$label, levels(value), call, name)
     stop_classed("data", "{.arg {name}} must have values of {.var {f$variable}} that {.code {f$label}} is known of, but has others in {rows_text(which(is.na(value)))}.",
                  call = call)
   }

@@ -268,3 +268,13 @@ check_missing <- function(data, variables, call, name) {
 }
 
 is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")
+
+# "row 3", "rows 1, 2, 3, 4, 5, ..."
+rows_text <- function(rows) paste(if (length(rows) == 1L) "row" else "rows", shorten_list(rows, 6L))
+
+# values that are no declared levels of a variable
+refuse_levels <- function(strange, variable, levels, call, name) {
+  stop_classed("levels", c("{.arg {name}} must have only the declared levels in {.var {variable}}.",
+                           x = "{sum(strange)} other{?s}, in {rows_text(which(strange))}.",
+                           i = "Declared: {shorten_list(encodeString(levels, quote = '\"'))}."), call = call)
+}

@@ -203,6 +203,11 @@ test_that("records in files and chunks are read by their variables", {
   expect_error(predict(fit, data.frame(exper = 3, age = 20)), "educ", class = "noiseaware_error_data")
 })
 
+test_that("values that are none of a function's levels are refused", {
+  st <- stat_counts(~ factor(k, c("a", "b")))
+  expect_error(simulate_release(data.frame(k = c("a", "z", "b", "y")), st, mech_laplace(epsilon = 1)), "2 others, in rows 2, 4", class = "noiseaware_error_levels")
+})
+
 test_that("what is no known function of one variable is refused", {
   show(refusals("formula", expression(
     stat_crossprod(foo(wage) ~ exper, bounds[1:2]), stat_crossprod(wage ~ log(exper + educ), bounds), stat_crossprod(wage ~ system("ls"), bounds[1]),
