@@ -74,6 +74,7 @@ test_that("records beyond the bounds mix where noise is small", {
 
 # Oracle: draws from the prior, weighted by the density of the noise.
 test_that("the mean of five records, clamped on either side, is that of weighted draws from the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
   value <- c(1.6, 3.1)
   release <- as_release(value, stat_sums(~ x + I(x^2), list(x = c(-0.5, 1)), rescale = FALSE), mech_laplace(scale = 0.04), 5)

@@ -198,6 +198,7 @@ test_that("where noise drowns everything n has its prior by steps that solve for
 })
 
 test_that("noise of the size of the totals, n as unknown as they are: as by the distribution of the totals", {
+  skip_on_cran() # takes long; `make test` runs it
   sums <- function(terms, lower, upper) stat_sums(terms, list(x = c(lower, upper)), rescale = FALSE)
   normal <- as_release(c(150, 520), sums(~ x + I(x^2), -8, 8), mech_laplace(scale = 25), n = NULL, neighbours = "add_remove")
   counts <- as_release(400, sums(~ x, 0, 60), mech_laplace(scale = 60), n = NULL, neighbours = "add_remove")

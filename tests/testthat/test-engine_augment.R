@@ -176,6 +176,7 @@ test_that("no acceptance probability falls below exp(-epsilon)", {
 })
 
 test_that("the running statistic equals its recomputation after 10^5 updates", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(2, rescale = FALSE)
   set.seed(4)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 103)

@@ -61,6 +61,7 @@ with_slopes <- function(state, problem, sd = 0.3) {
 }
 
 test_that("gradients of both densities are those of finite differences", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(4)
   responses <- c("logistic", "poisson", "negative_binomial", "gamma", "cloglog")
   for (kind in c("numbers", "factor", "kept", "normal", responses)) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
@@ -339,6 +340,7 @@ test_that("few records, an empty level and two pairs of bounds are no obstacle",
 })
 
 test_that("a chain cut in two is the same chain", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(6)
   for (kind in c("factor", "logistic", "several")) {
     case <- surrogate_case(kind)

@@ -346,6 +346,7 @@ test_that("products without noise give the draws of the records themselves", {
 })
 
 test_that("noise on products leaves coefficients right that the noisy values attenuate", {
+  skip_on_cran() # takes long; `make test` runs it
   sd <- c(x = 0.6, z = 0.6)
   formula <- y ~ x * z + I(x^2) + g
   data <- curved_data(1500, sd)
@@ -424,6 +425,7 @@ test_that("answers: with few records the posterior is the prior weighted by thei
 })
 
 test_that("answers: true levels give the records' posterior, and false ones leave coefficients right", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- noisy_data(60)$true
   st <- stat_records(y ~ x + g, levels = three)
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))

@@ -39,6 +39,7 @@ category_uniform <- function(p, y) {
 category_codes <- function(records, dummies = 3) drop(records[, seq_len(dummies)] %*% seq_len(dummies))
 
 test_that("responses have their probabilities, fresh, moved and partly refreshed", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(41)
   for (family in category_families) {
     bound <- category_bind(family)
@@ -286,6 +287,7 @@ category_release <- function(family, n = 80, epsilon = 5) {
 }
 
 test_that("a run continues bit for bit; fits predict, simulate and are told", {
+  skip_on_cran() # takes long; `make test` runs it
   for (family in category_families) {
     rel <- category_release(family)
     run <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(family = family), method = "augment", chains = 2, iter = iter, warmup = 100, seed = 1))

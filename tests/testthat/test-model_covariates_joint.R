@@ -12,6 +12,7 @@ four_cells <- function(n) {
 }
 
 test_that("the hooks pass debug_model(), products of covariates and lone ones too", {
+  skip_on_cran() # takes long; `make test` runs it
   models <- list(joint_lm(), joint_lm(y ~ x * g + z + h), joint_lm(covariates = list(prior_niw(), z = covariate_beta())),
                  joint_lm(covariates = list(mean = prior_niw(0.2, 2), cov = fixed(diag(c(1, 2))))), joint_lm(covariates = fixed(list(mean = c(0, 1), cov = diag(2)))))
   for (model in models) {

@@ -6,6 +6,7 @@ joint_statistic <- function(formula, ...) stat_crossprod(formula, utils::modifyL
 numbers <- prior_niw(0.2, 2, 1, 6)
 
 test_that("the hooks pass debug_model(), products of covariates and lone ones too", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- joint_statistic(y ~ x + g + z + h)
   ordered <- joint_statistic(y ~ x + g + z + h, y = c("lo", "mid", "hi"))
   counts <- joint_statistic(y ~ x + g + z + h, y = c(0, 20))
@@ -76,6 +77,7 @@ test_that("a logistic regression on dependent factors has the posterior of all t
 })
 
 test_that("factors are dependent by default where the method, n and the noise allow it", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(8)
   st <- joint_statistic(y ~ x + g, y = c(-2, 3))
   release <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 50)

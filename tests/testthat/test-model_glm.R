@@ -332,6 +332,7 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
 })
 
 test_that("a run continues bit for bit; fits predict and simulate", {
+  skip_on_cran() # takes long; `make test` runs it
   for (case in glm_cases) {
     st <- stat_crossprod(y ~ x + g, list(y = case$y, x = c(-2, 2), g = c("a", "b")))
     set.seed(51)

@@ -275,6 +275,7 @@ expect_quantiles <- function(fit, name, known, share = c(0.01, 0.05, 0.3, 0.7, 0
 }
 
 test_that("a beta process: the intercept's tails are those of the hazards integrated out", {
+  skip_on_cran() # takes long; `make test` runs it
   share <- c(0.01, 0.05, 0.3, 0.7, 0.95, 0.99)
   alone <- stat_counts(~ exit, list(exit = internal("exit_levels")(short)))
   grid <- seq(-12, 12, by = 0.002)
@@ -387,6 +388,7 @@ test_that("processes: wide noise gives the prior; calibrated; the joint distribu
 })
 
 test_that("curves, medians, restricted means and hazards are integrals of the model's", {
+  skip_on_cran() # takes long; `make test` runs it
   breaks <- c(0.5, 1, 2.5, 4)
   rel <- as_release(c(2, 1, 8, 3, 7, 2, 4, 1, 1, 6, 2, 9, 1, 6), exit_table(breaks), mech_gaussian(sd = 1), 53)
   for (distribution in distributions) {

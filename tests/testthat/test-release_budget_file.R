@@ -224,6 +224,7 @@ test_that("an account that another replaced while its lock was waited for is the
 })
 
 test_that("a file that is locked, damaged or another's is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   path <- withr::local_tempfile()
   account <- budget(epsilon = 1, file = path)
   publish(account, 0.1)

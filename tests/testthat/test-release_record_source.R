@@ -193,6 +193,7 @@ both <- list(x = stat_sums(~ x, list(x = c(-100, 100))), g = stat_counts(~ g, li
 both_total <- function(bytes, ...) partial_total(record_files(bytes_file(bytes), ...), both, list(x = laplace, g = laplace), neighbours = "add_remove")
 
 test_that("one line is one record, or is refused by its number", {
+  skip_on_cran() # takes long; `make test` runs it
   refused <- function(text, what, rows = 1) {
     said <- expect_error(both_total(text, rows = rows), class = "noiseaware_error_file")
     expect_match(paste(message_lines(said), collapse = " "), what)

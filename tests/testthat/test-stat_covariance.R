@@ -48,6 +48,7 @@ test_that("a noisy mean and a noisy variance about it: quadrature, by every meth
 })
 
 test_that("a covariance tells of a regression, as cross-products do", {
+  skip_on_cran() # takes long; `make test` runs it
   bounds <- list(x = c(-60, 60), y = c(-60, 60))
   st <- list(sums = stat_sums(~ x + y, bounds, rescale = FALSE), spread = stat_covariance(~ x + y, bounds, centre = c(x = 1, y = 3), divisor = 1))
   value <- list(sums = c(x = 55, y = 161), spread = c(`var(x)` = 60, `cov(x,y)` = 115, `var(y)` = 300))

@@ -55,6 +55,7 @@ test_that("it is kept in files, and said in prints", {
 })
 
 test_that("two records that nothing clamps have the posterior of quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   # beta | total: (n beta, n sigma^2), in closed form but for the noise
   beta <- seq(-9, 10, length.out = 2001)
   s <- seq(-30, 30, length.out = 4001)

@@ -33,6 +33,7 @@ term_sets <- list(~ x + I(x^2), ~ I(x^2) + I(x^3), ~ x + I(x^2) + I(x^3) + I(x^4
                   ~ x + z + I(x^2) + I(z^2) + x:z, ~ x + z + u + x:z + I(u^2), ~ I(x * z) + I(x^2) + z)
 
 test_that("no two records are further apart than the sensitivity, and some are as far", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
   for (formula in term_sets) {
     variables <- all.vars(formula)
