@@ -29,7 +29,8 @@
 #'   attribute `warnings`, which the print shows, lists the fit's warnings and what n rests on.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
 #'   model is not a regression); `vcov()`: their posterior covariance.
-#' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression, with `variables = "all"` and of other models per parameter. Ends are quantiles of the draws, of type 6 in
+#' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression; with `variables = "all"`, and of other models, per parameter.
+#'   Ends are quantiles of the draws, of type 6 in
 #'   [stats::quantile()]: those of S independent draws hold their probability on average, where R's usual type 7 holds
 #'   94.4 per cent for 95 of 300 draws.
 #' * `nobs()`: the public number of records.

@@ -39,11 +39,10 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
                                    seed = NULL, ..., times = NULL) {
   check_no_dots(...)
   of_survival <- inherits(object$bound, "bound_survival")
-  type <- if (missing(type)) c("mean", "survival")[of_survival + 1L] else check_choice(other_name(type), "type", c("mean", "draws", "expected", "link", survival_types))
-  interval <- if (missing(interval)) "none" else check_choice(other_name(interval), "interval", c("none", "credible", "predictive"))
+  type <- predicted(if (!missing(type)) type, "type", c(if (of_survival) "survival", "mean", "draws", "expected", "link", setdiff(survival_types, if (of_survival) "survival")))
+  interval <- predicted(if (!missing(interval)) interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  if (type == "link" && (of_survival || inherits(object$bound, "bound_table"))) stop_argument("type", "another than \"link\": only regressions of `model_lm()` and `model_glm()` have a linear predictor", describe(type))
-  if (type == "link" && interval == "predictive") stop_argument("interval", "\"none\" or \"credible\" with `type = \"link\"`", describe(interval))
+  if (type == "link") check_link(object$bound, interval)
   if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
@@ -59,17 +58,24 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   if (type == "expected") return(expected)
   if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
   if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level, object$bound$model))
-  fit <- colMeans(expected)
-  if (interval == "none") return(fit)
+  if (interval == "none") return(colMeans(expected))
   draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
   tails <- draws_interval(draws, level)
-  cbind(fit = fit, lower = tails[1L, ], upper = tails[2L, ])
+  cbind(fit = colMeans(expected), lower = tails[1L, ], upper = tails[2L, ])
 }
 
-# what predict.lm() and predict.glm() call it
-other_name <- function(x) {
-  if (!rlang::is_string(x)) return(x)
-  switch(x, response = "mean", prediction = "predictive", confidence = "credible", x)
+check_link <- function(bound, interval, call = caller_env()) {
+  if (inherits(bound, c("bound_survival", "bound_table"))) {
+    stop_argument("type", "another than \"link\": only regressions of `model_lm()` and `model_glm()` have a linear predictor", "\"link\"", call = call)
+  }
+  if (interval == "predictive") stop_argument("interval", "\"none\" or \"credible\" with `type = \"link\"`", describe(interval), call = call)
+}
+
+# one of the choices, also as predict.lm() and predict.glm() call it; the first where there is none
+predicted <- function(x, name, choices, call = caller_env()) {
+  if (is.null(x)) return(choices[1L])
+  if (rlang::is_string(x)) x <- switch(x, response = "mean", prediction = "predictive", confidence = "credible", x)
+  check_choice(x, name, choices, call = call)
 }
 
 # of a response of several levels: rows x levels, or rows x (fit, lower, upper) x levels

@@ -18,7 +18,7 @@
 #' @param conf.level Their probability.
 #' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then
 #'   the estimate times the coefficient's standard deviation.
-#' @param ... Must be empty; but `tidy()` ignores broom.mixed's `effects` and `component`, and `glance()` everything that other packages'
+#' @param ... Must be empty; but `tidy()` ignores `effects` and `component`, which broom.mixed has, and `glance()` everything that other packages'
 #'   functions hand on to every model.
 #'
 #' @return

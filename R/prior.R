@@ -66,7 +66,8 @@
 #'
 #' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, `prior_exponential()`
 #' the mean h_y / 2. Covariates have `prior_niw(c, 1/16, 2 diag((h / 5)^2), q + 1/2)` for q numbers,
-#' so that correlations have the density (1 - r^2)^(-1/4), each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an intercept is; [model_mvnormal()] too.
+#' so that correlations have the density (1 - r^2)^(-1/4), each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an
+#' intercept is; [model_mvnormal()] too.
 #' [model_normal()] has the prior of a regression without covariates. [model_logistic()] has, for the intercept, the slopes and
 #' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2): the linear
 #' predictor has a standard deviation of about 2 whatever p is, for covariates within their bounds.

@@ -39,7 +39,8 @@
 #' A model of [model_lm()] or [model_glm()] may have any number of functions of a variable that was released itself, as in `y ~ x + pmax(x - 30, 0)` or
 #' `y ~ x + I(x > 12) * g`, by method `"augment"`. The prior determines combinations of coefficients that the release does not, and chains mix
 #' slowly along them: look at R-hat. Records may lie beyond the bounds, so
-#' functions that are not known of every number, or grow as fast as `exp()` does, need a covariate that keeps within its bounds: `covariates = list(x = covariate_beta())`.
+#' functions that are not known of every number, or grow as fast as `exp()` does, need a covariate that keeps within its bounds:
+#' `covariates = list(x = covariate_beta())`.
 #' A function as the response has to be released. `poly()`, `ns()` and `bs()` are refused.
 #'
 #' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and

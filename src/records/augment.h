@@ -116,12 +116,12 @@ struct augment {
     double size_spread;                  /* sd of its start about the n that is given */
     int most_born;                       /* births and deaths at once, at most */
     int tells_sizes;                     /* is a draw to have the numbers of records? */
-    const double *hold;                  /* NULL, or bounds of a column whose total alone is public */
-    int searching;                       /* for a start that the release has density at */
-    int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
-    struct surrogate *surrogate;         /* NULL: no such moves */
-    struct response *response;           /* the same; only beside a surrogate */
-    struct resize *resize;               /* the same, of steps of n */
+    const double *hold;          /* NULL, or bounds of a column whose total alone is public */
+    int searching;               /* for a start that the release has density at */
+    int plain;                   /* no partial refresh: the sweep of Ju et al. alone */
+    struct surrogate *surrogate; /* NULL: no such moves */
+    struct response *response;   /* the same; only beside a surrogate */
+    struct resize *resize;       /* the same, of steps of n */
     struct resize_counts *resize_counts; /* NULL: no such steps of n */
     struct redraw *redraw;               /* NULL: no new shapes */
     struct category_moves *categories;   /* NULL: no such moves */
