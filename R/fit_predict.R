@@ -39,7 +39,8 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
                                    seed = NULL, ..., times = NULL) {
   check_no_dots(...)
   of_survival <- inherits(object$bound, "bound_survival")
-  type <- predicted(if (!missing(type)) type, "type", c(if (of_survival) "survival", "mean", "draws", "expected", "link", setdiff(survival_types, if (of_survival) "survival")))
+  types <- c("mean", "draws", "expected", "link", survival_types)
+  type <- predicted(if (!missing(type)) type, "type", if (of_survival) union("survival", types) else types)
   interval <- predicted(if (!missing(interval)) interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "link") check_link(object$bound, interval)
@@ -56,11 +57,13 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   expected <- if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
   remind_troubles(object)
   if (type == "expected") return(expected)
-  if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
-  if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level, object$bound$model))
+  with_seed(seed, if (type == "draws") add_residual(object, expected) else predict_expected(object, expected, interval, level))
+}
+
+predict_expected <- function(fit, expected, interval, level) {
+  if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level, fit$bound$model))
   if (interval == "none") return(colMeans(expected))
-  draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
-  tails <- draws_interval(draws, level)
+  tails <- draws_interval(if (interval == "credible") expected else add_residual(fit, expected), level)
   cbind(fit = colMeans(expected), lower = tails[1L, ], upper = tails[2L, ])
 }
 

@@ -18,8 +18,8 @@
 #' @param conf.level Their probability.
 #' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then
 #'   the estimate times the coefficient's standard deviation.
-#' @param ... Must be empty; but `tidy()` ignores `effects` and `component`, which broom.mixed has, and `glance()` everything that other packages'
-#'   functions hand on to every model.
+#' @param ... Must be empty, with two exceptions: `tidy()` ignores the arguments `effects` and `component` of broom.mixed, and `glance()` ignores
+#'   everything that functions of other packages hand on to every model.
 #'
 #' @return
 #' * rstantools: `posterior_predict()`, `posterior_epred()` and `posterior_linpred()`, draws x rows matrices
