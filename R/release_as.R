@@ -126,6 +126,7 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
   result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published", neighbours)
   for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value, call)
   check_invariants(release_parts(result), n, call)
+  check_few_enough(result, call)
   result
 }
 

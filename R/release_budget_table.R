@@ -51,12 +51,13 @@ lock_table <- function(store, call, patience = 60) {
     # a snapshot for each statement, so that what was committed while this waited is seen
     run_sql(store, "BEGIN ISOLATION LEVEL READ COMMITTED", call)
     store$open <- TRUE
-    run_sql(store, sprintf("SET LOCAL lock_timeout = '%ds'", max(1L, as.integer(patience))), call)
+    patience <- max(1L, as.integer(patience))
+    run_sql(store, sprintf("SET LOCAL lock_timeout = '%ds'", patience), call)
     # two that create one table at the same time would fail
-    run_sql(store, "SELECT pg_advisory_xact_lock(hashtext('noiseaware budget'))", call)
+    run_sql(store, "SELECT pg_advisory_xact_lock(hashtext('noiseaware budget'))", call, patience)
     run_sql(store, "SET LOCAL client_min_messages = warning", call)
-    run_sql(store, create, call)
-    run_sql(store, paste("LOCK TABLE", store$quoted, "IN EXCLUSIVE MODE"), call)
+    run_sql(store, create, call, patience)
+    run_sql(store, paste("LOCK TABLE", store$quoted, "IN EXCLUSIVE MODE"), call, patience)
   }
   held <- TRUE
 }
@@ -82,18 +83,19 @@ unlock_table <- function(store) {
   invisible()
 }
 
-# What SQLite cannot do while another process reads or writes is tried again. The database's
-# message may have values of other tables in it and is not passed on.
+# What SQLite cannot do while another process reads or writes is tried again. PostgreSQL waits itself, and its messages are in
+# the server's language: a statement that failed after its patience had waited for a lock. The database's message may have values of
+# other tables in it and is not passed on.
 run_sql <- function(store, sql, call, patience = 60, ask = FALSE, further = NULL) {
   until <- proc.time()[["elapsed"]] + patience
   run <- if (ask) DBI::dbGetQuery else DBI::dbExecute
   repeat {
     told <- tryCatch(suppressWarnings(do.call(run, c(list(store$connection, sql), further))), error = function(e) e)
     if (!inherits(told, "error")) return(told)
-    busy <- grepl("locked|busy|lock timeout|could not obtain lock", conditionMessage(told), ignore.case = TRUE)
+    busy <- if (store$kind == "SQLite") grepl("locked|busy", conditionMessage(told)) else proc.time()[["elapsed"]] >= until - 0.1
     if (grepl("within a transaction", conditionMessage(told), fixed = TRUE)) refuse_transaction(call)
     if (!busy) {
-      stop_classed("database", "The database of the budget refused to {tolower(sub(' .*', '', sql))}, or is gone; nothing is released.", call = call)
+      stop_classed("database", "The database of the budget refused {.field {sub(' .*', '', sql)}}, or is gone; nothing is released.", call = call)
     }
     if (store$kind != "SQLite" || proc.time()[["elapsed"]] > until) {
       stop_classed("budget", "The budget {.field {store$name}} is in use by another process; nothing is released.", call = call)

@@ -15,11 +15,28 @@ impossible_components <- function(release) {
     limits <- part_limits(part, release$n)
     if (is.null(limits)) return(NULL)
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
-    rounding <- 1e-9 * max(abs(limits))
     ends <- noisy_ends(part)
-    beyond <- pmax(ends$lower - limits[, 2L], limits[, 1L] - ends$upper) > far_out * sd + rounding
-    names(release$value)[part$index][c(which(beyond), odd_margins(part, ends, sd, release$n))]
+    names(release$value)[part$index][c(beyond_limits(limits, ends, sd), odd_margins(part, ends, sd, release$n))]
   }))
+}
+
+beyond_limits <- function(limits, ends, sd) {
+  which(pmax(ends$lower - limits[, 2L], limits[, 1L] - ends$upper) > far_out * sd + 1e-9 * max(abs(limits)))
+}
+
+# Where n is not known: components that need more records than any method can count.
+check_few_enough <- function(release, call = caller_env()) {
+  if (!is.null(release$n)) return(invisible())
+  for (part in release_parts(release)) {
+    limits <- part_limits(part, most_records - 1)
+    if (is.null(limits)) next
+    limits <- cbind(pmin(limits[, 1L], 0), pmax(limits[, 2L], 0)) # of fewer records as well
+    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
+    ends <- noisy_ends(part)
+    many <- names(release$value)[part$index][union(beyond_limits(limits, ends, sd), larger_margins(part, ends, sd, most_records - 1))]
+    if (length(many) == 0L) next
+    stop_classed("value", "{.arg value} must be of at most 2147483647 (2^31 - 1) records, but component{?s} {.val {many}} would need more.", call = call)
+  }
 }
 
 # Squares whose total does not go with that of their variable, unless the noise were that far out: within [l, u] a record has
@@ -49,10 +66,13 @@ impossible_squares <- function(release, odd) {
 }
 
 # every record is in one cell of a margin
-odd_margins <- function(part, ends, sd, n) {
+odd_margins <- function(part, ends, sd, n) sort(union(larger_margins(part, ends, sd, n), larger_margins(part, list(lower = -ends$upper), sd, -n)))
+
+# cells of the margins whose counts come to more than n
+larger_margins <- function(part, ends, sd, n) {
   if (!is_table(part$statistic)) return(NULL)
   margin <- cell_margins(part$statistic)
-  off <- pmax(tapply(ends$lower, margin, sum) - n, n - tapply(ends$upper, margin, sum)) > far_out * sqrt(tapply(sd^2, margin, sum))
+  off <- tapply(ends$lower, margin, sum) - n > far_out * sqrt(tapply(sd^2, margin, sum))
   which(margin %in% which(off))
 }
 

@@ -104,3 +104,13 @@ test_that("n = NA points to NULL, and a hidden exact number to names", {
   expect_error(as_release(c(1, 2), counts, mech_laplace(epsilon = 1), n = NA), "n = NULL", class = "noiseaware_error_argument")
   expect_error(as_release(c(NA, 2), counts, mech_exact(), n = NULL), "left out: name those", class = "noiseaware_error_value")
 })
+
+test_that("more records than a method can count are refused where n is not known", {
+  cells <- stat_counts(~ x, levels = list(x = c("a", "b")))
+  of <- function(value, statistic = cells) suppressMessages(as_release(value, statistic, mech_laplace(epsilon = 1), n = NULL))
+  expect_error(of(c("x=a" = 2^31 + 100, "x=b" = 10)), "2147483647.*\"x=a\"", class = "noiseaware_error_value")
+  expect_error(of(c("x=a" = 2^30 + 1e6, "x=b" = 2^30)), "\"x=a\" and \"x=b\"", class = "noiseaware_error_value")
+  expect_error(of(c(x = -3e9), stat_sums(~ x, bounds = list(x = c(-1, 1)), rescale = FALSE)), "\"x\"", class = "noiseaware_error_value")
+  expect_s3_class(of(c("x=a" = 2^31 - 1000, "x=b" = 10)), "noiseaware_release")
+  expect_s3_class(of(c(x = 3e9), stat_sums(~ x, bounds = list(x = c(-2, 2)), rescale = FALSE)), "noiseaware_release")
+})

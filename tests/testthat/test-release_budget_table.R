@@ -221,3 +221,9 @@ test_that("bad arguments, copies and forks are refused", {
   expect_true("noiseaware_error_budget" %in% answer)
   expect_identical(nrow(summary(account)), 0L)
 })
+
+test_that("a wait in vain is known by its length, whatever the language of the database", {
+  gone <- list(kind = "PostgreSQL", connection = NULL, name = "account")
+  expect_error(internal("run_sql")(gone, "LOCK TABLE account", NULL, patience = 0), "in use", class = "noiseaware_error_budget")
+  expect_error(internal("run_sql")(gone, "LOCK TABLE account", NULL, patience = 60), "refused `?LOCK", class = "noiseaware_error_database")
+})
