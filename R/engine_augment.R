@@ -43,6 +43,7 @@ most_born <- 2048
 
 # n; where it is unknown about where it is, and the room that a state has at first
 augment_size <- function(release, records) {
+  if (is.null(records)) check_room(release$n, known = TRUE)
   if (is.null(records)) return(list(n = release$n, records = NULL, size_prior = NULL))
   size <- typical_size(release, records)
   # many sites of some hundred records each need little room

@@ -117,14 +117,13 @@ give_room <- function(state, problem) {
   state
 }
 
-# where the number of records is not known
 most_imputed <- 2^28
 
-check_room <- function(room, call = caller_env()) {
-  if (room > most_imputed) {
-    stop_classed("size", c("Method {.val augment} can impute at most {format_size(most_imputed)} records, but their unknown number may be larger.",
-                           i = "Give {.arg records} a prior of fewer records."), call = call)
-  }
+check_room <- function(room, known = FALSE, call = caller_env()) {
+  if (room <= most_imputed) return(invisible())
+  stop_classed("size", c(paste("Method {.val augment} can impute at most {format_size(most_imputed)} records, but",
+                               if (known) "there are {format_size(room)}." else "their unknown number may be larger."),
+                         i = if (!known) "Give {.arg records} a prior of fewer records."), call = call)
 }
 
 # `where` the release's components stand among those of the blocks' statistic; after them there are `tracked` counts of a table

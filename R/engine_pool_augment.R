@@ -10,7 +10,7 @@ pool_augment_problem <- function(releases, bound, words, chains, records, call) 
     size$n <- as.double(size$n)
     c(site, size, list(components = length(site$summed), index = site$summed, times = released_times(component_parts(release))[site$summed]))
   })
-  check_room(sum(vapply(each, function(site) site$room %||% site$n, 0)))
+  check_room(sum(vapply(each, function(site) site$room %||% site$n, 0)), known = all(vapply(each, function(site) is.null(site$room), TRUE)))
   laid <- vapply(each, function(site) length(site$released), 0L)
   width <- vapply(each, `[[`, 0L, "components")
   list(method = "augment", family = "records", exact = TRUE, model = bound$spec, n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,

@@ -26,7 +26,7 @@
 #'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.
 #' @section Messages: `noiseaware_message_sets`: fewer than ten sets; `noiseaware_message_cells`: crossings of two factors with fewer than five records on
 #'   average.
-#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`,
+#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_size` (more than 2^28 records),
 #'   `noiseaware_error_package` (mice is not installed).
 #' @references
 #' Raghunathan, T. E., Reiter, J. P. and Rubin, D. B. (2003). Multiple imputation for statistical disclosure limitation. *Journal of
@@ -57,11 +57,23 @@ synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   if (m > nrow(draws)) stop_classed("argument", "{.arg m} must be at most the number of draws, {nrow(draws)}, but is {m}.")
   if (!is.null(n)) n <- check_count(n, "n")
   if (of == "records") check_has_table(fit, n)
+  check_records_fit(m * (n %||% largest_size(fit, draws)))
   rows <- round(seq(1, nrow(draws), length.out = m)) # as far apart as they can be
   sets <- with_seed(check_seed(seed), lapply(rows, function(row) {
     raw_records(if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n))
   }))
   structure(sets, class = "noiseaware_synthetic", of = of, released = fit$release$n, privacy = format_privacy(privacy(fit$release)))
+}
+
+largest_size <- function(fit, draws) if ("n" %in% setdiff(colnames(draws), fit$bound$parameters)) max(draws[, "n"]) else nobs(fit)
+
+# of all sets together
+most_synthesized <- 2^28
+
+check_records_fit <- function(records, call = caller_env()) {
+  if (records <= most_synthesized) return(invisible())
+  stop_classed("size", c("The data sets would have {format_size(records)} records in all, but at most {format_size(most_synthesized)} are made.",
+                         i = "Fewer data sets ({.arg m}) or, of a population, smaller ones ({.arg n})."), call = call)
 }
 
 # new records under the parameters of a draw
