@@ -172,6 +172,10 @@ coefficient_terms <- function(fit) {
 
 # of a regression its coefficients, else all of the model's parameters
 coefficient_draws <- function(fit, call = caller_env()) {
+  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
+    draws <- parameter_matrix(fit)
+    return(draws[, coefficient_terms(fit) %||% colnames(draws), drop = FALSE])
+  }
   draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
   if (is.null(response_of(fit$bound))) return(draws)
   names <- coefficients_of(fit$bound)

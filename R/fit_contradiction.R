@@ -46,7 +46,7 @@ contradiction_trouble <- function(fit) {
             if (length(far) > length(shown)) sprintf("; %d more are far", length(far) - length(shown)) else ""),
     stats::setNames(reasons$why, rep("x", length(reasons$why))),
     i = reasons$advice,
-    i = "release_check_data() shows what is expected of each number. If the model can make such numbers, chains are held where they are.")))
+    i = "bayesplot::pp_check() shows what is expected of each number. If the model can make such numbers, chains are held where they are.")))
 }
 
 # Published totals with noise of known distribution: a row each, `column` of the chains' draws. NULL where there are none, or several sites.

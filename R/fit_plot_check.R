@@ -6,48 +6,62 @@
 #' outside its replicates, the model cannot have produced it: the model, its
 #' bounds or the description of the release are wrong.
 #'
-#' @param object,fit A fit to a release, from [sample_posterior()].
+#' @param object A fit to a release, or to several, from [sample_posterior()].
 #' @param draws Number of replicates.
 #' @param level Probability inside the intervals.
 #' @param seed Fixes the replicates; see [sample_posterior()].
-#' @param ... Passed on by `pp_check()` to `release_check_data()`.
+#' @param ... Must be empty.
 #'
-#' @return `pp_check()` (the generic is bayesplot's) a ggplot: for each component the published number in
-#'   standard deviations from the mean of its replicates, and their interval.
-#'   `release_check_data()` its data twin, one row per component: `component`, `value`, `mean`, `sd`,
-#'   `lower`, `upper` of the replicates, and `p`, the two-sided tail probability. Of released records ([stat_records()]) the components are
-#'   the number of records at each level, and means, standard deviations and correlations of numbers.
+#' @return A ggplot. For each component it shows the published number, in standard deviations from the mean of its replicates, and their interval; for the
+#'   first 40 components. Its `$data` has a row for each component, and these columns:
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `site` | of fits of several sites or groups only |
+#' | `component` | the published number; for released records ([stat_records()]) the number of records at each level, and means, standard deviations and correlations |
+#' | `value` | what was published |
+#' | `mean`, `sd` | of the replicates |
+#' | `lower`, `upper` | the ends of their central interval |
+#' | `p` | two-sided tail probability of `value` |
+#' @details The generic is bayesplot's. Each site or group of a pool is checked by records from its own parameters.
 #' @section Errors: `noiseaware_error_argument`, also where n times `draws` is more
-#'   than 10^8 records.
+#'   than 10^8 records; `noiseaware_error_pool` for pools that do not report all parameters of a site.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
-#' bayesplot::pp_check(fit, draws = 50, seed = 1)
-#' release_check_data(fit, draws = 50, seed = 1)
+#' check <- bayesplot::pp_check(fit, draws = 50, seed = 1)
+#' check
+#' check$data
 #' @importFrom bayesplot pp_check
 #' @export
-pp_check.noiseaware_fit <- function(object, ...) {
-  check_argument_names(list(...), c("draws", "level", "seed"))
-  plot_release_check(release_check_data(object, ...))
+pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.9, seed = NULL, ...) {
+  check_no_dots(...)
+  plot_release_check(release_check(object, draws, level, seed))
 }
 
-#' @rdname pp_check.noiseaware_fit
-#' @export
-release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
-  check_given()
-  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
+# What pp_check() plots, of one release or of several.
+release_check <- function(fit, draws = 200, level = 0.9, seed = NULL, call = caller_env()) {
+  draws <- check_count(draws, "draws", lower = 2, call = call)
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  seed <- check_seed(seed, call)
+  if (!inherits(fit, "noiseaware_pool")) return(structure(check_one(fit, draws, level, seed, call), level = level))
+  sites <- names(fit$release)
+  seeds <- if (is.null(seed)) vector("list", length(sites)) else replicate_seeds(seed, length(sites))
+  tables <- Map(function(site, seed) cbind(site = site, check_one(as_fit_of_site(fit, site, call), draws, level, seed, call)), sites, seeds)
+  structure(do.call(rbind, unname(tables)), level = level)
+}
+
+check_one <- function(fit, draws, level, seed, call) {
+  if (is.null(fit$release)) stop_classed("argument", "{.arg object} must be a fit to a release.", call = call)
   if (!is.null(fit$release$mechanism$answers)) {
-    stop_classed("argument", c("{.arg fit} must be of a release that can be simulated again.",
-                               x = "Noisy records with randomised response of factors are kept, not totals with noise."))
+    stop_classed("argument", c("{.arg object} must be of a release that can be simulated again.",
+                               x = "Noisy records with randomised response of factors are kept, not totals with noise."), call = call)
   }
-  draws <- check_count(draws, "draws", lower = 2)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   release <- fit$release
-  check_simulated_size(draws, "draws", fit)
-  data <- stats::simulate(fit, draws, check_seed(seed))
+  check_simulated_size(draws, "draws", fit, call)
+  data <- stats::simulate(fit, draws, seed)
   statistic <- as_simulated(settled_statistic(release$statistic))
   again <- with_seed(seed, vapply(data, function(d) simulate_release(d, statistic, release$mechanism, neighbours = release$neighbours)$value, release$value))
   again <- matrix(again, ncol = draws)
@@ -61,9 +75,8 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   again <- numbers[, -1L, drop = FALSE]
   tails <- draws_interval(t(again), level)
   above <- rowMeans(again > value) + rowMeans(again == value) / 2
-  data <- data.frame(component = rownames(numbers), value = unname(value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
-                     lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above))
-  structure(data, level = level)
+  data.frame(component = rownames(numbers), value = unname(value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
+             lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above), row.names = NULL)
 }
 
 # Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.
@@ -86,19 +99,21 @@ record_summaries <- function(statistic, records) {
 
 plot_release_check <- function(data) {
   most <- 40L
-  level <- attr(data, "level")
   left_out <- nrow(data) - most
-  data <- utils::head(data, most)
+  named <- data$component
+  if (!is.null(data$site) && !all(mapply(grepl, data$site, named, fixed = TRUE))) named <- paste0(data$site, ": ", named)
   sd <- ifelse(data$sd > 0, data$sd, 1)
-  shown <- data.frame(component = factor(data$component, rev(data$component)), at = (data$value - data$mean) / sd,
+  shown <- data.frame(component = factor(named, rev(named)), at = (data$value - data$mean) / sd,
                       lower = (data$lower - data$mean) / sd, upper = (data$upper - data$mean) / sd)
-  ggplot2::ggplot(shown, ggplot2::aes(y = .data$component)) +
+  shown <- utils::head(shown, most)
+  plot <- ggplot2::ggplot(shown, ggplot2::aes(y = .data$component)) +
     ggplot2::geom_vline(xintercept = 0, colour = "grey60") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(shown), colour = "grey75") +
     ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
     ggplot2::labs(x = "standard deviations from the mean of the replicates", y = NULL,
-                  subtitle = paste0("points: published numbers; bars: central ", format_number(100 * level), "% of their replicates"),
+                  subtitle = paste0("points: published numbers; bars: central ", format_number(100 * attr(data, "level")), "% of their replicates"),
                   caption = if (left_out > 0L) paste(left_out, "more components are not shown")) +
     theme_noiseaware() +
     theme_many_rows(shown)
+  with_table(plot, data)
 }

@@ -27,7 +27,7 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   data <- prior_data(fit, variables, points, draws, seed)
   data$variable <- factor(data$variable, unique(data$variable))
   ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
-    ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution)) +
+    ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution), position = "identity") +
     ggplot2::geom_line(data = data[data$distribution == "prior", ], ggplot2::aes(linetype = .data$distribution)) +
     ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
     ggplot2::scale_linetype_manual(values = c(prior = "dashed"), name = NULL) +

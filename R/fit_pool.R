@@ -59,6 +59,33 @@ site_fit <- function(fit, site, sites = NULL, call = caller_env()) {
   alone
 }
 
+# The same as a fit of the site's release, for what draws records of its own: with all parameters of the model, and the site's number of records.
+as_fit_of_site <- function(fit, site, call = caller_env()) {
+  if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
+  one <- site_fit(fit, site, call = call)
+  own <- fit$bound$parameters
+  if (!all(own %in% posterior::variables(one$draws))) {
+    several <- if (is_of_groups(fit)) "groups" else "sites"
+    stop_classed("pool", c("The fit of several {several} has no draws of {.val {setdiff(own, posterior::variables(one$draws))}}, without which no records can be drawn.",
+                           i = "With {.code pool = \"none\"} each of the {several} has all parameters."), call = call)
+  }
+  size <- site_size_draws(fit, site)
+  one$draws <- exactly(one$draws, own)
+  if (!is.null(size)) one$draws <- posterior::bind_draws(one$draws, posterior::as_draws_array(array(size, c(dim(size), 1L), list(NULL, NULL, "n"))), along = "variable")
+  one$bound <- fit$bound
+  one$release <- fit$release[[site]]
+  one$problem$records <- one$whole <- NULL
+  one
+}
+
+# iterations x chains of a number of records that is not known; else NULL
+site_size_draws <- function(fit, site) {
+  if (!is.null(fit$release[[site]]$n)) return(NULL)
+  name <- size_names(site)
+  if (name %in% posterior::variables(fit$draws)) return(posterior::extract_variable_matrix(fit$draws, name))
+  if (isTRUE(fit$problem$sized)) return(vapply(fit$chains, function(chain) chain$statistic[, fit$problem$first[[site]] + 2L], numeric(nrow(fit$draws))))
+}
+
 #' @rdname pool_methods
 #' @export
 nobs.noiseaware_pool <- function(object, ...) if (isTRUE(object$problem$sized)) object$problem$groups$release$n %||% NA_real_ else sum(site_sizes(object$release))
@@ -102,11 +129,6 @@ simulate.noiseaware_pool <- function(object, nsim = 1, seed = NULL, ...) {
   refuse_several(object, "object", class = "pool")
 }
 
-#' @export
-pp_check.noiseaware_pool <- function(object, ...) {
-  refuse_several(object, "object", class = "pool")
-}
-
 # ---- what it shows ---------------------------------------------------------------------------
 
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
@@ -123,6 +145,11 @@ refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument"
                         i = instead, if (several == "sites") c(i = "A site can be fitted alone.")), call = call)
 }
 
+# the same of sites with parameters of their own
+refuse_own_parameters <- function(fit, name, call) {
+  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") refuse_several(fit, name, "{.fn predict} takes a {.arg site}.", "pool", call)
+}
+
 #' @rdname pool_methods
 #' @export
 print.noiseaware_pool <- function(x, ...) {
@@ -130,6 +157,13 @@ print.noiseaware_pool <- function(x, ...) {
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
   table <- printed_summary(x$draws)
   print_first(table)
+  cat("", pool_fit_lines(x), sep = "\n")
+  if (x$pool != "none") mixing_marks(x, table)
+  invisible(x)
+}
+
+# how the draws were made
+pool_fit_lines <- function(x) {
   size <- dim(x$draws)
   by_clt <- is_pooled_by_clt(x)
   approximate <- by_clt || identical(x$problem$family, "clt")
@@ -137,13 +171,11 @@ print.noiseaware_pool <- function(x, ...) {
     " (exact: the records of all sites are imputed)" else if (is_pooled_by_tables(x)) " (exact: the tables of all sites are moved)" else if (isTRUE(x$exact)) " (exact)"
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[x$pool]])
-  cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
-      if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
-      paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-      decided_lines(x), if (x$pool != "none" && !by_clt) bounds_lines(x),
-      if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
-  if (x$pool != "none") mixing_marks(x, table)
-  invisible(x)
+  c(paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
+    if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
+    paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
+    decided_lines(x), if (x$pool != "none" && !by_clt) bounds_lines(x),
+    if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)))
 }
 
 # as many rows as can be read

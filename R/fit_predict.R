@@ -186,17 +186,17 @@ add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expecte
 simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   check_no_dots(...)
   nsim <- check_count(nsim, "nsim")
-  bound <- object$bound
-  check_records_distribution(bound)
+  check_records_distribution(object$bound)
   draws <- parameter_matrix(object)
-  with_seed(check_seed(seed), {
-    rows <- sample.int(nrow(draws), nsim, replace = TRUE)
-    lapply(rows, function(i) {
-      theta <- bound_theta(bound, draws[i, bound$parameters])
-      n <- if ("n" %in% setdiff(colnames(draws), bound$parameters)) draws[i, "n"] else nobs(object)
-      raw_records(record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound)))
-    })
-  })
+  with_seed(check_seed(seed), lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ])))
+}
+
+# new records with these parameters, and as many as the fit has
+simulated_records <- function(fit, draw) {
+  bound <- fit$bound
+  theta <- bound_theta(bound, draw[bound$parameters])
+  n <- if ("n" %in% setdiff(names(draw), bound$parameters)) draw[["n"]] else nobs(fit)
+  raw_records(record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound)))
 }
 
 refit <- function(fit, given) {

@@ -40,8 +40,19 @@ thinned_draws <- function(draws) {
 # list(values = draws x parameters, log_prior), the number of records left out: its prior is another argument
 fit_scores <- function(fit) {
   draws <- thinned_draws(fit$draws)
-  lp <- log_prior_of(fit$bound, draws[, prior_columns(fit, colnames(draws)), drop = FALSE]) + log_prior_between(fit$problem, draws)
+  lp <- log_prior_of(fit$bound, with_unreported(fit, draws)) + log_prior_between(fit$problem, draws)
   list(values = draws[, setdiff(colnames(draws), "n"), drop = FALSE], log_prior = lp)
+}
+
+# Draws of the model's parameters. Those of covariates that each site has for itself are not reported: they stand at one value, as their prior does not
+# depend on the others, nor the others' on them.
+with_unreported <- function(fit, draws) {
+  names <- prior_columns(fit, colnames(draws))
+  absent <- !names %in% colnames(draws)
+  if (!any(absent)) return(draws[, names, drop = FALSE])
+  out <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(c(1, 2)), 1L)$theta)[rep(1L, nrow(draws)), , drop = FALSE]
+  out[, !absent] <- draws[, names[!absent]]
+  out
 }
 
 # The parameters that have the model's prior: of a pool the means over sites, of a walk the first site's.

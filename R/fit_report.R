@@ -3,9 +3,10 @@
 #' A fit as a web page
 #'
 #' Writes one HTML file that holds everything, pictures included: the release, the model, priors against posterior, diagnostics in words, a posterior
-#' predictive check, the published numbers against what the fit makes of them, what the noise cost, and the session. It can be opened, sent and kept without R.
+#' predictive check, the published numbers against what the fit makes of them, what the noise cost, and the session. A regression has a plot of its prediction,
+#' a table its margins, survival its curves, and several sites or groups their shrinkage and ranks. The file can be opened, sent and kept without R.
 #'
-#' @param fit A fit from [sample_posterior()], of one release.
+#' @param fit A fit from [sample_posterior()].
 #' @param file Name of the file, which is replaced if it exists.
 #' @param title Title of the page; `NULL` takes the model.
 #' @param databases For the part on what the noise cost: see [noise_cost()].
@@ -14,9 +15,9 @@
 #' @details
 #' Only the release and the fit go into the page, so it costs no privacy. A part that has no meaning for a fit, such as the confidential
 #' numbers of a release of single records, says why. The page is made by the package rmarkdown and the program pandoc (RStudio has one). Each part
-#' can be had alone: [prior_summary()][interop], [plot_prior()], [acceptance()], [release_check_data()], [denoised_data()],
+#' can be had alone: [prior_summary()][interop], [plot_prior()], [acceptance()], [pp_check()][pp_check.noiseaware_fit], [plot_denoised()],
 #' [noise_cost()].
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for a fit of several sites; `noiseaware_error_file` where the
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_file` where the
 #'   file cannot be written; `noiseaware_error_package` where rmarkdown or pandoc is missing.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -32,7 +33,6 @@
 report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  refuse_several(fit, instead = "{.fn shrinkage_data}, {.fn site_ranks} and {.fn denoise} show {several} beside each other.", class = "pool")
   if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
   if (!checkmate::test_string(file, min.chars = 1L)) stop_argument("file", "the name of a file", describe(file), "file")
   if (dir.exists(file)) stop_classed("file", "Cannot write {.file {file}}: it is a directory.")
@@ -76,6 +76,55 @@ html_text <- function(x) {
 
 bullets <- function(lines) knitr::asis_output(paste0("\n", paste0("- ", html_text(lines), collapse = "\n"), "\n\n"))
 
+# ---- parts that differ between kinds of fits ---------------------------------------------
+
+release_page <- function(fit, most = 6L) {
+  if (!inherits(fit, "noiseaware_pool")) return(if (identical(fit$release$statistic$kind, "records")) print(fit$release) else print(summary(fit$release)))
+  whole <- fit$problem$groups$release
+  if (!is.null(whole)) return(print(whole))
+  for (site in utils::head(names(fit$release), most)) {
+    cat(site, "\n")
+    print(fit$release[[site]])
+    cat("\n")
+  }
+  if (length(fit$release) > most) cat(length(fit$release) - most, "more sites are not shown\n")
+}
+
+prior_page <- function(fit, seed) summarise_prior(fit$bound, seed, if (inherits(fit, "noiseaware_pool")) fit$problem)
+
+made_lines <- function(fit) if (inherits(fit, "noiseaware_pool")) pool_fit_lines(fit) else fit_lines(fit)
+
+# What is looked at first: a list of plots.
+posterior_pictures <- function(fit) {
+  drawn <- if (inherits(fit, "noiseaware_pool")) list(if (fit$pool %in% c("partial", "walk")) plot(fit, "shrinkage") else plot(fit, "intervals")) else
+    if (inherits(fit$bound, "bound_survival")) list(plot_survival(fit)) else
+      if (inherits(fit$bound, "bound_table")) table_pictures(fit) else
+        if (has_covariate(fit)) list(plot(fit, "predictive"))
+  Filter(Negate(is.null), drawn)
+}
+
+has_covariate <- function(fit) !is.null(response_of(fit$bound)) && nrow(covariate_columns(fit$bound)) > 0L
+
+# the first margins that were released; of a table whose counts are not kept none
+table_pictures <- function(fit, most = 4L) {
+  margins <- utils::head(released_margins(fit$release), most)
+  lapply(margins, function(margin) tryCatch(plot_table(fit, margin), noiseaware_error = function(e) NULL))
+}
+
+released_margins <- function(release) {
+  of <- function(part) if (inherits(part$statistic, "stat_counts")) part$statistic$margins
+  margins <- unlist(lapply(release_parts(release), of), recursive = FALSE)
+  margins <- unique(Filter(function(margin) length(margin) <= 3L, margins))
+  lapply(margins, function(margin) stats::as.formula(paste("~", paste0("`", margin, "`", collapse = ":"))))
+}
+
+picture_height <- function(fit) if (inherits(fit, "noiseaware_pool")) min(max(2.5, 1.4 + 0.22 * length(fit$release)), 9) else 4
+
+rank_page <- function(fit) {
+  table <- utils::head(as.data.frame(site_ranks(fit)), 60L)
+  table[c("site", "rank", "lower", "upper", "largest", "smallest")]
+}
+
 # numbers of a table to be looked at
 # posterior marks its numbers with a class that prints them in its own way
 rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(as.double(v), digits), big.mark = ",", decimal.mark = "."))
@@ -89,6 +138,7 @@ number_table <- function(table, digits = 4, ...) {
 
 # Sentences on how far the draws are to be trusted.
 diagnosis <- function(fit) {
+  if (!is.null(fit$fits)) return(unlist(lapply(names(fit$fits), function(site) paste0(site, ": ", diagnosis(fit$fits[[site]])))))
   table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
   named <- function(x) stats::setNames(as.numeric(x), table$variable)
   rhat <- named(table$rhat)

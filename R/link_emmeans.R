@@ -2,6 +2,7 @@
 
 #' @exportS3Method emmeans::recover_data
 recover_data.noiseaware_fit <- function(object, data = NULL, ...) {
+  refuse_own_parameters(object, "object", environment())
   terms <- stats::delete.response(stats::terms(stats::formula(object)))
   emmeans::recover_data(call("sample_posterior"), terms, na.action = NULL, data = data %||% covariate_grid(object), ...)
 }

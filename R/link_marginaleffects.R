@@ -2,6 +2,7 @@
 
 #' @exportS3Method marginaleffects::get_predict
 get_predict.noiseaware_fit <- function(model, newdata = covariate_grid(model), type = "response", ...) {
+  refuse_own_parameters(model, "model", environment())
   draws <- switch(check_choice(type, "type", c("response", "link", "prediction")),
     response = expected_response(model, newdata),
     link = linear_predictor(model, newdata),

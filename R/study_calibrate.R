@@ -145,12 +145,6 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   complete_calibration(problem, stored$runs, replicate_seeds(problem$seed, replicates), file)
 }
 
-# distinct seeds, one a replicate; more of them begin with the same ones
-replicate_seeds <- function(seed, count) {
-  drawn <- with_seed(seed, floor(stats::runif(count + 1000L) * (2^31 - 1)))
-  as.integer(unique(drawn)[seq_len(count)])
-}
-
 check_sampler <- function(method, call = caller_env()) {
   if (is.function(method)) {
     if (!accepts_arguments(method, 2L) && !"data" %in% names(formals(method))) {

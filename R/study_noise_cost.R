@@ -7,7 +7,7 @@
 #' the owner can compute the latter, so they are an expectation under the fit: databases are drawn from its posterior predictive
 #' distribution, and each is analysed from its records ([nonprivate_posterior()]).
 #'
-#' @param fit A fit from [sample_posterior()], of one release.
+#' @param fit A fit from [sample_posterior()].
 #' @param databases Number of databases.
 #' @param level Probability inside the intervals.
 #' @param seed Fixes the databases and their analyses; see [sample_posterior()].
@@ -20,7 +20,7 @@
 #' those that the fit holds plausible; where the model is wrong, so is the comparison. Besides the noise, `ratio` has what was lost when
 #' the records were clamped to their bounds and summed up. The number of records, where it is not known, has no row: records show it.
 #' @section Errors: `noiseaware_error_argument`, also where the number of records times `databases` is more than 10^8; `noiseaware_error_pool` for
-#'   a fit of several sites; `noiseaware_error_model` where records cannot be drawn.
+#'   sites that share a part of their parameters (partial pooling, walks); `noiseaware_error_model` where records cannot be drawn.
 #' @seealso [compare_analyses()] for the owner, who has the records; [design()] before a release is made.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -35,16 +35,40 @@ noise_cost <- function(fit, databases = 20, level = 0.95, seed = NULL) {
   if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
   databases <- check_count(databases, "databases", lower = 2)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  check_simulated_size(databases, "databases", fit)
-  seeds <- replicate_seeds(check_seed(seed) %||% new_seed(), databases)
-  with_noise <- interval_widths(fit, level)[fit$bound$parameters]
+  seed <- check_seed(seed) %||% new_seed()
+  if (!inherits(fit, "noiseaware_pool")) return(cost_of_one(fit, databases, level, seed))
+  if (fit$pool == "complete") return(cost_of_one(fit, databases, level, seed, names(fit$release)))
+  if (!fit$pool %in% c("none", "separate")) {
+    stop_classed("pool", c("{.arg fit} must have sites that share all parameters or none: others would have to be pooled again for each database.",
+                           i = "{.code pool = \"none\"} shows what the noise of each site costs alone."))
+  }
+  sites <- names(fit$release)
+  each <- Map(function(site, seed) {
+    table <- cost_of_one(as_fit_of_site(fit, site), databases, level, seed)
+    table$variable <- site_variables(table$variable, site)
+    table
+  }, sites, replicate_seeds(seed, length(sites)))
+  do.call(rbind, unname(each))
+}
+
+# `sites`: those whose records are drawn together
+cost_of_one <- function(fit, databases, level, seed, sites = NULL, call = caller_env()) {
+  own <- fit$bound$parameters
+  with_noise <- interval_widths(fit, level)[own]
+  records_of <- if (is.null(sites)) list(fit) else lapply(sites, function(site) as_fit_of_site(fit, site, call))
+  check_records_distribution(fit$bound, call)
+  draws <- lapply(records_of, parameter_matrix)
+  for (one in records_of) check_simulated_size(databases, "databases", one, call)
   # one at a time: a database may be large
-  without <- vapply(seeds, function(seed) {
-    data <- stats::simulate(fit, 1, seed)[[1L]]
-    interval_widths(fit_records(fit$bound, data, check_run(2, 1200, 200, 1, seed)), level)[fit$bound$parameters]
+  without <- vapply(replicate_seeds(seed, databases), function(seed) {
+    data <- with_seed(seed, {
+      i <- sample.int(nrow(draws[[1L]]), 1L) # all sites have the parameters of the same draw
+      do.call(rbind, Map(function(one, draws) simulated_records(one, draws[i, ]), records_of, draws))
+    })
+    interval_widths(fit_records(fit$bound, data, check_run(2, 1200, 200, 1, seed)), level)[own]
   }, with_noise)
   without <- matrix(without, ncol = databases)
-  data.frame(variable = fit$bound$parameters, width = unname(with_noise), without = rowMeans(without),
+  data.frame(variable = own, width = unname(with_noise), without = rowMeans(without),
              without_mcse = apply(without, 1L, stats::sd) / sqrt(databases), ratio = unname(with_noise) / rowMeans(without))
 }
 

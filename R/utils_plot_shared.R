@@ -26,6 +26,13 @@ scale_greys <- function(count, ...) {
   ggplot2::scale_colour_manual(values = c("#000000", "#D55E00", "#0072B2", "#8C8C8C", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[(seq_len(count) - 1) %% 8 + 1], ...)
 }
 
+# `plot$data` is the whole table, whatever the layers draw
+with_table <- function(plot, table) {
+  for (layer in plot$layers) if (inherits(layer$data, "waiver")) layer$data <- plot$data
+  plot$data <- table
+  plot
+}
+
 room_at_sides <- function() {
   ggplot2::theme(plot.margin = ggplot2::margin(5.5, 16, 5.5, 16), panel.spacing.x = ggplot2::unit(1.5, "lines"))
 }

@@ -24,6 +24,12 @@ with_seed <- function(seed, code) {
   code
 }
 
+# distinct seeds, one a replicate; more of them begin with the same ones
+replicate_seeds <- function(seed, count) {
+  drawn <- with_seed(seed, floor(stats::runif(count + 1000L) * (2^31 - 1)))
+  as.integer(unique(drawn)[seq_len(count)])
+}
+
 check_seed <- function(seed, call = caller_env()) {
   if (is.null(seed)) return(NULL)
   ok <- is.numeric(seed) && length(seed) == 1L && is.finite(seed) && seed == floor(seed) && abs(seed) < 2^31

@@ -209,7 +209,7 @@ valid <- list(
   extend = function() list(fit = any_of(fits), iter = 3), acceptance = function() list(fit = any_of(fits)), denoise = function() list(fit = any_of(fits)),
   update = function() c(list(object = any_of(fits), model = model_bernoulli()), draw), predict = function() list(object = fits[[1]], newdata = data.frame(x = 1), type = "mean", interval = "none", level = 0.9, seed = 1),
   confint = function() list(object = any_of(fits), parm = NULL, level = 0.9), simulate = function() list(object = any_of(fits), nsim = 2, seed = 1),
-  predictive_data = function() list(fit = fits[[1]], covariate = NULL, level = 0.9, points = 3), release_check_data = function() list(fit = any_of(fits), draws = 3, level = 0.9, seed = 1),
+  predictive_data = function() list(fit = fits[[1]], covariate = NULL, level = 0.9, points = 3),
   prior_data = function() list(fit = any_of(fits), variables = NULL, points = 5, draws = 10, seed = 1), plot_prior = function() list(fit = any_of(fits), variables = NULL, points = 5, draws = 10, seed = 1),
   acceptance_data = function() list(fits = fits[1:2]), plot_acceptance = function() list(fits = fits[1:2]), means_data = function() list(fits = fits, variables = NULL, level = 0.9),
   plot_means = function() list(fits = fits, variables = NULL, level = 0.9, reference = NULL), mmd_data = function() list(fits = fits[1], reference = fits[1], bandwidth = 1),

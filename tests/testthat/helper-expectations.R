@@ -36,3 +36,6 @@ expect_false <- function(object, info = NULL, label = NULL) {
   if (isFALSE(object)) return(passed(object))
   testthat::expect_false(object, info = info, label = label %||% text_of(substitute(object)))
 }
+
+# what pp_check() plots
+check_of <- function(fit, ...) bayesplot::pp_check(fit, ...)$data

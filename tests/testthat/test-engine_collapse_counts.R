@@ -446,7 +446,7 @@ test_that("unknown n: restarts, prints, what follows from a fit", {
   expect_true(length(unique(vapply(simulated, nrow, 0L))) > 5)
   expect_s3_class(plot(short), "ggplot")
   expect_true("n" %in% prior_data(short, draws = 50)$variable)
-  expect_identical(nrow(release_check_data(short, draws = 5)), 5L)
+  expect_identical(nrow(check_of(short, draws = 5)), 5L)
 })
 
 test_that("unknown n: what must know it says so, and what can do without", {

@@ -285,7 +285,7 @@ test_that("what cannot be pooled is refused", {
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1)
   expect_equal(dim(vcov(sample_posterior(two_yes(), model_bernoulli(), pool = "none", chains = 1, iter = 100, seed = 1))), c(2, 2))
   show(c(refusals("argument", list(quote(denoise(fit, site = "west")), quote(denoise(sample_posterior(a, model_bernoulli(), iter = 100, seed = 1), site = "north")))),
-         refusals("pool", list(quote(simulate(fit)), quote(bayesplot::pp_check(fit))))))
+         refusals("pool", list(quote(simulate(fit))))))
 })
 
 # ---- partial pooling -------------------------------------------------------------------------

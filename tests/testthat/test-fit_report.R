@@ -21,14 +21,14 @@ test_that("the page holds every part, with its pictures inside", {
   expect_identical(expect_invisible(report(fit, path, databases = 3)), path)
   expect_identical(list.files(dirname(path)), basename(path))
   html <- paste(readLines(path), collapse = "\n")
-  expect_length(gregexpr("<img src=\"data:image/png;base64", html, fixed = TRUE)[[1]], 4L)
+  expect_length(gregexpr("<img src=\"data:image/png;base64", html, fixed = TRUE)[[1]], 5L)
   expect_false(grepl("<img src=\"[^d]|<link[^>]*http|<script[^>]*http", html))
   text <- page_text(path)
   for (part in c("Posterior: linear regression y ~ x + g", "The release", "Prior against posterior", "What the noise cost", "R version", "noiseaware_",
                  "g<b>_*[c]", "prob[g=<b>_*[c]]", "Laplace noise, epsilon = 20")) expect_match(text, part, fixed = TRUE)
   # the words, and the numbers of the tables
   for (line in c(internal("diagnosis")(fit), internal("cost_words")(noise_cost(fit, 3, seed = 1)),
-                 internal("check_words")(release_check_data(fit, seed = 1)))) expect_match(text, line, fixed = TRUE)
+                 internal("check_words")(check_of(fit, seed = 1)))) expect_match(text, line, fixed = TRUE)
   expect_match(text, prettyNum(signif(coef(fit)[["x"]], 4)), fixed = TRUE)
   expect_false(grepl("Not shown|Error", text))
 })
@@ -77,7 +77,7 @@ test_that("single records are checked by what they add up to", {
   set.seed(2)
   answers <- as_release(c(0, 1, 1, 2, 1), stat_records(~ g, levels = list(g = c("a", "b", "c"))), mech_randomized_response(epsilon = 3), 5)
   fit <- suppressWarnings(sample_posterior(answers, model_categorical(), chains = 1, iter = 400, seed = 1))
-  check <- release_check_data(fit, seed = 1)
+  check <- check_of(fit, seed = 1)
   expect_identical(check$component, c("g=a", "g=b", "g=c"))
   expect_identical(check$value, c(1, 3, 1))
   st <- stat_records(~ y + g + x, bounds = list(y = c(0, 1), x = c(0, 1)), levels = list(g = c("a", "b")))
@@ -104,4 +104,31 @@ test_that("effective draws of a page are the fewest, in the tails too; p values 
   words <- function(p) paste(internal("check_words")(check(p)), collapse = " ")
   expect_match(words(0.009), "Hardly any replicate is as far out as what was published of total", fixed = TRUE)
   for (p in c(0.011, 0.05, 0.09)) expect_match(words(p), "None is so far out", fixed = TRUE)
+})
+
+test_that("a page of groups has their shrinkage and ranks, one of a table its margins, and one of survival its curves", {
+  skip_on_cran()
+  skip_if_not_installed("rmarkdown")
+  skip_if_not(rmarkdown::pandoc_available("1.14"))
+  path <- withr::local_tempfile(fileext = ".html")
+  pictures <- function() length(gregexpr("<img src=\"data:image/png;base64", paste(readLines(path), collapse = ""), fixed = TRUE)[[1]])
+  by <- list(smoke = c("no", "yes"), ward = c("x", "y", "z"))
+  cells <- as_release(c(20, 30, 12, 10, 25, 31), stat_counts(~ smoke:ward, by), mech_laplace(scale = 3), n = 130)
+  groups <- suppressMessages(sample_posterior(cells, model_bernoulli(smoke ~ ward), pool = "partial", chains = 2, iter = 400, seed = 1))
+  suppressMessages(report(groups, path, databases = 2))
+  text <- page_text(path)
+  for (part in c("P(largest)", "partial: parameters of groups are normal about a mean", "smoke=yes:ward=z", "Not shown: `fit` must have sites that share")) {
+    expect_match(text, part, fixed = TRUE)
+  }
+  expect_identical(pictures(), 4L)
+  table <- suppressMessages(sample_posterior(cells, model_table(), chains = 2, iter = 400, seed = 1))
+  report(table, path, databases = 2)
+  expect_identical(pictures(), 5L)
+  expect_s3_class(internal("posterior_pictures")(table)[[1]], "ggplot")
+  expect_length(internal("posterior_pictures")(fit), 1L)
+  # separate fits have diagnostics each
+  set.seed(2)
+  again <- simulate_release(records[1:200, ], st, mech_laplace(epsilon = 20))
+  pieces <- sample_posterior(list(a = fit$release, b = again), model_lm(), pool = "none", chains = 2, iter = 1000, seed = 1)
+  expect_match(internal("diagnosis")(pieces), "^[ab]: ")
 })

@@ -50,20 +50,20 @@ test_that("coda", {
 })
 
 test_that("a release is checked against replicates of itself", {
-  check <- release_check_data(fit, draws = 200, seed = 5)
+  check <- check_of(fit, draws = 200, seed = 5)
   expect_identical(check$component, names(rel$value))
   expect_identical(check$value, unname(rel$value))
   expect_true(all(check$p > 0.001))
-  expect_identical(release_check_data(fit, draws = 200, seed = 5), check)
+  expect_identical(check_of(fit, draws = 200, seed = 5), check)
   # a number that the posterior cannot have led to
   moved <- fit
   moved$release$value[["age"]] <- rel$value[["age"]] + 20 * check$sd[check$component == "age"]
-  expect_identical(release_check_data(moved, draws = 200, seed = 5)$p[check$component == "age"], 0)
+  expect_identical(check_of(moved, draws = 200, seed = 5)$p[check$component == "age"], 0)
   expect_s3_class(bayesplot::pp_check(fit, draws = 20, seed = 1), "ggplot")
   expect_match(bayesplot::pp_check(fit, draws = 20, level = 0.8, seed = 1)$labels$subtitle, "central 80%")
-  expect_error(release_check_data(fit, draws = 1e7), class = "noiseaware_error_argument")
+  expect_error(check_of(fit, draws = 1e7), class = "noiseaware_error_argument")
   expect_error(bayesplot::pp_check(fit, type = "dens"), class = "noiseaware_error_argument")
-  expect_error(release_check_data(nonprivate_posterior(MASS::birthwt, st, model_lm(), iter = 100, seed = 1)), class = "noiseaware_error")
+  expect_error(check_of(nonprivate_posterior(MASS::birthwt, st, model_lm(), iter = 100, seed = 1)), class = "noiseaware_error")
 })
 
 test_that("replicates have the predictive distribution: mean and variance of a normal total", {
@@ -71,7 +71,7 @@ test_that("replicates have the predictive distribution: mean and variance of a n
   sums <- stat_sums(~ x, bounds = list(x = c(-50, 50)))
   known <- model_normal(prior = prior_nig(mean = 0, precision = 1e8, shape = 1e7, rate = 4e7))
   fit <- sample_posterior(as_release(3, sums, mech_gaussian(sd = 5), n = 25), known, chains = 1, iter = 400, seed = 2)
-  check <- release_check_data(fit, draws = 4000, seed = 1)
+  check <- check_of(fit, draws = 4000, seed = 1)
   expect_lt(abs(check$mean), 5 * sqrt(125 / 4000))
   expect_lt(abs(check$sd^2 / 125 - 1), 5 * sqrt(2 / 4000))
 })

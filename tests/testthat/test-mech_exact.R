@@ -145,7 +145,7 @@ test_that("releases are made, written, read and printed with what is outside of 
   expect_same_mean(parameter_draws(fit, "prob[b]"), 10 / 30)
   set.seed(1)
   expect_identical(unname(simulate_release(data, st, noise)$value[1]), 11)
-  expect_identical(nrow(release_check_data(sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1), draws = 5)), 5L)
+  expect_identical(nrow(check_of(sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1), draws = 5)), 5L)
   # a second release of the same records
   joined <- add_release(as_release(c(3, 8, 5, 9) + 0.5, four, mech_laplace(scale = 2), 25), as_release(c(ab = 11), upper, mech_exact(), 25))
   expect_true(all(posterior::extract_variable_matrix(denoise(sample_posterior(joined, model_categorical(), chains = 1, iter = 200, seed = 1)), "second: ab") == 11))

@@ -456,7 +456,7 @@ test_that("answers: a chain cut in two, and what cannot be served is refused", {
   release <- as_release(data, st, mech_record_noise(sd = c(x = 0.5), answers = answers))
   ask <- function(iter) sample_posterior(release, model_lm(y ~ x * g), chains = 1, iter = iter, warmup = 20, seed = 1)
   expect_identical(extend(ask(30), 10)$draws, ask(40)$draws)
-  expect_error(release_check_data(ask(30)), "simulated again", class = "noiseaware_error_argument")
+  expect_error(check_of(ask(30)), "simulated again", class = "noiseaware_error_argument")
   refusals("mechanism", expression(mech_record_noise(sd = c(x = 1), answers = 3), mech_record_noise(sd = c(x = 1), answers = list(mech_randomized_response(epsilon = 1))),
                                    mech_record_noise(sd = c(x = 1), answers = list(g = mech_laplace(epsilon = 1))),
                                    as_release(data, st, mech_record_noise(sd = c(x = 1), answers = list(x = mech_randomized_response(epsilon = 1)))),

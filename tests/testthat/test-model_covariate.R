@@ -208,7 +208,7 @@ test_that("a normal covariate that is skewed shows in the check of the release, 
   release <- simulate_release(data, statistics, list(products = mech_laplace(epsilon = 10), shape = mech_laplace(epsilon = 10)))
   check <- function(covariates) {
     fit <- suppressWarnings(sample_posterior(release, model_logistic(y ~ x, covariates = covariates), method = "augment", chains = 2, iter = 1500, seed = 1))
-    internal("release_check_data")(fit, seed = 1)
+    check_of(fit, seed = 1)
   }
   expect_gt(sum(check(prior_niw())$p < 0.01), 2)
   expect_gt(min(check(list(x = covariate_beta()))$p), 0.01)
@@ -271,7 +271,7 @@ test_that("a histogram beside the cross-products shows a covariate that is not n
   release <- simulate_release(data, statistic, list(totals = mech_laplace(epsilon = 4), bins = mech_discrete_laplace(epsilon = 2)))
   checked <- function(...) {
     fit <- suppressWarnings(suppressMessages(sample_posterior(release, model_glm(y ~ x, ...), chains = 2, iter = 600, seed = 1)))
-    min(release_check_data(fit, draws = 100, seed = 1)$p)
+    min(check_of(fit, draws = 100, seed = 1)$p)
   }
   expect_lt(checked(), 0.05)
   expect_gt(checked(covariates = list(x = covariate_beta())), 0.05)

@@ -439,7 +439,7 @@ test_that("a release of queries can be checked against its replicates and calibr
   rel <- as_release(c(12, 4), stat_linear(ages, list(low = c("age=a", "age=b"), d = "age=d")), mech_laplace(epsilon = 1), 20)
   fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 1000, seed = 7)
   expect_identical(fit$method, "collapse")
-  data <- release_check_data(fit, draws = 50, seed = 1)
+  data <- check_of(fit, draws = 50, seed = 1)
   expect_identical(data$component, c("low", "d"))
   cal <- calibrate(model_categorical(), rel$statistic, mech_laplace(epsilon = 1), n = 15, replicates = 60, method = "augment", chains = 1, iter = 800, seed = 8)
   expect_gt(min(ks_uniform(cal)$p.value), 1e-3)

@@ -132,7 +132,7 @@ test_that("simulated records of a model are as the model is fitted, and an owner
   expect_identical(rel$statistic, st)
   expect_equal(simulate_release(truth, st, exact)$value[["y"]], sum(pmin(pmax(truth$y, -1), 1)), tolerance = 1e-6)
   expect_equal(release(truth, st, mech_laplace(epsilon = 1e6))$value[["y"]], sum(pmin(pmax(truth$y, -1), 1)), tolerance = 1e-2)
-  checked <- release_check_data(sample_posterior(rel, model_lm(prior = prior_normal(0, 1), sigma = fixed(5)), chains = 2, iter = 400, seed = 1), draws = 200, seed = 2)
+  checked <- check_of(sample_posterior(rel, model_lm(prior = prior_normal(0, 1), sigma = fixed(5)), chains = 2, iter = 400, seed = 1), draws = 200, seed = 2)
   expect_gt((checked$upper - checked$lower)[1L], 2 * 1.5 * 5 * sqrt(50)) # clamped ones would have less than 2 * 2 * sqrt(50)
 })
 

@@ -36,7 +36,7 @@ test_that("bad arguments are refused", {
 })
 
 test_that("denoised numbers are those of denoise(), beside what was published", {
-  data <- denoised_data(fit, 0.8)
+  data <- plot_denoised(fit, 0.8)$data
   draws <- posterior::as_draws_matrix(denoise(fit))
   expect_identical(data$component, c("g=a", "g=b"))
   expect_identical(data$published, c(31, 18))
@@ -44,38 +44,40 @@ test_that("denoised numbers are those of denoise(), beside what was published", 
   expect_equal(data$mean, unname(colMeans(draws)))
   expect_equal(data$lower, unname(apply(draws, 2, quantile, 0.1, type = 6)))
   plot <- plot_denoised(fit, 0.8)
-  expect_equal(plot$data$at, (data$mean - data$published) / data$noise_sd)
-  expect_equal(plot$data$upper, (data$upper - data$published) / data$noise_sd)
-  expect_identical(plot$data$from, c(-2, -2))
+  drawn <- plot$layers[[1]]$data
+  expect_equal(drawn$at, (data$mean - data$published) / data$noise_sd)
+  expect_equal(drawn$upper, (data$upper - data$published) / data$noise_sd)
+  expect_identical(drawn$from, c(-2, -2))
   # a hidden number has nothing to be measured from, an exact one no noise
   cells <- stat_counts(~ g, levels = list(g = c("a", "b", "c")))
   hidden <- sample_posterior(as_release(c(31, 18, NA), cells, published(mech_laplace(epsilon = 1), threshold = 4), 50), model_categorical(), chains = 2, iter = 400, seed = 1)
-  shown <- plot_denoised(hidden)$data
+  shown <- plot_denoised(hidden)$layers[[1]]$data
   expect_identical(shown$from, c(-2, -2, 0))
   expect_identical(shown$at[3], 0)
-  expect_error(denoised_data(fit, 1), class = "noiseaware_error_argument")
+  expect_error(plot_denoised(fit, 1), class = "noiseaware_error_argument")
   expect_error(plot_denoised(2), class = "noiseaware_error_argument")
-  expect_error(denoised_data(sample_posterior(fit$release, model_bernoulli(), method = "naive", chains = 1, iter = 20)), class = "noiseaware_error_argument")
+  expect_error(plot_denoised(sample_posterior(fit$release, model_bernoulli(), method = "naive", chains = 1, iter = 20)), class = "noiseaware_error_argument")
 })
 
-test_that("a fit of sites is refused", {
+test_that("sites without pooling cost what each costs alone, those with the same parameters what all cost together", {
+  skip_on_cran()
   sums <- stat_sums(~ x, list(x = c(0, 30)))
-  noise <- mech_laplace(epsilon = 1)
-  sites <- sample_posterior(list(a = as_release(90, sums, noise, 40), b = as_release(81, sums, noise, 40)), model_poisson(), pool = "none", chains = 2, iter = 40, seed = 1)
-  expect_error(denoised_data(sites), "several sites", class = "noiseaware_error_argument")
-  expect_error(noise_cost(sites), class = "noiseaware_error_pool")
-  expect_error(plot_prior(sites), "fit\\$fits", class = "noiseaware_error_pool")
-  expect_error(report(sites, tempfile()), class = "noiseaware_error_pool")
-})
-
-test_that("the Monte Carlo error falls with the root of the number of databases", {
-  seeds <- internal("replicate_seeds")(4, 8)
-  few <- noise_cost(fit, databases = 8, level = 0.8, seed = 4)
-  widths <- vapply(seeds, function(seed) {
-    data <- simulate(fit, 1, seed)[[1]]
-    records <- internal("fit_records")(fit$bound, data, internal("check_run")(2, 1200, 200, 1, seed))
-    unname(diff(confint(records, few$variable, 0.8)[1, ]))
-  }, 0)
-  expect_equal(few$without, mean(widths))
-  expect_equal(few$without_mcse, sd(widths) / sqrt(8))
+  noise <- mech_gaussian(sd = 30)
+  releases <- list(a = as_release(90, sums, noise, 40), b = as_release(81, sums, noise, 20))
+  pool <- function(how) sample_posterior(releases, model_poisson(), pool = how, chains = 2, iter = 2000, seed = 1)
+  none <- noise_cost(pool("none"), 40, seed = 1)
+  expect_identical(none$variable, c("rate[a]", "rate[b]"))
+  # without noise a rate has a gamma posterior: its width is about 3.92 sqrt(rate / n), for rates that the fit holds plausible
+  rate <- c(90 / 40, 81 / 20)
+  expect_lt(max(abs(none$without / (3.92 * sqrt(rate / c(40, 20))) - 1)), 0.1)
+  together <- noise_cost(pool("complete"), 40, seed = 1)
+  expect_identical(together$variable, "rate")
+  expect_lt(abs(together$without / (3.92 * sqrt(171 / 60 / 60)) - 1), 0.1)
+  expect_error(noise_cost(pool("partial")), "share all parameters or none", class = "noiseaware_error_pool")
+  none <- pool("none")
+  data <- plot_denoised(none)$data
+  expect_identical(data$component, c("x[a]", "x[b]"))
+  expect_identical(data$published, c(90, 81))
+  expect_equal(data$noise_sd, c(30, 30))
+  expect_error(plot_prior(none), "fit\\$fits", class = "noiseaware_error_pool")
 })

@@ -1,0 +1,65 @@
+# Replicates of the releases of several sites and groups: their moments, and what is refused.
+
+asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+
+# mean and sd of n p (1 - p) and of the noise, over draws of p
+moments <- function(p, n, noise) c(mean(n * p), sqrt(mean(n * p * (1 - p)) + var(n * p) + noise^2))
+
+expect_moments <- function(check, p, n, noise, draws) {
+  exact <- moments(p, n, noise)
+  expect_lt(abs(check$mean - exact[1]), 5 * exact[2] / sqrt(draws))
+  expect_lt(abs(check$sd / exact[2] - 1), 5 / sqrt(draws))
+}
+
+test_that("each site is checked by records from its own parameters", {
+  sites <- list(north = as_release(c("smoke=yes" = 7), asked, mech_laplace(scale = 2), n = 30), south = as_release(c("smoke=yes" = 31), asked, mech_gaussian(sd = 3), n = 60))
+  for (pool in c("partial", "complete", "none")) {
+    fit <- suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 600, seed = 1))
+    check <- check_of(fit, draws = 300, seed = 2)
+    expect_identical(check$site, c("north", "south"))
+    expect_identical(check$value, c(7, 31))
+    for (site in 1:2) {
+      p <- posterior::extract_variable(site_draws(fit, names(sites)[site]), "prob[yes]")
+      expect_moments(check[site, ], p, c(30, 60)[site], c(2 * sqrt(2), 3)[site], 300)
+    }
+    expect_identical(check_of(fit, draws = 300, seed = 2), check)
+  }
+  plot <- bayesplot::pp_check(fit, draws = 20, seed = 1)
+  expect_identical(levels(plot$layers[[2]]$data$component), c("south: smoke=yes", "north: smoke=yes"))
+})
+
+test_that("sites and groups of unknown size are checked with the sizes of the draws", {
+  noise <- mech_laplace(scale = 3)
+  sites <- list(a = as_release(c("smoke=no" = 20, "smoke=yes" = 10), asked, noise, n = NULL), b = as_release(c("smoke=no" = 40, "smoke=yes" = 31), asked, noise, n = NULL))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 2, iter = 1000, seed = 1)))
+  check <- check_of(fit, draws = 300, seed = 1)
+  draws <- posterior::as_draws_df(fit)
+  yes <- check[check$site == "b" & check$component == "smoke=yes", ]
+  expect_moments(yes, draws$`prob[yes]`, draws$`n[b]`, 3 * sqrt(2), 300)
+  by <- list(smoke = c("no", "yes"), ward = c("x", "y"))
+  cells <- as_release(c(20, 30, 10, 25), stat_counts(~ smoke:ward, by), noise, n = 85)
+  groups <- suppressWarnings(sample_posterior(cells, model_bernoulli(smoke ~ ward), chains = 2, iter = 1000, seed = 1))
+  check <- check_of(groups, draws = 300, seed = 1)
+  expect_identical(check$component, c("smoke=no:ward=x", "smoke=yes:ward=x", "smoke=no:ward=y", "smoke=yes:ward=y"))
+  totals <- posterior::as_draws_df(denoise(groups))
+  n <- totals$`smoke=no:ward=x` + totals$`smoke=yes:ward=x`
+  expect_moments(check[2, ], posterior::as_draws_df(groups)$`prob[yes,x]`, n, 3 * sqrt(2), 300)
+})
+
+test_that("a site whose parameters are not all reported is refused, and its prior is checked all the same", {
+  set.seed(1)
+  st <- stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-4, 4)))
+  x <- rnorm(60)
+  sites <- lapply(c(a = 1, b = 2), function(k) simulate_release(data.frame(y = x + rnorm(60), x), st, mech_laplace(epsilon = 20)))
+  fit <- sample_posterior(sites, model_lm(), pool = "partial", method = "augment", chains = 2, iter = 200, seed = 1) |>
+    suppressWarnings() |> suppressMessages()
+  expect_error(check_of(fit), "mean\\[x\\]", class = "noiseaware_error_pool")
+  expect_false("diagnostic" %in% vapply(fit$troubles, `[[`, "", "kind"))
+  scores <- internal("fit_scores")(fit)
+  expect_true(all(is.finite(scores$log_prior)))
+  expect_gt(sd(scores$log_prior), 0)
+  skip_if_not_installed("insight")
+  expect_identical(insight::find_parameters(fit)$conditional, c("(Intercept)", "x", "(Intercept)[a]", "x[a]", "(Intercept)[b]", "x[b]"))
+  skip_if_not_installed("bayestestR")
+  expect_identical(bayestestR::describe_posterior(fit)$Parameter, names(insight::get_parameters(fit)))
+})
