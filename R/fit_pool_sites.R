@@ -178,8 +178,8 @@ draw_shrinkage <- function(data, name, level, mean = NULL, most = 60L) {
     theme_many_rows(data)
 }
 
-left_out_caption <- function(left_out, line) {
-  said <- c(if (line) "dotted: mean over sites", if (left_out > 0L) paste(format_size(left_out), "more sites are not shown"))
+left_out_caption <- function(left_out, line, what = "sites") {
+  said <- c(if (line) "dotted: mean over sites", if (left_out > 0L) paste(format_size(left_out), "more", what, "are not shown"))
   if (length(said)) paste(said, collapse = "; ")
 }
 

@@ -55,6 +55,7 @@ works_with <- function() {
     row("broom", "tidy(fit)", "the generic is that of generics, as in broom.mixed"),
     row("emmeans", "emmeans(fit, ~ smoke)", "numbers at the middle of their bounds, all declared levels; intervals from the draws"),
     row("emmeans", "emtrends(fit, ~ smoke, var = \"age\")", "slopes"),
+    row("emmeans", "contrast(fit, \"age > 0\")", "noiseaware's own `contrast()`, whichever package is attached last"),
     row("marginaleffects", "predictions(fit, newdata = newdata)", "without `newdata` over `covariate_grid(fit)`"),
     row("marginaleffects", "comparisons(fit, variables = \"smoke\", newdata = newdata)", "`avg_comparisons()` likewise"),
     row("marginaleffects", "slopes(fit, variables = \"age\", newdata = newdata)", "`avg_slopes()` likewise"),

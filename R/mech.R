@@ -87,6 +87,9 @@ is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
 
 is_exact <- function(mechanism) mechanism$kernel == "exact"
 
+# no noise, whether or not something was hidden after
+is_noiseless <- function(mechanism) is_exact(mechanism) || isTRUE(mechanism$noiseless)
+
 privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
   list2DF(list(epsilon = epsilon, delta = delta, rho = rho, mu = mu))
 }

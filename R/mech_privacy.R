@@ -42,7 +42,7 @@ format_privacy <- function(guarantee) {
 
 design_privacy <- function(parts) {
   # exact numbers are outside of the guarantee
-  noisy <- Filter(function(p) !is_exact(p$mechanism), parts)
+  noisy <- Filter(function(p) !is_noiseless(p$mechanism), parts)
   if (length(noisy)) parts <- noisy
   rows <- lapply(parts, function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity %||% 0, neighbours = p$neighbours))
   if (length(rows) == 1L) return(rows[[1L]])

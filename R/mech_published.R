@@ -11,7 +11,7 @@
 #' budget, as it looks at noisy numbers alone; but a posterior that takes such numbers for what the noise left is wrong. It is accounted for exactly.
 #'
 #' @param mechanism How noise was added: [mech_laplace()], [mech_gaussian()], [mech_discrete_laplace()] or
-#'   [mech_discrete_gaussian()].
+#'   [mech_discrete_gaussian()]. Or [mech_exact()]: counts had no noise, but small ones were suppressed, or all were rounded.
 #' @param ... Must be empty: the other arguments must be named.
 #' @param threshold `NULL`, or a number: noisy numbers below it are hidden. In the release they are `NA`.
 #' @param round `NULL`, or a positive number: noisy numbers are rounded to multiples of it, halves to the even multiple as [round()] does.
@@ -30,6 +30,10 @@
 #' **A component that is `NA`** was hidden. One that is absent from `value` in [as_release()] is an error with `listed = TRUE`; with `listed = FALSE`
 #' it says nothing, nor does one that the statistic leaves out ([stat_subset()]).
 #'
+#' **Without noise.** `published(mech_exact(), threshold = 10)` is plain cell suppression, for counts and other whole numbers: the posterior is that of all
+#' tables that agree with what is shown. It is computed with discrete Laplace noise of scale 0.05, which is 0 but for once in 10^8. Suppression is no guarantee
+#' of differential privacy: [privacy()] says none, and [release()] refuses it.
+#'
 #' **Where it works.** By method `"augment"` everywhere, and by `"collapse"` for counts and for totals of Poisson and exponential
 #' records; both are exact. Other methods refuse: they need the noisy numbers. It is for totals and counts, not for [stat_records()].
 #'
@@ -44,11 +48,15 @@
 #' rel <- as_release(c(a = 55, b = 28, c = 13, d = NA), counted, hidden, n = 100)
 #' rel
 #' denoise(sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1))
+#'
+#' # the same without noise: the hidden counts add up to 100 - 55 - 28 - 13
+#' published(mech_exact(), threshold = 10)
 #' @export
 published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NULL, upper = NULL, listed = TRUE) {
   check_given()
   check_all_named(...)
   check_mechanism(mechanism)
+  if (is_exact(mechanism)) mechanism <- exact_counts()
   if (!mechanism$kernel %in% c("absolute", "squared")) {
     shown <- if (inherits(mechanism, "mech_published")) "published() already" else format(mechanism)
     stop_argument("mechanism", "Laplace or Gaussian noise, continuous or discrete", shown, "mechanism")
@@ -69,6 +77,23 @@ published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NU
   mechanism$kernel <- "published"
   structure(mechanism, class = c("mech_published", class(mechanism)))
 }
+
+# Counts without noise: discrete Laplace noise so narrow that all that is drawn is 0, but for once in 10^8.
+exact_counts <- function() {
+  mechanism <- mech_discrete_laplace(scale = 0.05)
+  mechanism$noiseless <- TRUE
+  structure(mechanism, class = c("mech_noiseless", class(mechanism)))
+}
+
+#' @export
+format.mech_noiseless <- function(x, ...) "exact counts, without noise"
+
+#' @rdname privacy
+#' @export
+privacy.mech_noiseless <- function(x, ...) privacy_row(Inf, 0, Inf, Inf)
+
+#' @export
+add_noise.mech_noiseless <- function(mechanism, statistic, total, uniform, scale) total
 
 check_step <- function(x, name, call = caller_env()) {
   if (name == "round") check_positive(x, name, "mechanism", call) else check_number(x, name, "NULL or a finite number", kind = "mechanism", call = call)

@@ -21,7 +21,7 @@ check_exact <- function(parts, call = caller_env()) {
     stop_classed("mechanism", "{.fn release} adds noise to totals; coefficients with objective perturbation are released by {.fn release_objective}.",
                  call = call)
   }
-  if (all(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) {
+  if (all(vapply(parts, function(p) is_noiseless(p$mechanism), TRUE))) {
     stop_classed("mechanism", "{.fn release} is for noisy numbers, but here every number would be exact: nothing would protect the records.", call = call)
   }
   for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response", "exact")) {

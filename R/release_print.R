@@ -51,7 +51,7 @@ release_header <- function(release) {
 }
 
 exact_line <- function(parts) {
-  exact <- vapply(parts, function(p) is_exact(p$mechanism), TRUE)
+  exact <- vapply(parts, function(p) is_noiseless(p$mechanism), TRUE)
   if (!any(exact) || all(exact)) return(NULL)
   names <- shorten_list(vapply(parts[exact], `[[`, "", "name"), 5L)
   sprintf("             of the noisy numbers alone: the exact ones (%s) are outside of it", names)

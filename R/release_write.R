@@ -108,6 +108,10 @@ mechanism_json <- function(mechanism) {
   parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel", "after"))]
   parameters <- parameters[!vapply(parameters, is.null, TRUE)]
   after <- mechanism$after
+  if (isTRUE(mechanism$noiseless)) {
+    mechanism$name <- "exact"
+    parameters <- NULL
+  }
   steps <- c(lapply(after[names(after) != "listed"], exact_numbers), after["listed"])
   c(list(name = mechanism$name), lapply(parameters, function(p) if (is.character(p)) p else exact_numbers(p)), if (!is.null(after)) list(published = steps))
 }

@@ -1,0 +1,252 @@
+# Differences, ratios and odds ratios of what a fit has draws of.
+
+#' Compare sites, groups, cells or parameters
+#'
+#' Differences, ratios and odds ratios of two sites, groups of one release, or cells of a table, or any expression of parameters, each with an
+#' interval and the probability of its direction.
+#'
+#' @param object A fit from [sample_posterior()].
+#' @param of What to compare.
+#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` takes the first that varies,
+#'     of a regression the first slope.
+#'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
+#'     the probabilities of all cells with each other.
+#'   * For every fit: expressions in the parameters, as text. `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which is `"age - 0"`.
+#' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
+#' @param among Names of the sites, groups or levels to compare, in this order. `NULL` stands for all. At most 50.
+#' @param reference The name of one of them, against which all others are compared. `NULL`: each pair, the earlier against the later.
+#' @param level Probability inside the intervals.
+#' @param x A comparison that `contrast()` returned.
+#' @param row.names,optional Not used.
+#' @param ... Must be empty.
+#'
+#' @return An object of class `noiseaware_contrast`, with `print()`, `plot()`, [posterior::as_draws()] and `as.data.frame()`. The data frame has a row for
+#'   each comparison, and these columns:
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `of` | the parameter or the level whose probability is compared |
+#' | `contrast` | which two, as in `north - south` |
+#' | `estimate` | posterior median |
+#' | `sd` | posterior standard deviation |
+#' | `lower`, `upper` | ends of the equal-tailed interval |
+#' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 |
+#' | `p_direction` | the larger of `p_above` and its complement |
+#' @details
+#' Comparisons are made draw by draw, so they account for what the sites share. With partial pooling, many comparisons need no further correction
+#' (Gelman et al. 2012): estimates that the releases hardly tell apart are pulled together.
+#'
+#' The generic is also registered for emmeans, so that it works whichever of the two packages is attached last. Contrasts of a regression's
+#' predictions are those of emmeans and marginaleffects: see [works_with()].
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites that have the same parameters; `noiseaware_error_formula` and
+#'   `noiseaware_error_variables` for tables.
+#' @references
+#' Gelman, A., Hill, J. and Yajima, M. (2012). Why we (usually) don't have to worry about multiple comparisons. *Journal of Research on Educational
+#' Effectiveness* 5, 189-211. \doi{10.1080/19345747.2011.618213}
+#' @seealso [site_ranks()] for the order of sites, [table_measures()] for odds ratios within a table, [bayes_tests] for Bayes factors.
+#' @examples
+#' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' noise <- mech_laplace(epsilon = 0.5)
+#' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, noise, n = n)
+#' sites <- list(north = site(73.2, 189), south = site(31.7, 90), west = site(55.1, 120))
+#' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial",
+#'                         chains = 2, iter = 2000, seed = 1)
+#' contrast(fit)
+#' contrast(fit, measure = "odds_ratio", reference = "north")
+#' contrast(fit, "prob[yes,west] - (prob[yes,north] + prob[yes,south]) / 2")
+#' plot(contrast(fit))
+#' @export
+contrast <- function(object, ...) UseMethod("contrast")
+
+#' @export
+contrast.default <- function(object, ...) check_class(object, "object", "noiseaware_fit", "a fit made by sample_posterior()")
+
+#' @rdname contrast
+#' @rawNamespace S3method(emmeans::contrast,noiseaware_fit)
+#' @export
+contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", among = NULL, reference = NULL, level = 0.95, ...) {
+  check_no_dots(...)
+  check_choice(measure, "measure", names(contrast_signs))
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  call <- environment()
+  of_pool <- inherits(object, "noiseaware_pool") && (is.null(of) || is.character(of) && all(of %in% fit_parameters(object)))
+  if (!of_pool && is.character(of)) {
+    if (measure != "difference") stop_argument("measure", "left out where {.arg of} has expressions", describe(measure))
+    if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} have no meaning for expressions.")
+    found <- expressed(object, of, call)
+  } else {
+    sides <- if (of_pool) contrast_sites(object, of, call) else contrast_cells(object, of, call)
+    found <- contrast_pairs(sides, measure, among, reference, call)
+  }
+  remind_troubles(object)
+  colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
+  structure(list(table = contrast_table(found, level), draws = by_chain(found$draws, object), measure = found$measure, level = level), class = "noiseaware_contrast")
+}
+
+contrast_signs <- c(difference = " - ", ratio = " / ", odds_ratio = " / ")
+
+# ---- what is compared: a list by parameter or level, of matrices draws x sites ----------------
+
+contrast_sites <- function(fit, parameters, call) {
+  if (fit$pool == "complete" || length(fit$release) < 2L) {
+    stop_classed("pool", "{.arg object} must have several sites or groups that differ, but {.code pool = \"complete\"} gives all the same parameters.", call = call)
+  }
+  # an intercept is compared when it is asked for
+  first <- setdiff(c(fit$problem$partial$shown, fit_parameters(fit)), "(Intercept)")[1L]
+  found <- lapply(parameters %||% first, function(p) parameter_of_sites(fit, if (!is.na(p)) p, call))
+  stats::setNames(lapply(found, `[[`, "values"), vapply(found, `[[`, "", "name"))
+}
+
+contrast_cells <- function(fit, margin, call) {
+  if (inherits(fit$bound, "bound_table") && is.null(margin) && length(fit$bound$levels) > 1L) {
+    variables <- names(fit$bound$levels)
+    stop_argument("of", sprintf("a formula such as ~ %s | %s for a table of several variables", variables[1L], variables[2L]), "NULL", call = call)
+  }
+  if (!inherits(fit$bound, "bound_table")) {
+    example <- paste(posterior::variables(fit$draws)[1L], "> 0")
+    stop_classed("argument", c("{.arg of} must be expressions in the parameters, such as {.val {example}}, but is {describe(margin)}.",
+                               i = "Formulas are for tables. emmeans and marginaleffects compare predictions of a regression: see {.fn works_with}."), call = call)
+  }
+  asked <- read_margin(fit, margin, "of", call)
+  p <- conditional_draws(fit, asked, call)
+  cells <- margin_cells(asked$of, fit$bound$levels)
+  if (length(asked$given) == 0L) return(list(probability = `colnames<-`(p, cells)))
+  groups <- margin_cells(asked$given, fit$bound$levels)
+  sides <- lapply(seq_along(cells), function(k) `colnames<-`(p[, (seq_along(groups) - 1L) * length(cells) + k, drop = FALSE], groups))
+  stats::setNames(sides, cells)
+}
+
+# The draws of all pairs, a column each; `of`, `contrast` and `measure`.
+contrast_pairs <- function(sides, measure, among, reference, call, most = 50L) {
+  names <- check_names_of(among, "among", "what is compared", colnames(sides[[1L]]), call)
+  if (length(names) < 2L || anyDuplicated(names)) stop_argument("among", "two different names or more", describe(among), call = call)
+  if (length(names) > most) {
+    stop_classed("argument", c("There are {length(names)} to compare, and at most {most} can be.", i = "{.arg among} chooses some of them."), call = call)
+  }
+  pairs <- if (is.null(reference)) utils::combn(names, 2L) else {
+    check_choice(reference, "reference", names, call = call)
+    rbind(setdiff(names, reference), reference)
+  }
+  draws <- lapply(sides, function(values) {
+    check_measured(values[, names], measure, call)
+    one <- values[, pairs[1L, ], drop = FALSE]
+    other <- values[, pairs[2L, ], drop = FALSE]
+    switch(measure, difference = one - other, ratio = one / other, odds_ratio = one * (1 - other) / (other * (1 - one)))
+  })
+  contrast <- paste0(pairs[1L, ], contrast_signs[[measure]], pairs[2L, ])
+  list(draws = do.call(cbind, draws), of = rep(names(sides), each = length(contrast)), contrast = rep(contrast, length(sides)), measure = measure)
+}
+
+check_measured <- function(values, measure, call) {
+  if (measure == "ratio" && any(values <= 0)) stop_argument("measure", "\"difference\": values of either sign or of 0 have no ratio", "\"ratio\"", call = call)
+  if (measure == "odds_ratio" && any(values <= 0 | values >= 1)) {
+    stop_argument("measure", "\"difference\" or \"ratio\": only probabilities strictly between 0 and 1 have odds", "\"odds_ratio\"", call = call)
+  }
+}
+
+# ---- expressions --------------------------------------------------------------------------------
+
+# Names of variables, brackets and all, are replaced by names that parse.
+expressed <- function(fit, texts, call) {
+  draws <- parameter_matrix(fit)
+  names <- colnames(draws)
+  longest <- names[order(-nchar(names))]
+  quoted <- paste0("(?<![\\w.\\[,])(", paste0("\\Q", longest, "\\E", collapse = "|"), ")(?![\\w.\\[])")
+  known <- stats::setNames(as.list(as.data.frame(draws)), paste0(".v", seq_along(names)))
+  values <- vapply(texts, function(text) {
+    at <- gregexpr(quoted, text, perl = TRUE)
+    used <- regmatches(text, at)[[1L]]
+    plain <- text
+    regmatches(plain, at) <- list(paste0(".v", match(used, names)))
+    evaluate_expression(plain, text, known, names, call)
+  }, numeric(nrow(draws)))
+  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = texts, measure = "expression")
+}
+
+evaluate_expression <- function(plain, text, known, names, call) {
+  fault <- function(why) {
+    stop_classed("argument", c("{.arg of} must be expressions in the variables of the fit, but {.val {shorten_text(text)}} is not.", x = why,
+                               i = "Variables: {shorten_list(names, 12L)}."), call = call)
+  }
+  parsed <- tryCatch(parse(text = plain, keep.source = FALSE), error = function(e) NULL)
+  if (length(parsed) != 1L) fault("It cannot be read.")
+  expression <- parsed[[1L]]
+  sign <- if (is.call(expression) && is.name(expression[[1L]])) as.character(expression[[1L]]) else ""
+  if (sign %in% c("=", "==", ">", ">=", "<", "<=") && length(expression) == 3L) {
+    expression <- call("-", call("(", expression[[2L]]), call("(", expression[[3L]]))
+    if (startsWith(sign, "<")) expression <- call("-", call("(", expression))
+  }
+  strange <- setdiff(all.names(expression, functions = FALSE), c(names(known), "pi"))
+  if (length(strange)) fault("It has {.var {strange}}.")
+  value <- tryCatch(eval(expression, known, asNamespace("stats")), error = function(e) NULL)
+  if (!is.numeric(value) || length(value) != length(known[[1L]]) || anyNA(value)) fault("It gives no number for each draw.")
+  as.double(value)
+}
+
+# ---- what it shows ------------------------------------------------------------------------------
+
+contrast_table <- function(found, level) {
+  ends <- draws_interval(found$draws, level)
+  above <- colMeans(found$draws > if (found$measure %in% c("ratio", "odds_ratio")) 1 else 0)
+  data.frame(of = found$of, contrast = found$contrast, estimate = apply(found$draws, 2L, stats::median), sd = apply(found$draws, 2L, stats::sd),
+             lower = ends[1L, ], upper = ends[2L, ], p_above = above, p_direction = pmax(above, 1 - above), row.names = NULL)
+}
+
+contrast_null <- function(x) if (x$measure %in% c("ratio", "odds_ratio")) 1 else 0
+
+contrast_title <- function(x) {
+  switch(x$measure, difference = "differences", ratio = "ratios", odds_ratio = "odds ratios", expression = "expressions")
+}
+
+#' @rdname contrast
+#' @export
+print.noiseaware_contrast <- function(x, ...) {
+  most <- 40L
+  table <- utils::head(x$table, most)
+  one <- length(unique(x$table$of)) == 1L
+  cat("<contrast> ", contrast_title(x), if (one && x$measure != "expression") paste(" of", table$of[1L]), ", posterior medians with ",
+      format_number(100 * x$level), "% intervals\n\n", sep = "")
+  number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
+  shown <- data.frame(of = table$of, contrast = table$contrast, lapply(table[c("estimate", "lower", "upper")], number),
+                      p = sprintf("%.3f", table$p_above), check.names = FALSE)
+  names(shown)[6L] <- sprintf("P(> %d)", contrast_null(x))
+  print(if (one) shown[-1L] else shown, row.names = FALSE)
+  if (nrow(x$table) > most) cat("... ", nrow(x$table) - most, " more, which as.data.frame() has\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname contrast
+#' @export
+as.data.frame.noiseaware_contrast <- function(x, row.names = NULL, optional = FALSE, ...) x$table
+
+#' @rdname contrast
+#' @export
+as_draws.noiseaware_contrast <- function(x, ...) x$draws
+
+#' @rdname contrast
+#' @export
+plot.noiseaware_contrast <- function(x, ...) {
+  check_no_dots(...)
+  most <- 60L
+  shown <- utils::head(x$table, most)
+  shown$row <- factor(shown$contrast, rev(unique(shown$contrast)))
+  shown$of <- factor(shown$of, unique(shown$of))
+  ratio <- contrast_null(x) == 1
+  plot <- ggplot2::ggplot(shown, ggplot2::aes(y = .data$row)) +
+    ggplot2::geom_vline(xintercept = contrast_null(x), colour = "grey60") +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$row), linewidth = 0.7, colour = "grey45") +
+    ggplot2::geom_point(ggplot2::aes(x = .data$estimate), size = 2.2) +
+    ggplot2::labs(x = contrast_axis(x), y = NULL, subtitle = sprintf("posterior medians with %s%% intervals", format_number(100 * x$level)),
+                  caption = left_out_caption(nrow(x$table) - most, FALSE, "comparisons")) +
+    (if (ratio) ggplot2::scale_x_log10() else scale_few_x()) +
+    theme_noiseaware() +
+    theme_many_rows(shown)
+  if (nlevels(shown$of) > 1L) plot <- plot + ggplot2::facet_wrap(ggplot2::vars(.data$of))
+  with_table(plot, x$table)
+}
+
+contrast_axis <- function(x) {
+  one <- unique(x$table$of)
+  what <- switch(x$measure, difference = "difference", ratio = "ratio (log scale)", odds_ratio = "odds ratio (log scale)", expression = "value")
+  if (length(one) == 1L && x$measure != "expression") sub("( \\(|$)", paste0(" of ", one, "\\1"), what) else what
+}

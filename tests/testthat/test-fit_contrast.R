@@ -1,0 +1,91 @@
+# Comparisons against beta posteriors, against measures of a table draw by draw, and expressions whose names do not parse.
+
+asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+exact_site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, mech_exact(), n = n)
+sites <- list(north = exact_site(12, 30), south = exact_site(25, 45), "far west" = exact_site(9, 40))
+fit <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 2, iter = 6000, seed = 1)
+rate <- function(site) posterior::extract_variable(fit$draws, sprintf("prob[yes,%s]", site))
+
+test_that("separate sites have the comparisons of beta distributions", {
+  found <- as.data.frame(contrast(fit, level = 0.9))
+  expect_identical(found$contrast, c("north - south", "north - far west", "south - far west"))
+  expect_identical(unique(found$of), "prob[yes]")
+  above <- function(a, b) integrate(function(p) dbeta(p, a[1] + 1, a[2] + 1) * pbeta(p, b[1] + 1, b[2] + 1), 0, 1)$value
+  exact <- c(above(c(12, 18), c(25, 20)), above(c(12, 18), c(9, 31)), above(c(25, 20), c(9, 31)))
+  expect_lt(max(abs(found$p_above - exact)), 5 * 0.5 / sqrt(1000))
+  expect_identical(found$p_direction, pmax(found$p_above, 1 - found$p_above))
+  mean <- function(yes, n) (yes + 1) / (n + 2)
+  variance <- function(yes, n) mean(yes, n) * (1 - mean(yes, n)) / (n + 3)
+  expect_lt(abs(found$estimate[1] - (mean(12, 30) - mean(25, 45))), 0.02)
+  expect_lt(abs(found$sd[1] / sqrt(variance(12, 30) + variance(25, 45)) - 1), 0.1)
+  expect_equal(c(found$lower[1], found$upper[1]), unname(quantile(rate("north") - rate("south"), c(0.05, 0.95), type = 6)))
+})
+
+test_that("measures, references and choices are those that were asked for", {
+  odds <- function(p) p / (1 - p)
+  found <- contrast(fit, measure = "odds_ratio", reference = "north")
+  expect_identical(as.data.frame(found)$contrast, c("south / north", "far west / north"))
+  expect_equal(as.data.frame(found)$estimate[2], median(odds(rate("far west")) / odds(rate("north"))))
+  ratio <- contrast(fit, "prob[yes]", "ratio", among = c("far west", "south"))
+  expect_equal(c(posterior::extract_variable(posterior::as_draws(ratio), "far west / south")), rate("far west") / rate("south"))
+  expect_equal(as.data.frame(ratio)$p_above, mean(rate("far west") > rate("south")))
+  expect_match(capture.output(print(ratio))[1], "ratios of prob[yes], posterior medians with 95% intervals", fixed = TRUE)
+  expect_match(capture.output(print(ratio)), "P(> 1)", fixed = TRUE, all = FALSE)
+  expect_identical(plot(ratio)$data, as.data.frame(ratio))
+  expect_identical(plot(found)$labels$x, "odds ratio of prob[yes] (log scale)")
+})
+
+test_that("cells of a table are compared given others, or with each other", {
+  cells <- as_release(c(20, 30, 12, 10, 25, 31), stat_counts(~ smoke:ward, list(smoke = c("no", "yes"), ward = c("x", "y", "z"))), mech_laplace(scale = 3), n = 130)
+  table <- suppressMessages(sample_posterior(cells, model_table(), chains = 2, iter = 400, seed = 1))
+  odds <- contrast(table, ~ smoke | ward, "odds_ratio", reference = "ward=x")
+  own <- posterior::as_draws_matrix(table_measures(table, ~ smoke:ward, "odds_ratio"))
+  ours <- posterior::as_draws_matrix(posterior::as_draws(odds))
+  expect_equal(as.vector(ours[, "ward=y / ward=x|smoke=yes"]), as.vector(own[, 1]))
+  expect_equal(as.vector(ours[, "ward=z / ward=x|smoke=no"]), 1 / as.vector(own[, 2]))
+  p <- posterior::as_draws_matrix(table$draws)
+  between <- as.data.frame(contrast(table, ~ smoke:ward, among = c("smoke=no:ward=x", "smoke=yes:ward=z")))
+  expect_equal(between$estimate, median(p[, 1] - p[, 6]))
+  expect_s3_class(plot(odds), "ggplot")
+  expect_error(contrast(table, ~ smoke | town), class = "noiseaware_error_variables")
+  expect_error(contrast(table), "~ smoke | ward", fixed = TRUE, class = "noiseaware_error_argument")
+  expect_error(contrast(table, "prob[a]"), "prob\\[a\\]", class = "noiseaware_error_argument")
+})
+
+test_that("expressions take names as they are printed", {
+  texts <- c("prob[yes,north] - prob[yes,far west]", "log(prob[yes,south]) > -1", "(prob[yes,north] + prob[yes,south]) / 2 < 0.5", "prob[yes,north] = prob[yes,south]")
+  found <- as.data.frame(contrast(fit, texts))
+  expect_identical(found$contrast, texts)
+  expect_equal(found$estimate, c(median(rate("north") - rate("far west")), median(log(rate("south"))) + 1, 0.5 - median((rate("north") + rate("south")) / 2),
+                                 median(rate("north") - rate("south"))))
+  # a name within a name
+  draws <- fit
+  posterior::variables(draws$draws) <- c("age", "mean[age]", "age:lwt")
+  draws <- structure(draws, class = "noiseaware_fit")
+  found <- as.data.frame(contrast(draws, c("age - mean[age]", "age:lwt * 2", "exp(age)")))
+  expect_equal(found$estimate, c(median(rate("north") - rate("south")), 2 * median(rate("far west")), median(exp(rate("north")))))
+})
+
+test_that("what has no comparison is refused", {
+  expect_error(contrast(1), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, measure = "risk"), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, "prob[yes"), "cannot be read", class = "noiseaware_error_argument")
+  expect_error(contrast(fit, "beta + 1"), "beta", class = "noiseaware_error_argument")
+  expect_error(contrast(fit, "TRUE"), "no number for each draw", class = "noiseaware_error_argument")
+  expect_error(contrast(fit, "prob[yes,north]", "ratio"), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, among = "north"), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, among = c("north", "east")), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, reference = "east"), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, level = 1), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, sites = 1), class = "noiseaware_error_argument")
+  expect_error(contrast(fit, ~ smoke), class = "noiseaware_error_argument")
+  together <- sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1) |> suppressWarnings()
+  expect_error(contrast(together), class = "noiseaware_error_pool")
+  expect_error(internal("check_measured")(c(-1, 1), "ratio", NULL), class = "noiseaware_error_argument")
+  expect_error(internal("check_measured")(c(0.5, 1), "odds_ratio", NULL), class = "noiseaware_error_argument")
+})
+
+test_that("emmeans's generic finds the same method", {
+  skip_if_not_installed("emmeans")
+  expect_identical(emmeans::contrast(fit), contrast(fit))
+})
