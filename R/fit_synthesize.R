@@ -26,8 +26,8 @@
 #'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.
 #' @section Messages: `noiseaware_message_sets`: fewer than ten sets; `noiseaware_message_cells`: crossings of two factors with fewer than five records on
 #'   average.
-#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_size` (more than 2^28 records),
-#'   `noiseaware_error_package` (mice is not installed).
+#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`,
+#'   `noiseaware_error_package` (mice is not installed), `noiseaware_error_size` (more than 2^28 records).
 #' @references
 #' Raghunathan, T. E., Reiter, J. P. and Rubin, D. B. (2003). Multiple imputation for statistical disclosure limitation. *Journal of
 #' Official Statistics* 19, 1-16.
