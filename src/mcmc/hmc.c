@@ -424,6 +424,13 @@ void hmc_fixed(struct hmc *hmc, double length, int most, struct rng *rng, struct
     told->energy = accepted ? z->energy : before;
 }
 
+void hmc_close(struct hmc *hmc, struct rng *rng, struct hmc_step *told) {
+    const double step_size = *hmc->step_size;
+    *hmc->step_size = step_size / 8;
+    hmc_fixed(hmc, step_size / 4, 3, rng, told);
+    *hmc->step_size = step_size;
+}
+
 /* ---- adaptation ------------------------------------------------------------------------ */
 
 void hmc_find_step(struct hmc *hmc, struct rng *rng) {

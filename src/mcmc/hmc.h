@@ -112,6 +112,11 @@ void hmc_nuts(struct hmc *hmc, struct rng *rng, struct hmc_step *told);
  * units of the metric, jittered by half of that, at most `most` steps. Reversible. */
 void hmc_fixed(struct hmc *hmc, double length, int most, struct rng *rng, struct hmc_step *told);
 
+/* One such transition of about two steps of an eighth of the step size, for targets that change
+ * between transitions: where one is much narrower than the metric, NUTS diverges and stays, and
+ * this moves. */
+void hmc_close(struct hmc *hmc, struct rng *rng, struct hmc_step *told);
+
 /* What the counters of a method that makes such transitions hold, in this order; adds one. */
 enum { HMC_TRANSITIONS, HMC_ACCEPTANCE, HMC_LEAPFROGS, HMC_DIVERGENT, HMC_DEEPEST };
 void hmc_count(double *counter, const struct hmc_step *told);

@@ -1,11 +1,14 @@
 /* Method "collapse", tables whose probabilities are functions of few parameters (model/loglinear.c)
  * and are not integrated out: a Gibbs sampler of the table given theta, by transfers, and of theta
- * given the table, by a transition of NUTS (mcmc/hmc.c). The target of transfers is then
+ * given the table, by NUTS (mcmc/hmc.c). The target of transfers is then
  *
  *   n! prod_cells p_k^(n_k) / n_k! eta(z | s),
  *
  * with n! where n is unknown. A direction has the slope sum_k by_k log p_k; factorials enter as
  * ratios to those of the counts as they are, without loss of digits however large these are.
+ *
+ * How narrow theta's density is changes with the table, most where noise hides it. A short
+ * trajectory of small steps follows each transition: it moves where those of NUTS diverge.
  *
  * Cost of theta's part: a few densities of the model, that is so many times its cells.
  */
@@ -148,6 +151,10 @@ int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told)
     begin_to_hold(c, s, s->hmc.q);
     if (!hmc_refresh(&s->hmc)) return PLUGIN_NUMERICAL;
     hmc_nuts(&s->hmc, c->rng, told);
+    /* What NUTS cannot enter is only out of reach if this cannot either. */
+    struct hmc_step close;
+    hmc_close(&s->hmc, c->rng, &close);
+    told->divergent = told->divergent && close.divergent;
     memcpy(c->theta, with_held(c, s, s->hmc.q), bytes);
     told->divergent = told->divergent && !s->beyond;
     if (c->model.class->shift) c->model.class->shift(c->model.self, c->rng, c->theta);
