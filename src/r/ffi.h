@@ -98,6 +98,7 @@ int interrupt_pending(void);
     X(ffi_model_invert, 2) \
     X(ffi_model_log_jacobian, 2) \
     X(ffi_model_records, 4) \
+    X(ffi_simulated_totals, 5) \
     X(ffi_model_refresh, 5) \
     X(ffi_model_move, 5) \
     X(ffi_model_complete, 2) \

@@ -1,0 +1,253 @@
+#' A confidence set from a private release
+#'
+#' The values of a parameter that a test does not reject, by [p_value()]: a frequentist answer whose coverage is at least its level at every number of records
+#' and every epsilon, noise, clamping and thresholds included.
+#'
+#' @inheritParams p_value
+#' @param parameter Name of a parameter, as in `names(coef(fit))`; or a function of all parameters (a named vector) that returns one number.
+#' @param level Confidence level.
+#' @param fit `NULL`, or a fit of the release by [sample_posterior()], whose credible interval of that level is shown beside.
+#' @param x An object of `confidence_set()`.
+#'
+#' @details
+#' Values are tested with the same random numbers, from the estimate outwards until two in a row are rejected; then the ends are found from outside
+#' inwards, to a fiftieth of a standard error. The set that is reported is the interval between the ends. Where values inside were rejected the print
+#' says so: the interval then is larger than the set.
+#'
+#' **The whole range.** A parameter of which the release says nothing has the whole range of its values, and the print says so. An end that no test
+#' rejects is the end of that range.
+#'
+#' **Credible and confidence intervals** answer different questions, and differ where the prior matters, where records are few and where p-values are conservative
+#' (largest over nuisance parameters, discrete noise). A confidence set covers the truth at least as often as its level says for every truth; a credible interval
+#' does on average over the prior.
+#' @return An object of class `noiseaware_confidence_set`, a list: `lower`, `upper`; `error`, their Monte Carlo errors; `estimate`, the best fit;
+#'   `curve`, a data frame of tested values and p-values; `told`, `gaps`, `range`, `credible`, `level`, and as in [p_value()] `gamma`, `replicates`,
+#'   `seed`, `method`. `plot()` draws the p-values.
+#' @section Errors: As [p_value()].
+#' @inherit p_value references
+#' @family frequentist answers
+#' @examples
+#' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 0.5))
+#' set <- confidence_set(rel, model_bernoulli(), "prob[1]")
+#' set
+#' plot(set)
+#' @export
+confidence_set <- function(release, model, parameter, level = 0.95, ..., replicates = 999, seed = NULL, records = NULL, fit = NULL) {
+  check_given()
+  check_no_dots(...)
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  replicates <- check_count(replicates, "replicates", lower = ceiling(1 / (1 - level)) - 1)
+  seed <- check_seed(seed) %||% new_seed()
+  if (!is.null(fit)) check_class(fit, "fit", "noiseaware_fit", "NULL or a fit made by sample_posterior()")
+  sim <- new_simulator(release, model, records, replicates, seed)
+  null <- read_parameter(parameter, sim, environment())
+  exact <- exact_proportion(sim, null$names)
+  inverted <- invert_test(new_inversion(sim, null, exact, level))
+  curve <- inverted$curve[order(inverted$curve$value), ]
+  simulated <- is.null(exact) && inverted$told
+  structure(c(inverted[c("lower", "upper", "estimate", "told", "range")], list(
+    error = if (simulated) end_errors(inverted, level, replicates) else c(0, 0), curve = curve,
+    gaps = any(curve$p < 1 - level & curve$value > inverted$lower & curve$value < inverted$upper), level = level, parameter = null$text,
+    credible = credible_interval(fit, parameter, level), gamma = if (simulated && length(sim$spread) > 1L) region_gamma(sim) else 0,
+    replicates = replicates, seed = seed, method = method_words(sim, exact), describe = describe_release_for_test(sim))), class = "noiseaware_confidence_set")
+}
+
+read_parameter <- function(parameter, sim, call) {
+  if (is.function(parameter)) {
+    made <- function_null(parameter, sim, call, "parameter")
+    if (length(made$target) != 1L) stop_custom("parameter", "one number", made$target, call)
+    made$text <- sub(" = 0$", "", made$text)
+    return(made)
+  }
+  known <- rownames(point_values(sim, sim$middle))
+  if (!checkmate::test_string(parameter) || !parameter %in% known) {
+    must <- "the name of a parameter, or a function of the parameters"
+    stop_classed("argument", c("{.arg parameter} must be {must}, but is {describe(parameter)}.", i = "The model has {.val {known}}."), call = call)
+  }
+  made <- new_null(function(values) values[parameter, , drop = FALSE], 0)
+  made$text <- made$names <- parameter
+  made
+}
+
+credible_interval <- function(fit, parameter, level) {
+  if (is.null(fit)) return(NULL)
+  draws <- parameter_matrix(fit)
+  values <- if (is.function(parameter)) apply(draws, 1L, parameter) else draws[, parameter]
+  drop(draws_interval(matrix(values), level))
+}
+
+# ---- inversion -----------------------------------------------------------------------------------------
+
+# What is searched: the estimate, a standard error, the range of values, and an environment that keeps each p-value.
+new_inversion <- function(sim, null, exact, level) {
+  search <- new.env(parent = emptyenv())
+  search$alpha <- 1 - level
+  search$curve <- data.frame(value = numeric(), p = numeric())
+  search$points <- list()
+  if (!is.null(exact)) {
+    search$estimate <- exact$estimate
+    search$range <- exact$limits
+    search$told <- TRUE
+    search$se <- max(sd_of_proportion(sim, exact$estimate), 1e-9)
+    search$test <- exact$test
+    return(search)
+  }
+  centre <- fit_point(sim)
+  search$estimate <- drop(null_gap(sim, null, centre))
+  at <- function(value) new_null(null$f, value)
+  score <- score_at(sim, at(search$estimate), centre)
+  search$told <- !is.null(score) && ncol(score$tested) == 1L
+  slopes <- drop(null_slopes(sim, at(search$estimate), centre))
+  along <- sim$spread^2 * slopes / sum((sim$spread * slopes)^2)
+  prior_sd <- sqrt(sum((sim$spread * slopes)^2))
+  search$range <- parameter_range(sim, at, centre, search$estimate, prior_sd)
+  if (search$told) search$se <- min(1 / sqrt(sum(crossprod(score$tested, score$slopes %*% along)^2)), prior_sd)
+  search$test <- function(value) null_p(sim, at(value), start = nearest_point(search, value, centre))
+  search
+}
+
+sd_of_proportion <- function(sim, estimate) {
+  n <- sim$release$n
+  inside <- min(max(estimate, 1 / (n + 2)), 1 - 1 / (n + 2))
+  sqrt(inside * (1 - inside) / n + max(unlist(lapply(sim$parts, added_variance))) / n^2)
+}
+
+nearest_point <- function(search, value, centre) {
+  if (length(search$points) == 0L) return(centre)
+  search$points[[which.min(abs(search$curve$value - value))]]
+}
+
+# Where the parameter's values end: the last that can be, between the estimate and one that is a hundred of the prior's widths away.
+parameter_range <- function(sim, at, centre, estimate, prior_sd) {
+  possible <- function(value) !is.null(move_to_null(sim, at(value), centre))
+  vapply(c(-1, 1), function(side) {
+    inside <- estimate
+    beyond <- estimate + side * 100 * prior_sd
+    if (possible(beyond)) return(side * Inf)
+    for (i in seq_len(40L)) {
+      middle <- (inside + beyond) / 2
+      if (possible(middle)) inside <- middle else beyond <- middle
+    }
+    # an end is a round number where it is known: 0 of a variance, 1 of a probability
+    if (abs(beyond - round(beyond)) < 1e-4 * prior_sd) round(beyond) else beyond
+  }, 0)
+}
+
+# p-value at a value, kept
+p_at <- function(search, value) {
+  known <- match(value, search$curve$value)
+  if (!is.na(known)) return(search$curve$p[known])
+  tested <- search$test(value)
+  p <- if (is.null(tested)) 0 else tested$p
+  search$curve <- rbind(search$curve, data.frame(value = value, p = p))
+  search$points <- c(search$points, list(tested$point %||% search$points[[1L]]))
+  p
+}
+
+invert_test <- function(search) {
+  out <- as.list(search)[c("estimate", "told", "range")]
+  if (!search$told) return(c(out, list(lower = out$range[1L], upper = out$range[2L], curve = data.frame(value = numeric(), p = numeric()))))
+  p_at(search, inside_range(search, search$estimate))
+  ends <- vapply(c(-1, 1), function(side) end_of_set(search, side), 0)
+  c(out, list(lower = ends[1L], upper = ends[2L], curve = search$curve))
+}
+
+inside_range <- function(search, value) {
+  width <- 1e-6 * search$se
+  min(max(value, search$range[1L] + width), search$range[2L] - width)
+}
+
+# Outwards until two in a row are rejected, then back in.
+end_of_set <- function(search, side) {
+  limit <- search$range[if (side < 0) 1L else 2L]
+  accepted <- inside_range(search, search$estimate)
+  rejected <- NULL
+  step <- 1.5 * search$se
+  value <- accepted
+  for (i in seq_len(40L)) {
+    value <- value + side * step
+    if (side * (value - limit) >= 0) value <- (value - side * step + limit) / 2
+    if (p_at(search, value) >= search$alpha) {
+      accepted <- value
+      rejected <- NULL
+    } else if (is.null(rejected)) {
+      rejected <- value
+    } else {
+      break
+    }
+    if (abs(value - limit) < 1e-5 * search$se) break
+    if (i >= 4L) step <- 2 * step
+  }
+  if (is.null(rejected)) return(limit)
+  close_in(search, accepted, rejected)
+}
+
+# Between one that is accepted and one that is rejected: false position in the scale of normal quantiles, with bisection.
+close_in <- function(search, accepted, rejected) {
+  quantile <- function(value) stats::qnorm(min(max(p_at(search, value), 1e-6), 1 - 1e-6) / 2)
+  target <- stats::qnorm(search$alpha / 2)
+  for (i in seq_len(12L)) {
+    if (abs(rejected - accepted) < 0.02 * search$se) break
+    inner <- quantile(accepted)
+    outer <- quantile(rejected)
+    share <- if (i %% 3L == 0L) 0.5 else (inner - target) / (inner - outer)
+    middle <- accepted + min(max(share, 0.1), 0.9) * (rejected - accepted)
+    if (p_at(search, middle) >= search$alpha) accepted <- middle else rejected <- middle
+  }
+  rejected
+}
+
+# Monte Carlo error of an end: that of the p-value over its slope there, taken as of a normal test whose critical value is the end
+end_errors <- function(x, level, replicates) {
+  alpha <- 1 - level
+  z <- stats::qnorm(1 - alpha / 2)
+  of_p <- sqrt(alpha * level / (replicates + 1))
+  error <- of_p * abs(c(x$lower, x$upper) - x$estimate) / (2 * z * stats::dnorm(z))
+  ifelse(is.finite(error) & !c(x$lower, x$upper) %in% x$range, error, 0)
+}
+
+# ---- what users see ------------------------------------------------------------------------------------
+
+#' @export
+print.noiseaware_confidence_set <- function(x, ...) {
+  percent <- paste0(format_number(100 * x$level), "%")
+  ends <- function(v) paste(format_number(v, 4), collapse = " to ")
+  cat("<confidence set> ", x$describe, "\n", sep = "")
+  cat("  parameter  ", x$parameter, "\n", sep = "")
+  cat("  ", formatC(percent, width = -9), "  ", ends(c(x$lower, x$upper)),
+      if (any(x$error > 0)) paste0(" (Monte Carlo error ", paste(format_number(x$error, 1), collapse = ", "), ")"), "\n", sep = "")
+  if (!x$told) {
+    cat("  nothing    the release does not tell this parameter: the set is the whole range\n")
+  } else if (any(c(x$lower, x$upper) == x$range)) {
+    cat("  open       an end that no test rejects is the end of the parameter's range\n")
+  }
+  if (x$gaps) cat("  gaps       some values inside were rejected: the interval is larger than the set\n")
+  if (!is.null(x$credible)) cat("  credible   ", ends(x$credible), ", ", percent, " of the posterior\n", sep = "")
+  cat("  method     ", x$method, "\n", sep = "")
+  if (any(x$error > 0)) cat("  replicates ", simulation_words(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname confidence_set
+#' @exportS3Method generics::tidy
+tidy.noiseaware_confidence_set <- function(x, ...) {
+  data.frame(term = x$parameter, estimate = x$estimate, conf.low = x$lower, conf.high = x$upper, conf.level = x$level, mc.error = max(x$error))
+}
+
+#' @rdname confidence_set
+#' @export
+plot.noiseaware_confidence_set <- function(x, ...) {
+  if (!x$told) stop_classed("argument", "{.arg x} must be a set that the release tells something of: there are no p-values to draw.")
+  intervals <- data.frame(interval = "confidence", lower = x$lower, upper = x$upper, at = -0.04)
+  if (!is.null(x$credible)) intervals <- rbind(intervals, data.frame(interval = "credible", lower = x$credible[1L], upper = x$credible[2L], at = -0.08))
+  ggplot2::ggplot(x$curve, ggplot2::aes(.data$value, .data$p)) +
+    ggplot2::geom_hline(yintercept = 1 - x$level, linetype = 2, colour = "grey50") +
+    ggplot2::geom_line() +
+    ggplot2::geom_point(size = 1) +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, y = .data$at, yend = .data$at, colour = .data$interval), intervals, linewidth = 2) +
+    ggplot2::labs(x = x$parameter, y = "p-value", colour = NULL,
+                  subtitle = paste0("values above the dashed line are in the ", format_number(100 * x$level), "% confidence set")) +
+    theme_noiseaware()
+}

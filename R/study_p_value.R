@@ -1,0 +1,143 @@
+#' A p-value from a private release
+#'
+#' Frequentist test of values of a model's parameters, noise, clamping and thresholds included, at every number of records and every epsilon: the release is
+#' compared with releases that are simulated under the null hypothesis.
+#'
+#' @param release A release of totals or counts.
+#' @param model A model, as for [sample_posterior()]. Its prior does not enter the p-value: it says only where the search starts and in which units.
+#' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`. All
+#'   other parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers which are 0 under the null hypothesis,
+#'   such as `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
+#' @param ... Must be empty.
+#' @param replicates Number of simulated releases, R: p-values are multiples of 1 / (R + 1).
+#' @param seed Fixes the random numbers, which must not be chosen by looking at the result. `NULL` draws a seed, which the result shows.
+#' @param records `NULL`, or a prior of an unknown number of records such as [prior_poisson()]: where the search for it starts.
+#' @param x An object of `p_value()`.
+#'
+#' @details
+#' **What is done.** At parameter values theta the statistic T(z; theta) is the part of the published numbers z, less their mean and in units of their
+#' standard deviation, that the tested parameters move and the others do not (Neyman's C(alpha)). R releases are simulated at theta, and the observed T
+#' is ranked among theirs, itself counted: p(theta) = (1 + number of simulated T at least as large) / (R + 1). Under theta all R + 1 are exchangeable, so
+#' P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest p(theta)
+#' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994); gamma is 0.001, or 1 / (R + 1) if
+#' that is more. Without nuisance parameters gamma is 0.
+#'
+#' **What is not guaranteed.** The largest is found by a search: from the best fit under the null hypothesis three standard errors in the direction in
+#' which the release looks least extreme. The validity is that of the model, as a posterior's is.
+#'
+#' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed, and exact.
+#'
+#' **Large n.** Simulation costs n records for each replicate. Above 20,000 records their totals are drawn from a normal distribution: approximate, and
+#' the print says so.
+#'
+#' The mean and the covariance of z which T needs are those of method `"clt"`, or of simulated records. They depend on theta alone, so that errors in
+#' them cost power and not validity.
+#' @return An object of class `noiseaware_p_value`, a list: `p`; its Monte Carlo error `error`; `null`; `told`, whether the release says anything of what
+#'   is tested (else `p` is 1); `values`, the parameters at which p is largest; `gamma`, `replicates`, `seed`, `method`. `generics::tidy()` makes it a data
+#'   frame.
+#' @section Errors: `noiseaware_error_argument`, also of values that the parameter cannot have; `noiseaware_error_method` for releases of single records,
+#'   perturbed objectives, and models without a distribution of covariates; `noiseaware_error_variables`.
+#' @references
+#' Awan, J. and Wang, Z. (2024). Simulation-based, finite-sample inference for privatized data. *Journal of the American Statistical Association*.
+#' \doi{10.48550/arXiv.2303.05328}
+#'
+#' Berger, R. L. and Boos, D. D. (1994). P values maximized over a confidence set for the nuisance parameter. *Journal of the American Statistical
+#' Association* 89, 1012-1016. \doi{10.1080/01621459.1994.10476836}
+#'
+#' Neyman, J. (1959). Optimal asymptotic tests of composite statistical hypotheses. In *Probability and Statistics: The Harald Cramér Volume*, 213-234.
+#' @family frequentist answers
+#' @seealso [test_slope()] and others for Bayes factors.
+#' @examples
+#' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 0.5))
+#' p_value(rel, model_bernoulli(), c("prob[1]" = 0.5))
+#' @export
+p_value <- function(release, model, null, ..., replicates = 999, seed = NULL, records = NULL) {
+  check_given()
+  check_no_dots(...)
+  replicates <- check_count(replicates, "replicates", lower = 19)
+  seed <- check_seed(seed) %||% new_seed()
+  sim <- new_simulator(release, model, records, replicates, seed)
+  null <- read_null(null, sim, environment())
+  exact <- exact_proportion(sim, null$names)
+  tested <- if (is.null(exact)) null_p(sim, null, enough = 1) else exact$test(null$target)
+  if (is.null(tested)) refuse_null(null, environment())
+  simulated <- is.null(exact) && tested$told
+  structure(list(p = tested$p, error = if (simulated) rank_error(tested$p, replicates) else 0, null = null$text, told = tested$told,
+                 values = drop(point_values(sim, tested$point)), gamma = if (simulated && length(tested$point) > length(null$target)) region_gamma(sim) else 0,
+                 replicates = replicates, seed = seed, method = method_words(sim, exact), describe = describe_release_for_test(sim)),
+            class = "noiseaware_p_value")
+}
+
+# never 0: a rank of simulated numbers is not exact
+rank_error <- function(p, replicates) {
+  inside <- min(p, 1 - 1 / (replicates + 1))
+  sqrt(inside * (1 - inside) / (replicates + 1))
+}
+
+method_words <- function(sim, exact) {
+  if (!is.null(exact)) return("computed, exact under the model")
+  if (sim$approximate) return("simulation, totals of many records drawn from a normal distribution (approximate)")
+  "simulation, valid at every n and epsilon under the model"
+}
+
+describe_release_for_test <- function(sim) {
+  sprintf("%s, %s records, %s", describe_model(sim$bound), if (sim$unsized) "an unknown number of" else format_size(sim$release$n),
+          shorten_list(unique(vapply(sim$parts, function(p) format(p$mechanism), "")), 3L))
+}
+
+# `values`: what a named vector or a function of all parameters says
+read_null <- function(null, sim, call) {
+  known <- rownames(point_values(sim, sim$middle))
+  if (is.function(null)) return(function_null(null, sim, call))
+  ok <- is.numeric(null) && length(null) > 0L && is.null(dim(null)) && all(is.finite(null)) && checkmate::test_names(names(null), "unique")
+  if (!ok) stop_argument("null", "a named vector of finite values of parameters, or a function of the parameters", describe(null), call = call)
+  strange <- setdiff(names(null), known)
+  if (length(strange)) {
+    stop_classed("argument", c("{.arg null} must name parameters of the model, but {.val {strange}} {?is/are} not.", i = "The model has {.val {known}}."), call = call)
+  }
+  names <- names(null)
+  made <- new_null(function(values) values[names, , drop = FALSE], unname(as.double(null)))
+  made$text <- paste(names, "=", format_number(null))
+  made$names <- names
+  made
+}
+
+function_null <- function(f, sim, call, name = "null") {
+  evaluate <- function(values) {
+    columns <- lapply(seq_len(ncol(values)), function(j) call_user(f, name, values[, j]))
+    bad <- vapply(columns, function(v) !is.numeric(v) || length(v) == 0L || length(v) != length(columns[[1L]]), TRUE)
+    if (any(bad)) stop_custom(name, "numbers, as many each time", columns[[which(bad)[1L]]])
+    matrix(as.double(unlist(columns)), ncol = ncol(values))
+  }
+  first <- evaluate(point_values(sim, sim$middle))
+  made <- new_null(evaluate, numeric(nrow(first)))
+  made$text <- paste0(shorten_text(paste(deparse(body(f)), collapse = " ")), " = 0")
+  made
+}
+
+refuse_null <- function(null, call) {
+  stop_classed("argument", c("{.arg null} must be values that the model's parameters can have.", x = "Not possible: {shorten_list(null$text, 4L)}."), call = call)
+}
+
+#' @export
+print.noiseaware_p_value <- function(x, ...) {
+  cat("<p-value> ", x$describe, "\n", sep = "")
+  cat("  null       ", shorten_list(x$null, 4L), "\n", sep = "")
+  cat("  p-value    ", format_estimate(x$p, x$error), "\n", sep = "")
+  if (!x$told) cat("  nothing    the release does not tell what is tested: every value is as good as any other\n")
+  cat("  method     ", x$method, "\n", sep = "")
+  if (x$error > 0) cat("  replicates ", simulation_words(x), "\n", sep = "")
+  invisible(x)
+}
+
+simulation_words <- function(x) {
+  paste0(format_size(x$replicates), ", seed ", x$seed, if (x$gamma > 0) paste0("; the largest over the nuisance parameters, plus ", format_number(x$gamma, 2)))
+}
+
+#' @rdname p_value
+#' @exportS3Method generics::tidy
+tidy.noiseaware_p_value <- function(x, ...) {
+  data.frame(term = paste(x$null, collapse = "; "), p.value = x$p, mc.error = x$error)
+}

@@ -1,0 +1,194 @@
+# Releases that a model could have made, many of them under one parameter: what p_value() and confidence_set() compare a release with.
+#
+#   point       what is unknown: the model's unknown coordinates, and log n where the number of records is not published
+#   replicates  records come from streams with fixed seeds, and noise from fixed uniforms: under two points the same random numbers
+#               (common random numbers), so that p-values change little from one point to the next
+#   moments     mean and covariance of the published numbers at a point, which the test statistic is made of: those of method "clt" where these
+#               account for bounds, else of `pilot_records` simulated records. They have seeds of their own. So they depend on the point alone, and at a
+#               given point the observed release and the replicates are exchangeable whatever the moments are: errors in them cost power, not validity.
+#
+# Cost of a point: n records for each replicate. Above `most_simulated` records the totals are drawn from a normal distribution with the records'
+# moments: approximate, and said in the print.
+
+pilot_records <- 3000L
+pilot_releases <- 400L
+most_simulated <- 2e4
+
+# A list: all that depends on the release, the model and the seed. `point` is where the prior's middle is, `spread` the prior's width.
+new_simulator <- function(release, model, records, replicates, seed, call = caller_env()) {
+  check_release(release, call)
+  check_model(model, call)
+  release <- narrow_release(release, model, call)
+  records <- check_size_prior(records, release, call)
+  parts <- release_parts(release)
+  for (part in parts) check_simulated_part(part, call)
+  model <- complete_model(model, release, call)
+  bound <- bind_model(settle_factors(model, release$statistic, release$n, "auto", FALSE, call), release$statistic, call)
+  check_records_distribution(bound, call)
+  with_seed(seed, {
+    words <- seed_words()
+    theta <- with_callback_seed(bound, chain_seed(words, 0L), .Call(ffi_model_prior, bound$spec, new_stream(words), 400L)$theta)
+    size <- length(release$value)
+    sim <- list(release = release, bound = bound, parts = parts, replicates = replicates, unsized = is.null(release$n), theta = theta[, 1L],
+                specs = lapply(parts, simulated_spec, bound = bound), value = shown_value(release$value, parts),
+                seeds = matrix(floor(stats::runif(2L * replicates) * 2^32), 2L), pilot = new_stream(), draw_seed = new_seed(),
+                uniform = matrix(stats::runif(replicates * size), replicates), normal = NULL)
+    sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
+    sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)
+    typical <- if (sim$unsized) typical_size(release, records) else list(n = release$n, sd = 0)
+    sim$approximate <- typical$n > most_simulated
+    if (sim$approximate) sim$normal <- matrix(stats::rnorm(replicates * size), replicates)
+    draws <- theta[bound$unknown, , drop = FALSE]
+    sim$spread <- c(apply(draws, 1L, robust_sd), if (sim$unsized) max(typical$sd / typical$n, 1e-3))
+    sim$middle <- c(apply(draws, 1L, stats::median), if (sim$unsized) log(max(typical$n, 1)))
+    sim$starts <- rbind(draws, if (sim$unsized) sim$middle[length(sim$middle)])
+    sim$known_moments <- known_moments(sim, max(typical$n, 2), call)
+    sim
+  })
+}
+
+robust_sd <- function(x) {
+  sd <- stats::mad(x[is.finite(x)])
+  if (is.finite(sd) && sd > 0) sd else 1
+}
+
+check_simulated_part <- function(part, call) {
+  if (part$statistic$kind %in% c("totals", "cells") && part$mechanism$kernel != "records") return(invisible())
+  stop_classed("method", c("Totals with noise are needed here.", x = "The release has {describe_statistic(part$statistic)}, {format(part$mechanism)}."), call = call)
+}
+
+simulated_spec <- function(part, bound) {
+  statistic <- as_simulated(part$statistic)
+  spec <- statistic_spec(statistic)
+  spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
+  spec
+}
+
+# a hidden number stands at its threshold
+shown_value <- function(value, parts) {
+  threshold <- unlist(lapply(parts, function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))
+  unname(ifelse(is.na(value), threshold, value))
+}
+
+# ---- a point -------------------------------------------------------------------------------------------
+
+point_theta <- function(sim, point) replace(sim$theta, sim$bound$unknown, point[seq_along(sim$bound$unknown)])
+point_size <- function(sim, point) if (sim$unsized) max(0, round(exp(point[length(point)]))) else sim$release$n
+
+# natural values at points, one a column
+point_values <- function(sim, points) {
+  points <- as.matrix(points)
+  theta <- matrix(sim$theta, length(sim$theta), ncol(points))
+  theta[sim$bound$unknown, ] <- points[seq_along(sim$bound$unknown), ]
+  values <- t(reported(sim$bound, theta))
+  if (sim$unsized) values <- rbind(values, n = exp(points[nrow(points), ]))
+  values
+}
+
+# Published numbers of the replicates, a row each.
+simulate_values <- function(sim, point) {
+  n <- point_size(sim, point)
+  theta <- point_theta(sim, point)
+  if (sim$approximate) {
+    record <- one_record_moments(sim, theta)
+    if (is.null(record)) return(NULL)
+    totals <- normal_totals(record, n, sim$normal)
+  } else {
+    totals <- t(with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_simulated_totals, sim$bound$spec, theta, as.double(n), sim$seeds, sim$specs)))
+  }
+  with_noise(sim, totals, sim$uniform)
+}
+
+normal_totals <- function(record, n, normal) {
+  root <- semi_root_or_none(n * record$cov)
+  sweep(normal[, seq_len(ncol(root)), drop = FALSE] %*% t(root), 2L, n * record$mean, "+")
+}
+
+semi_root_or_none <- function(cov) {
+  moves <- diag(cov) > 0
+  root <- matrix(0, nrow(cov), 1L)
+  if (!any(moves)) return(root)
+  part <- semi_root(cov[moves, moves, drop = FALSE])
+  root <- matrix(0, nrow(cov), ncol(part))
+  root[moves, ] <- part
+  root
+}
+
+# totals and uniforms: a row a release
+with_noise <- function(sim, totals, uniform) {
+  values <- totals
+  for (part in sim$parts) {
+    at <- part$index
+    values[, at] <- part_noise(part, totals[, at, drop = FALSE], uniform[, at, drop = FALSE], sim$draw_seed)
+  }
+  values
+}
+
+part_noise <- function(part, totals, uniform, seed) {
+  own <- part$mechanism
+  if (inherits(own, "mech_custom")) {
+    # its function draws the noise of one release at a time
+    return(with_seed(seed, t(matrix(apply(totals, 1L, function(s) add_noise(own, part$statistic, s, NULL, part$scale)), ncol(totals)))))
+  }
+  value <- add_noise(own, part$statistic, as.vector(totals), as.vector(uniform), rep(part$scale, each = nrow(totals)))
+  ifelse(is.na(value), own$after$threshold %||% NA_real_, value)
+}
+
+# ---- moments -------------------------------------------------------------------------------------------
+
+# The specification of known moments and which numbers they are of, or NULL.
+known_moments <- function(sim, n, call) {
+  bound <- sim$bound
+  if (clt_leaves_out_bounds(bound) && !isTRUE(bound$natural)) return(NULL)
+  release <- if (sim$unsized) without_size(sim$release, n) else sim$release
+  found <- NULL
+  without_refusal(found <- released_distribution(bound, release, call))
+  index <- match(names(release$value)[found$index], names(sim$release$value))
+  if (is.null(found) || length(index) < length(release$value)) return(NULL)
+  list(spec = found$spec, index = index)
+}
+
+# Mean and covariance of what one record adds to the published numbers; NULL where they are not finite
+one_record_moments <- function(sim, theta) {
+  known <- sim$known_moments
+  if (is.null(known)) return(pilot_moments(sim, theta))
+  record <- .Call(ffi_clt_moments, known$spec, matrix(theta))[[1L]]
+  if (is.null(record)) return(NULL)
+  size <- length(sim$value)
+  at <- seq_along(known$index)
+  mean <- rep(1, size) # the number of records is a count of all
+  cov <- matrix(0, size, size)
+  mean[known$index] <- record$mean[at]
+  cov[known$index, known$index] <- record$cov[at, at]
+  list(mean = mean, cov = cov)
+}
+
+pilot_moments <- function(sim, theta) {
+  x <- with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, pilot_records, sim$pilot))$records
+  each <- do.call(cbind, lapply(sim$specs, function(s) {
+    if (length(s$column) == 0L) matrix(1, nrow(x), 1L) else .Call(ffi_stat_eval, s, x[, s$column + 1L, drop = FALSE])
+  }))
+  if (!all(is.finite(each))) return(NULL)
+  list(mean = colMeans(each), cov = stats::cov(each))
+}
+
+# of the published numbers
+point_moments <- function(sim, point) {
+  n <- point_size(sim, point)
+  record <- one_record_moments(sim, point_theta(sim, point))
+  if (is.null(record)) return(NULL)
+  # a derivative in log n needs no whole number
+  if (sim$unsized) n <- exp(point[length(point)])
+  added <- lapply(sim$parts, added_variance)
+  if (!anyNA(unlist(added))) return(list(mean = n * record$mean, cov = n * record$cov + diag(unlist(added), length(sim$value))))
+  values <- with_noise(sim, normal_totals(record, n, sim$pilot_normal), sim$pilot_uniform)
+  list(mean = colMeans(values), cov = stats::cov(values))
+}
+
+# NA: noise that is more than added to a total
+added_variance <- function(part) {
+  size <- length(part$index)
+  if (is_exact(part$mechanism)) return(numeric(size))
+  if (!part$mechanism$kernel %in% c("absolute", "squared")) return(rep(NA_real_, size))
+  rep_len(mechanism_sd(part$mechanism, part$scale)^2, size)
+}
