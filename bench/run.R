@@ -1,10 +1,12 @@
-# Runs the benchmarks and writes bench/results.md.
+# Runs the benchmarks and stores what they found: bench/results/ and the page bench/results.md, see bench/results.R.
 #
 #   Rscript bench/run.R [names] [quick]
 #
 # from the project's root, with the package in R's library path. Names pick some
 # of the sections; "quick" shortens them to see that they work. Every run prints;
-# one that is not quick puts its sections into results.md in place of the old ones.
+# one that is not quick replaces their files.
+
+source("bench/results.R")
 
 titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Stan",
             record = "Cost of a record",
@@ -60,8 +62,7 @@ machine_lines <- function() {
   compiler <- config("CC")
   session <- utils::sessionInfo()
   blas <- basename(c(session$BLAS, session$LAPACK))
-  c(sprintf("Date: %s", format(Sys.Date())),
-    sprintf("Processor: %s, %d cores; %.0f GB of memory", info("/proc/cpuinfo", "^model name"), parallel::detectCores(), memory),
+  c(sprintf("Processor: %s, %d cores; %.0f GB of memory", info("/proc/cpuinfo", "^model name"), parallel::detectCores(), memory),
     sprintf("System: %s", session$running),
     sprintf("%s; BLAS %s, LAPACK %s", R.version.string, blas[1L], blas[2L]),
     sprintf("Compiler: %s (%s), flags %s", compiler, first_line(strsplit(compiler, " ")[[1L]][1L], "--version"), flags),
@@ -70,16 +71,6 @@ machine_lines <- function() {
 }
 
 load_average <- function() if (file.exists("/proc/loadavg")) sub(" [^ ]*/.*", "", readLines("/proc/loadavg")) else "unknown"
-
-# sections of results.md by name; those that no script here wrote keep their title
-old_sections <- function() {
-  lines <- if (file.exists("bench/results.md")) readLines("bench/results.md") else character()
-  start <- grep("^## ", lines)
-  end <- c(utils::tail(start, -1L) - 1L, length(lines))
-  sections <- Map(function(from, to) c(trimws(lines[from:to], "right"), if (nzchar(lines[to])) ""), start, end)
-  name <- base::names(titles)[match(lines[start], paste("##", titles))]
-  stats::setNames(sections, ifelse(is.na(name), lines[start], name))
-}
 
 main <- function(arguments) {
   quick <- "quick" %in% arguments
@@ -101,18 +92,19 @@ main <- function(arguments) {
       failed <<- TRUE
       lines <- c(lines, "", "FAILED.")
     }
-    section <- c(paste("##", titles[[name]]), "", lines, "",
+    section <- c(paste("#", titles[[name]]), "", lines, "",
       sprintf("`bench/%s.R`, %s, %.1f minutes, commit %s%s, load average %s to %s.", name, format(began, "%Y-%m-%d"),
-              as.numeric(difftime(Sys.time(), began, units = "mins")), commit, changed, load_before, load_average()), "")
+              as.numeric(difftime(Sys.time(), began, units = "mins")), commit, changed, load_before, load_average()))
     cat(section, sep = "\n")
     section
   })
   base::names(sections) <- names
   if (!quick && !failed) {
-    sections <- utils::modifyList(old_sections(), sections)
-    sections <- sections[union(intersect(base::names(titles), base::names(sections)), base::names(sections))]
-    head <- c("# Benchmarks", "", "Written by `Rscript bench/run.R`. \"met\" says whether a target was reached.", "", paste("-", machine_lines()), "")
-    writeLines(c(head, utils::head(unlist(sections), -1L)), "bench/results.md")
+    for (name in names) {
+      writeLines(sections[[name]], file.path(results_folder, paste0(name, ".md")))
+      write_table(name, processor())
+    }
+    write_page(paste("-", machine_lines()))
   }
   if (failed) quit(status = 1)
 }
