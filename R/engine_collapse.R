@@ -10,6 +10,7 @@
 #   records totals of noisy records, see mech_record_noise.R
 #   imputed noisy records that are kept, see mech_record_noise.R
 #   answers records answered by randomised response
+#   public  noisy responses beside public covariates, see engine_public.R
 
 sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
@@ -179,7 +180,7 @@ collapse_lines <- function(fit) {
   a <- collapse_acceptance(fit)
   switch(fit$problem$family,
          normal = c(outside_lines(fit), hamiltonian_lines(a)),
-         records = , answers = , table = hamiltonian_lines(a),
+         records = , answers = , public = , table = hamiltonian_lines(a),
          total = outside_lines(fit))
 }
 
@@ -199,6 +200,8 @@ collapse_moves <- function(fit, a) {
          records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
            sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          imputed = sprintf("noisy records   proposals of each record's values: %s", share(a$mean)),
+         public = sprintf("answers   responses summed out; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2),
+                          format_number(mean(a$mean), 2)),
          answers = sprintf("answers   counted; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
@@ -227,7 +230,7 @@ collapse_acceptance <- function(fit) {
            },
            crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
            imputed = data.frame(chain = k, mean = share(told$moved, told$swept)),
-           records = , answers = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
+           records = , answers = , public = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                         divergent = told$divergent, deepest = told$deepest),
            table = {

@@ -8,6 +8,7 @@ check_noise_on_totals <- function(method, release, call) {
 }
 
 check_no_record_noise <- function(releases, call) {
+  check_no_public(releases, "Sites cannot be pooled that have", call)
   noisy <- names(Filter(has_record_noise, releases))
   if (length(noisy) == 0L) return(invisible())
   stop_classed("pool", c("Sites whose records are noisy cannot be pooled; {.val {noisy}} {?has/have} {.fn mech_record_noise}.",

@@ -188,6 +188,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
 method_line <- c(
   augment = "augment: imputes the records (exact)",
   collapse = "collapse: moves the totals, not the records",
+  public = "collapse: sums out the confidential responses",
   imputed = "collapse: imputes the confidential values of the noisy records",
   clt = "clt: normal distribution for the statistic (approximate; improves with more records)",
   naive = "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)",
@@ -222,7 +223,7 @@ printed_summary <- function(draws) {
 fit_lines <- function(fit) {
   size <- dim(fit$draws)
   chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
-  line <- if (identical(fit$problem$family, "imputed")) "imputed" else fit$method
+  line <- if (isTRUE(fit$problem$family %in% c("imputed", "public"))) fit$problem$family else fit$method
   c(paste0("  method     ", method_line[[line]], if (fit$method %in% c("collapse", "regress") && isTRUE(fit$exact)) " (exact)"),
     if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", decimal.mark = ".", scientific = FALSE) else

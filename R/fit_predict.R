@@ -1,8 +1,8 @@
 #' Predict from a fit
 #'
 #' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()].
-#' @param newdata A data frame with the covariates, or the groups; of a table a formula such as `~ a | b`: the distribution of `a` given each level of `b`,
-#'   or `~ a:b`. See [table_measures()].
+#' @param newdata A data frame with the covariates, by default those that are public ([public_covariates]), or the groups; of a table a formula
+#'   such as `~ a | b`: the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
 #'   of draws of the expected response (the probability of 1 of a
@@ -46,6 +46,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "link") check_link(object$bound, interval)
   if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
+  if (missing(newdata) && are_public(object$bound$model)) newdata <- object$bound$model$covariates$public
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
   if (of_survival && !inherits(newdata, "formula")) {
@@ -187,6 +188,7 @@ add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expecte
 simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   check_no_dots(...)
   nsim <- check_count(nsim, "nsim")
+  if (are_public(object$bound$model)) return(with_seed(check_seed(seed), simulate_responses(object, nsim)))
   check_records_distribution(object$bound)
   draws <- parameter_matrix(object)
   with_seed(check_seed(seed), lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ])))
@@ -198,6 +200,21 @@ simulated_records <- function(fit, draw) {
   theta <- bound_theta(bound, draw[bound$parameters])
   n <- if ("n" %in% setdiff(names(draw), bound$parameters)) draw[["n"]] else nobs(fit)
   raw_records(record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound)))
+}
+
+# new responses beside public covariates
+simulate_responses <- function(fit, nsim) {
+  public <- fit$bound$model$covariates$public
+  response <- fit$bound$columns$variable[1L]
+  draws <- posterior::as_draws_matrix(fit$draws)
+  fit$draws <- posterior::as_draws_array(draws[sample.int(nrow(draws), nsim, replace = TRUE), ])
+  values <- add_residual(fit, expected_response(fit, public))
+  levels <- fit$bound$levels[[response]]
+  first <- if (is.null(attr(values, "levels"))) 0 else 1
+  lapply(seq_len(nsim), function(i) {
+    value <- unname(values[i, ])
+    data.frame(stats::setNames(list(if (is.null(levels)) value else factor(levels[value + 1 - first], levels)), response), public, check.names = FALSE)
+  })
 }
 
 refit <- function(fit, given) {

@@ -167,6 +167,10 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   }
   check_release(release)
   check_model(model)
+  if (has_public(release)) {
+    fit <- sample_public(release, model, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, asked)
+    return(with_troubles(fit))
+  }
   records <- check_size_prior(records, release)
   check_choice(method, "method", c("auto", sampling_methods), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))

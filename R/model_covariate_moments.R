@@ -197,6 +197,10 @@ moments_distribution <- function(moments) {
 # Methods that draw records, or move their totals exactly, need a distribution of the
 # covariates.
 check_records_distribution <- function(bound, call = caller_env()) {
+  if (are_public(bound$model)) {
+    stop_classed("method", c("Records can be drawn only from a model with a distribution of its covariates; public ones have none.",
+                             i = "{.fn simulate} and {.fn predict} draw new responses."), call = call)
+  }
   if (!is.null(bound$moments)) {
     stop_classed("method", c("Records can be drawn only from a model with a distribution of its covariates; {.fn covariate_moments} has none.",
                              i = "Give {.arg covariates} a {.fn prior_niw} or a fixed mean and covariance, or use method {.val clt}."), call = call)

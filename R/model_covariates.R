@@ -92,6 +92,9 @@ normal_rows <- function(bound) bound$spec$fields$continuous + 1 - (bound$ahead %
 
 # `design`: its rows of covariates, at the places `at` (from 0) of the moments
 covariate_fields <- function(design, at, model, levels, call, name = "covariates") {
+  if (are_public(model)) {
+    return(list(continuous = numeric(), factor_first = numeric(), factor_levels = numeric(), alpha = numeric(), mean = numeric(), cov_chol = numeric()))
+  }
   dummy <- !is.na(design$level)
   check_lone(design, model, call)
   normal <- !dummy & !seq_along(dummy) %in% lone_rows(design, model)
@@ -159,6 +162,7 @@ covariate_cov_fields <- function(continuous, prior, name, call) {
 }
 
 covariate_parameters <- function(design, model, levels) {
+  if (are_public(model)) return(NULL)
   continuous <- setdiff(design$name[is.na(design$level)], names(model$covariates$lone))
   p <- length(continuous)
   lower <- which(upper.tri(diag(p), diag = TRUE), arr.ind = TRUE) # rows of the lower triangle

@@ -166,8 +166,9 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
   factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]
   bound$base <- design_columns(columns, factors)
   bound$base$centre[1L] <- 0
-  bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call, model$covariates$lone)
+  bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call, model$covariates)
   bound$design <- bound$terms$design %||% bound$base
+  bound$design <- scaled_design(bound, call)
   covariates <- bound$base[-1L, ]
   check_dependent(covariates, model, factors, call)
   bound$dependent <- is_dependent(covariates, model, factors)

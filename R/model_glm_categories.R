@@ -24,8 +24,9 @@ bind_columns.model_categories <- function(model, columns, levels, formula, call)
   bound$dependent <- is_dependent(covariates, model, factors)
   bound$categories <- bound$levels[[response]]
   bound$ahead <- sum(of_response) - 1L
-  bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call, model$covariates$lone)
+  bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call, model$covariates)
   bound$design <- bound$terms$design %||% bound$base
+  bound$design <- scaled_design(bound, call)
   own <- stats::setNames(list(as.double(length(bound$categories))), model$family)
   bound$spec <- list(name = "categories", fields = c(
     behind_levels(bound$terms$fields, design[of_response, ]) %||% design_fields(design), list(columns = as.double(nrow(columns))), own,

@@ -129,8 +129,9 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   bound$base <- bound$design <- design_columns(columns, bound$levels)
-  bound$terms <- bind_terms(said, bound$base, bound$levels, bind_offsets(said, bound$base, model, call), call, model$covariates$lone)
+  bound$terms <- bind_terms(said, bound$base, bound$levels, bind_offsets(said, bound$base, model, call), call, model$covariates)
   if (!is.null(bound$terms)) bound$design <- bound$terms$design
+  bound$design <- scaled_design(bound, call)
   if (inherits(model$covariates, "covariate_moments")) {
     bound$moments <- bind_moments(bound, call)
     model$covariates <- moments_distribution(bound$moments)

@@ -37,6 +37,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
 #'   that would exceed it is refused.
 #' @param neighbours What the guarantee is about, see below and [sensitivity()].
+#' @param public `NULL`, or a formula such as `~ x + z` of variables that are public, and published as they are beside [stat_records()] of
+#'   the confidential ones: see [public_covariates].
 #'
 #' @details
 #'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
@@ -115,12 +117,15 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' # the number of mothers is confidential
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2), neighbours = "add_remove")
 #' @export
-release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove")) {
+release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove"), public = NULL) {
   check_given()
   neighbours <- match_neighbours(neighbours)
+  beside <- public_of_formula(data, public, statistic, mechanism)
+  if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
-  publish_with_budget(function() if (is.data.frame(data)) data else source_total(record_source(data), statistic, mechanism, neighbours),
-                      statistic, mechanism, neighbours, budget)
+  published <- publish_with_budget(function() if (is.data.frame(data)) data else source_total(record_source(data), statistic, mechanism, neighbours),
+                                   statistic, mechanism, neighbours, budget)
+  with_public(published, beside)
 }
 
 # The release of what data() gives, records or their partial total, paid from the budget; data() is not called where

@@ -60,6 +60,7 @@ c.noiseaware_release <- function(...) {
 
 join_releases <- function(first, second, names, call = caller_env()) {
   check_class(second, "second", "noiseaware_release", "a release made by release() or as_release()", call = call)
+  check_no_public(list(first, second), "{.fn add_release} joins no releases that have", call)
   if (first$neighbours != second$neighbours) {
     stop_classed("neighbours", "Both releases must have the same neighbours, but the first has {.val {first$neighbours}}, the second {.val {second$neighbours}}.",
                  call = call)

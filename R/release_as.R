@@ -14,7 +14,7 @@
 #'   statistics of the same records: those of different people must not be in one release.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
-#' @param n The public number of records; `NULL` if it is not known. Noisy records ([mech_record_noise()]) tell it themselves.
+#' @param n The public number of records; `NULL` if it is not known. Noisy records ([mech_record_noise()]) and `public` covariates tell it themselves.
 #' @param neighbours What the noise was scaled for, see [sensitivity()] and [release()]: it decides what a budget
 #'   comes to as a scale of the noise.
 #'
@@ -26,6 +26,8 @@
 #'   `c(epsilon = "column", sensitivity = 3)`, its budget and what one person can change, a number or a column. `NULL` takes a column that is
 #'   called `scale` or `sd`. `labels` are the columns of
 #'   variables that have other names in the statistic, as in `c(age = "age_group")`.
+#'
+#' @param public `NULL`, or a data frame of exact covariates beside [stat_records()] of the response, one row a record: see [public_covariates].
 #'
 #' @details
 #' **A data frame** has a column of numbers, and says what each of them is by a column `component` or, for counts, by
@@ -80,7 +82,12 @@
 #' @seealso `vignette("cookbook")` for how numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
 #'   [read_opendp()], [read_opendp_table()] and [read_wikimedia()] for files of other projects.
 #' @export
-as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
+as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ..., public = NULL) {
+  if (!is.null(public) && !missing(value) && !missing(statistic) && !missing(mechanism)) {
+    check_no_dots(...)
+    force(value)
+    return(public_release(value, statistic, mechanism, if (!missing(n)) n, match_neighbours(neighbours), public))
+  }
   if (!missing(value) && !missing(statistic) && !missing(mechanism)) {
     force(value) # arguments are evaluated in their order, as by UseMethod()
     check_records_unbounded(statistic, mechanism)
@@ -104,6 +111,29 @@ as_release.default <- function(value, statistic, mechanism, n, neighbours = c("r
   release <- release_of(value, published$statistic, published$mechanism, n, neighbours, listed)
   warn_units(release)
   release
+}
+
+# What as_release() makes of noisy numbers and public covariates.
+public_release <- function(value, statistic, mechanism, n, neighbours, public, call = caller_env()) {
+  public <- public_columns(public, call = call)
+  check_public_statistic(statistic, mechanism, public, call)
+  rows <- nrow(public)
+  if (!is.null(n) && check_count(n, "n", call = call) != rows) {
+    stop_classed("public", "{.arg public} must have a row for each of the {n} record{?s}, but has {rows}.", call = call)
+  }
+  statistic <- as_whole(statistic, mechanism)
+  check_design(statistic, mechanism, neighbours, call)
+  check_answer_count(value, statistic, rows, call)
+  release <- release_of(value, statistic, mechanism, rows, neighbours, FALSE, call)
+  release$public <- public
+  release
+}
+
+check_answer_count <- function(value, statistic, rows, call) {
+  answers <- if (is.matrix(value)) nrow(value) else length(value) / length(statistic$components)
+  if (statistic$kind != "records" || answers == rows) return(invisible())
+  stop_classed("public", c("{.arg public} must have a row for each noisy answer.",
+                           x = "There {cli::qty(answers)}{?is/are} {format_number(answers, 9L)} answer{?s} and {rows} row{?s} of public covariates."), call = call)
 }
 
 # of every component of the statistics; `listed`: a list with an entry for each of several

@@ -31,6 +31,7 @@ model_variables.model_naive_bayes <- function(model, public) if (!is.null(model$
 
 # The same release where the model describes all of its variables, or describes one that it lacks, which is refused later.
 narrow_release <- function(release, model, call = caller_env()) {
+  if (has_public(release)) return(release) # sees to it itself
   narrow <- narrow_parts(release_parts(release), release$statistic, model, call)
   if (is.null(narrow)) return(release)
   at <- narrow$index

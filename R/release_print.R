@@ -44,6 +44,7 @@ release_header <- function(release) {
            if (length(parts) > 1L) ", the same for all statistics"),
     vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
+    public_line(release),
     paste0("  guarantee  ", if (has_record_noise(release)) "none is computed for noise on records without bounds" else
       paste0(format_privacy(privacy(release)), "; ", neighbours_text[[release$neighbours]])),
     exact_line(parts),

@@ -5,7 +5,7 @@
 #' Fast, from R's random number generator: **not for publication**.
 #'
 #' @param x A model, or a data frame of records.
-#' @param statistic,mechanism,neighbours As in [release()].
+#' @param statistic,mechanism,neighbours,public As in [release()].
 #' @param n Number of records to simulate; with a data frame, its rows.
 #' @param parameters For a model: named vector of its unknown parameters, named
 #'   as in `names(coef(fit))` and the draws, or of some of them; the others are drawn
@@ -24,12 +24,14 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 
 #' @rdname simulate_release
 #' @export
-simulate_release.data.frame <- function(x, statistic, mechanism, ..., neighbours = c("replace", "add_remove")) {
+simulate_release.data.frame <- function(x, statistic, mechanism, ..., neighbours = c("replace", "add_remove"), public = NULL) {
   check_given()
   check_no_dots(...)
   neighbours <- match_neighbours(neighbours)
+  beside <- public_of_formula(x, public, statistic, mechanism)
+  if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
-  make_release(x, statistic, mechanism, neighbours, simulated_part, "simulation")
+  with_public(make_release(x, statistic, mechanism, neighbours, simulated_part, "simulation"), beside)
 }
 
 #' @rdname simulate_release

@@ -57,6 +57,7 @@ write_release <- function(release, path) {
   if (!is.null(release$records)) {
     stop_classed("file", c("A release that keeps noisy records is not written to a file.", i = "Write the noisy records, and call {.fn as_release} again."))
   }
+  check_no_public(list(release), "A release is not written to a file with its", environment())
   if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
   if (dir.exists(path)) stop_classed("file", "Cannot write {.file {path}}: it is a directory.")
   write_whole(paste0(release_json(release), "\n"), path)

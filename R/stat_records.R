@@ -137,9 +137,9 @@ neighbours_fault.stat_records <- function(statistic, neighbours) {
 #' @export
 component_limits.stat_records <- function(statistic) cbind(statistic$columns$lower, statistic$columns$upper)
 
-# codes are; a number may be anything between its bounds
+# codes are; a number may be anything between its bounds, unless it is a count beside public covariates
 #' @export
-integer_valued.stat_records <- function(statistic) all(statistic$columns$variable %in% names(statistic$levels))
+integer_valued.stat_records <- function(statistic) isTRUE(statistic$whole) || all(statistic$columns$variable %in% names(statistic$levels))
 
 #' @export
 statistic_json.stat_records <- function(statistic) {

@@ -8,12 +8,12 @@ total_steps <- c("+", "-", "*", "pmin", "pmax", "sin", "cos", "abs", "asinh", "p
 
 # Rows as those of `base` for the columns of the functions: a number, or one of each level but the first, which are 0 or 1 in the numbers' place.
 # Their `steps` are a list by row.
-function_rows <- function(said, base, lone, call) {
+function_rows <- function(said, base, covariates, call) {
   rows <- lapply(said$functions, function(f) {
     at <- which(base$variable == f$variable)
     if (length(at) != 1L || !is.na(base$level[at])) refuse_factor_function(f, call)
     image <- function_image(f, c(base$lower[at], base$upper[at]), "bounds", call)
-    check_total(f, lone[[f$variable]], call)
+    if (is.null(covariates$public)) check_total(f, covariates$lone[[f$variable]], call)
     numbers <- f$steps
     ends <- if (is.character(image)) level_ends(numbers[[length(numbers)]], f, call)
     numbers <- unlist(lapply(if (is.null(ends)) numbers else numbers[-length(numbers)], step_program), recursive = FALSE)

@@ -229,9 +229,9 @@ product_centring <- function(powers, keys, key, closed, centres, middles, number
 
 # A model's formula with these columns: NULL where it is plain, else term_columns() and `fields`. The intercept's shift is
 # less what offsets are in the middle.
-bind_terms <- function(said, base, levels, offsets, call, lone = NULL) {
+bind_terms <- function(said, base, levels, offsets, call, covariates = NULL) {
   if (said$plain) return(NULL)
-  functions <- if (length(said$functions)) function_rows(said, base, lone, call)
+  functions <- if (length(said$functions)) function_rows(said, base, covariates, call)
   every <- rbind(base, functions[names(base)])
   coded <- Filter(function(f) f$steps[[length(f$steps)]]$name %in% ending_steps, said$functions)
   check_function_powers(said, names(coded), call)
@@ -272,7 +272,7 @@ bind_offsets <- function(said, base, model, call) {
     if (length(row) != 1L || !is.na(base$level[row])) {
       stop_classed("variables", "An offset must be a number, but {.var {v}} is a factor.", call = call)
     }
-    if (offset$log) check_exposure(base[row, ], model$covariates$lone[[v]], call)
+    if (offset$log) check_exposure(base[row, ], model$covariates$lone[[v]], !is.null(model$covariates$public), call)
     middle <- (base$lower[row] + base$upper[row]) / 2
     out$row <- c(out$row, row)
     out$log <- c(out$log, offset$log)
@@ -281,11 +281,14 @@ bind_offsets <- function(said, base, model, call) {
   out
 }
 
-check_exposure <- function(row, lone, call) {
-  if (row$lower < 0) {
-    stop_classed("variables", paste("The logarithm of {.var {row$name}} is an offset: its bounds must not be negative,",
-                                    "but are {format_number(row$lower)} and {format_number(row$upper)}."), call = call)
+check_exposure <- function(row, lone, public, call) {
+  if (row$lower < 0 || (public && row$lower == 0)) {
+    must <- if (public) "it must be positive" else "its bounds must not be negative"
+    stop_classed("variables", paste("The logarithm of {.var {row$name}} is an offset: {must},",
+                                    "but {if (public) 'is from' else 'are'} {format_number(row$lower)} {if (public) 'on' else paste('and', format_number(row$upper))}."),
+                 call = call)
   }
+  if (public) return(invisible())
   if (!is.null(lone) && lone$kind %in% c("beta", "lognormal")) return(invisible())
   what <- if (is.null(lone)) "It is normal, and may be negative." else "It may be 0, or negative."
   stop_classed("variables", c("The offset {.code log({row$name})} needs a distribution of {.var {row$name}} that is positive.", x = what,

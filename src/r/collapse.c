@@ -6,7 +6,7 @@
 static const void *const family_list[] = {&collapse_normal,   &collapse_counts, &collapse_recursion,
                                           &collapse_table,    &collapse_total,  &collapse_records,
                                           &collapse_crossing, &collapse_row,    &collapse_answers,
-                                          &collapse_imputed};
+                                          &collapse_imputed,  &collapse_public};
 static const struct registry families = {"family", COUNT(family_list), family_list};
 
 struct collapse *read_collapse(SEXP problem) {

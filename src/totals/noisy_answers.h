@@ -1,0 +1,55 @@
+#ifndef NOISEAWARE_TOTALS_NOISY_ANSWERS_H
+#define NOISEAWARE_TOTALS_NOISY_ANSWERS_H
+
+#include "model/family.h"
+
+/* Records each of whose responses is published with noise of its own, their covariates being
+ * public: the density of what was published given the linear predictor eta, the confidential
+ * response summed or integrated out. Each class has a file of its own. */
+
+struct noisy_answers;
+
+struct noisy_answer_class {
+    const char
+        *shape; /* the block of theta with the log of what else the response depends on; NULL */
+
+    /* Goal: what is needed of the records beside the fields, once. Returns PLUGIN_*. */
+    int (*create)(const struct fields *fields, struct noisy_answers *a);
+
+    /* Goal: the sum of the log densities of the answers of records first, first + 1, ..., up to a
+     * constant; slope[i] that of term i in eta, and where there is a shape of_shape[i] that in its
+     * logarithm. */
+    double (*log_density)(const struct noisy_answers *a, int first, int m, const double *eta,
+                          double *slope, double *of_shape);
+};
+
+struct noisy_answers {
+    const struct noisy_answer_class *class;
+    const struct family *family; /* of a response that is 0 or 1, or counts such; else NULL */
+    int records;
+    int squared; /* the noise is Gaussian, weight one over its sd; else Laplace, over its scale */
+    const double *answer, *weight;
+    double lower, upper; /* the response is clamped to these */
+    double shape;        /* natural; set before log_density() */
+
+    const double *zero, *one;   /* of a binary response: the density of each answer given either */
+    const double *size;         /* of a binomial one: of how many */
+    struct noisy_count *counts; /* totals/noisy_answers_counts.c */
+    const struct noisy_count_family *count_family;
+};
+
+/* Fields: response, the number of a class (totals/noisy_answers_classes.c); answer and
+ * answer_weight, one a record; squared; response_bounds; and the class's own. Returns PLUGIN_*. */
+int noisy_answers_create(const struct fields *fields, struct noisy_answers *a);
+
+/* log noise density at that distance, up to a constant */
+static inline double noisy_answer_kernel(const struct noisy_answers *a, int i, double distance) {
+    const double r = distance * a->weight[i];
+    return a->squared ? -0.5 * r * r : -fabs(r);
+}
+
+extern const struct noisy_answer_class noisy_answer_logit, noisy_answer_binary,
+    noisy_answer_poisson, noisy_answer_negative_binomial, noisy_answer_binomial,
+    noisy_answer_normal;
+
+#endif

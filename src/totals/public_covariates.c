@@ -1,0 +1,481 @@
+/* Method "collapse", public covariates: each record's response is published with noise of its own,
+ * and the covariates are known exactly (vignette "Algorithms", "collapse"). Exact.
+ *
+ * Covariates have no distribution. With the design Z and offsets o the linear predictor is eta = Z
+ * beta + o, and the confidential responses are summed or integrated out record by record
+ * (totals/noisy_answers.h):
+ *
+ *   log p(answers | theta) = sum_i l_i(eta_i, shape).
+ *
+ * NUTS (mcmc/hmc.c) moves the unknown coordinates of theta, the coefficients and what shape there
+ * is, on that density times the prior. Its metric is the information, the sum of the products of
+ * the records' scores and what the prior adds, on average over positions of the warmup.
+ *
+ * A chain starts near the mode, which damped steps by that information lead to, some way off in
+ * units of the posterior's spread: from a draw of the prior the first trajectories would take
+ * longer than all others where records are many.
+ *
+ * With many records the posterior is nearly normal about its mode. So there are leaps, too:
+ * proposals of a t distribution about the mode whose scale is that of minus the second derivatives
+ * there, which do not depend on where the chain is. If the first iterations of the warmup accept
+ * most of them, a leap takes the place of a trajectory in all but every TURN-th iteration from then
+ * on: one density without a gradient in place of several with it.
+ *
+ * Cost: for a gradient the density of each answer and two additions a coefficient, one without it;
+ * for the information half the square of their number per record. No allocation but in create().
+ */
+#include "base/block.h"
+#include "base/dist.h"
+#include "base/linalg.h"
+#include "contract/collapse.h"
+#include "contract/model.h"
+#include "mcmc/hmc.h"
+#include "totals/noisy_answers.h"
+
+enum {
+    TRIAL = 50, /* iterations that find out whether leaps serve */
+    TURN = 8,
+    DF = 100 /* of the leaps' distribution */
+};
+static const double LEAPS_ENOUGH = 0.85; /* of them accepted */
+
+/* of the state */
+enum { LEAPS_MADE, LEAPS_ACCEPTED, LEAPS_SERVE, LEAP_STATE };
+
+struct given {
+    const struct model *model;
+    struct noisy_answers answers;
+    int n, k, size; /* records, coefficients, unknown coordinates */
+    int at_shape;   /* in theta; -1: there is none */
+    size_t stride;
+    double *design, *offset; /* columns `stride` apart, which is padded */
+    struct hmc hmc;
+
+    /* State: minus the log density of the answers; what is known of leaps, the mode and the factor
+     * of minus the second derivatives there; NUTS's follows. */
+    double *energy, *leaps, *mode, *curvature;
+
+    /* workspace */
+    double *theta, *gradient;                      /* all coordinates of theta */
+    double *eta, *slope, *of_shape;                /* of a block */
+    double *q, *climbed, *step, *to, *here, *work; /* of the unknown coordinates; NUTS's */
+    double *information, *factor;
+    int stale; /* hmc.gradient is that of another position */
+};
+
+static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+/* Fields: design, a column a coefficient; offset; those of
+ * totals/noisy_answers.h. */
+static int create(const struct fields *fields, struct collapse *of) {
+    const struct model *model = &of->model;
+    struct given *s = plugin_memory(1, sizeof *s);
+    const struct theta_block *beta = coordinates_find(&model->coordinates, "coefficients");
+    if (!beta || beta->offset != 0 || model->moving < 1) return PLUGIN_BAD_FIELDS;
+    if (noisy_answers_create(fields, &s->answers) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    s->model = model;
+    s->n = s->answers.records;
+    s->k = beta->length;
+    s->size = model->moving;
+    const double *design = fields_vector(fields, "design", s->n * s->k),
+                 *offset = fields_vector(fields, "offset", s->n);
+    if (!design || !offset) return PLUGIN_BAD_FIELDS;
+    s->stride = (size_t)PAD_LANES(s->n);
+    s->design = doubles(s->stride * (size_t)s->k);
+    s->offset = doubles(s->stride);
+    memcpy(s->offset, offset, (size_t)s->n * sizeof(double));
+    for (int j = 0; j < s->k; ++j)
+        memcpy(s->design + (size_t)j * s->stride, design + (size_t)j * (size_t)s->n,
+               (size_t)s->n * sizeof(double));
+    const char *shape = s->answers.class->shape;
+    const struct theta_block *block = shape ? coordinates_find(&model->coordinates, shape) : NULL;
+    if (shape && !block) return PLUGIN_BAD_FIELDS;
+    s->at_shape = block ? block->offset : -1;
+    const size_t size = (size_t)s->size, parameters = (size_t)model->parameters;
+    s->theta = doubles(parameters);
+    s->gradient = doubles(2 * parameters);
+    s->eta = doubles(MAX_BLOCK);
+    s->slope = doubles(MAX_BLOCK);
+    s->of_shape = doubles(MAX_BLOCK);
+    double **const own[] = {&s->q, &s->climbed, &s->step, &s->to, &s->here};
+    for (int j = 0; j < 5; ++j) *own[j] = doubles(size);
+    s->information = doubles(size * size);
+    s->factor = doubles(size * size);
+    s->work = doubles(hmc_workspace(s->size, HMC_DENSE));
+    of->self = s;
+    of->stored = 1 + LEAP_STATE + s->size + s->size * s->size + (int)hmc_stored(s->size, HMC_DENSE);
+    return PLUGIN_OK;
+}
+
+/* ---- the density ------------------------------------------------------------------------ */
+
+static void set(struct given *s, const double *q) {
+    coordinates_set_known(&s->model->coordinates, s->theta);
+    for (int j = 0; j < s->size; ++j) s->theta[s->model->moves[j]] = q[j];
+    if (s->at_shape >= 0) s->answers.shape = exp(s->theta[s->at_shape]);
+}
+
+/* The records from `first` on: their log density, and its slopes in `slope` and `of_shape`. */
+static double block_density(struct given *s, int first, int m) {
+    double *restrict eta = s->eta;
+    const double *restrict offset = s->offset + first;
+    FOR_RECORDS(i, m) eta[i] = offset[i];
+    for (int j = 0; j < s->k; ++j) {
+        const double beta = s->theta[j];
+        const double *restrict column = s->design + (size_t)j * s->stride + first;
+        FOR_RECORDS(i, m) eta[i] += beta * column[i];
+    }
+    return s->answers.class->log_density(&s->answers, first, m, eta, s->slope, s->of_shape);
+}
+
+static int block_length(const struct given *s, int first) {
+    return s->n - first < MAX_BLOCK ? s->n - first : MAX_BLOCK;
+}
+
+/* of the answers; adds its gradient to that of theta, if `wanted` */
+static double log_likelihood(struct given *s, int wanted) {
+    double sum = 0;
+    for (int first = 0; first < s->n && sum > -INFINITY; first += MAX_BLOCK) {
+        const int m = block_length(s, first);
+        sum += block_density(s, first, m);
+        if (!wanted) continue;
+        block_add_dots(m, s->slope, s->k, s->design + first, (ptrdiff_t)s->stride, s->gradient);
+        for (int i = 0; s->at_shape >= 0 && i < m; ++i) s->gradient[s->at_shape] += s->of_shape[i];
+    }
+    return sum;
+}
+
+/* for mcmc/hmc.h; also without the gradient, which is then NULL */
+static double log_density(void *self, const double *q, double *gradient) {
+    struct given *s = self;
+    set(s, q);
+    const double prior = model_prior(s->model, s->theta, s->gradient);
+    if (!(prior > -INFINITY)) return -INFINITY;
+    const double value = prior + log_likelihood(s, gradient != NULL);
+    for (int j = 0; gradient && j < s->size; ++j) gradient[j] = s->gradient[s->model->moves[j]];
+    return isfinite(value) ? value : -INFINITY;
+}
+
+/* ---- the information -------------------------------------------------------------------- */
+
+/* what the prior adds: differences of its gradient, at theta */
+static void prior_information(struct given *s, double *out) {
+    static const double STEP = 1e-4;
+    const struct model *model = s->model;
+    double *up = s->gradient, *down = s->gradient + model->parameters;
+    for (int j = 0; j < s->size; ++j) {
+        double *at = s->theta + model->moves[j];
+        const double here = *at, step = STEP * (1 + fabs(here));
+        *at = here + step;
+        (void)model_prior(model, s->theta, up);
+        *at = here - step;
+        (void)model_prior(model, s->theta, down);
+        *at = here;
+        for (int i = 0; i < s->size; ++i)
+            out[i * s->size + j] = (down[model->moves[i]] - up[model->moves[i]]) / (2 * step);
+    }
+}
+
+/* the scores of the block's records in coordinate `at` of theta; written to `out` unless they are
+ * there already */
+static const double *scores(const struct given *s, int at, int first, int m, double *out) {
+    if (at == s->at_shape) return s->of_shape;
+    const double *restrict column = s->design + (size_t)at * s->stride + first;
+    for (int i = 0; i < m; ++i) out[i] = column[i] * s->slope[i];
+    return out;
+}
+
+/* for mcmc/hmc.h; `eta` is spent */
+static void information(void *self, const double *q, double *out) {
+    struct given *s = self;
+    const int size = s->size, *moves = s->model->moves;
+    double other[MAX_BLOCK];
+    set(s, q);
+    prior_information(s, out);
+    for (int first = 0; first < s->n; first += MAX_BLOCK) {
+        const int m = block_length(s, first);
+        (void)block_density(s, first, m);
+        for (int i = 0; i < size; ++i) {
+            const double *a = scores(s, moves[i], first, m, s->eta);
+            for (int j = 0; j <= i; ++j) {
+                const double *b = i == j ? a : scores(s, moves[j], first, m, other);
+                out[i * size + j] += block_dot(m, a, b);
+            }
+        }
+    }
+    for (int i = 0; i < size; ++i)
+        for (int j = 0; j < i; ++j) out[j * size + i] = out[i * size + j];
+}
+
+/* ---- the start -------------------------------------------------------------------------- */
+
+/* The factor of the information with its diagonal `more` times as large; whether there is one. */
+static int damped_factor(struct given *s, double more) {
+    const int size = s->size;
+    memcpy(s->factor, s->information, (size_t)size * (size_t)size * sizeof(double));
+    for (int j = 0; j < size; ++j) s->factor[j * size + j] *= 1 + more;
+    return linalg_cholesky(size, s->factor) == 0;
+}
+
+/* q + scale step, to `to`; its log density, and the gradient to `here`. */
+static double try_step(struct given *s, const double *q, double scale) {
+    for (int j = 0; j < s->size; ++j) s->to[j] = q[j] + scale * s->step[j];
+    return log_density(s, s->to, s->here);
+}
+
+/* Doubles a step as long as that gains more: far from the mode the scores' products are much larger
+ * than the second derivatives, and steps by them too short. Returns the scale. */
+static double lengthen(struct given *s, const double *q, double value) {
+    double scale = 1;
+    while (scale < 1e6) {
+        const double further = try_step(s, q, 2 * scale);
+        if (!(further > value)) break;
+        value = further;
+        scale *= 2;
+    }
+    return scale;
+}
+
+/* A step from q by the damped information, of a gain that is not negative; `value` is the log
+ * density there, `gradient` its gradient. Returns the gain, -1 where there is no such step. */
+static double climb_once(struct given *s, double *q, double value, double *gradient,
+                         double *damping) {
+    static const double LEAST = 1e-10, LARGEST = 1e10;
+    information(s, q, s->information);
+    for (; *damping < LARGEST; *damping *= 8) {
+        if (!damped_factor(s, *damping)) continue;
+        memcpy(s->step, gradient, (size_t)s->size * sizeof(double));
+        linalg_forward(s->size, s->factor, s->step);
+        linalg_backward(s->size, s->factor, s->step);
+        const double there = try_step(s, q, 1);
+        if (!(there >= value)) continue;
+        const double gain = try_step(s, q, lengthen(s, q, there)) - value;
+        memcpy(q, s->to, (size_t)s->size * sizeof(double));
+        memcpy(gradient, s->here, (size_t)s->size * sizeof(double));
+        *damping = fmax(*damping / 16, LEAST);
+        return gain;
+    }
+    return -1;
+}
+
+/* From q to the mode, or near it; `gradient` is spent. */
+static void climb(struct given *s, double *q, double *gradient) {
+    enum { MOST = 100 };
+    static const double NEAR = 1e-8;
+    double value = log_density(s, q, gradient), damping = 1e-3, gain = 1;
+    for (int tries = 0; tries < MOST && value > -INFINITY && gain > NEAR; ++tries) {
+        gain = climb_once(s, q, value, gradient, &damping);
+        value += gain;
+    }
+}
+
+/* So many standard deviations off, in a random direction; nearer where there is no density. */
+static void step_aside(struct given *s, double *q, double *gradient, struct rng *rng) {
+    static const double AWAY = 1.5;
+    information(s, q, s->information);
+    if (!damped_factor(s, 0)) return;
+    for (int j = 0; j < s->size; ++j) s->step[j] = AWAY * rng_normal(rng);
+    linalg_backward(s->size, s->factor, s->step);
+    for (int tries = 0; tries < 10; ++tries) {
+        for (int j = 0; j < s->size; ++j) s->to[j] = q[j] + s->step[j];
+        if (log_density(s, s->to, gradient) > -INFINITY) {
+            memcpy(q, s->to, (size_t)s->size * sizeof(double));
+            return;
+        }
+        for (int j = 0; j < s->size; ++j) s->step[j] /= 2;
+    }
+}
+
+/* ---- leaps -------------------------------------------------------------------------------- */
+
+/* Minus the second derivatives at the mode, by differences of the gradient in steps of a share of
+ * each coordinate's spread, and their factor. Leaps have no scale where it is not positive
+ * definite: then LEAPS_SERVE is -1. */
+static void find_curvature(struct given *s) {
+    static const double SHARE = 1e-2;
+    const int size = s->size;
+    double *h = s->curvature;
+    information(s, s->mode, s->information);
+    memcpy(s->to, s->mode, (size_t)size * sizeof(double));
+    for (int j = 0; j < size; ++j) {
+        const double step = SHARE / sqrt(s->information[j * size + j]);
+        s->to[j] = s->mode[j] + step;
+        (void)log_density(s, s->to, s->here);
+        s->to[j] = s->mode[j] - step;
+        (void)log_density(s, s->to, s->step);
+        s->to[j] = s->mode[j];
+        for (int i = 0; i < size; ++i) h[i * size + j] = (s->step[i] - s->here[i]) / (2 * step);
+    }
+    int usable = 1;
+    for (int i = 0; i < size * size; ++i) usable = usable && isfinite(h[i]);
+    for (int i = 0; i < size; ++i)
+        for (int j = 0; j < i; ++j) h[i * size + j] = 0.5 * (h[i * size + j] + h[j * size + i]);
+    if (!usable || linalg_cholesky(size, h) != 0) s->leaps[LEAPS_SERVE] = -1;
+}
+
+/* log density of a leap to q, up to a constant */
+static double leap_density(struct given *s, const double *q) {
+    const int size = s->size;
+    double square = 0;
+    for (int i = 0; i < size; ++i) { /* L'(q - mode) */
+        double sum = 0;
+        for (int j = i; j < size; ++j) sum += s->curvature[j * size + i] * (q[j] - s->mode[j]);
+        square += sum * sum;
+    }
+    return -0.5 * (DF + size) * log1p(square / DF);
+}
+
+/* Returns whether it was accepted. */
+static int leap(struct given *s, struct rng *rng) {
+    struct hmc *hmc = &s->hmc;
+    const int size = s->size;
+    for (int j = 0; j < size; ++j) s->step[j] = rng_normal(rng);
+    const double stretch = sqrt(DF / (2 * dist_gamma(rng, 0.5 * DF)));
+    linalg_backward(size, s->curvature, s->step);
+    for (int j = 0; j < size; ++j) s->to[j] = s->mode[j] + stretch * s->step[j];
+    const double value = log_density(s, s->to, NULL);
+    const double log_ratio =
+        value - hmc->log_density + leap_density(s, hmc->q) - leap_density(s, s->to);
+    if (!(log(rng_uniform(rng)) < log_ratio)) return 0;
+    memcpy(hmc->q, s->to, (size_t)size * sizeof(double));
+    hmc->log_density = value;
+    s->stale = 1;
+    return 1;
+}
+
+/* While warmup tries them leaps come before trajectories. */
+static void try_leap(struct given *s, int iteration, struct rng *rng) {
+    s->leaps[LEAPS_MADE] += 1;
+    s->leaps[LEAPS_ACCEPTED] += leap(s, rng);
+    if (iteration == TRIAL - 1)
+        s->leaps[LEAPS_SERVE] = s->leaps[LEAPS_ACCEPTED] >= LEAPS_ENOUGH * s->leaps[LEAPS_MADE];
+}
+
+/* ---- the method --------------------------------------------------------------------------- */
+
+static void attach(struct collapse *of) {
+    struct given *s = of->self;
+    const struct hmc_target target = {s->size, s, log_density, information};
+    s->energy = of->store;
+    s->leaps = s->energy + 1;
+    s->mode = s->leaps + LEAP_STATE;
+    s->curvature = s->mode + s->size;
+    hmc_attach(&s->hmc, &target, HMC_DENSE, s->curvature + s->size * s->size, s->work);
+}
+
+static void load(struct collapse *of) {
+    struct given *s = of->self;
+    attach(of);
+    for (int j = 0; j < s->size; ++j) s->hmc.q[j] = of->theta[s->model->moves[j]];
+    (void)hmc_refresh(&s->hmc);
+    s->stale = 0;
+}
+
+static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
+
+/* minus the log density of the answers given theta */
+static void tell_energy(struct given *s) {
+    set(s, s->hmc.q);
+    *s->energy = s->model->class->dprior(s->model->self, s->theta) - s->hmc.log_density;
+}
+
+static void tell(struct collapse *of) {
+    struct given *s = of->self;
+    for (int j = 0; j < s->size; ++j) of->theta[s->model->moves[j]] = s->hmc.q[j];
+}
+
+static void start(struct collapse *of) {
+    struct given *s = of->self;
+    double *q = s->q;
+    attach(of);
+    for (int j = 0; j < s->size; ++j) q[j] = of->theta[s->model->moves[j]];
+    memcpy(s->mode, q, (size_t)s->size * sizeof(double));
+    climb(s, s->mode, s->climbed);
+    find_curvature(s);
+    if (!of->given) {
+        memcpy(q, s->mode, (size_t)s->size * sizeof(double));
+        step_aside(s, q, s->climbed, of->rng);
+    }
+    hmc_start(&s->hmc, q, NULL);
+    if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, of->rng);
+    tell(of);
+    tell_energy(s);
+}
+
+/* counters after those of trajectories */
+enum { COUNT_LEAPS = HMC_DEEPEST + 1, COUNT_LEAPS_ACCEPTED };
+
+static void count_leap(double *counter, int accepted) {
+    counter[COUNT_LEAPS] += 1;
+    counter[COUNT_LEAPS_ACCEPTED] += accepted;
+}
+
+static void refresh(struct given *s) {
+    if (s->stale) (void)hmc_refresh(&s->hmc);
+    s->stale = 0;
+}
+
+static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
+    struct given *s = of->self;
+    const int trial = iteration < TRIAL && iteration < warmup && s->leaps[LEAPS_SERVE] == 0;
+    if (trial) try_leap(s, iteration, of->rng);
+    const int leaps = !trial && s->leaps[LEAPS_SERVE] == 1 && iteration % TURN != 0;
+    struct hmc_step told = {0};
+    if (leaps) {
+        *accepted = leap(s, of->rng);
+    } else {
+        refresh(s);
+        hmc_nuts(&s->hmc, of->rng, &told);
+        *accepted = told.accept;
+    }
+    if (hmc_window(iteration, warmup) == HMC_LAST) refresh(s); /* it looks for a step */
+    hmc_learn(&s->hmc, iteration, warmup, leaps ? NULL : &told, of->rng);
+    tell(of);
+    if (leaps)
+        count_leap(of->counter, (int)*accepted);
+    else
+        hmc_count(of->counter, &told);
+    if (iteration >= warmup) tell_energy(s);
+    return PLUGIN_OK;
+}
+
+/* Nothing that was released is a total. */
+static void statistic(const struct collapse *of, double *out) { (void)of, (void)out; }
+
+static double energy(const struct collapse *of) {
+    const struct given *s = of->self;
+    return *s->energy;
+}
+
+static double work(const struct collapse *of) {
+    const struct given *s = of->self;
+    const double gradients = 4; /* about */
+    return gradients * s->n * (30.0 + 4.0 * s->k) + 100;
+}
+
+static double density_at(const struct collapse *of, const double *q, double *gradient) {
+    return log_density(of->self, q, gradient);
+}
+
+const struct collapse_class collapse_public = {
+    .name = "public",
+    .counters =
+        {
+            [HMC_TRANSITIONS] = "transitions",
+            [HMC_ACCEPTANCE] = "acceptance",
+            [HMC_LEAPFROGS] = "leapfrogs",
+            [HMC_DIVERGENT] = "divergent",
+            [HMC_DEEPEST] = "deepest",
+            [COUNT_LEAPS] = "leaps",
+            [COUNT_LEAPS_ACCEPTED] = "leaps_accepted",
+        },
+    .create = create,
+    .start = start,
+    .load = load,
+    .save = save,
+    .iterate = iterate,
+    .statistic = statistic,
+    .energy = energy,
+    .work = work,
+    .log_density = density_at,
+};

@@ -1,0 +1,261 @@
+# Public covariates beside noisy responses: densities against sums and integrals in R, posteriors against quadrature.
+
+set.seed(11)
+given <- data.frame(x = round(rnorm(30), 2), g = factor(sample(c("a", "b", "c"), 30, TRUE)), e = round(runif(30, 5, 40)))
+yes_no <- stat_records(~ y, levels = list(y = c("no", "yes")))
+number <- function(lower, upper, ...) stat_records(~ y, bounds = list(y = c(lower, upper)), ...)
+
+given_fit <- function(release, model, chains = 2, iter = 3000, ...) {
+  fit <- suppressWarnings(sample_posterior(release, model, chains = chains, iter = iter, warmup = 500, seed = 1, ...))
+  expect_identical(fit$problem$family, "public")
+  expect_true(fit$exact)
+  fit
+}
+
+# log density of the answers given natural parameters, from P or p of the response and the noise density
+expect_density <- function(release, model, log_likelihood, tolerance = 1e-8, slope_tolerance = 1e-5) {
+  fit <- given_fit(release, model, chains = 1, iter = 520)
+  spec <- fit$problem$model
+  at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+  unknown <- fit$bound$unknown
+  theta <- .Call(internal("ffi_model_prior"), spec, internal("new_stream")(), 3L)$theta
+  draws <- cbind(theta, fit$chains[[1L]]$state$theta)
+  whole <- function(q) replace(draws[, 4L], unknown, q)
+  prior <- function(q) .Call(internal("ffi_model_log_prior"), spec, matrix(whole(q)))
+  likelihood <- function(q) log_likelihood(internal("reported")(fit$bound, whole(q))[1L, ])
+  q <- lapply(asplit(draws, 2), function(column) column[unknown])
+  for (k in c(2, 4)) {
+    expect_equal(at(q[[k]])[1L] - at(q[[1L]])[1L], likelihood(q[[k]]) - likelihood(q[[1L]]) + prior(q[[k]]) - prior(q[[1L]]), tolerance = tolerance)
+  }
+  for (k in 1:4) expect_equal(at(q[[k]])[-1L], difference_slopes(at, q[[k]], 1e-5), tolerance = slope_tolerance)
+}
+
+noise_of <- function(kernel, scale) {
+  function(d) if (kernel == "absolute") exp(-abs(d) / scale) else exp(-(d / scale)^2 / 2)
+}
+
+summed <- function(z, eta, p, noise, clamp = identity, most = 2000) {
+  k <- 0:most
+  sum(vapply(seq_along(z), function(i) log(sum(p(k, eta[i], i) * noise(z[i] - clamp(k)))), 0))
+}
+
+test_that("binary responses: the density is that of mixed probabilities, for every link and kind of noise", {
+  y <- rep(0:1, 15)
+  links <- list(logit = plogis, probit = pnorm, cloglog = function(eta) -expm1(-exp(eta)))
+  for (link in names(links)) {
+    rel <- as_release(y, yes_no, mech_randomized_response(epsilon = 1.3), public = given)
+    expect_density(rel, model_glm(y ~ x + g, binomial(link)), function(b) {
+      p <- links[[link]](b[[1L]] + b[["x"]] * given$x + b[["gb"]] * (given$g == "b") + b[["gc"]] * (given$g == "c"))
+      sum(log((exp(1.3 * (y == 1)) * p + exp(1.3 * (y == 0)) * (1 - p)) / (1 + exp(1.3))))
+    })
+  }
+  z <- y + round(rnorm(30), 2)
+  for (mechanism in list(mech_laplace(scale = 0.8), mech_gaussian(sd = 0.8))) {
+    rel <- as_release(z, number(0, 1), mechanism, public = given)
+    noise <- noise_of(mechanism$kernel, 0.8)
+    expect_density(rel, model_logistic(y ~ x), function(b) {
+      p <- plogis(b[[1L]] + b[["x"]] * given$x)
+      sum(log(p * noise(z - 1) + (1 - p) * noise(z)))
+    })
+  }
+})
+
+test_that("counts: the density is the sum over all counts, clamped or not, whole noise or not", {
+  y <- c(rpois(20, 8), 0, 0, 1, 25, 30, 31, 12, 12, 13, 5)
+  cases <- list(list(mech_discrete_laplace(scale = 1.7), "absolute", 1.7, c(0, 300), y + sample(-3:3, 30, TRUE)),
+                list(mech_laplace(scale = 2.5), "absolute", 2.5, c(0, 20), y + round(rnorm(30), 2)),
+                list(mech_gaussian(sd = 2), "squared", 2, c(3, 14), y + round(rnorm(30), 2)),
+                list(mech_discrete_gaussian(sd = 3), "squared", 3, c(0, 300), y + sample(-3:3, 30, TRUE)))
+  families <- list(list(poisson(), function(k, eta, b) dpois(k, exp(eta))),
+                   list(negative_binomial(), function(k, eta, b) dnbinom(k, mu = exp(eta), size = b[["cv"]]^-2)))
+  for (case in cases) for (family in families) {
+    rel <- as_release(case[[5L]], number(case[[4L]][1L], case[[4L]][2L]), case[[1L]], public = given)
+    expect_density(rel, model_glm(y ~ x + offset(log(e)), family[[1L]], prior = prior_normal(c(-1, 0), 0.4)), tolerance = 1e-7, function(b) {
+      eta <- b[[1L]] + b[["x"]] * given$x + log(given$e)
+      summed(case[[5L]], eta, function(k, eta, i) family[[2L]](k, eta, b), noise_of(case[[2L]], case[[3L]]),
+             function(k) pmin(pmax(k, case[[4L]][1L]), case[[4L]][2L]), most = 5000)
+    })
+  }
+})
+
+test_that("normal responses: the density is the integral over the clamped response", {
+  y <- round(rnorm(30, 3, 4), 1)
+  for (case in list(list(mech_laplace(scale = 3), "absolute", 3), list(mech_gaussian(sd = 2.5), "squared", 2.5))) {
+    for (outside in c("clamp", "none")) {
+      rel <- as_release(y, number(-2, 6, outside = outside), case[[1L]], public = given)
+      noise <- noise_of(case[[2L]], case[[3L]])
+      ends <- if (outside == "clamp") c(-2, 6) else c(-Inf, Inf)
+      one <- function(z, eta, sigma) {
+        pieces <- sort(unique(c(max(ends[1L], -300), pmin(pmax(z, ends[1L]), ends[2L]), pmin(pmax(eta, ends[1L]), ends[2L]), min(ends[2L], 300))))
+        inside <- sum(vapply(seq_along(pieces)[-1L], function(k) {
+          integrate(function(t) dnorm(t, eta, sigma) * noise(z - t), pieces[k - 1L], pieces[k], rel.tol = 1e-10, subdivisions = 2000L)$value
+        }, 0))
+        tails <- if (outside == "clamp") pnorm(-2, eta, sigma) * noise(z + 2) + pnorm(6, eta, sigma, FALSE) * noise(z - 6) else 0
+        log(inside + tails)
+      }
+      expect_density(rel, model_lm(y ~ x, prior = prior_normal(), sigma = prior_half_normal(3)), tolerance = 1e-6, function(b) {
+        sum(mapply(one, y, b[[1L]] + b[["x"]] * given$x, b[["sigma"]]))
+      })
+    }
+  }
+})
+
+# mean and sd of each of two coefficients, by quadrature
+on_a_grid <- function(b0, b1, log_density) {
+  grid <- expand.grid(b0 = b0, b1 = b1)
+  weight <- apply(grid, 1L, function(b) log_density(b[1L], b[2L]))
+  weight <- exp(weight - max(weight))
+  weight <- weight / sum(weight)
+  mean <- colSums(weight * grid)
+  list(mean = mean, sd = sqrt(colSums(weight * sweep(as.matrix(grid), 2L, mean)^2)))
+}
+
+expect_posterior <- function(fit, exact) {
+  for (k in 1:2) {
+    draws <- parameter_draws(fit, fit$bound$parameters[k])
+    expect_same_mean(draws, exact$mean[k])
+    expect_same_mean((draws - exact$mean[k])^2, exact$sd[k]^2)
+  }
+}
+
+label_privacy <- c(0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1)
+
+test_that("a logistic regression of answers by randomised response: quadrature", {
+  x <- qnorm((1:40 - 0.5) / 40)
+  rel <- as_release(label_privacy, stat_records(~ y, levels = list(y = c("0", "1"))), mech_randomized_response(epsilon = 1.5), public = data.frame(x))
+  fit <- given_fit(rel, model_logistic(y ~ x, prior_normal(0, 2)), iter = 4500)
+  exact <- on_a_grid(seq(-6, 8, length.out = 150), seq(-7, 9, length.out = 150), function(b0, b1) {
+    p <- plogis(b0 + b1 * x)
+    sum(log(ifelse(label_privacy == 1, exp(1.5) * p + 1 - p, p + exp(1.5) * (1 - p)))) - (b0^2 + b1^2) / 8
+  })
+  expect_equal(unname(c(exact$mean, exact$sd)), c(0.4373, 1.553, 0.7340, 0.951), tolerance = 2e-3)
+  expect_posterior(fit, exact)
+})
+
+test_that("an ecological regression of noisy counts: quadrature", {
+  areas <- data.frame(people = c(30, 55, 20, 80, 41, 66, 25, 90, 38, 52, 47, 71, 33, 60, 29, 84, 44, 58, 36, 75), x = ((7 * 1:20) %% 20) / 10 - 1)
+  deaths <- c(5, 14, 1, 26, 9, 12, 2, 32, 9, 10, 16, 13, 6, 19, 3, 20, 13, 9, 11, 14)
+  rel <- as_release(deaths, stat_records(~ deaths, bounds = list(deaths = c(0, 500))), mech_discrete_laplace(scale = 2), public = areas)
+  fit <- given_fit(rel, model_glm(deaths ~ x + offset(log(people)), poisson(), prior_normal(0, 2)), iter = 4500)
+  exact <- on_a_grid(seq(-2, -1, length.out = 80), seq(-0.6, 1.3, length.out = 80), function(b0, b1) {
+    summed(deaths, b0 + b1 * areas$x + log(areas$people), function(k, eta, i) dpois(k, exp(eta)), noise_of("absolute", 2), most = 200) - (b0^2 + b1^2) / 8
+  })
+  expect_equal(unname(c(exact$mean, exact$sd)), c(-1.4598, 0.3903, 0.0802, 0.1371), tolerance = 2e-3)
+  expect_posterior(fit, exact)
+})
+
+test_that("leaps take the place of trajectories where the posterior is nearly normal, and leave it as it is", {
+  skip_on_cran()
+  set.seed(4)
+  n <- 2000
+  d <- data.frame(x = rnorm(n))
+  y <- rbinom(n, 1, plogis(0.4 + d$x))
+  y <- ifelse(runif(n) < plogis(2), y, 1 - y)
+  rel <- as_release(y, yes_no, mech_randomized_response(epsilon = 2), public = d)
+  fit <- given_fit(rel, model_logistic(y ~ x, prior_normal(0, 2)), iter = 6500)
+  expect_true(all(vapply(fit$chains, function(chain) chain$diagnostics[["leaps"]], 0) > 4000))
+  keep <- plogis(2)
+  exact <- on_a_grid(seq(0, 0.9, length.out = 60), seq(0.5, 1.5, length.out = 60), function(b0, b1) {
+    p <- plogis(b0 + b1 * d$x)
+    sum(log(ifelse(y == 1, keep * p + (1 - keep) * (1 - p), (1 - keep) * p + keep * (1 - p)))) - (b0^2 + b1^2) / 8
+  })
+  expect_posterior(fit, exact)
+})
+
+test_that("a chain cut in two is the same chain", {
+  set.seed(2)
+  d <- data.frame(x = rnorm(400))
+  rel <- as_release(rbinom(400, 1, plogis(d$x)), yes_no, mech_randomized_response(epsilon = 2), public = d)
+  long <- given_fit(rel, model_logistic(y ~ x), chains = 1, iter = 900)
+  short <- extend(given_fit(rel, model_logistic(y ~ x), chains = 1, iter = 700), 200)
+  expect_identical(unclass(long$draws)[], unclass(short$draws)[])
+})
+
+test_that("a model is bound to the covariates that it names; functions, factors, products and offsets", {
+  rel <- as_release(rep(0:1, 15), yes_no, mech_randomized_response(epsilon = 3), public = given)
+  fit <- given_fit(rel, model_logistic(y ~ log(e) + g * x + I(x^2) + offset(x), prior_normal(sd = 1)), chains = 1, iter = 700)
+  expect_identical(fit$bound$parameters, c("(Intercept)", "log(e)", "gb", "gc", "x", "I(x^2)", "gb:x", "gc:x"))
+  values <- parameter_draws(fit, fit$bound$parameters[1L])
+  beta <- colMeans(posterior::as_draws_matrix(fit$draws))
+  design <- model.matrix(~ log(e) + g * x + I(x^2), given)
+  colnames(design)[colnames(design) == "I(x^2)"] <- "I(x^2)"
+  eta <- posterior::as_draws_matrix(fit$draws) %*% t(design[, fit$bound$parameters]) + rep(given$x, each = length(values))
+  expect_equal(unname(predict(fit)), unname(colMeans(plogis(eta))), tolerance = 1e-10)
+  expect_equal(predict(fit), predict(fit, given))
+  expect_equal(nobs(fit), 30)
+  told <- simulate(fit, 40, seed = 1)
+  expect_identical(names(told[[1L]]), c("y", names(given)))
+  expect_equal(mean(vapply(told, function(d) mean(d$y == "yes"), 0)), mean(predict(fit)), tolerance = 0.15)
+  expect_equal(dim(predict(fit, type = "draws")), c(200L, 30L))
+  expect_identical(update(fit, y ~ x)$bound$parameters, c("(Intercept)", "x"))
+  expect_s3_class(bayesplot::pp_check(fit, draws = 20, seed = 1), "ggplot")
+  # one response of two
+  both <- as_release(cbind(y = rep(0:1, 15), z = rep(1:0, 15)), stat_records(~ y + z, levels = list(y = c("0", "1"), z = c("0", "1"))),
+                     mech_randomized_response(epsilon = 6), public = given)
+  slope <- function(formula) coef(given_fit(both, model_logistic(formula), chains = 1, iter = 1500))[["x"]]
+  expect_lt(slope(y ~ x) * slope(z ~ x), 0)
+})
+
+test_that("default priors are scaled by what covariates are", {
+  rel <- as_release(rep(0:1, 15), yes_no, mech_randomized_response(epsilon = 3), public = transform(given, far = 1e6 + 1000 * x))
+  said <- rstantools::prior_summary(given_fit(rel, model_logistic(y ~ far), chains = 1, iter = 600))
+  sd <- as.double(sub("^normal\\(0, (.*)\\)$", "\\1", said$prior[said$variable == "far"]))
+  expect_equal(sd, 1.5 / (1000 * sqrt(mean((given$x - mean(given$x))^2))), tolerance = 1e-4)
+})
+
+test_that("owners release the covariates as they are", {
+  births <- transform(MASS::birthwt, low = factor(low))
+  asked <- stat_records(~ low, levels = list(low = c("0", "1")))
+  for (make in list(release, simulate_release)) {
+    rel <- make(births, asked, mech_randomized_response(epsilon = 60), public = ~ lwt + smoke)
+    expect_identical(rel$public$lwt, as.double(MASS::birthwt$lwt))
+    expect_identical(names(rel$public), c("lwt", "smoke"))
+    expect_equal(unname(rel$value), MASS::birthwt$low)
+    expect_output(print(rel), "2 covariates: lwt, smoke")
+  }
+  # whole numbers with whole noise
+  counts <- stat_records(~ breaks, bounds = list(breaks = c(0, 100)))
+  rel <- release(warpbreaks, counts, mech_discrete_laplace(scale = 0.01), public = ~ wool + tension)
+  expect_equal(unname(rel$value), warpbreaks$breaks)
+  expect_equal(coef(given_fit(rel, model_glm(breaks ~ wool + tension, poisson(), prior_normal(0, 10)), iter = 1500)),
+               coef(glm(breaks ~ wool + tension, poisson(), warpbreaks)), tolerance = 0.05)
+  exact <- simulate_release(MASS::birthwt, stat_records(~ bwt, bounds = list(bwt = c(500, 5500))), mech_gaussian(sd = 1e-3), public = ~ age + lwt)
+  fit <- given_fit(exact, model_lm(bwt ~ age + lwt), iter = 1500)
+  fit_of_records <- lm(bwt ~ age + lwt, MASS::birthwt)
+  expect_equal(coef(fit)[1:3], coef(fit_of_records), tolerance = 0.15)
+  expect_equal(sigma(fit), sigma(fit_of_records), tolerance = 0.02)
+})
+
+test_that("what does not fit together is refused", {
+  answers <- rep(0:1, 15)
+  of <- function(...) as_release(answers, yes_no, mech_randomized_response(epsilon = 1), ...)
+  rel <- of(public = given)
+  expect_error(of(public = given[1:7, ]), class = "noiseaware_error_public")
+  expect_error(of(n = 31, public = given), class = "noiseaware_error_public")
+  expect_error(of(public = as.list(given)), class = "noiseaware_error_public")
+  expect_error(of(public = transform(given, x = NA_real_)), class = "noiseaware_error_public")
+  expect_error(of(public = transform(given, g = "a")), class = "noiseaware_error_public")
+  expect_error(of(public = transform(given, y = 1)), class = "noiseaware_error_public")
+  expect_error(of(public = given, strange = 1), class = "noiseaware_error")
+  expect_error(as_release(c("y=no" = 1, "y=yes" = 2), stat_counts(~ y, list(y = c("no", "yes"))), mech_laplace(scale = 1), public = given),
+               class = "noiseaware_error_public")
+  expect_error(sample_posterior(rel, model_logistic(y ~ nothing)), class = "noiseaware_error_variables")
+  expect_error(sample_posterior(rel, model_logistic(x ~ y)), class = "noiseaware_error_variables")
+  expect_error(sample_posterior(rel, model_logistic()), class = "noiseaware_error_formula")
+  expect_error(sample_posterior(rel, model_lm(y ~ x)), class = "noiseaware_error_variables")
+  expect_error(sample_posterior(rel, model_bernoulli()), class = "noiseaware_error_method")
+  expect_error(sample_posterior(rel, model_logistic(y ~ x), method = "augment"), class = "noiseaware_error_method")
+  expect_error(sample_posterior(rel, model_logistic(y ~ x), records = prior_poisson(30)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, model_logistic(y ~ x, covariates = list(x = covariate_beta()))), class = "noiseaware_error_prior")
+  expect_error(sample_posterior(rel, model_logistic(y ~ x + offset(log(x)))), class = "noiseaware_error_variables")
+  counts <- as_release(answers, number(0, 9), mech_laplace(scale = 1), public = given)
+  expect_error(sample_posterior(counts, model_glm(y ~ x, Gamma("log"))), class = "noiseaware_error_method")
+  other <- as_release(rev(answers), yes_no, mech_randomized_response(epsilon = 1), public = given)
+  expect_error(sample_posterior(list(a = rel, b = other), model_logistic(y ~ x), pool = "complete"), class = "noiseaware_error_public")
+  expect_error(write_release(rel, tempfile()), class = "noiseaware_error_public")
+  expect_error(add_release(rel, rel), class = "noiseaware_error_public")
+  expect_error(synthesize(given_fit(rel, model_logistic(y ~ x), chains = 1, iter = 600)), class = "noiseaware_error_method")
+  births <- MASS::birthwt
+  expect_error(release(births, stat_records(~ bwt, bounds = list(bwt = c(0, 9))), mech_laplace(epsilon = 1), public = "lwt"), class = "noiseaware_error_public")
+  expect_error(release(births, stat_records(~ bwt, bounds = list(bwt = c(0, 9))), mech_laplace(epsilon = 1), public = ~ height), class = "noiseaware_error_data")
+})
