@@ -13,7 +13,9 @@
 #' @param formula `~ a + b`, two factors, or `~ a + b | c`, given each level of one or more others. They must be all variables of the release.
 #' @param prior A [prior_dirichlet()] with one weight.
 #' @param releases A named list of releases of different people, one for each rate.
-#' @param draws Number of draws, over all chains.
+#' @param draws Number of draws, over all chains. For `test_independence()` of a release, how many to begin with.
+#' @param error For `test_independence()` of a release: the Monte Carlo standard error of the log Bayes factor that is wanted. Draws are multiplied until it is
+#'   reached, or there are 640,000.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
@@ -118,8 +120,9 @@ has_saturated_table <- function(fit) {
 
 #' @rdname bayes_tests
 #' @export
-test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 10000, seed = NULL) {
+test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 10000, seed = NULL, error = 0.05) {
   check_given()
+  check_positive(error, "error")
   draws <- check_count(draws, "draws", lower = 100)
   seed <- check_seed(seed)
   is_fit <- inherits(x, "noiseaware_fit")
@@ -135,10 +138,11 @@ test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 100
   fit <- if (is_fit) x else table_fit(x, prior, draws, seed, environment())
   levels <- fit$bound$levels
   check_independence(asked, names(levels), environment())
-  tables <- lapply(fit$chains, `[[`, "table")
-  if (is.null(tables[[1L]])) stop_classed("size", "The table has more than {format_size(most_tracked)} cells, which are too many to keep.")
-  ratio <- vapply(tables, function(table) independence_ratio(table, lengths(levels), asked, weight), double(nrow(tables[[1L]])))
-  averaged <- average_ratio(ratio)
+  averaged <- average_independence(fit, asked, weight, environment())
+  while (!is_fit && !isTRUE(averaged$error <= error) && draws < most_test_draws) {
+    draws <- min(4 * draws, most_test_draws)
+    averaged <- average_independence(table_fit(x, prior, draws, seed, environment()), asked, weight, environment())
+  }
   given <- if (length(asked$given)) paste(" given", paste(asked$given, collapse = ", ")) else ""
   new_test("Independence in a table", -averaged$value, averaged$error, averaged$note,
            data = sprintf("table of %s, %s records", paste(names(levels), collapse = ", "),
@@ -146,6 +150,14 @@ test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 100
            h0 = sprintf("%s and %s are independent%s", asked$pair[1L], asked$pair[2L], given),
            h1 = sprintf("any association of %s and %s%s", asked$pair[1L], asked$pair[2L], given),
            prior = sprintf("Dirichlet(%s) of the cells (H1) and of both margins (H0)", format_number(weight)))
+}
+
+most_test_draws <- 640000
+
+average_independence <- function(fit, asked, weight, call) {
+  tables <- lapply(fit$chains, `[[`, "table")
+  if (is.null(tables[[1L]])) stop_classed("size", "The table has more than {format_size(most_tracked)} cells, which are too many to keep.", call = call)
+  average_ratio(vapply(tables, function(table) independence_ratio(table, lengths(fit$bound$levels), asked, weight), double(nrow(tables[[1L]]))))
 }
 
 table_fit <- function(release, prior, draws, seed, call) {

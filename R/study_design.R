@@ -10,27 +10,33 @@
 #'   [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`. The budget is its
 #'   argument `epsilon`, if it has one, else its first; the result and the plot
 #'   name it so.
-#' @param epsilon Budgets: what `mechanism` is called with.
+#' @param epsilon Budgets: what `mechanism` is called with. Left out with `ratio`.
+#' @param ratio In place of `epsilon`, a number above 1: the budget is searched for that makes intervals so many times as wide as the records themselves would. It
+#'   is that of the parameters named in `parameters`, or of all, of which the worst decides; within 2% or the Monte Carlo error of `replicates`.
 #' @param n Numbers of records, taken for known. A prior of an unknown number is refused, as a cell of the grid is about one number
 #'   that the owner has in mind: [calibrate()] takes such a prior.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
-#'   the grid. Every cell has the same seed. `parameters` may name some of the parameters,
-#'   such as the slope that the study is about.
+#'   the grid. Every cell has the same seed. `parameters` may name some of the parameters, such as the slope that the study is about: the others
+#'   are at the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL` all are drawn from the prior.
 #' @param x A design.
 #' @param variables Names of variables to draw; all by default.
 #'
-#' @return A data frame of class `noiseaware_design`, a row for each cell and parameter:
-#'   `statistic`, `epsilon` (or the name that `mechanism` gives to its budget, such as `rho`), `n`, `variable`; `sd`, the expected posterior standard
-#'   deviation, with its Monte Carlo standard error `sd_mcse`; `rmse`, of the
-#'   posterior mean about the truth; `width`, expected width of the interval of
-#'   that `level`; `coverage` with its 95 per cent interval `coverage_lower`,
-#'   `coverage_upper`; `replicates` that did not fail; `of_prior`, `width` as a share of the
-#'   prior's interval of that level. `plot()` draws `sd`.
+#' @return A data frame of class `noiseaware_design`, a row for each cell and parameter. With `ratio` its attribute `needed` has the `budget` for each number of
+#'   records and statistic. `plot()` draws `sd`. The columns are
 #'
-#'   Where `of_prior` is above 0.9 the release hardly narrows what the prior says, and `sd` and
-#'   `coverage` are properties of the prior: a warning of class `noiseaware_warning_prior`
-#'   names these cells.
+#' | column | meaning |
+#' | --- | --- |
+#' | `statistic`, `epsilon`, `n`, `variable` | the cell and the parameter; `mechanism` may give its budget another name, such as `rho` |
+#' | `sd`, `sd_mcse` | expected posterior standard deviation, and its Monte Carlo standard error |
+#' | `rmse` | of the posterior mean about the truth |
+#' | `width` | expected width of the interval of that `level` |
+#' | `coverage`, `coverage_lower`, `coverage_upper` | of that interval, with a 95 per cent interval of its own |
+#' | `replicates` | how many did not fail |
+#' | `of_prior` | `width` as a share of the prior's interval |
+#' | `without`, `ratio` | width that the records themselves would give, and `width` over it; `NA` where [nonprivate_posterior()] does not serve |
+#' @section Warnings: Where `of_prior` is above 0.9 the release hardly narrows what the prior says, and `sd` and
+#'   `coverage` are properties of the prior: a warning of class `noiseaware_warning_prior` names these cells.
 #' @section Errors: As in [calibrate()].
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
@@ -38,9 +44,12 @@
 #'   replicates = 10, chains = 1, iter = 400, seed = 1)
 #' plan
 #' plot(plan)
+#' # what epsilon makes the interval of a probability of 0.3 twice as wide as the records would?
+#' design(model_bernoulli(), st, n = 200, ratio = 2, parameters = c("prob[yes]" = 0.3),
+#'   replicates = 10, chains = 1, iter = 400, seed = 1)
 #' @export
-design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, replicates = 50, method = "auto", ...,
-                   parameters = NULL, level = 0.95, seed = NULL, neighbours = c("replace", "add_remove")) {
+design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n, replicates = 50, method = "auto", ...,
+                   parameters = NULL, level = 0.95, seed = NULL, neighbours = c("replace", "add_remove"), ratio = NULL) {
   check_given()
   check_model(model)
   neighbours <- match_neighbours(neighbours)
@@ -48,36 +57,72 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   ok <- is.list(statistic) && length(statistic) > 0L && checkmate::test_names(names(statistic), "unique") &&
     all(vapply(statistic, inherits, TRUE, "noiseaware_statistic"))
   if (!ok) stop_argument("statistic", "a statistic, or a list of statistics with different names", describe(statistic))
-  if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism))
-  if (!is.numeric(epsilon) || length(epsilon) == 0L) stop_argument("epsilon", "positive numbers", describe(epsilon))
+  check_design_budget(mechanism, epsilon, ratio)
+  check_design_sizes(n)
+  check_sampler_arguments(list(...), check_sampler(method))
+  budget <- mechanism_budget(mechanism)
+  make <- function(value) do.call(mechanism, stats::setNames(list(value), budget))
+  mechanisms <- lapply(epsilon %||% 1, make)
+  for (s in statistic) for (m in mechanisms) check_design(s, m, neighbours)
+  seed <- check_seed(seed) %||% new_seed()
+  bounds <- lapply(statistic, function(s) bind_settled(model, narrow_design(model, s, mechanisms[[1L]], neighbours)$statistic, method))
+  widths <- with_seed(seed, lapply(bounds, prior_widths, level))
+  if (!is.null(parameters)) for (bound in bounds) check_some_parameters(parameters, bound)
+  cells <- expand.grid(n = n, statistic = names(statistic), stringsAsFactors = FALSE)
+  found <- Map(function(n, name) {
+    truth <- design_centre(bounds[[name]], parameters)
+    run <- function(mechanism, method, ...) {
+      calibrate(model, statistic[[name]], mechanism, n, replicates, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)
+    }
+    without <- widths_of_records(run, mechanisms[[1L]], list(...))
+    of <- function(value) {
+      cal <- run(make(value), method, ...)
+      cell <- stats::setNames(data.frame(name, value, n), c("statistic", budget, "n"))
+      cell <- cbind(cell, design_rows(cal, level))
+      cell$of_prior <- cell$width / widths[[name]][cell$variable]
+      cell$without <- unname(without[cell$variable])
+      cell$ratio <- cell$width / cell$without
+      structure(cell, mirrored = calibration_mirrored(cal))
+    }
+    if (is.null(ratio)) lapply(epsilon, of) else search_budget(ratio, of, names(parameters) %||% bounds[[name]]$parameters)
+  }, cells$n, cells$statistic)
+  rows <- unlist(found, recursive = FALSE)
+  result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,
+                      mirrored = attr(rows[[length(rows)]], "mirrored"))
+  if (is.null(ratio)) {
+    warn_prior_decides(result)
+  } else {
+    attr(result, "needed") <- cbind(cells, do.call(rbind, lapply(found, attr, "needed")))
+  }
+  result
+}
+
+check_design_budget <- function(mechanism, epsilon, ratio, call = caller_env()) {
+  if (!is.function(mechanism)) {
+    stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism), call = call)
+  }
+  check_one_of(list(epsilon = epsilon, ratio = ratio), "argument", call)
+  if (!is.null(ratio)) check_number(ratio, "ratio", "a number above 1", 1, 1e4, strict = TRUE, call = call)
+  if (is.null(ratio) && (!is.numeric(epsilon) || length(epsilon) == 0L)) stop_argument("epsilon", "positive numbers", describe(epsilon), call = call)
+}
+
+check_design_sizes <- function(n, call = caller_env()) {
   if (inherits(n, "prior_records")) {
     stop_classed("argument", c("{.arg n} must be positive whole numbers: a design is about numbers of records that the owner has in mind.",
                                x = "It is a prior of an unknown number, {format(n)}.",
-                               i = "{.fn calibrate} takes it: its {.code $results} have the posterior sd and interval of each replicate."))
+                               i = "{.fn calibrate} takes it: its {.code $results} have the posterior sd and interval of each replicate."), call = call)
   }
-  if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n))
-  for (value in n) check_count(value, "n")
-  check_sampler_arguments(list(...), check_sampler(method))
-  budget <- mechanism_budget(mechanism)
-  mechanisms <- lapply(epsilon, function(value) do.call(mechanism, stats::setNames(list(value), budget)))
-  for (s in statistic) for (m in mechanisms) check_design(s, m, neighbours)
-  seed <- check_seed(seed) %||% new_seed()
-  narrow <- function(s) narrow_design(model, s, mechanisms[[1L]], neighbours)$statistic
-  widths <- with_seed(seed, lapply(statistic, function(s) prior_widths(bind_settled(model, narrow(s), method), level)))
-  grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
-  same <- NULL
-  rows <- lapply(seq_len(nrow(grid)), function(i) {
-    cal <- calibrate(model, statistic[[grid$statistic[i]]], mechanisms[[grid$epsilon[i]]], grid$n[i], replicates, method, ...,
-                     parameters = parameters, level = level, seed = seed, neighbours = neighbours)
-    same <<- calibration_mirrored(cal)
-    cell <- data.frame(statistic = grid$statistic[i], budget = epsilon[grid$epsilon[i]], n = grid$n[i])
-    cell <- cbind(stats::setNames(cell, c("statistic", budget, "n")), design_rows(cal, level))
-    cell$of_prior <- cell$width / widths[[grid$statistic[i]]][cell$variable]
-    cell
-  })
-  result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget, mirrored = same)
-  warn_prior_decides(result)
-  result
+  if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n), call = call)
+  for (value in n) check_count(value, "n", call = call)
+}
+
+# the mean width of intervals from simulated records, by parameter; NA where a model has no such posterior
+widths_of_records <- function(run, mechanism, arguments) {
+  arguments <- arguments[intersect(names(arguments), c("chains", "iter", "warmup", "thin"))]
+  cal <- tryCatch(suppressWarnings(do.call(run, c(list(mechanism, "nonprivate"), arguments)), classes = "noiseaware_warning_convergence"),
+                  noiseaware_error = function(e) NULL)
+  if (is.null(cal) || all(cal$runs$failed)) return(NA_real_)
+  c(tapply(cal$results$upper - cal$results$lower, cal$results$variable, mean))
 }
 
 # the name of the argument that is the budget
@@ -144,14 +189,24 @@ print.noiseaware_design <- function(x, ...) {
   level <- attr(x, "level")
   cat("<design> the posterior to expect\n")
   cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " of each cell\n", sep = "")
+  cat("  ratio       width over the width that the records would give\n")
   cat("  width       of the ", if (!is.null(level)) paste0(format_number(100 * level), "% "), "interval; coverage with a 95% Monte Carlo interval\n\n", sep = "")
   number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
   cells <- c(if (length(unique(x$statistic)) > 1L) "statistic", design_budget(x), "n", "variable")
-  shown <- data.frame(lapply(unclass(x)[cells], format_cell), lapply(unclass(x)[c("sd", "sd_mcse", "rmse", "width")], number),
+  shown <- data.frame(lapply(unclass(x)[cells], format_cell), lapply(unclass(x)[c("sd", "sd_mcse", "width")], number), ratio = number(x$ratio %||% NA_real_),
                       coverage = format_coverage(x$coverage, x$coverage_lower, x$coverage_upper), check.names = FALSE)
   names(shown)[names(shown) == "sd_mcse"] <- "(mcse)"
+  if (all(is.na(x$ratio))) shown$ratio <- NULL
   print(shown, row.names = FALSE)
+  needed <- attr(x, "needed")
+  if (!is.null(needed)) cat("\n", needed_lines(needed, design_budget(x)), sep = "\n")
   invisible(x)
+}
+
+needed_lines <- function(needed, budget) {
+  several <- length(unique(needed$statistic)) > 1L
+  sprintf("  needed  %s = %s for %s records%s: the widest interval is %s times as wide as without noise", budget, format_number(needed$budget, 3),
+          format_size(needed$n), if (several) paste0(", ", needed$statistic) else "", format_number(needed$ratio, 3))
 }
 
 format_cell <- function(x) if (is.numeric(x)) vapply(x, function(v) format(v, digits = 5, big.mark = ",", decimal.mark = "."), "") else x

@@ -42,7 +42,7 @@ test_that("independence given a third factor, without noise: Dirichlet integrals
 
 test_that("few draws that decide are told", {
   release <- as_release(c(2e3, 0, 0, 2e3), stat_counts(~ a:b, binary), mech_laplace(scale = 200), n = 4e3)
-  got <- test_independence(release, ~ a + b, draws = 1000, seed = 1)
+  got <- test_independence(release, ~ a + b, draws = 1000, seed = 1, error = 1e6)
   expect_match(attr(got, "note"), "few draws")
   expect_gt(attr(got, "log"), 100)
 })
@@ -134,4 +134,15 @@ test_that("prints say what is compared, and what cannot be is refused", {
   expect_error(test_slope(1, "x"), class = "noiseaware_error_argument")
   few <- as_release(c(y = 1, x = 2, "y^2" = 6, "y:x" = 4, "x^2" = 3), st, mech_laplace(scale = 2), n = 2)
   expect_error(test_slope(few, "x"), "more records", class = "noiseaware_error_method")
+})
+
+test_that("draws are multiplied until the error is what was asked for", {
+  counts <- stat_counts(~ a:b, levels = list(a = c("x", "y"), b = c("u", "v")))
+  release <- as_release(c(30, 12, 9, 25), counts, mech_laplace(scale = 4), n = 76)
+  rough <- test_independence(release, ~ a + b, draws = 100, seed = 1, error = 10)
+  fine <- test_independence(release, ~ a + b, draws = 100, seed = 1, error = 0.03)
+  expect_gt(attr(rough, "error"), 0.03)
+  expect_lte(attr(fine, "error"), 0.03)
+  expect_lt(abs(attr(rough, "log") - attr(fine, "log")), 5 * attr(rough, "error"))
+  expect_error(test_independence(release, ~ a + b, error = 0), class = "noiseaware_error_argument")
 })

@@ -178,7 +178,7 @@ test_that("a design is a calibration for each cell", {
   drawn(plot(plan))
   # rows that were picked still print and plot; other columns as a data frame
   shown <- capture.output(print(plan))
-  expect_match(shown, "^ +statistic +epsilon +n +variable +sd +\\(mcse\\) +rmse +width +coverage$", all = FALSE)
+  expect_match(shown, "^ +statistic +epsilon +n +variable +sd +\\(mcse\\) +width +ratio +coverage$", all = FALSE)
   expect_lte(max(nchar(shown)), 80L)
   narrow_only <- plan[plan$statistic == "narrow", ]
   expect_no_match(capture.output(print(narrow_only)), "statistic")

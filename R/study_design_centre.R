@@ -1,0 +1,71 @@
+# What design() takes the parameters to be that nobody gave.
+
+# The given parameters and, for the others, the middle of the prior, with the response of a regression where its prior has it at the mean of the covariates.
+# Only the given ones where there is no such point.
+design_centre <- function(bound, given) {
+  if (is.null(given) || all(bound$parameters %in% names(given))) return(given)
+  draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(c(1, 2)), 10000L)$theta)
+  centre <- prior_middle(draws)
+  centre[names(given)] <- given
+  centre <- centre_response(centre, draws, bound, names(given))
+  tryCatch({
+    bound_theta(bound, centre)
+    centre
+  }, noiseaware_error = function(e) given)
+}
+
+prior_middle <- function(draws) {
+  centre <- apply(draws, 2L, stats::median)
+  # probabilities add up to one in their means, not in their medians
+  share <- apply(draws, 2L, function(x) min(x) >= 0 && max(x) <= 1)
+  centre[share] <- colMeans(draws)[share]
+  # what is left of a prior about zero is Monte Carlo error
+  replace(centre, abs(centre) < 0.05 * apply(draws, 2L, stats::mad), 0)
+}
+
+# The prior says where the response is at the mean of the covariates; an intercept is where it is at 0, far from them.
+centre_response <- function(centre, draws, bound, given) {
+  names <- coefficients_of(bound)
+  if (is.null(response_of(bound)) || !identical(names[1L], "(Intercept)") || names[1L] %in% given || !all(names %in% colnames(draws))) return(centre)
+  at <- centre[paste0("mean[", names[-1L], "]")]
+  at[is.na(at)] <- 0
+  middle <- stats::median(draws[, names, drop = FALSE] %*% c(1, at))
+  centre[[names[1L]]] <- middle - sum(centre[names[-1L]] * at)
+  centre
+}
+
+# ---- the budget that is needed --------------------------------------------------------------
+
+# Designs `of` budgets, until the largest of the ratios among `wanted` variables is within 2% of `ratio`. The attribute `needed` has the budget that came closest.
+search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
+  tried <- list()
+  at <- 1
+  reached <- numeric()
+  for (k in seq_len(most)) {
+    tried[[k]] <- of(at[k])
+    reached[k] <- max(tried[[k]]$ratio[tried[[k]]$variable %in% wanted])
+    if (is.na(reached[k])) stop_classed("method", "{.arg ratio} needs the width without noise, and this model has no posterior from records.", call = call)
+    if (abs(reached[k] / ratio - 1) < 0.02) break
+    further <- next_budget(at, reached, ratio)
+    if (further %in% at || further < 1e-4 || further > 1e4) break
+    at[k + 1L] <- further
+  }
+  best <- which.min(abs(log(reached / ratio)))
+  structure(tried, needed = data.frame(budget = at[best], ratio = reached[best]))
+}
+
+# Noise adds to the squared width about what is inversely proportional to the square of the budget: a line in logarithms.
+next_budget <- function(at, ratio, target) {
+  excess <- log(pmax(ratio^2 - 1, 1e-3))
+  wanted <- log(target^2 - 1)
+  above <- excess > wanted
+  guess <- if (any(above) && !all(above)) {
+    low <- which(above)[which.min(excess[above])]
+    high <- which(!above)[which.max(excess[!above])]
+    stats::approx(excess[c(low, high)], log(at[c(low, high)]), wanted)$y
+  } else {
+    nearest <- which.min(abs(excess - wanted))
+    log(at[nearest]) + min(max((excess[nearest] - wanted) / 2, -3), 3)
+  }
+  signif(exp(guess), 3)
+}

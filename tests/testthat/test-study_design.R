@@ -1,0 +1,57 @@
+# What design() takes parameters to be that are not given, widths without noise, and the budget that is searched for.
+
+test_that("parameters that are not given are at the middle of their priors, and the response in the middle of its bounds", {
+  st <- stat_crossprod(bwt ~ lwt + smoke, bounds = list(bwt = c(500, 5500), lwt = c(80, 260), smoke = c("no", "yes")))
+  bound <- internal("bind_settled")(model_lm(), st, "auto")
+  centre <- internal("design_centre")(bound, c(lwt = 5))
+  expect_setequal(names(centre), bound$parameters)
+  expect_identical(centre[["lwt"]], 5)
+  expect_identical(centre[["smokeyes"]], 0)
+  expect_lt(abs(centre[["(Intercept)"]] + 5 * centre[["mean[lwt]"]] - 3000), 200)
+  expect_lt(abs(centre[["mean[lwt]"]] - 170), 10)
+  expect_equal(sum(centre[startsWith(names(centre), "prob[")]), 1, tolerance = 1e-9)
+  expect_identical(internal("design_centre")(bound, NULL), NULL)
+  # a slope's width does not depend on what the prior makes possible elsewhere
+  plan <- suppressWarnings(design(model_lm(), stat_crossprod(bwt ~ lwt, bounds = list(bwt = c(500, 5500), lwt = c(80, 260))), epsilon = 50, n = 189,
+                                  parameters = c(lwt = 5), replicates = 4, chains = 1, iter = 400, seed = 1))
+  expect_lt(plan$width[plan$variable == "lwt"], 15)
+})
+
+test_that("the budget for a ratio is the one of a normal total: its noise has (ratio^2 - 1) times the variance of the records", {
+  skip_on_cran()
+  st <- stat_sums(~ x, bounds = list(x = c(0, 20)))
+  plan <- suppressWarnings(design(model_poisson(prior = prior_gamma(0.5, 0.1)), st, function(rho) mech_gaussian(rho = rho), n = c(100, 400), ratio = 2,
+                                  parameters = c(rate = 5), replicates = 40, chains = 1, iter = 1000, seed = 1))
+  needed <- attr(plan, "needed")
+  expect_identical(needed$n, c(100, 400))
+  # noise of sd 20 / sqrt(2 rho) on a total whose variance is 5 n
+  exact <- 400 / (2 * 3 * 5 * c(100, 400))
+  expect_lt(max(abs(log(needed$budget / exact))), 0.15)
+  expect_lt(max(abs(needed$ratio / 2 - 1)), 0.1)
+  expect_equal(plan$without[1], 3.92 * sqrt(5 / 100), tolerance = 0.05)
+  expect_equal(plan$ratio, plan$width / plan$without)
+  expect_match(capture.output(print(plan)), "needed  rho = .* for 100 records", all = FALSE)
+})
+
+test_that("searches go where the ratio is, from either side", {
+  step <- internal("next_budget")
+  at <- 1
+  # the ratio that theory has, of which the third guess is right
+  of <- function(e) sqrt(1 + 3.7 / e^2)
+  for (k in 1:3) at <- c(at, step(at, of(at), 1.5))
+  expect_equal(tail(at, 1), sqrt(3.7 / 1.25), tolerance = 0.01)
+  curved <- function(e) sqrt(1 + 40 / (e + e^2))
+  at <- 1
+  for (k in 1:7) at <- c(at, step(at, curved(at), 1.2))
+  expect_equal(curved(tail(at, 1)), 1.2, tolerance = 0.02)
+})
+
+test_that("either budgets or a ratio are given", {
+  st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  expect_error(design(model_bernoulli(), st, n = 10), "epsilon", class = "noiseaware_error_argument")
+  expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, ratio = 2), class = "noiseaware_error_argument")
+  expect_error(design(model_bernoulli(), st, n = 10, ratio = 1), "above 1", class = "noiseaware_error_argument")
+  expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, parameters = c(p = 0.3)), class = "noiseaware_error_argument")
+  none <- function(value) data.frame(variable = "a", ratio = NA_real_)
+  expect_error(internal("search_budget")(2, none, "a"), "no posterior from records", class = "noiseaware_error_method")
+})
