@@ -153,6 +153,7 @@ possible <- function(distribution, n, total) {
 #' @param chains,iter,warmup,thin,seed,... As in [sample_posterior()].
 #' @return A fit, as from [sample_posterior()], without a release's value.
 #' @section Errors: As in [release()] and [sample_posterior()].
+#' @family evaluation
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' nonprivate_posterior(MASS::birthwt, model_lm(), st, iter = 500, seed = 1)

@@ -33,6 +33,7 @@
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
 #' inference for exponential families. *Advances in Neural Information
 #' Processing Systems* 31, section 5. \doi{10.48550/arXiv.1809.02188}
+#' @family evaluation
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' ops_posterior(MASS::birthwt, model_bernoulli(), st, epsilon = 10, seed = 1)

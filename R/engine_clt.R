@@ -130,6 +130,7 @@
 #' Kamatani, K. (2018). Efficient strategy for the Markov chain Monte Carlo in high-dimension with
 #' heavy-tailed target probability distribution. *Bernoulli* 24, 3711-3750.
 #' @seealso [sample_posterior()]
+#' @family methods
 #' @examples
 #' st <- stat_sums(~ x, bounds = list(x = c(0, 20)))
 #' rel <- as_release(5.02e9, st, mech_laplace(epsilon = 0.01), n = 1e9)

@@ -84,6 +84,7 @@
 #'   to each of them, or a site that does not tell its number of records where it must be known: totals of rates by `"collapse"`,
 #'   R functions that see all records at once.
 #'   `noiseaware_error_method`: a model that cannot be pooled.
+#' @family sites and groups
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
 #' @examples

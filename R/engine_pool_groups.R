@@ -39,6 +39,7 @@
 #'
 #' @section Errors: `noiseaware_error_groups`: a release that does not hold what is needed. `noiseaware_error_method`: a
 #'   method other than `"auto"` and `"collapse"`, or what the method cannot use. `noiseaware_error_argument`.
+#' @family sites and groups
 #' @name groups
 #' @seealso [pooling] for several releases of different people.
 #' @examples

@@ -47,6 +47,7 @@
 #' @references Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
 #'   method. *Journal of Multivariate Analysis* 100(9), 1989-2001. \doi{10.1016/j.jmva.2009.04.008}.
 #' @seealso [pooling], [pool_methods], [site_view].
+#' @family sites and groups
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' noise <- mech_laplace(epsilon = 0.5)

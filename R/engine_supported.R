@@ -48,6 +48,7 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 #'   without bounds, whose confidential values `"collapse"` imputes under [model_lm()] where it has products, or factors by randomised response.
 #'   Objective perturbation and the statistic of that name go together. A density of
 #'   your own ([mech_custom()]) works only with `"augment"` and `"naive"`.
+#' @family methods
 #' @examples
 #' supported()
 #' supported(model = "lm")

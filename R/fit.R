@@ -80,6 +80,7 @@
 #' Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Buerkner, P.-C. (2021).
 #' Rank-normalization, folding, and localization: an improved R-hat for assessing
 #' convergence of MCMC. *Bayesian Analysis* 16. \doi{10.1214/20-BA1221}
+#' @family summaries of fits
 #' @name fit_methods
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -333,6 +334,7 @@ print_summary <- function(table) {
 #'   For `"clt"`: `mean`, the share of accepted moves of the parameters, `passes`, their
 #'   number in an iteration, and of NUTS `divergent` and `deepest` transitions (else `NA`); for a linear regression with
 #'   normal covariates the columns of `"collapse"`.
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -383,6 +385,7 @@ augment_acceptance <- function(fit) {
 #' @section Errors: `noiseaware_error_argument`, also for a release
 #'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
 #'   records are not kept. `noiseaware_error_formula`, `noiseaware_error_variables`: of `margin`.
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -37,6 +37,7 @@
 #' @references
 #' Gunel, E. and Dickey, J. (1974). Bayes factors for independence in contingency tables. *Biometrika* 61, 545-557. \doi{10.1093/biomet/61.3.545}
 #' @seealso [log_evidence()]
+#' @family checks and tests
 #' @examples
 #' smoking <- stat_counts(~ smoke:low, levels = list(smoke = c("no", "yes"), low = c("no", "yes")))
 #' counts <- as.vector(t(table(MASS::birthwt$smoke, MASS::birthwt$low)))

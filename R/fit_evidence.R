@@ -49,6 +49,7 @@
 #'
 #' Fruehwirth-Schnatter, S. (2004). Estimating marginal likelihoods for mixture and Markov switching models using
 #' bridge sampling techniques. *The Econometrics Journal* 7, 143-167. \doi{10.1111/j.1368-423X.2004.00125.x}
+#' @family checks and tests
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' release <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)

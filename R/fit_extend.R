@@ -10,6 +10,7 @@
 #' @return A fit with all draws, or a calibration with all replicates, old and
 #'   new. The original is not changed.
 #' @section Errors: `noiseaware_error_argument`.
+#' @family methods
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -18,6 +18,7 @@
 #' @return A ggplot. The data twin of `"predictive"` is `predictive_data()`, a data
 #'   frame, that of `"survival"` [survival_data()]; those of `"intervals"` and `"areas"` are bayesplot's
 #'   [bayesplot::mcmc_intervals_data()] and [bayesplot::mcmc_areas_data()].
+#' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

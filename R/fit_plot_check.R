@@ -26,6 +26,7 @@
 #' @details The generic is bayesplot's. Each site or group of a pool is checked by records from its own parameters.
 #' @section Errors: `noiseaware_error_argument`, also where n times `draws` is more
 #'   than 10^8 records; `noiseaware_error_pool` for pools that do not report all parameters of a site.
+#' @family checks and tests
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -15,6 +15,7 @@
 #' | `noise_sd` | `NA` where no noise is added to a number |
 #' | `mean`, `sd`, `lower`, `upper` | of the confidential number |
 #' @section Errors: As in [denoise()].
+#' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

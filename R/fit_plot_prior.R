@@ -15,6 +15,7 @@
 #'   kernel estimates from draws, reflected at the smallest and the largest draw, so
 #'   that a distribution that ends there keeps its height.
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites with parameters of their own.
+#' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

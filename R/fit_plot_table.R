@@ -7,6 +7,7 @@
 #'   was released, the published number. `table_data()`: its data twin, a row for each cell, with a column for each variable;
 #'   `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` of the confidential count.
 #' @section Errors: Those of [denoise()] with a margin; `noiseaware_error_formula` for several margins or more than three variables.
+#' @family plots
 #' @examples
 #' admitted <- as.data.frame(UCBAdmissions)
 #' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]

@@ -23,6 +23,7 @@
 #'   `site = "new"` predicts for a site that released nothing, in a walk `site = "next"` for the one after the last.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
 #' @seealso [denoise()] for the sites' totals, [site_ranks()] and [site_draws()], [extend()].
+#' @family sites and groups
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)

@@ -17,6 +17,7 @@
 #' Normal records of several sites are refused: their totals would have to be integrated out for each draw.
 #' @return `log_lik()`: a matrix, draws x sites. `loo()`: what `loo::loo()` returns.
 #' @section Errors: `noiseaware_error_meaningless`: a fit of one release. `noiseaware_error_method`: separate sites, or sites whose likelihood is not known.
+#' @family sites and groups
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)

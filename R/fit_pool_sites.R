@@ -37,6 +37,7 @@
 #' @references Goldstein, H. and Spiegelhalter, D. J. (1996). League tables and their limitations. *Journal of the Royal Statistical Society A*
 #'   159(3), 385-443. \doi{10.2307/2983325}.
 #' @seealso [pool_methods], [denoise()] for the confidential totals of a site.
+#' @family sites and groups
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' noise <- mech_laplace(epsilon = 0.5)

@@ -28,6 +28,7 @@
 #'   `type = "draws"` gives the numbers of the levels, whose names are the attribute `levels`.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -177,6 +178,7 @@ add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expecte
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Must be empty.
 #' @return A list of `nsim` data frames, each with the public number of records as rows.
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

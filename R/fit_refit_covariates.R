@@ -40,6 +40,7 @@ least_refit <- 2000
 #' a distribution that is known, given to the model as in `covariates = list(age = covariate_beta())`.
 #' @section Warnings: `noiseaware_warning_covariates`: the range of a coefficient exceeds its posterior standard deviation, by more than Monte Carlo error.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(low ~ lwt, list(low = c(0, 1), lwt = c(80, 260)), outside = "none")
 #' set.seed(1)

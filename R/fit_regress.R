@@ -22,6 +22,7 @@
 #'   explain. It has no chains to extend, and no evidence.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`.
 #' @seealso [update()][update.noiseaware_fit] with `formula. =` samples another regression from the same release.
+#' @family methods
 #' @examples
 #' births <- list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260))
 #' st <- stat_crossprod(bwt ~ age + lwt, bounds = births)

@@ -17,6 +17,7 @@
 #'   the others at their middles. The mean of a number is the middle of its bounds, and its range their distance.
 #' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` where the grid would
 #'   have more than 100,000 rows; and those of [predict()][predict.noiseaware_fit].
+#' @family summaries of fits
 #' @name fit_regression
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -19,6 +19,7 @@
 #' [noise_cost()].
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_file` where the
 #'   file cannot be written; `noiseaware_error_package` where rmarkdown or pandoc is missing.
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

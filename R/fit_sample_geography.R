@@ -44,6 +44,7 @@
 #' Teh, Y. W., Jordan, M. I., Beal, M. J. and Blei, D. M. (2006). Hierarchical Dirichlet processes. *Journal of the American Statistical
 #' Association* 101, 1566-1581. \doi{10.1198/016214506000000302}
 #' @seealso [model_table()] for tables of variables that are not nested, [read_census()].
+#' @family methods
 #' @examples
 #' areas <- data.frame(state = rep(c("A", "B"), each = 4), block = paste0("b", 1:8))
 #' people <- data.frame(areas[rep(1:8, 1:8 * 3), ], sex = rep(c("f", "m"), 54))

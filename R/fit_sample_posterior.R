@@ -7,13 +7,13 @@
 #' @param model A model, such as [model_lm()]. If the bounds of a covariate that is modelled as
 #'   normal suggest only two values, such as 0 and 1, a message of class
 #'   `noiseaware_message_binary` says how to declare a factor.
-#' @param method `"augment"` imputes the confidential records (exact, cost
-#'   proportional to n); `"collapse"` moves the totals themselves, where their distribution
-#'   is known (always exact for counts; otherwise exact if no record lies outside the bounds; cost
-#'   independent of n; see below); `"clt"` uses a normal distribution for the statistic
-#'   (approximate, improves with more records; cost independent of n); `"naive"` treats the noisy
-#'   totals as the true ones (not a posterior: a baseline to compare with); `"auto"` chooses by
-#'   the predicted cost, and prefers what is exact: see below.
+#' @param method One of these:
+#'   * `"auto"` chooses by the predicted cost and prefers exact methods: [method_auto].
+#'   * `"augment"` imputes the confidential records. Exact; the cost is proportional to n: [method_augment].
+#'   * `"collapse"` moves the totals, where their distribution is known. Exact for counts, and otherwise if no record lies outside the bounds; the cost does
+#'     not depend on n: [method_collapse].
+#'   * `"clt"` uses a normal distribution for the statistic. Approximate, better with more records; the cost does not depend on n: [method_clt].
+#'   * `"naive"` treats the noisy totals as true. Not a posterior, but a baseline to compare with: [method_naive].
 #' @param chains Number of chains. They run through the future package: set
 #'   `future::plan()` to run them side by side. The draws do not depend on it.
 #' @param iter Iterations of each chain, warmup included.
@@ -49,70 +49,10 @@
 #' noise in the others, so the posterior given them is exact; it leaves out what the others say. A message of class
 #' `noiseaware_message_components` says how many numbers are used. Any of the variables can be the response.
 #'
-#' **Method `"augment"`** moves all records at once in a normal model or a linear
-#' regression with more than six unknown parameters, and with fewer where the noise is small or the release
-#' tells a mean and a standard deviation together much better than either: it holds the records' shape, what is left of them
-#' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
-#' their totals with the parameters integrated out. Where few records lie outside the bounds, the effect
-#' of clamping on the totals is approximated along the way, and an acceptance step corrects for it
-#' (a surrogate transition, Christen & Fox 2005); otherwise the exact density is followed. In a generalised linear
-#' model on numbers, factors released as dummy variables besides, the coefficients go along so
-#' that no record's expected response changes. The coefficients then move with the
-#' responses' own randomness held fixed, along an approximation of the totals that such a move leads
-#' to, and again an acceptance step corrects for that. So do those of counts and positive responses on factors
-#' alone, unless noise dominates. Records are transferred between the levels of
-#' factors, whose probabilities are integrated out. Where draws would be too dependent and time allows, an iteration
-#' makes several rounds of all that ([acceptance()] tells how many). Chains
-#' without `init` then start near the release, further apart than the posterior is wide.
+#' **Methods.** Each has a page: [method_auto], [method_augment], [method_collapse], [method_clt], [method_naive].
 #'
-#' **Method `"collapse"`** imputes no records: it knows the distribution of the totals given the
-#' parameters, so its cost does not depend on n. It works for
-#' * counts ([stat_counts()]) under [model_bernoulli()], [model_categorical()] and
-#'   [model_naive_bayes()], if the margins have one variable, or the class and one
-#'   feature. The probabilities are integrated out. Exact, whatever the noise. With
-#'   few records (up to a few hundred) the draws are independent.
-#' * any sums of counts, of margins that overlap, of some cells, linear queries, under [model_table()]. The table
-#'   itself moves, by transfers of records between cells. Exact, whatever the noise.
-#' * totals of variables and of products of two ([stat_crossprod()],
-#'   [stat_sums()]) under [model_normal()], [model_mvnormal()], and [model_lm()]. The cross-table of factors, of up to
-#'   10,000 cells, is then a latent variable; n must be known and exceed the number of columns.
-#' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
-#'   [model_exponential()].
-#' * records that are themselves noisy ([mech_record_noise()]), under [model_lm()] and [model_mvnormal()]: exact.
-#'
-#' Except for counts, this method ignores clamping. The fit's print shows the posterior
-#' expectation of the share of records outside the bounds (the tails of the variables' marginal
-#' distributions, summed) and the probability that there is one; apart from clamping the draws are
-#' exact.
-#'
-#' **Method `"auto"`** predicts for each method that serves how many seconds 1,000 effective draws
-#' take, from the dimension, the number of records, the noise and the levels of factors. The constants of that prediction
-#' were measured on one machine (`bench/cost.R`): it says "about". Then
-#' * the fastest exact method runs, if that takes at most about 2 seconds. `"augment"` is exact for every model, `"collapse"` for
-#'   counts;
-#' * otherwise `"collapse"` runs, if that is faster and a short run of it finds a probability of at most 0.01 that any record is
-#'   outside the bounds;
-#' * otherwise the exact method, if that takes at most five minutes; beyond it, factors are independent of each other and of numbers, unless the model
-#'   says that they are dependent;
-#' * otherwise `"clt"`, if it allows for clamping (for all models except [model_glm()]) or a short run
-#'   finds nothing clamped, with a warning, because it is approximate;
-#' * otherwise the exact method with fewer iterations: as many as ten minutes
-#'   allow, but at least 200, with the same shares of warmup and kept draws. Without
-#'   `init` its chains start at draws of the short run. A warning says how many iterations
-#'   are run, and how to ask for more.
-#'
-#' Where only one method is available, it runs for as long as was asked, and if 1,000 effective draws take more than five minutes a
-#' message tells how long that is. The warnings have the class `noiseaware_warning_method`.
-#' `control = list(passes = )` asks for `"augment"` where there is a choice. The
-#' fit's print says what was chosen and why. The page "Algorithms" of the web site has a table of what is chosen for a linear regression.
-#'
-#' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
-#' deaths of records, beside all moves that it makes of a known number, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
-#' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and assumes that there is an exponential record, and that there are
-#' more normal records than variables; method
-#' `"clt"` takes two records or more for granted, and in a linear regression without factors, where it accounts for clamping, more
-#' than variables; their prints say so, and a warning tells where fewer are likely. Otherwise n must be known: describe the
-#' release by [as_release()] with an `n` that you take for true.
+#' **Unknown number of records.** `"collapse"` for counts and `"augment"` stay exact. The others assume a few records: see their pages. Where no method
+#' serves, describe the release by [as_release()] with an `n` that you believe.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed
@@ -123,9 +63,6 @@
 #'   `noiseaware_error_worker` (every process that ran a chain died),
 #'   `noiseaware_error_numerical`, `noiseaware_error_size` (more records than method `"augment"` can impute).
 #' @references
-#' Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation.
-#' *Journal of Computational and Graphical Statistics* 14, 795-810. \doi{10.1198/106186005X76983}
-#'
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data, Algorithm 1.
 #' \doi{10.48550/arXiv.2206.00710}
@@ -133,6 +70,7 @@
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
 #' inference for exponential families. *Advances in Neural Information
 #' Processing Systems* 31. \doi{10.48550/arXiv.1809.02188}
+#' @family methods
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

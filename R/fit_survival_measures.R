@@ -28,6 +28,7 @@
 #' @section Errors: `noiseaware_error_argument`.
 #' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
 #' @seealso [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for what is released.
+#' @family tables and survival
 #' @examples
 #' weeks <- c(0, 5, 10, 15, 20, 36)
 #' arms <- list(treat = c("6-MP", "control"))

@@ -36,6 +36,7 @@
 #'
 #' Si, Y. and Reiter, J. P. (2011). A comparison of posterior simulation and inference by combining rules for multiple imputation. *Journal of
 #' Statistical Theory and Practice* 5, 335-347.
+#' @family tables and survival
 #' @examples
 #' admitted <- as.data.frame(UCBAdmissions)
 #' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]

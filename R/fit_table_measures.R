@@ -24,6 +24,7 @@
 #'   with those that link them in the graph, have more than 5,000 combinations; `noiseaware_error_zeros` for odds ratios and coefficients of cells
 #'   that cannot be.
 #' @references Agresti, A. (2013). *Categorical Data Analysis*, third edition. Wiley.
+#' @family tables and survival
 #' @examples
 #' admitted <- as.data.frame(UCBAdmissions)
 #' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]

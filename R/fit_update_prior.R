@@ -215,6 +215,7 @@ add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
 #' @references
 #' Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance sampling. *Journal of Machine
 #' Learning Research* 25 (72), 1-58. \doi{10.48550/arXiv.1507.02646}
+#' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -25,6 +25,7 @@
 #' @section Errors: `noiseaware_error_custom`: a function that is missing, or what it
 #'   returns is of another type or shape; an error inside a function is shown with its
 #'   own message. `noiseaware_error_argument`.
+#' @family links to other packages
 #' @examples
 #' # as from dapper::new_privacy(): mean of 30 N(mu, 1) records, Laplace noise of scale 2
 #' object <- structure(class = "privacy", list(

@@ -43,6 +43,7 @@
 #'   `"naive"`, noisy records, pooled regressions) a message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense itself
 #'   refuses a prior that is constant, such as `prior_beta(1, 1)`.
 #' * coda: `as.mcmc.list()`, and `as.mcmc()` of all chains end to end.
+#' @family links to other packages
 #' @name interop
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

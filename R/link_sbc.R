@@ -18,6 +18,7 @@
 #' @return An object of class `SBC_backend_noiseaware`. What SBC calls generated is a release; its variables are
 #'   the model's parameters.
 #' @section Errors: `noiseaware_error_argument`.
+#' @family links to other packages
 #' @examples
 #' sbc_backend(model_normal(), chains = 1, iter = 400)
 #' @export

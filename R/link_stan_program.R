@@ -25,6 +25,7 @@
 #'   `rstan::stan(model_code = s$program, data = s$data, init = function() s$init)` runs it.
 #' @section Errors: `noiseaware_error_method`: another model, factors, an unknown number of records, priors cut off by
 #'   `within`, and releases that method `"collapse"` refuses or that have exact numbers; `noiseaware_error_argument`.
+#' @family links to other packages
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

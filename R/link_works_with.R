@@ -15,6 +15,7 @@ no_tests <- "It compares likelihoods or sums of squares, which a release does no
 #'   from [sample_posterior()] and `newdata` a data frame of its covariates; `works`; and `note`: what is special about it, or, if it
 #'   does not work, why it cannot. Those that cannot raise an error of class `noiseaware_error_meaningless`.
 #' @details The methods are registered when the package that owns the function is loaded; none of them is needed by this package.
+#' @family links to other packages
 #' @examples
 #' subset(works_with(), package == "emmeans")
 #' subset(works_with(), !works, c(package, call))

@@ -44,6 +44,7 @@
 #'   shown with its own message; a value that is NA or Inf is shown with the totals or the noise that gave it. `noiseaware_error_impossible`: no start was
 #'   found where the published value is possible. `noiseaware_error_mechanism` from [release()], and
 #'   from [simulate_release()] without `r`.
+#' @family mechanisms
 #' @examples
 #' # Cauchy noise of scale 2
 #' cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, scale = 2, log = TRUE)),

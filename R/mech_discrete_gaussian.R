@@ -22,6 +22,7 @@
 #' Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for
 #' differential privacy. \doi{10.48550/arXiv.2004.00010}
 #' @seealso [ddiscrete_gaussian()] for the distribution.
+#' @family mechanisms
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' release(MASS::birthwt, st, mech_discrete_gaussian(rho = 0.1))

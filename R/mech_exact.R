@@ -31,6 +31,7 @@
 #' @section Errors: `noiseaware_error_value` from [as_release()] with exact numbers that no records have; `noiseaware_error_method` from
 #'   methods that cannot keep them; `noiseaware_error_mechanism` from [release()] where every number is exact.
 #' @seealso [published()] for noisy numbers that were hidden, rounded or set to a limit.
+#' @family mechanisms
 #' @examples
 #' area <- stat_counts(~ area, levels = list(area = c("north", "east", "south", "west")))
 #' # the north and the east together have 60 persons, by law; the four counts are noisy

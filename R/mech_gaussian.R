@@ -18,6 +18,7 @@
 #' @references
 #' Balle, B. and Wang, Y.-X. (2018). Improving the Gaussian mechanism for
 #' differential privacy. \doi{10.48550/arXiv.1805.06530}
+#' @family mechanisms
 #' @examples
 #' mech_gaussian(mu = 1)
 #' mech_gaussian(epsilon = 1, delta = 1e-6)

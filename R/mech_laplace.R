@@ -11,6 +11,7 @@
 #'   statistic's order or named.
 #' @return A mechanism: an object of class `mech_laplace`.
 #' @section Errors: `noiseaware_error_mechanism`.
+#' @family mechanisms
 #' @examples
 #' mech_laplace(epsilon = 2)
 #' @export

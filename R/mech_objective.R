@@ -71,6 +71,7 @@
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data. \doi{10.48550/arXiv.2206.00710}
 #' @seealso [release_objective()] for a worked example.
+#' @family mechanisms
 #' @examples
 #' mech_objective(epsilon = 1)
 #' mech_objective(epsilon = 1, delta = 1e-6)

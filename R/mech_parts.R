@@ -120,6 +120,7 @@ has_record_noise <- function(release) has_noisy_records(release_parts(release))
 #' @param release A release.
 #' @return A named numeric vector, one value per component, in the units of the
 #'   released totals.
+#' @family guarantees
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' rel <- as_release(c(1, 2, 3, 4, 5), st, mech_laplace(epsilon = 1), n = 50)

@@ -11,6 +11,7 @@
 #'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
 #'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022); `NA` where the mechanism
 #'   gives no such guarantee, or none that is known without a further choice.
+#' @family guarantees
 #' @examples
 #' privacy(mech_laplace(epsilon = 2))
 #' privacy(mech_gaussian(mu = 1))

@@ -39,6 +39,7 @@
 #'
 #' @return A mechanism that says what was done: an object of the mechanism's class and of class `mech_published`.
 #' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_value` from [as_release()] with numbers that cannot have been published so.
+#' @family published numbers
 #' @examples
 #' mech_laplace(epsilon = 1) |> published(threshold = 10)
 #'

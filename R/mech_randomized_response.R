@@ -25,6 +25,7 @@
 #'
 #' Kairouz, P., Oh, S. and Viswanath, P. (2014). Extremal mechanisms for local
 #' differential privacy. \doi{10.48550/arXiv.1407.1338}
+#' @family mechanisms
 #' @examples
 #' st <- stat_records(~ smoke, levels = list(smoke = c("0", "1")))
 #' rel <- release(MASS::birthwt, st, mech_randomized_response(epsilon = 1))

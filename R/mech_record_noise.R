@@ -45,6 +45,7 @@
 #' Evans, G. and King, G. (2023). Statistically valid inferences from differentially private data releases, with application to
 #' the Facebook URLs dataset. *Political Analysis* 31, 1-21. \doi{10.1017/pan.2022.1}
 #' @seealso [stat_records()]
+#' @family mechanisms
 #' @examples
 #' set.seed(1)
 #' noisy <- MASS::birthwt

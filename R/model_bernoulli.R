@@ -14,6 +14,7 @@
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @seealso [model_categorical()] for more levels, [stat_counts()].
+#' @family models
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' rel <- as_release(c(118.3, 69.1), st, mech_laplace(epsilon = 0.5), n = 189)

@@ -11,6 +11,7 @@
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @seealso [model_bernoulli()], [model_naive_bayes()], [stat_counts()].
+#' @family models
 #' @examples
 #' st <- stat_counts(~ race, levels = list(race = c("1", "2", "3")))
 #' rel <- as_release(c(99.2, 27.8, 61.4), st, mech_laplace(epsilon = 0.5), n = 189)

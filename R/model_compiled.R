@@ -34,6 +34,7 @@
 #'   (its number or the size of its table), required hooks that are missing, sizes
 #'   that make no sense, fields that the model refuses. `noiseaware_error_variables`.
 #' @seealso [model_custom()] for a model in R.
+#' @family models of your own
 #' @examplesIf interactive()
 #' example <- system.file("examples", "gamma_model.R", package = "noiseaware")
 #' source(example, echo = TRUE)

@@ -49,6 +49,7 @@ lone_kinds <- c("beta", "count", "mixture", "lognormal")
 #'   `precision[x]`; `mean[x]` and `size[x]`; or `weight[x,k]`, `mean[x,k]` and `sd[x,k]`; or `meanlog[x]` and `sdlog[x]`.
 #' @section Errors: `noiseaware_error_prior`; from the model, `noiseaware_error_variables` where the name is none of a number
 #'   among the covariates.
+#' @family priors and parts of models
 #' @examples
 #' model_logistic(covariates = list(age = covariate_beta()))
 #' st <- stat_crossprod(low ~ age + ftv, list(low = c(0, 1), age = c(14, 50), ftv = c(0, 6)))

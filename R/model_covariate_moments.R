@@ -34,6 +34,7 @@
 #' @references
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
 #' regression. *Advances in Neural Information Processing Systems* 32.
+#' @family priors and parts of models
 #' @examples
 #' set.seed(1)
 #' covariate_moments(data.frame(age = 14 + 36 * rbeta(1e4, 2, 4)))

@@ -44,6 +44,7 @@
 #' @return A model: an object of class `model_custom`.
 #' @section Errors: `noiseaware_error_custom` (names the function, what it must
 #'   return and what it returned), `noiseaware_error_variables`.
+#' @family models of your own
 #' @examples
 #' # normal mean, sd 1 known, prior N(0, 3^2)
 #' model <- model_custom(

@@ -35,6 +35,7 @@
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
 #' inference for exponential families. *Advances in Neural Information
 #' Processing Systems* 31. \doi{10.48550/arXiv.1809.02188}
+#' @family models of your own
 #' @examples
 #' # Weibull of shape 2: x^2 is exponential, so a gamma prior is conjugate
 #' weibull <- model_expfam(

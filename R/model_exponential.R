@@ -22,6 +22,7 @@
 #' inference for exponential families. *Advances in Neural Information
 #' Processing Systems* 31 (the model of their section 4, with records outside
 #' the bounds left out; here the inference is exact).
+#' @family models
 #' @examples
 #' model_exponential()
 #' st <- stat_sums(~ time, bounds = list(time = c(0, 10)))

@@ -41,6 +41,7 @@ check_family <- function(family, call = caller_env()) {
 #'
 #' @return An object of R's class [family][stats::family], with the link `"log"`. Its variance function is that of `cv` = 1.
 #' @seealso `negative.binomial()` in the package MASS, where the size is known.
+#' @family priors and parts of models
 #' @examples
 #' model_glm(family = negative_binomial())
 #' @export

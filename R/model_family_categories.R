@@ -20,6 +20,7 @@
 #' @references
 #' McCullagh, P. (1980). Regression models for ordinal data. *Journal of the Royal Statistical Society B* 42, 109-142.
 #' \doi{10.1111/j.2517-6161.1980.tb01109.x}
+#' @family priors and parts of models
 #' @examples
 #' model_glm(family = cumulative("probit"))
 #' model_glm(family = categorical())

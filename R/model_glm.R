@@ -89,6 +89,7 @@
 #' Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for
 #' logistic models using Polya-Gamma latent variables. *Journal of the American
 #' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
+#' @family models
 #' @examples
 #' model_glm(family = poisson())
 #' model_glm(visits ~ age * sex + offset(log(years)), poisson(),

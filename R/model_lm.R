@@ -58,6 +58,7 @@
 #' Statistics* 32, 448-465. \doi{10.1214/aoms/1177705052}
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
 #'   `noiseaware_error_variables`.
+#' @family models
 #' @examples
 #' model_lm()
 #' model_lm(prior = prior_normal(0, 2), sigma = fixed(sqrt(2)),

@@ -42,6 +42,7 @@
 #' Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for
 #' logistic models using Polya-Gamma latent variables. *Journal of the American
 #' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
+#' @family models
 #' @examples
 #' model_logistic(prior = prior_normal(0, 2))
 #' st <- stat_crossprod(low ~ age, bounds = list(low = c("0", "1"), age = c(14, 50)))

@@ -18,6 +18,7 @@
 #' update given the records).
 #' @seealso [model_normal()] for one variable, with other priors; [model_lm()]
 #'   for a regression.
+#' @family models
 #' @examples
 #' model_mvnormal()
 #' st <- stat_sums(~ age + lwt + I(age^2) + I(age * lwt) + I(lwt^2),

@@ -28,6 +28,7 @@
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data, section 4 and supplement S-4.
 #' \doi{10.48550/arXiv.2206.00710}
+#' @family models
 #' @examples
 #' st <- stat_counts(~ low:smoke + low:race, levels = list(low = c("0", "1"),
 #'   smoke = c("0", "1"), race = c("1", "2", "3")))

@@ -20,6 +20,7 @@
 #' @references
 #' Gelman, A. et al. (2013). *Bayesian Data Analysis*, 3rd ed., sections 2.5, 2.6
 #' and 3.3 (the updates given the records).
+#' @family models
 #' @examples
 #' model_normal()
 #' model_normal(prior = list(mean = prior_normal(0, 10), sd = fixed(2)))

@@ -16,6 +16,7 @@
 #' Steutel, F. W. and van Harn, K. (1979). Discrete analogues of
 #' self-decomposability and stability. *The Annals of Probability* 7, 893--899
 #' (thinning, by which records move with the rate).
+#' @family models
 #' @examples
 #' model_poisson()
 #' st <- stat_sums(~ visits, bounds = list(visits = c(0, 20)))

@@ -73,6 +73,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' \doi{10.48550/arXiv.2002.09633}
 #' @seealso [stat_survival()] for the release and for curves without a distribution; [survival_measures()], [survival_data()] and
 #'   [predict()][predict.noiseaware_fit] for curves, medians, restricted means and hazard ratios.
+#' @family models
 #' @examples
 #' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
 #' sexes <- list(sex = c("1", "2"))

@@ -52,6 +52,7 @@
 #' Dawid, A. P. and Lauritzen, S. L. (1993). Hyper Markov laws in the statistical analysis of decomposable graphical models. *The
 #' Annals of Statistics* 21, 1272-1317. \doi{10.1214/aos/1176349260}
 #' @seealso [model_categorical()] for one variable, [model_naive_bayes()], [stat_counts()].
+#' @family models
 #' @examples
 #' admitted <- as.data.frame(UCBAdmissions)
 #' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]

@@ -94,6 +94,7 @@
 #' @return A prior, to be given to a model.
 #' @section Errors: `noiseaware_error_prior`. Dimensions are checked when the
 #'   model meets the release.
+#' @family priors and parts of models
 #' @examples
 #' prior_normal(0, 2)
 #' prior_normal(mean = c(age = 0), sd = c(age = 2, lwt = 1))

@@ -18,6 +18,7 @@
 #'
 #' @return A prior of the number of records.
 #' @section Errors: `noiseaware_error_prior`.
+#' @family priors and parts of models
 #' @examples
 #' st <- list(size = stat_size(), smoke = stat_counts(~ smoke, levels = list(smoke = c("0", "1"))))
 #' noise <- mech_discrete_laplace(epsilon = 0.5)

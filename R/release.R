@@ -110,6 +110,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   are not totals, of records that are not in memory.
 #' @seealso [partial_total()] for totals of several owners, [as_release()] for numbers that someone else has published,
 #'   [write_release()] to publish, [sample_posterior()] to analyse.
+#' @family making releases
 #' @examples
 #' st <- stat_crossprod(bwt ~ age + lwt,
 #'   bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))

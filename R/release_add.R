@@ -23,6 +23,7 @@
 #' @section Errors: `noiseaware_error_release` (the releases cannot be of the same records, or have names in common),
 #'   `noiseaware_error_neighbours`, `noiseaware_error_argument`.
 #' @seealso [as_release()], which takes several statistics at once.
+#' @family published numbers
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' first <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)

@@ -57,6 +57,7 @@
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
 #'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`. The warning `noiseaware_warning_units`: see Details.
+#' @family published numbers
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9),

@@ -76,6 +76,7 @@
 #'
 #' Rogers, R., Roth, A., Ullman, J. and Vadhan, S. (2016). Privacy odometers and filters:
 #' pay-as-you-go composition. \doi{10.48550/arXiv.1605.08294}
+#' @family guarantees
 #' @examples
 #' account <- budget(epsilon = 2)
 #' counts <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
@@ -248,6 +249,7 @@ print.noiseaware_budget <- function(x, ...) {
 #' @references
 #' Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for
 #' differential privacy. \doi{10.48550/arXiv.2004.00010}
+#' @family guarantees
 #' @examples
 #' zcdp_epsilon(rho = 0.5, delta = 1e-6)
 #' zcdp_delta(rho = 0.5, epsilon = 5)

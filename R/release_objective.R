@@ -40,6 +40,7 @@
 #'
 #' Sun, T. and Tran-Dinh, Q. (2019). Generalized self-concordant functions: a recipe for
 #' Newton-type methods. *Mathematical Programming* 178, 145-213. \doi{10.1007/s10107-018-1282-4}
+#' @family making releases
 #' @examples
 #' st <- stat_objective(low ~ age, bounds = list(low = c(0, 1), age = c(14, 50)))
 #' rel <- release_objective(MASS::birthwt, st, mech_objective(epsilon = 3))

@@ -24,6 +24,7 @@
 #' @return `partial_total()`: an object of class `noiseaware_partial`. `release_total()`: a release, see [release()].
 #' @section Errors: Those of [release()]; `noiseaware_error_partial` where totals do not go together.
 #' @seealso [record_files()] and [record_chunks()] for data that are larger than memory.
+#' @family making releases
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' ours <- partial_total(MASS::birthwt[1:100, ], st, mech_laplace(epsilon = 2))

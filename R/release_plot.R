@@ -10,6 +10,7 @@
 #'   `plot()` gives a ggplot of it, each number with two standard deviations of the noise
 #'   each way.
 #' @seealso [noise_sd()]; `pp_check()` of a fit compares a release with a model.
+#' @family plots
 #' @examples
 #' st <- stat_counts(~ race, levels = list(race = c("1", "2", "3")))
 #' rel <- as_release(c(99.2, 27.8, 61.4), st, mech_laplace(epsilon = 0.5), n = 189)

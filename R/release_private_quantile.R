@@ -36,6 +36,7 @@
 #'
 #' Smith, A. (2011). Privacy-preserving statistical estimation with optimal
 #' convergence rates. \doi{10.1145/1993636.1993743}
+#' @family making releases
 #' @examples
 #' account <- budget(epsilon = 2)
 #' # a weight that about a quarter of the mothers exceed: 47 of them, so epsilon = 1 will do

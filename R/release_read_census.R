@@ -35,6 +35,7 @@
 #' Review*, Special Issue 2. \doi{10.1162/99608f92.529e3cb9}
 #'
 #' Cumings-Menon, R. (2024). Full-information estimation for hierarchical data. \doi{10.48550/arXiv.2404.13164}
+#' @family published numbers
 #' @examples
 #' # a file made by hand in the layout of the noisy measurements
 #' measured <- data.frame(geocode = "01001", query_name = "votingage * hispanic_dpq",

@@ -26,6 +26,7 @@
 #' @return A release: an object of class `noiseaware_release`, with a statistic for each of the marginals.
 #' @section Errors: `noiseaware_error_file`, which names the marginal; `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @seealso [model_table()], and `vignette("opendp")`.
+#' @family published numbers
 #' @examples
 #' noisy <- list(levels = list(sex = c("f", "m"), smoke = c("no", "yes")),
 #'   marginals = list(

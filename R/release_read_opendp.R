@@ -40,6 +40,7 @@
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
 #' @seealso [read_opendp_table()] for tables of OpenDP's Polars interface.
+#' @family published numbers
 #' @examples
 #' # a file made by hand in the layout of the library
 #' path <- tempfile(fileext = ".json")

@@ -25,6 +25,7 @@
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_file` (a column that is missing is named), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @seealso [read_opendp()] for measurements as JSON, and `vignette("opendp")`.
+#' @family published numbers
 #' @examples
 #' # made by hand in the layout that Python writes
 #' summary <- data.frame(column = c("len", "visits"), aggregate = c("Frame Length", "Sum"),

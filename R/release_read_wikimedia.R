@@ -30,6 +30,7 @@
 #' @references
 #' Adeleye, T. et al. (2023). Publishing Wikipedia usage data with strong privacy guarantees. \doi{10.48550/arXiv.2308.16298}
 #' @seealso [published()]
+#' @family published numbers
 #' @examples
 #' # rows made by hand in the layout that is published; the numbers are invented
 #' views <- data.frame(country = "France", project = "fr.wikipedia", page_id = c(11, 12, 15),

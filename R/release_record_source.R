@@ -34,6 +34,7 @@
 #' @return An object of class `record_files` or `record_chunks`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`, `noiseaware_error_package` where nanoparquet is missing; and, when records
 #'   are read, those of [release()].
+#' @family making releases
 #' @examples
 #' file <- tempfile(fileext = ".csv")
 #' write.csv(MASS::birthwt, file, row.names = FALSE)

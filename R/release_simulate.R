@@ -14,6 +14,7 @@
 #' @return A release; with `neighbours = "add_remove"` it does not tell the number of records. With a
 #'   model, its attribute `truth` is a list of `parameters` (named vector) and `data` (the simulated
 #'   records); it is not written by [write_release()].
+#' @family evaluation
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' set.seed(1)

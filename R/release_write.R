@@ -41,6 +41,7 @@
 #' written by `%.17g`, with 17 digits where they need them.
 #'
 #' **From Python.** The module `system.file("python", "noiseaware.py", package = "noiseaware")` reads and writes such files, and needs the standard library alone.
+#' @family making releases
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' totals <- c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9)

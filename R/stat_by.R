@@ -19,6 +19,7 @@
 #' @return A statistic: an object of class `stat_by`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_levels`.
 #' @seealso [groups], for the rates and the means of groups; [stat_counts()] for the counts of a factor's levels by group.
+#' @family statistics of counts
 #' @examples
 #' wards <- list(ward = c("north", "east", "south"))
 #' visits <- stat_by(stat_sums(~ visits, bounds = list(visits = c(0, 20))), wards)

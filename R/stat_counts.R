@@ -30,6 +30,7 @@
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data, section 4.
 #' \doi{10.48550/arXiv.2206.00710}
+#' @family statistics of counts
 #' @examples
 #' stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' st <- stat_counts(~ low:smoke + low:race, levels = list(low = c("0", "1"),

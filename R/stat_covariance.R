@@ -38,6 +38,7 @@
 #' @return A statistic: an object of class `stat_linear`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.
 #' @seealso [stat_means()], and `vignette("cookbook")`.
+#' @family statistics of numbers
 #' @examples
 #' bounds <- list(x = c(100, 250))
 #' mean <- stat_means(stat_sums(~ x, bounds), n = 200)

@@ -75,6 +75,7 @@
 #' @references
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data. \doi{10.48550/arXiv.2206.00710}
+#' @family statistics of numbers
 #' @examples
 #' st <- stat_crossprod(bwt ~ age + lwt,
 #'   bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))

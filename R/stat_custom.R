@@ -30,6 +30,7 @@
 #' @return A statistic: an object of class `stat_custom`.
 #' @section Errors: `noiseaware_error_custom`: not self-contained, fails, mixes records, or
 #'   returns anything other than finite numbers of the right shape; `noiseaware_error_bounds`.
+#' @family statistics of numbers
 #' @examples
 #' st <- stat_custom(function(records) cbind(over = records[, "x"] > 2), "over",
 #'   sensitivity = 1, bounds = list(x = c(0, 10)))

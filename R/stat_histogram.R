@@ -24,6 +24,7 @@
 #'
 #' @return A statistic: an object of class `stat_histogram`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_levels`.
+#' @family statistics of counts
 #' @examples
 #' ages <- stat_histogram(~ age, breaks = c(0, 20, 40, 60, Inf))
 #' ages

@@ -37,6 +37,7 @@
 #'
 #' @return A statistic: an object of class `stat_linear`.
 #' @section Errors: `noiseaware_error_argument`.
+#' @family statistics of numbers
 #' @examples
 #' ages <- stat_counts(~ age, levels = list(age = c("0-19", "20-39", "40-59", "60+")))
 #' stat_subset(ages, "age=60+")

@@ -38,6 +38,7 @@
 #' @references
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
 #' regression. *Advances in Neural Information Processing Systems* 32.
+#' @family statistics of numbers
 #' @examples
 #' bounds <- list(bwt = c(500, 5500), age = c(14, 50))
 #' st <- list(regression = stat_crossprod(bwt ~ age, bounds),

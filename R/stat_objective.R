@@ -40,6 +40,7 @@
 #' minimization and high-dimensional regression. *Proceedings of the 25th Annual
 #' Conference on Learning Theory*, PMLR 23, 25.1-25.40.
 #' @seealso [release_objective()] for a worked example.
+#' @family statistics of numbers
 #' @examples
 #' stat_objective(low ~ age + smoke,
 #'   bounds = list(low = c(0, 1), age = c(14, 50), smoke = c("0", "1")))

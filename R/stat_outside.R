@@ -156,6 +156,7 @@ outside_from_json <- function(x) {
 #' that a record that is beyond, against the statement, is as protected as any other. Where some statistic of a release says `"none"` of a variable, it
 #' holds for other statistics whose bounds are at least as wide. A statistic that drops records, `stat_sums(outside = "drop")`, keeps saying so.
 #' @section Errors: `noiseaware_error_argument`.
+#' @family published numbers
 #' @examples
 #' st <- stat_crossprod(bwt ~ smoke, bounds = list(bwt = c(500, 5500), smoke = c(0, 1)))
 #' set.seed(1)

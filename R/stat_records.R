@@ -37,6 +37,7 @@
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data, section 3.
 #' \doi{10.48550/arXiv.2206.00710}
+#' @family statistics of numbers
 #' @examples
 #' st <- stat_records(bwt ~ 1, bounds = list(bwt = c(500, 5500)))
 #' st

@@ -15,6 +15,7 @@
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_neighbours` where the
 #'   statistic has no sensitivity to a record added or removed: [stat_records()], which
 #'   shows the number of records, and a [stat_custom()] that declares none.
+#' @family guarantees
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' sensitivity(st, "L1")

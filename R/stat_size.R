@@ -15,6 +15,7 @@
 #' `stat_size()` for the analyst to learn about n.
 #'
 #' @return A statistic: an object of class `stat_size`.
+#' @family statistics of counts
 #' @examples
 #' st <- list(size = stat_size(), smoke = stat_counts(~ smoke, levels = list(smoke = c("0", "1"))))
 #' half <- mech_discrete_laplace(epsilon = 0.5)

@@ -104,6 +104,7 @@
 #' Validating Bayesian inference algorithms with simulation-based calibration.
 #' \doi{10.48550/arXiv.1804.06788}
 #' @seealso [coverage()], [ks_uniform()], [design()].
+#' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,

@@ -52,6 +52,7 @@ calibration_runs <- function(x) {
 #'   after all that are there.
 #' @section Errors: `noiseaware_error_argument`: calibrations of different
 #'   designs, or that have a replicate (a seed) in common.
+#' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,

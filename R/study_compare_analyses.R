@@ -17,6 +17,7 @@
 #'   `analysis`, `variable`, `mean`, `sd`, `lower`, `upper`; `fits`, a named list.
 #'   `plot()` draws the intervals; its data twin is the table.
 #' @section Errors: As in [sample_posterior()] and [nonprivate_posterior()].
+#' @family checks and tests
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

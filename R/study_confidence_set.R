@@ -25,7 +25,7 @@
 #'   `seed`, `method`. `plot()` draws the p-values.
 #' @section Errors: As [p_value()].
 #' @inherit p_value references
-#' @family frequentist answers
+#' @family checks and tests
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' set.seed(1)

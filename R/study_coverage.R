@@ -26,6 +26,7 @@
 #' @references
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
 #' regression. \doi{10.48550/arXiv.1910.13153}
+#' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,

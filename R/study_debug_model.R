@@ -44,6 +44,7 @@
 #' Geweke, J. (2004). Getting it right: joint distribution tests of posterior
 #' simulators. *Journal of the American Statistical Association* 99, 799-804.
 #' \doi{10.1198/016214504000001132}
+#' @family models of your own
 #' @examples
 #' debug_model(model_exponential(), stat_sums(~ time, bounds = list(time = c(0, 10))))
 #' @export

@@ -38,6 +38,7 @@
 #' @section Warnings: Where `of_prior` is above 0.9 the release hardly narrows what the prior says, and `sd` and
 #'   `coverage` are properties of the prior: a warning of class `noiseaware_warning_prior` names these cells.
 #' @section Errors: As in [calibrate()].
+#' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' plan <- design(model_bernoulli(), st, epsilon = c(0.1, 1), n = c(50, 200),

@@ -22,6 +22,7 @@
 #'   these are of one record.
 #' @details Only public facts go in: designs are simulated. Sliders of budget and records are on a log scale.
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_package` where shiny is not installed. What a design is refused for is shown in the app.
+#' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' design_noise(st, mech_laplace(epsilon = 0.5), n = 100)

@@ -8,6 +8,7 @@
 #' @references
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian inference
 #' for exponential families. \doi{10.48550/arXiv.1809.02188}
+#' @family evaluation
 #' @examples
 #' ks_uniform(c(0.1, 0.4, 0.8))
 #' @export

@@ -23,6 +23,7 @@
 #'
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian inference
 #' for exponential families. \doi{10.48550/arXiv.1809.02188}
+#' @family evaluation
 #' @examples
 #' set.seed(1)
 #' mmd(rnorm(1000), rnorm(1000))

@@ -22,6 +22,7 @@
 #' @section Errors: `noiseaware_error_argument`, also where the number of records times `databases` is more than 10^8; `noiseaware_error_pool` for
 #'   sites that share a part of their parameters (partial pooling, walks); `noiseaware_error_model` where records cannot be drawn.
 #' @seealso [compare_analyses()] for the owner, who has the records; [design()] before a release is made.
+#' @family checks and tests
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -45,7 +45,7 @@
 #' Association* 89, 1012-1016. \doi{10.1080/01621459.1994.10476836}
 #'
 #' Neyman, J. (1959). Optimal asymptotic tests of composite statistical hypotheses. In *Probability and Statistics: The Harald Cramér Volume*, 213-234.
-#' @family frequentist answers
+#' @family checks and tests
 #' @seealso [test_slope()] and others for Bayes factors.
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))

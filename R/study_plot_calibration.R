@@ -23,6 +23,7 @@
 #' Saeilynoja, T., Buerkner, P.-C. and Vehtari, A. (2022). Graphical test for discrete
 #' uniformity and its applications in goodness-of-fit evaluation and multiple sample
 #' comparison. *Statistics and Computing* 32, 32. \doi{10.1007/s11222-022-10090-6}
+#' @family plots
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,

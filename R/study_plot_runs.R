@@ -29,6 +29,7 @@
 #'
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022), Figures 1 and 2.
 #' \doi{10.48550/arXiv.2206.00710}
+#' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

@@ -32,6 +32,7 @@
 #'
 #' Ghosh, A., Roughgarden, T. and Sundararajan, M. (2012). Universally
 #' utility-maximizing privacy mechanisms. \doi{10.1137/09076828X}
+#' @family mechanisms
 #' @examples
 #' ddiscrete_laplace(-2:2, scale = 1)
 #' pdiscrete_gaussian(3, sd = 2, lower.tail = FALSE)

@@ -52,6 +52,7 @@
 #'   written out; two functions of one variable.
 #'   `noiseaware_error_bounds`: a function that is not finite between the bounds, such as a logarithm at 0, or constant; breaks that do not reach from bound to bound.
 #'   `noiseaware_error_levels`: `factor(x)` without declared levels.
+#' @family statistics of numbers
 #' @examples
 #' bounds <- list(Volume = c(5, 100), Girth = c(5, 25), Height = c(50, 100))
 #' st <- stat_crossprod(log(Volume) ~ log(Girth) + I(Height > 75), bounds)
