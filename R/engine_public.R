@@ -87,11 +87,11 @@ public_design <- function(release, bound, call) {
   if (!all(is.finite(natural)) || !all(is.finite(offset))) {
     stop_classed("public", "The terms and offsets of the formula must be finite for all public covariates.", call = call)
   }
-  list(design = as.double(natural %*% centring$matrix), offset = as.double(offset))
+  c(list(design = as.double(natural %*% centring$matrix), offset = as.double(offset)), coefficient_places(bound, ncol(natural)))
 }
 
 # in the order of src/totals/noisy_answers_classes.c
-answer_classes <- c("logit", "binary", "poisson", "negative_binomial", "binomial", "normal")
+answer_classes <- c("logit", "binary", "poisson", "negative_binomial", "binomial", "normal", "levels")
 
 public_answers <- function(release, bound, call) {
   part <- release_parts(release)[[1L]]
@@ -108,7 +108,7 @@ public_answers <- function(release, bound, call) {
   row <- row[row$variable == bound$columns$variable[1L], ]
   fields <- list(response = match(class, answer_classes) - 1, squared = as.double(kernel == "squared"), answer = z, answer_weight = 1 / scale,
                  response_bounds = c(row$lower, row$upper))
-  c(fields, if (class %in% c("logit", "binary")) binary_fields(bound, z, scale, kernel))
+  c(fields, if (class %in% c("logit", "binary")) binary_fields(bound, z, scale, kernel), if (class == "levels") level_fields(bound, scale))
 }
 
 answer_class <- function(bound, call) {
@@ -116,8 +116,23 @@ answer_class <- function(bound, call) {
   family <- bound$model$family
   if (family %in% c("logit", "poisson", "negative_binomial")) return(family)
   if (is_binary_family(bound$model)) return("binary")
+  if (is_category_family(bound$model)) return("levels")
   stop_classed("method", c("Public covariates are not available for responses of the family {.code {family_of(bound$model)$family}()}.",
-                           i = "They are for normal and binary responses, and for counts."), call = call)
+                           i = "They are for normal and binary responses, for counts, and for factors."), call = call)
+}
+
+# what another level's answer is given, over the own level's
+level_fields <- function(bound, scale) c(list(lie = exp(-1 / scale)), stats::setNames(list(as.double(length(bound$categories))), bound$model$family))
+
+# Where the coefficients of the design's columns stand in theta, predictor after predictor, and what else the response depends on.
+coefficient_places <- function(bound, columns) {
+  if (!inherits(bound, "bound_categories")) {
+    shaped <- inherits(bound, "bound_lm") || is_shaped_family(bound$model)
+    return(list(place = seq_len(columns) - 1, shape_at = if (shaped) as.double(columns) else numeric()))
+  }
+  tails <- length(bound$categories) - 1L
+  if (!is_ordered_family(bound$model)) return(list(place = seq_len(tails * columns) - 1, shape_at = numeric()))
+  list(place = c(0, tails + seq_len(columns - 1L) - 1), shape_at = as.double(seq_len(tails - 1L)))
 }
 
 # the densities of each answer given 0 and given 1, over the larger

@@ -10,15 +10,16 @@
 struct noisy_answers;
 
 struct noisy_answer_class {
-    const char
-        *shape; /* the block of theta with the log of what else the response depends on; NULL */
-
-    /* Goal: what is needed of the records beside the fields, once. Returns PLUGIN_*. */
+    /* Goal: what is needed of the records beside the fields, once; `shapes`, and `predictors` where
+     * there are several. Returns PLUGIN_*. */
     int (*create)(const struct fields *fields, struct noisy_answers *a);
 
+    /* Goal: these are the coordinates of the shape from now on. NULL: there are none. */
+    void (*set)(struct noisy_answers *a, const double *coordinates);
+
     /* Goal: the sum of the log densities of the answers of records first, first + 1, ..., up to a
-     * constant; slope[i] that of term i in eta, and where there is a shape of_shape[i] that in its
-     * logarithm. */
+     * constant; slope[i] that of term i in eta, and of_shape[i] that in the shape's coordinate:
+     * rows of MAX_BLOCK, one a predictor or a coordinate. */
     double (*log_density)(const struct noisy_answers *a, int first, int m, const double *eta,
                           double *slope, double *of_shape);
 };
@@ -26,16 +27,18 @@ struct noisy_answer_class {
 struct noisy_answers {
     const struct noisy_answer_class *class;
     const struct family *family; /* of a response that is 0 or 1, or counts such; else NULL */
-    int records;
+    int records, predictors;
+    int shapes;  /* coordinates of what the response depends on beside its predictors */
     int squared; /* the noise is Gaussian, weight one over its sd; else Laplace, over its scale */
     const double *answer, *weight;
     double lower, upper; /* the response is clamped to these */
-    double shape;        /* natural; set before log_density() */
+    double shape;        /* a standard deviation or a coefficient of variation */
 
     const double *zero, *one;   /* of a binary response: the density of each answer given either */
     const double *size;         /* of a binomial one: of how many */
     struct noisy_count *counts; /* totals/noisy_answers_counts.c */
     const struct noisy_count_family *count_family;
+    struct noisy_levels *levels; /* totals/noisy_answers_levels.c */
 };
 
 /* Fields: response, the number of a class (totals/noisy_answers_classes.c); answer and
@@ -48,8 +51,13 @@ static inline double noisy_answer_kernel(const struct noisy_answers *a, int i, d
     return a->squared ? -0.5 * r * r : -fabs(r);
 }
 
+/* of one shape, whose coordinate is its logarithm */
+static inline void noisy_answer_set_shape(struct noisy_answers *a, const double *coordinates) {
+    a->shape = exp(*coordinates);
+}
+
 extern const struct noisy_answer_class noisy_answer_logit, noisy_answer_binary,
     noisy_answer_poisson, noisy_answer_negative_binomial, noisy_answer_binomial,
-    noisy_answer_normal;
+    noisy_answer_normal, noisy_answer_levels;
 
 #endif

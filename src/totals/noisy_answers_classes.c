@@ -2,11 +2,12 @@
 #include "totals/noisy_answers.h"
 
 int noisy_answers_create(const struct fields *fields, struct noisy_answers *a) {
-    enum { CLASSES = 6 };
+    enum { CLASSES = 7 };
     static const struct noisy_answer_class *const classes[CLASSES] = {
         &noisy_answer_logit,    &noisy_answer_binary,
         &noisy_answer_poisson,  &noisy_answer_negative_binomial,
-        &noisy_answer_binomial, &noisy_answer_normal};
+        &noisy_answer_binomial, &noisy_answer_normal,
+        &noisy_answer_levels};
     const double *class = fields_vector(fields, "response", 1),
                  *squared = fields_vector(fields, "squared", 1),
                  *bounds = fields_vector(fields, "response_bounds", 2);
@@ -16,6 +17,7 @@ int noisy_answers_create(const struct fields *fields, struct noisy_answers *a) {
     if (!class || !squared || !bounds || !a->answer || !a->weight) return PLUGIN_BAD_FIELDS;
     if (!(*class >= 0 && *class < CLASSES)) return PLUGIN_BAD_FIELDS;
     a->class = classes[(int)*class];
+    a->predictors = 1;
     a->squared = *squared != 0;
     a->lower = bounds[0];
     a->upper = bounds[1];

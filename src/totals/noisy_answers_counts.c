@@ -183,7 +183,7 @@ static double with_tail(const struct noisy_answers *a, int i, double eta,
     const double of_tail = (above ? 1 : -1) * p->score * (k + 1) / (1 - p->beta) *
                            exp(family->log_p(p, k + 1) - log_mass);
     *slope += share * (of_tail - *slope);
-    if (!a->class->shape) return log_all;
+    if (a->shapes == 0) return log_all;
     struct noisy_answers near = *a;
     double ends[2];
     for (int end = 0; end < 2; ++end) {
@@ -223,15 +223,14 @@ static double one_answer(const struct noisy_answers *a, int i, double eta, doubl
         log_sum = with_tail(a, i, eta, &p, most, 1, c->above, log_sum, slope, &d_shape);
     if (c->below > -INFINITY)
         log_sum = with_tail(a, i, eta, &p, least - 1, 0, c->below, log_sum, slope, &d_shape);
-    if (of_shape) *of_shape = d_shape;
+    if (a->shapes > 0) *of_shape = d_shape;
     return log_sum;
 }
 
 static double log_density(const struct noisy_answers *a, int first, int m, const double *eta,
                           double *slope, double *of_shape) {
     double sum = 0;
-    for (int i = 0; i < m; ++i)
-        sum += one_answer(a, first + i, eta[i], slope + i, of_shape ? of_shape + i : NULL);
+    for (int i = 0; i < m; ++i) sum += one_answer(a, first + i, eta[i], slope + i, of_shape + i);
     return sum;
 }
 
@@ -283,6 +282,7 @@ static int poisson_create(const struct fields *fields, struct noisy_answers *a) 
 
 static int negative_binomial_create(const struct fields *fields, struct noisy_answers *a) {
     (void)fields;
+    a->shapes = 1;
     return create(&negative_binomial, a);
 }
 
@@ -296,7 +296,7 @@ static int binomial_create(const struct fields *fields, struct noisy_answers *a)
 
 const struct noisy_answer_class noisy_answer_poisson = {.create = poisson_create,
                                                         .log_density = log_density},
-                                noisy_answer_negative_binomial = {.shape = "cv",
+                                noisy_answer_negative_binomial = {.set = noisy_answer_set_shape,
                                                                   .create =
                                                                       negative_binomial_create,
                                                                   .log_density = log_density},

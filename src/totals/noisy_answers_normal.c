@@ -113,9 +113,10 @@ static double log_density(const struct noisy_answers *a, int first, int m, const
 }
 
 static int create(const struct fields *fields, struct noisy_answers *a) {
-    (void)fields, (void)a;
+    (void)fields;
+    a->shapes = 1;
     return PLUGIN_OK;
 }
 
 const struct noisy_answer_class noisy_answer_normal = {
-    .shape = "sigma", .create = create, .log_density = log_density};
+    .set = noisy_answer_set_shape, .create = create, .log_density = log_density};

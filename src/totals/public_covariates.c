@@ -45,8 +45,11 @@ enum { LEAPS_MADE, LEAPS_ACCEPTED, LEAPS_SERVE, LEAP_STATE };
 struct given {
     const struct model *model;
     struct noisy_answers answers;
-    int n, k, size; /* records, coefficients, unknown coordinates */
-    int at_shape;   /* in theta; -1: there is none */
+    int n, k, size; /* records, columns of the design, unknown coordinates */
+    int predictors, shapes;
+    /* places in theta: of column j in predictor e, place[e * k + j], and of what else the response
+     * depends on; and of each coordinate of theta the place of its scores among those, -1: none */
+    int *place, *shape_at, *score_of;
     size_t stride;
     double *design, *offset; /* columns `stride` apart, which is padded */
     struct hmc hmc;
@@ -56,8 +59,9 @@ struct given {
     double *energy, *leaps, *mode, *curvature;
 
     /* workspace */
-    double *theta, *gradient;                      /* all coordinates of theta */
-    double *eta, *slope, *of_shape;                /* of a block */
+    double *theta, *gradient;       /* all coordinates of theta */
+    double *eta, *slope, *of_shape; /* of a block, rows of MAX_BLOCK */
+    double *log_shape, *score, *dots;
     double *q, *climbed, *step, *to, *here, *work; /* of the unknown coordinates; NUTS's */
     double *information, *factor;
     int stale; /* hmc.gradient is that of another position */
@@ -65,38 +69,66 @@ struct given {
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
-/* Fields: design, a column a coefficient; offset; those of
+static double *padded_columns(const struct given *s, const double *from, int columns) {
+    double *to = doubles(s->stride * (size_t)columns);
+    for (int j = 0; j < columns; ++j)
+        memcpy(to + (size_t)j * s->stride, from + (size_t)j * (size_t)s->n,
+               (size_t)s->n * sizeof(double));
+    return to;
+}
+
+/* whole numbers below `end` */
+static int *read_places(const struct fields *fields, const char *name, int count, int end) {
+    const double *value = fields_vector(fields, name, count);
+    int *place = plugin_memory((size_t)count + 1, sizeof *place);
+    for (int j = 0; value && j < count; ++j) {
+        place[j] = (int)value[j];
+        if (!(value[j] >= 0 && value[j] < end)) return NULL;
+    }
+    return value ? place : NULL;
+}
+
+/* Fields: design and offset, columns; place and shape_at, see struct given; those of
  * totals/noisy_answers.h. */
+static int read_layout(const struct fields *fields, struct given *s) {
+    const int parameters = s->model->parameters;
+    const double *offset = fields_vector(fields, "offset", s->n);
+    s->k = fields_length(fields, "design") / s->n;
+    const double *design = fields_vector(fields, "design", s->n * s->k);
+    s->predictors = s->answers.predictors;
+    s->shapes = s->answers.shapes;
+    s->place = read_places(fields, "place", s->predictors * s->k, parameters);
+    s->shape_at = read_places(fields, "shape_at", s->shapes, parameters);
+    if (!offset || !design || !s->place || !s->shape_at) return PLUGIN_BAD_FIELDS;
+    s->stride = (size_t)PAD_LANES(s->n);
+    s->design = padded_columns(s, design, s->k);
+    s->offset = padded_columns(s, offset, 1);
+    s->score_of = plugin_memory((size_t)parameters, sizeof *s->score_of);
+    for (int j = 0; j < parameters; ++j) s->score_of[j] = -1;
+    for (int j = 0; j < s->predictors * s->k; ++j) s->score_of[s->place[j]] = j;
+    for (int j = 0; j < s->shapes; ++j) s->score_of[s->shape_at[j]] = s->predictors * s->k + j;
+    return PLUGIN_OK;
+}
+
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
     struct given *s = plugin_memory(1, sizeof *s);
-    const struct theta_block *beta = coordinates_find(&model->coordinates, "coefficients");
-    if (!beta || beta->offset != 0 || model->moving < 1) return PLUGIN_BAD_FIELDS;
-    if (noisy_answers_create(fields, &s->answers) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     s->model = model;
+    if (model->moving < 1 || noisy_answers_create(fields, &s->answers) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
     s->n = s->answers.records;
-    s->k = beta->length;
     s->size = model->moving;
-    const double *design = fields_vector(fields, "design", s->n * s->k),
-                 *offset = fields_vector(fields, "offset", s->n);
-    if (!design || !offset) return PLUGIN_BAD_FIELDS;
-    s->stride = (size_t)PAD_LANES(s->n);
-    s->design = doubles(s->stride * (size_t)s->k);
-    s->offset = doubles(s->stride);
-    memcpy(s->offset, offset, (size_t)s->n * sizeof(double));
-    for (int j = 0; j < s->k; ++j)
-        memcpy(s->design + (size_t)j * s->stride, design + (size_t)j * (size_t)s->n,
-               (size_t)s->n * sizeof(double));
-    const char *shape = s->answers.class->shape;
-    const struct theta_block *block = shape ? coordinates_find(&model->coordinates, shape) : NULL;
-    if (shape && !block) return PLUGIN_BAD_FIELDS;
-    s->at_shape = block ? block->offset : -1;
+    if (read_layout(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     const size_t size = (size_t)s->size, parameters = (size_t)model->parameters;
+    const size_t predictors = (size_t)s->predictors, shapes = (size_t)s->shapes;
     s->theta = doubles(parameters);
     s->gradient = doubles(2 * parameters);
-    s->eta = doubles(MAX_BLOCK);
-    s->slope = doubles(MAX_BLOCK);
-    s->of_shape = doubles(MAX_BLOCK);
+    s->eta = doubles(predictors * MAX_BLOCK);
+    s->slope = doubles(predictors * MAX_BLOCK);
+    s->of_shape = doubles((shapes + 1) * MAX_BLOCK);
+    s->log_shape = doubles(shapes + 1);
+    s->score = doubles(2 * MAX_BLOCK);
+    s->dots = doubles((size_t)s->k);
     double **const own[] = {&s->q, &s->climbed, &s->step, &s->to, &s->here};
     for (int j = 0; j < 5; ++j) *own[j] = doubles(size);
     s->information = doubles(size * size);
@@ -112,20 +144,35 @@ static int create(const struct fields *fields, struct collapse *of) {
 static void set(struct given *s, const double *q) {
     coordinates_set_known(&s->model->coordinates, s->theta);
     for (int j = 0; j < s->size; ++j) s->theta[s->model->moves[j]] = q[j];
-    if (s->at_shape >= 0) s->answers.shape = exp(s->theta[s->at_shape]);
+    for (int j = 0; j < s->shapes; ++j) s->log_shape[j] = s->theta[s->shape_at[j]];
+    if (s->answers.class->set) s->answers.class->set(&s->answers, s->log_shape);
 }
 
 /* The records from `first` on: their log density, and its slopes in `slope` and `of_shape`. */
 static double block_density(struct given *s, int first, int m) {
-    double *restrict eta = s->eta;
     const double *restrict offset = s->offset + first;
-    FOR_RECORDS(i, m) eta[i] = offset[i];
-    for (int j = 0; j < s->k; ++j) {
-        const double beta = s->theta[j];
-        const double *restrict column = s->design + (size_t)j * s->stride + first;
-        FOR_RECORDS(i, m) eta[i] += beta * column[i];
+    for (int e = 0; e < s->predictors; ++e) {
+        double *restrict eta = s->eta + (size_t)e * MAX_BLOCK;
+        FOR_RECORDS(i, m) eta[i] = offset[i];
+        for (int j = 0; j < s->k; ++j) {
+            const double beta = s->theta[s->place[e * s->k + j]];
+            const double *restrict column = s->design + (size_t)j * s->stride + first;
+            FOR_RECORDS(i, m) eta[i] += beta * column[i];
+        }
     }
-    return s->answers.class->log_density(&s->answers, first, m, eta, s->slope, s->of_shape);
+    return s->answers.class->log_density(&s->answers, first, m, s->eta, s->slope, s->of_shape);
+}
+
+/* adds the gradient of the block's log density to that of theta */
+static void add_gradient(struct given *s, int first, int m) {
+    for (int e = 0; e < s->predictors; ++e) {
+        memset(s->dots, 0, (size_t)s->k * sizeof(double));
+        block_add_dots(m, s->slope + (size_t)e * MAX_BLOCK, s->k, s->design + first,
+                       (ptrdiff_t)s->stride, s->dots);
+        for (int j = 0; j < s->k; ++j) s->gradient[s->place[e * s->k + j]] += s->dots[j];
+    }
+    for (int j = 0; j < s->shapes; ++j)
+        s->gradient[s->shape_at[j]] += block_sum(m, s->of_shape + (size_t)j * MAX_BLOCK);
 }
 
 static int block_length(const struct given *s, int first) {
@@ -138,9 +185,7 @@ static double log_likelihood(struct given *s, int wanted) {
     for (int first = 0; first < s->n && sum > -INFINITY; first += MAX_BLOCK) {
         const int m = block_length(s, first);
         sum += block_density(s, first, m);
-        if (!wanted) continue;
-        block_add_dots(m, s->slope, s->k, s->design + first, (ptrdiff_t)s->stride, s->gradient);
-        for (int i = 0; s->at_shape >= 0 && i < m; ++i) s->gradient[s->at_shape] += s->of_shape[i];
+        if (wanted) add_gradient(s, first, m);
     }
     return sum;
 }
@@ -176,29 +221,31 @@ static void prior_information(struct given *s, double *out) {
     }
 }
 
-/* the scores of the block's records in coordinate `at` of theta; written to `out` unless they are
- * there already */
+/* The scores of the block's records in coordinate `at` of theta; written to `out` unless they are
+ * there already. */
 static const double *scores(const struct given *s, int at, int first, int m, double *out) {
-    if (at == s->at_shape) return s->of_shape;
-    const double *restrict column = s->design + (size_t)at * s->stride + first;
-    for (int i = 0; i < m; ++i) out[i] = column[i] * s->slope[i];
+    const int place = s->score_of[at], predictor = place / s->k;
+    if (place >= s->predictors * s->k)
+        return s->of_shape + (size_t)(place - s->predictors * s->k) * MAX_BLOCK;
+    const double *restrict column = s->design + (size_t)(place % s->k) * s->stride + first;
+    const double *restrict slope = s->slope + (size_t)predictor * MAX_BLOCK;
+    for (int i = 0; i < m; ++i) out[i] = column[i] * slope[i];
     return out;
 }
 
-/* for mcmc/hmc.h; `eta` is spent */
+/* for mcmc/hmc.h */
 static void information(void *self, const double *q, double *out) {
     struct given *s = self;
     const int size = s->size, *moves = s->model->moves;
-    double other[MAX_BLOCK];
     set(s, q);
     prior_information(s, out);
     for (int first = 0; first < s->n; first += MAX_BLOCK) {
         const int m = block_length(s, first);
         (void)block_density(s, first, m);
         for (int i = 0; i < size; ++i) {
-            const double *a = scores(s, moves[i], first, m, s->eta);
+            const double *a = scores(s, moves[i], first, m, s->score);
             for (int j = 0; j <= i; ++j) {
-                const double *b = i == j ? a : scores(s, moves[j], first, m, other);
+                const double *b = i == j ? a : scores(s, moves[j], first, m, s->score + MAX_BLOCK);
                 out[i * size + j] += block_dot(m, a, b);
             }
         }

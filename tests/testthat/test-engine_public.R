@@ -100,6 +100,27 @@ test_that("normal responses: the density is the integral over the clamped respon
   }
 })
 
+test_that("responses of several levels: the density is that of mixed probabilities", {
+  asked <- stat_records(~ y, levels = list(y = c("low", "mid", "high", "top")))
+  y <- rep(0:3, length.out = 30)
+  rel <- as_release(y, asked, mech_randomized_response(epsilon = 1.6), public = given)
+  mixed <- function(p) sum(log((exp(1.6) - 1) * p[cbind(seq_along(y), y + 1)] + 1))
+  for (link in c("logit", "probit")) expect_density(rel, model_glm(y ~ x + g, cumulative(link)), function(b) {
+    eta <- b[["x"]] * given$x + b[["gb"]] * (given$g == "b") + b[["gc"]] * (given$g == "c")
+    below <- sapply(b[1:3], function(threshold) (if (link == "logit") plogis else pnorm)(threshold - eta))
+    mixed(cbind(below, 1) - cbind(0, below))
+  })
+  expect_density(rel, model_glm(y ~ x + offset(x), categorical()), function(b) {
+    weight <- cbind(1, sapply(c("mid", "high", "top"), function(l) {
+      exp(b[[sprintf("(Intercept)[%s]", l)]] + b[[sprintf("x[%s]", l)]] * given$x + given$x)
+    }))
+    mixed(weight / rowSums(weight))
+  })
+  fit <- given_fit(rel, model_glm(y ~ x, cumulative()), chains = 1, iter = 700)
+  expect_equal(dim(predict(fit)), c(30L, 4L))
+  expect_s3_class(simulate(fit, 1, seed = 1)[[1L]]$y, "factor")
+})
+
 # mean and sd of each of two coefficients, by quadrature
 on_a_grid <- function(b0, b1, log_density) {
   grid <- expand.grid(b0 = b0, b1 = b1)
