@@ -108,7 +108,21 @@ public_answers <- function(release, bound, call) {
   row <- row[row$variable == bound$columns$variable[1L], ]
   fields <- list(response = match(class, answer_classes) - 1, squared = as.double(kernel == "squared"), answer = z, answer_weight = 1 / scale,
                  response_bounds = c(row$lower, row$upper))
-  c(fields, if (class %in% c("logit", "binary")) binary_fields(bound, z, scale, kernel), if (class == "levels") level_fields(bound, scale))
+  c(fields, if (class %in% c("logit", "binary")) binary_fields(bound, z, scale, kernel), if (class == "levels") level_fields(bound, scale),
+    if (class %in% c("logit", "binary", "poisson")) group_fields(z, scale))
+}
+
+# Records with the same answer and noise are a group; where there are many records and few groups the density is tabulated:
+# src/totals/noisy_answers_tabulated.c.
+fewest_tabulated <- 2000
+most_groups <- 400
+
+group_fields <- function(z, scale) {
+  if (length(z) < fewest_tabulated) return(NULL)
+  key <- paste(z, scale)
+  group <- match(key, unique(key))
+  if (max(group) > min(most_groups, length(z) / 20)) return(NULL)
+  list(group = group - 1, groups = as.double(max(group)))
 }
 
 answer_class <- function(bound, call) {

@@ -12,7 +12,7 @@
 #'
 #' | response | statistic | noise |
 #' | --- | --- | --- |
-#' | factor of two levels | `stat_records(~ y, levels = list(y = c("no", "yes")))` | [mech_randomized_response()] |
+#' | factor of two levels or more | `stat_records(~ y, levels = list(y = c("no", "yes")))` | [mech_randomized_response()] |
 #' | count, as of an area | `stat_records(~ y, bounds = list(y = c(0, 500)))` | the two below, [mech_discrete_laplace()], [mech_discrete_gaussian()] |
 #' | number, or 0 and 1 | `stat_records(~ y, bounds = list(y = c(0, 10)))` | [mech_laplace()], [mech_gaussian()] |
 #'
@@ -20,7 +20,7 @@
 #' is turned into noise by the width of the bounds. Where one person adds 1 to one count of an area at most, the noise that was added has its own scale: give that,
 #' as in `mech_discrete_laplace(scale = 2)`.
 #'
-#' **Models.** [model_lm()], and [model_glm()] of binary responses and of counts, whose formula names the response and any of the public covariates, also by
+#' **Models.** [model_lm()], and [model_glm()] of binary responses, counts and factors of several levels, whose formula names the response and any of the public covariates, also by
 #' functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say: `covariates` and `factors` are left as they are.
 #'
 #' **Priors.** A covariate's default scale is that of its own spread, two standard deviations about its mean in the place of bounds; see [model_glm()] and

@@ -39,11 +39,16 @@ struct noisy_answers {
     struct noisy_count *counts; /* totals/noisy_answers_counts.c */
     const struct noisy_count_family *count_family;
     struct noisy_levels *levels; /* totals/noisy_answers_levels.c */
+    struct noisy_table *table;   /* totals/noisy_answers_tabulated.c */
 };
 
 /* Fields: response, the number of a class (totals/noisy_answers_classes.c); answer and
  * answer_weight, one a record; squared; response_bounds; and the class's own. Returns PLUGIN_*. */
 int noisy_answers_create(const struct fields *fields, struct noisy_answers *a);
+
+/* Where there are the fields group, one a record, and groups, how many, puts tables in place of the
+ * class. Returns PLUGIN_*. */
+int noisy_answers_tabulate(const struct fields *fields, struct noisy_answers *a);
 
 /* log noise density at that distance, up to a constant */
 static inline double noisy_answer_kernel(const struct noisy_answers *a, int i, double distance) {
@@ -58,6 +63,6 @@ static inline void noisy_answer_set_shape(struct noisy_answers *a, const double 
 
 extern const struct noisy_answer_class noisy_answer_logit, noisy_answer_binary,
     noisy_answer_poisson, noisy_answer_negative_binomial, noisy_answer_binomial,
-    noisy_answer_normal, noisy_answer_levels;
+    noisy_answer_normal, noisy_answer_levels, noisy_answer_tabulated;
 
 #endif

@@ -21,5 +21,7 @@ int noisy_answers_create(const struct fields *fields, struct noisy_answers *a) {
     a->squared = *squared != 0;
     a->lower = bounds[0];
     a->upper = bounds[1];
-    return a->class->create(fields, a);
+    const int status = a->class->create(fields, a);
+    if (status != PLUGIN_OK || fields_length(fields, "group") == 0) return status;
+    return noisy_answers_tabulate(fields, a);
 }

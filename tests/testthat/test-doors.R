@@ -109,3 +109,23 @@ test_that("a ratio of two noisy counts that are hidden", {
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), weighted.mean((tables$yes + 1) / (tables$n + 2), weight))
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "n"), weighted.mean(tables$n, weight))
 })
+
+test_that("labels by randomised response beside public covariates", {
+  x <- qnorm((1:40 - 0.5) / 40)
+  y <- c(0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1)
+  rel <- as_release(y, stat_records(~ y, levels = list(y = c("0", "1"))), mech_randomized_response(epsilon = 1.5), public = data.frame(x))
+  fit <- sample_posterior(rel, model_logistic(y ~ x, prior_normal(0, 2)), iter = 4000, seed = 1)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "(Intercept)"), 0.4373)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "x"), 1.553)
+  expect_equal(unname(apply(posterior::as_draws_matrix(fit$draws), 2, sd)), c(0.7340, 0.951), tolerance = 0.05)
+})
+
+test_that("noisy counts by area beside their populations", {
+  areas <- data.frame(people = c(30, 55, 20, 80, 41, 66, 25, 90, 38, 52, 47, 71, 33, 60, 29, 84, 44, 58, 36, 75), x = ((7 * 1:20) %% 20) / 10 - 1)
+  deaths <- c(5, 14, 1, 26, 9, 12, 2, 32, 9, 10, 16, 13, 6, 19, 3, 20, 13, 9, 11, 14)
+  rel <- as_release(deaths, stat_records(~ deaths, bounds = list(deaths = c(0, 500))), mech_discrete_laplace(scale = 2), public = areas)
+  fit <- sample_posterior(rel, model_glm(deaths ~ x + offset(log(people)), poisson(), prior_normal(0, 2)), iter = 4000, seed = 1)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "(Intercept)"), -1.4598)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "x"), 0.3903)
+  expect_equal(unname(apply(posterior::as_draws_matrix(fit$draws), 2, sd)), c(0.0802, 0.1371), tolerance = 0.05)
+})

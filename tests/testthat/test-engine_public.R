@@ -165,6 +165,25 @@ test_that("an ecological regression of noisy counts: quadrature", {
   expect_posterior(fit, exact)
 })
 
+test_that("tabulated densities are those that they stand for, and so are their slopes", {
+  set.seed(5)
+  many <- data.frame(x = runif(2400, -2, 3))
+  count <- rpois(2400, exp(1 + many$x)) + sample(-2:2, 2400, TRUE)
+  counts <- as_release(count, number(0, 30), mech_laplace(scale = 1.5), public = many)
+  answers <- as_release(rep(0:1, 1200), yes_no, mech_randomized_response(epsilon = 1), public = many)
+  for (case in list(list(counts, model_glm(y ~ x, poisson())), list(answers, model_logistic(y ~ x)), list(answers, model_glm(y ~ x, binomial("probit"))))) {
+    fit <- given_fit(case[[1L]], case[[2L]], chains = 1, iter = 510)
+    expect_lt(fit$problem$fields$groups, 100)
+    plain <- fit$problem
+    plain$fields[c("group", "groups")] <- NULL
+    for (q in list(c(1, 0.5), c(-0.7, 1.1), c(3, -4), c(-9, 3))) {
+      of <- lapply(list(fit$problem, plain), function(problem) .Call(internal("ffi_collapse_density"), problem, fit$chains[[1L]]$state, q))
+      expect_equal(of[[1L]][1L], of[[2L]][1L], tolerance = 1e-10)
+      expect_equal(of[[1L]][-1L], of[[2L]][-1L], tolerance = 1e-7)
+    }
+  }
+})
+
 test_that("leaps take the place of trajectories where the posterior is nearly normal, and leave it as it is", {
   skip_on_cran()
   set.seed(4)
