@@ -21,8 +21,8 @@
 #' (largest over nuisance parameters, discrete noise). A confidence set covers the truth at least as often as its level says for every truth; a credible interval
 #' does on average over the prior.
 #' @return An object of class `noiseaware_confidence_set`, a list: `lower`, `upper`; `error`, their Monte Carlo errors; `estimate`, the best fit;
-#'   `curve`, a data frame of tested values and p-values; `told`, `gaps`, `range`, `credible`, `level`, and as in [p_value()] `gamma`, `replicates`,
-#'   `seed`, `method`. `plot()` draws the p-values.
+#'   `curve`, a data frame of tested values and their p-values (where that is above 1 - `level` at the best fit, the search for a larger one is left out);
+#'   `told`, `gaps`, `range`, `credible`, `level`, and as in [p_value()] `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
 #' @section Errors: As [p_value()].
 #' @inherit p_value references
 #' @family checks and tests
@@ -104,7 +104,7 @@ new_inversion <- function(sim, null, exact, level) {
   prior_sd <- sqrt(sum((sim$spread * slopes)^2))
   search$range <- parameter_range(sim, at, centre, search$estimate, prior_sd)
   if (search$told) search$se <- min(1 / sqrt(sum(crossprod(score$tested, score$slopes %*% along)^2)), prior_sd)
-  search$test <- function(value) null_p(sim, at(value), start = nearest_point(search, value, centre))
+  search$test <- function(value) null_p(sim, at(value), nearest_point(search, value, centre), enough = search$alpha)
   search
 }
 

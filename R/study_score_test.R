@@ -9,7 +9,7 @@
 # Validity. Under theta the observed z and z_1, .., z_R simulated at theta are exchangeable, and T is a fixed function of z (see
 # study_simulated_release.R), so p(theta) = (1 + #{T(z_r) >= T(z)}) / (R + 1) has P(p(theta) <= a) <= a at every n, epsilon and R (Awan & Wang 2024; Xie
 # & Wang 2022). A null hypothesis with nuisance parameters has the largest p(theta) over theta in it that a confidence region of level 1 - gamma holds,
-# plus gamma (Berger & Boos 1994). The region is by the rank of the squared length of r in the nuisance directions, in the same units. What is not
+# plus gamma (Berger & Boos 1994). The region is by the rank of the squared length of r in the nuisance directions. What is not
 # guaranteed is that the search finds the largest: it starts at the best fit under the null hypothesis, and goes where T / its spread at the observed z
 # falls. T is nearly pivotal, so that the p-values along the way are nearly equal.
 #
@@ -77,26 +77,29 @@ whiten <- function(cov) {
        log_det = sum(log(e$values[kept])) + 2 * sum(log(unit)))
 }
 
-# Moments at a point, and their derivatives in every coordinate; NULL where there are none.
-point_slopes <- function(sim, point) {
+# Moments at a point, and their derivatives in every coordinate, those of the covariance if they are wanted; NULL where there are none.
+point_slopes <- function(sim, point, wanted = TRUE) {
   here <- point_moments(sim, point)
   if (is.null(here) || !all(is.finite(here$cov))) return(NULL)
   white <- whiten(here$cov)
-  d <- length(point)
-  slopes_by <- function(step) {
-    sides <- lapply(seq_len(d), function(j) lapply(c(1, -1), function(s) point_moments(sim, replace(point, j, point[j] + s * step[j]))))
-    if (any(vapply(sides, function(s) is.null(s[[1L]]) || is.null(s[[2L]]), TRUE))) return(NULL)
-    list(mean = white$w %*% vapply(seq_len(d), function(j) (sides[[j]][[1L]]$mean - sides[[j]][[2L]]$mean) / (2 * step[j]), here$mean),
-         cov = lapply(seq_len(d), function(j) (sides[[j]][[1L]]$cov - sides[[j]][[2L]]$cov) / (2 * step[j])))
-  }
   smooth <- !is.null(sim$known_moments)
-  rough <- slopes_by(if (smooth) 1e-3 * sim$spread else 0.05 * sim$spread)
-  if (is.null(rough)) return(NULL)
-  # what simulated records tell of a derivative is best seen over a distance that they can tell apart
-  width <- 1 / sqrt(colSums(rough$mean^2) + 1 / sim$spread^2)
-  slopes <- if (smooth) rough else slopes_by(width * max(0.5, sqrt(point_size(sim, point)) / 40))
-  if (is.null(slopes)) return(NULL)
-  list(point = point, mean = here$mean, w = white$w, log_det = white$log_det, slopes = slopes$mean, cov = slopes$cov)
+  step <- if (smooth) 1e-3 * sim$spread else 0.05 * sim$spread
+  if (!smooth) {
+    # What simulated records tell of a derivative is best seen over a distance that they can tell apart.
+    rough <- slopes_over(sim, point, step, FALSE)
+    if (is.null(rough)) return(NULL)
+    step <- max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums((white$w %*% rough$mean)^2) + 1 / sim$spread^2)
+  }
+  slopes <- slopes_over(sim, point, step, wanted)
+  if (!is.null(slopes)) list(point = point, mean = here$mean, w = white$w, log_det = white$log_det, slopes = white$w %*% slopes$mean, cov = slopes$cov)
+}
+
+slopes_over <- function(sim, point, step, wanted) {
+  sides <- lapply(seq_along(point), function(j) lapply(c(1, -1), function(s) point_moments(sim, replace(point, j, point[j] + s * step[j]))))
+  if (any(vapply(sides, function(s) is.null(s[[1L]]) || is.null(s[[2L]]), TRUE))) return(NULL)
+  of <- function(name, j) (sides[[j]][[1L]][[name]] - sides[[j]][[2L]][[name]]) / (2 * step[j])
+  mean <- vapply(seq_along(point), function(j) of("mean", j), numeric(length(sim$value)))
+  list(mean = matrix(mean, ncol = length(point)), cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)))
 }
 
 # Left singular vectors that stand for more than noise.
@@ -107,7 +110,7 @@ directions <- function(x, most = ncol(x), least = 0) {
 }
 
 # What T is made of at a point: `tested` and `nuisance` directions of r; `estimate`, from r to where z suggests the nuisance
-# parameters are; by how much the log standard deviations in these directions change there.
+# parameters are; by how much the variances in these directions change there.
 score_at <- function(sim, null, point) {
   at <- point_slopes(sim, point)
   if (is.null(at)) return(NULL)
@@ -125,27 +128,40 @@ score_at <- function(sim, null, point) {
   at$along <- along
   at$information <- information
   at$estimate <- if (ncol(along)) t(solve(information, t(nuisance))) else nuisance
-  at$tested_spread <- spread_slopes(at, at$tested)
-  at$nuisance_spread <- spread_slopes(at, at$nuisance)
+  at$tested_slopes <- variance_slopes(at, at$tested)
+  at$nuisance_slopes <- variance_slopes(at, at$nuisance)
   at
 }
 
 # Less of the derivatives' length than this is rounding.
 least_told <- 1e-7
 
-# of the log standard deviations of r in these directions: nuisance parameters x directions
-spread_slopes <- function(at, directions) {
+# Derivatives along the null hypothesis of the covariance of r in these directions, in units of that at theta: a row for each nuisance parameter, a matrix in each.
+variance_slopes <- function(at, directions) {
+  k <- ncol(directions)
   weights <- crossprod(directions, at$w)
-  by_coordinate <- vapply(at$cov, function(cov) rowSums((weights %*% cov) * weights) / 2, numeric(nrow(weights)))
-  crossprod(at$along, t(matrix(unlist(by_coordinate), nrow(weights), length(at$cov))))
+  by_coordinate <- lapply(at$cov, function(cov) as.vector(weights %*% tcrossprod(cov, weights)))
+  crossprod(at$along, t(matrix(unlist(by_coordinate), k^2, length(at$cov))))
 }
 
-# T and the squared length in the nuisance directions, for rows of z.
+# T, and the squared length in the nuisance directions, for rows of z. The latter is in units at theta or in units of where z suggests that the parameters are, whichever
+# makes it longer: a variance is too large by the second (the first cannot exceed sqrt(n / 2)), a probability too near to 0 by the first.
 score_values <- function(at, z) {
   r <- tcrossprod(z - rep(at$mean, each = nrow(z)), at$w)
   away <- r %*% at$estimate
-  in_own_units <- function(directions, spread) rowSums((r %*% directions)^2 / variance_ratio(2 * away %*% spread))
-  list(tested = in_own_units(at$tested, at$tested_spread), nuisance = in_own_units(at$nuisance, at$nuisance_spread))
+  nuisances <- ncol(at$nuisance)
+  own <- away %*% at$nuisance_slopes[, seq(1L, by = nuisances + 1L, length.out = nuisances), drop = FALSE]
+  list(tested = own_units(r %*% at$tested, away %*% at$tested_slopes), nuisance = rowSums((r %*% at$nuisance)^2 / pmin(variance_ratio(own), 1)))
+}
+
+# x' (1 + change)^-1 x, rows of x and of changes of the covariance
+own_units <- function(x, change) {
+  k <- ncol(x)
+  if (k <= 1L) return(rowSums(x^2 / variance_ratio(change)))
+  vapply(seq_len(nrow(x)), function(i) {
+    e <- eigen(matrix(change[i, ], k), symmetric = TRUE)
+    sum(crossprod(e$vectors, x[i, ])^2 / variance_ratio(e$values))
+  }, 0)
 }
 
 # 1 + x, the variance where it is linear in what the numbers estimate, as that of a normal mean is; a positive number for every x
@@ -204,7 +220,7 @@ best_start <- function(sim) {
 }
 
 scoring_step <- function(sim, null, point, loss) {
-  at <- point_slopes(sim, point)
+  at <- point_slopes(sim, point, FALSE)
   if (is.null(at)) return(NULL)
   r <- at$w %*% (sim$value - at$mean)
   gradient <- crossprod(at$slopes, r) - (point - sim$middle) / sim$spread^2

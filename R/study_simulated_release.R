@@ -4,27 +4,24 @@
 #   replicates  records come from streams with fixed seeds, and noise from fixed uniforms: under two points the same random numbers
 #               (common random numbers), so that p-values change little from one point to the next
 #   moments     mean and covariance of the published numbers at a point, which the test statistic is made of: those of method "clt" where these
-#               account for bounds, else of `pilot_records` simulated records. They have seeds of their own. So they depend on the point alone, and at a
-#               given point the observed release and the replicates are exchangeable whatever the moments are: errors in them cost power, not validity.
+#               account for bounds, of all cells where records are factors, else of `pilot_records` simulated records, which have seeds of their
+#               own. So they depend on the point alone, and at a given point the observed release and the replicates are exchangeable whatever
+#               the moments are: errors in them cost power, not validity.
 #
 # Cost of a point: n records for each replicate. Above `most_simulated` records the totals are drawn from a normal distribution with the records'
 # moments: approximate, and said in the print.
 
-pilot_records <- 3000L
+pilot_records <- 2000L
 pilot_releases <- 400L
 most_simulated <- 2e4
 
 # A list: all that depends on the release, the model and the seed. `point` is where the prior's middle is, `spread` the prior's width.
 new_simulator <- function(release, model, records, replicates, seed, call = caller_env()) {
-  check_release(release, call)
-  check_model(model, call)
-  release <- narrow_release(release, model, call)
-  records <- check_size_prior(records, release, call)
+  met <- bind_simulated(release, model, call)
+  release <- met$release
+  bound <- met$bound
   parts <- release_parts(release)
-  for (part in parts) check_simulated_part(part, call)
-  model <- complete_model(model, release, call)
-  bound <- bind_model(settle_factors(model, release$statistic, release$n, "auto", FALSE, call), release$statistic, call)
-  check_records_distribution(bound, call)
+  records <- check_size_prior(records, release, call)
   with_seed(seed, {
     words <- seed_words()
     theta <- with_callback_seed(bound, chain_seed(words, 0L), .Call(ffi_model_prior, bound$spec, new_stream(words), 400L)$theta)
@@ -42,9 +39,21 @@ new_simulator <- function(release, model, records, replicates, seed, call = call
     sim$spread <- c(apply(draws, 1L, robust_sd), if (sim$unsized) max(typical$sd / typical$n, 1e-3))
     sim$middle <- c(apply(draws, 1L, stats::median), if (sim$unsized) log(max(typical$n, 1)))
     sim$starts <- rbind(draws, if (sim$unsized) sim$middle[length(sim$middle)])
-    sim$known_moments <- known_moments(sim, max(typical$n, 2), call)
+    sim$known_moments <- known_moments(sim, max(typical$n, 2), call) %||% known_cells(sim)
     sim
   })
+}
+
+# the numbers of the release that the model uses, and the model of their variables
+bind_simulated <- function(release, model, call = caller_env()) {
+  check_release(release, call)
+  check_model(model, call)
+  release <- narrow_release(release, model, call)
+  for (part in release_parts(release)) check_simulated_part(part, call)
+  model <- complete_model(model, release, call)
+  bound <- bind_model(settle_factors(model, release$statistic, release$n, "auto", FALSE, call), release$statistic, call)
+  check_records_distribution(bound, call)
+  list(release = release, bound = bound)
 }
 
 robust_sd <- function(x) {
@@ -152,6 +161,7 @@ known_moments <- function(sim, n, call) {
 one_record_moments <- function(sim, theta) {
   known <- sim$known_moments
   if (is.null(known)) return(pilot_moments(sim, theta))
+  if (!is.null(known$probability)) return(cell_moments(known, theta))
   record <- .Call(ffi_clt_moments, known$spec, matrix(theta))[[1L]]
   if (is.null(record)) return(NULL)
   size <- length(sim$value)
@@ -163,13 +173,57 @@ one_record_moments <- function(sim, theta) {
   list(mean = mean, cov = cov)
 }
 
-pilot_moments <- function(sim, theta) {
-  x <- with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, pilot_records, sim$pilot))$records
-  each <- do.call(cbind, lapply(sim$specs, function(s) {
+# Of a model of factors alone, what a record of each cell adds to the published numbers, and the cells' probabilities as a function of theta.
+known_cells <- function(sim) {
+  bound <- sim$bound
+  factors <- bound$levels[unique(bound$columns$variable)]
+  if (any(lengths(factors) == 0L) || isTRUE(bound$callbacks) || prod(lengths(factors)) > most_known_cells) return(NULL)
+  cells <- expand.grid(lapply(factors, function(l) factor(l, l)))
+  probability <- saturated_cells(bound, cells) %||% cells_by_density(bound, cells)
+  if (!is.null(probability)) list(each = component_values(sim, model_records(bound, cells)), probability = probability)
+}
+
+most_known_cells <- 400
+
+# whose parameters they are
+saturated_cells <- function(bound, cells) {
+  if (!inherits(bound, "bound_table")) return(NULL)
+  labels <- do.call(paste, c(Map(paste0, names(bound$levels), "=", cells[names(bound$levels)]), sep = ":"))
+  at <- match(sprintf("prob[%s]", labels), bound$parameters)
+  if (anyNA(at) || length(at) != length(bound$parameters)) return(NULL)
+  function(theta) reported(bound, theta)[1L, at]
+}
+
+cells_by_density <- function(bound, cells) {
+  if (!.Call(ffi_model_shape, bound$spec)$has_density) return(NULL)
+  x <- model_records(bound, cells)
+  function(theta) {
+    log <- vapply(seq_len(nrow(x)), function(i) .Call(ffi_model_log_density, bound$spec, matrix(theta), x[i, , drop = FALSE]), 0)
+    p <- exp(log - max(log))
+    p / sum(p)
+  }
+}
+
+cell_moments <- function(known, theta) {
+  p <- known$probability(theta)
+  if (!all(is.finite(p))) return(NULL)
+  mean <- colSums(p * known$each)
+  list(mean = mean, cov = crossprod(known$each * sqrt(p)) - tcrossprod(mean))
+}
+
+# the statistic's components of each record
+component_values <- function(sim, x) {
+  do.call(cbind, lapply(sim$specs, function(s) {
     if (length(s$column) == 0L) matrix(1, nrow(x), 1L) else .Call(ffi_stat_eval, s, x[, s$column + 1L, drop = FALSE])
   }))
-  if (!all(is.finite(each))) return(NULL)
-  list(mean = colMeans(each), cov = stats::cov(each))
+}
+
+pilot_moments <- function(sim, theta) {
+  x <- with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, pilot_records, sim$pilot))$records
+  each <- component_values(sim, x)
+  mean <- colMeans(each)
+  if (!all(is.finite(mean))) return(NULL)
+  list(mean = mean, cov = crossprod(each - rep(mean, each = nrow(each))) / (nrow(each) - 1))
 }
 
 # of the published numbers

@@ -1,0 +1,144 @@
+#' The tests that people ask for, from a private release
+#'
+#' A proportion, two proportions, independence, a mean, the means of groups, slopes: the question follows from the formula and from what the variables
+#' are. The result prints as those of [stats::t.test()] and [stats::chisq.test()] do; its p-value is that of [p_value()] and its interval that of [confidence_set()],
+#' which account for the noise and for clamping.
+#'
+#' @inheritParams p_value
+#' @param formula `~ y` or `y ~ x`, or with several covariates `y ~ x + z`.
+#' @param null Value under the null hypothesis: of a proportion, by default 0.5 (of several levels their probabilities, by default equal), of a mean 0, and of a
+#'   single slope or difference 0.
+#' @param level Confidence level.
+#' @param interval Whether to compute a confidence interval, which takes about 20 tests.
+#'
+#' @details
+#'
+#' | formula | variables | model | question | interval |
+#' | --- | --- | --- | --- | --- |
+#' | `~ y` | a factor of two levels | [model_bernoulli()] | is the probability of the second level `null`? | of the probability |
+#' | `~ y` | a factor of more | [model_categorical()] | are the probabilities `null`? | |
+#' | `~ y` | a number | [model_normal()] | is the mean `null`? (needs totals of y and of y^2) | of the mean |
+#' | `y ~ x` | two factors | [model_table()] | are they independent? Of two levels each: are the proportions equal? | of the difference of proportions |
+#' | `y ~ x` | a number by a factor of two levels | [model_lm()] | are the means equal? (variances are taken as equal) | of the difference |
+#' | `y ~ x` | a number by a factor of more | [model_lm()] | are all means equal? | |
+#' | `y ~ x` | numbers | [model_lm()] | is the slope `null`? | of the slope |
+#' | `y ~ x + z` | a number by several | [model_lm()] | are all slopes zero? | |
+#' | `y ~ x`, `y ~ x + z` | a factor of two levels by numbers | [model_logistic()] | the same of log odds ratios | of a single one |
+#'
+#' The distribution of the records is the model's. So the test of a mean is valid for normal records, those of counts for all records. Other models
+#' and null hypotheses: [p_value()].
+#' @return An object of class `htest`, with the [p_value()] in `test` and the [confidence_set()] in `set`.
+#' @section Errors: As [p_value()]; `noiseaware_error_formula`.
+#' @family checks and tests
+#' @examples
+#' smoking <- stat_counts(~ low:smoke, levels = list(low = c("no", "yes"), smoke = c("no", "yes")))
+#' births <- data.frame(lapply(MASS::birthwt[c("low", "smoke")], factor, labels = c("no", "yes")))
+#' set.seed(1)
+#' rel <- simulate_release(births, smoking, mech_discrete_laplace(epsilon = 1))
+#' private_test(rel, low ~ smoke, replicates = 199, seed = 1)
+#' @export
+private_test <- function(release, formula, null = NULL, level = 0.95, ..., interval = TRUE, replicates = 999, seed = NULL, records = NULL) {
+  check_given()
+  check_no_dots(...)
+  check_release(release)
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  check_flag(interval, "interval")
+  seed <- check_seed(seed) %||% new_seed()
+  question <- read_question(formula, release, null, environment())
+  tested <- p_value(release, question$model, question$null, replicates = replicates, seed = seed, records = records)
+  wanted <- interval && !is.null(question$parameter)
+  set <- if (wanted) confidence_set(release, question$model, question$parameter, level, replicates = replicates, seed = seed, records = records)
+  htest <- list(p.value = tested$p, method = paste0(question$title, ", from a private release"), data.name = paste0(formula_text(formula), ", ", tested$describe),
+                null.value = question$value, alternative = "two.sided", test = tested, set = set)
+  if (tested$error > 0) htest$parameter <- c("simulated releases" = tested$replicates)
+  if (!is.null(set)) {
+    htest$estimate <- stats::setNames(set$estimate, names(question$value))
+    htest$conf.int <- structure(c(set$lower, set$upper), conf.level = level)
+  }
+  if (is.null(question$value)) htest$alternative <- NULL
+  structure(htest, class = "htest")
+}
+
+# A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`.
+read_question <- function(formula, release, null, call) {
+  if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
+  public <- release_columns(release$statistic)
+  variables <- all.vars(formula)
+  strange <- setdiff(variables, public$columns$variable)
+  if (length(variables) == 0L || length(strange)) {
+    stop_classed("formula", c("{.arg formula} must have variables of the release.", x = if (length(strange)) "Not there: {.var {strange}}.",
+                              i = "The release has {.var {unique(public$columns$variable)}}."), call = call)
+  }
+  levels <- lapply(stats::setNames(nm = variables), function(v) public$levels[[v]])
+  if (length(formula) == 2L) {
+    if (length(variables) > 1L) stop_argument("formula", "one variable, or a response and covariates", formula_text(formula), "formula", call)
+    return(ask_one_variable(variables, levels[[1L]], null, call))
+  }
+  factors <- lengths(levels) > 0L
+  if (all(factors) && length(variables) == 2L) return(ask_two_factors(variables, levels, null, release, call))
+  if (factors[1L] && length(levels[[1L]]) != 2L) {
+    stop_classed("formula", c("The response of {.arg formula} must be a number or a factor of two levels.",
+                              x = "{.var {variables[1L]}} has {length(levels[[1L]])}."), call = call)
+  }
+  ask_slopes(formula, factors, levels, null, release, call)
+}
+
+ask_one_variable <- function(variable, levels, null, call) {
+  if (length(levels) == 0L) {
+    null <- check_number(null %||% 0, "null", call = call)
+    return(list(title = "One mean", model = model_normal(variable), null = c(mean = null), value = c(mean = null), parameter = "mean"))
+  }
+  if (length(levels) == 2L) {
+    null <- check_number(null %||% 0.5, "null", "a probability", 0, 1, call = call)
+    name <- sprintf("prob[%s]", levels[2L])
+    return(list(title = "One proportion", model = model_bernoulli(variable), null = stats::setNames(null, name),
+                value = stats::setNames(null, sprintf("probability of %s", levels[2L])), parameter = name))
+  }
+  null <- null %||% rep(1 / length(levels), length(levels))
+  ok <- is.numeric(null) && length(null) == length(levels) && all(is.finite(null)) && all(null > 0) && abs(sum(null) - 1) < 1e-8
+  if (!ok) stop_argument("null", paste(length(levels), "positive probabilities with the sum 1"), describe(null), call = call)
+  names <- sprintf("prob[%s]", levels)
+  list(title = "Given probabilities", model = model_categorical(variable), null = stats::setNames(null, names)[-1L])
+}
+
+ask_two_factors <- function(variables, levels, null, release, call) {
+  if (!is.null(null)) stop_argument("null", "NULL for two factors, which are independent under the null hypothesis", describe(null), call = call)
+  model <- model_table(stats::reformulate(paste(variables, collapse = ":")))
+  size <- lengths(levels)
+  in_table <- function(p) matrix(p[sprintf("prob[%s]", joint_names(levels))], size[1L])
+  residual <- function(p) {
+    table <- in_table(p)
+    as.vector((table - outer(rowSums(table), colSums(table)))[-size[1L], -size[2L]])
+  }
+  out <- list(title = "Independence of two factors", model = model, null = residual)
+  if (any(size != 2L)) return(out)
+  difference <- function(p) {
+    table <- in_table(p)
+    table[2L, 2L] / sum(table[, 2L]) - table[2L, 1L] / sum(table[, 1L])
+  }
+  named <- sprintf("difference of the proportions of %s", levels[[1L]][2L])
+  utils::modifyList(out, list(title = "Two proportions", null = difference, parameter = difference, value = stats::setNames(0, named)))
+}
+
+# of two factors, the first's levels the fastest; as the table's model has them, in the order in which it names its variables
+joint_names <- function(levels) {
+  outer(levels[[1L]], levels[[2L]], function(a, b) paste0(names(levels)[1L], "=", a, ":", names(levels)[2L], "=", b))
+}
+
+ask_slopes <- function(formula, factors, levels, null, release, call) {
+  model <- if (factors[1L]) model_logistic(formula) else model_lm(formula)
+  bound <- bind_simulated(release, model, call)$bound
+  terms <- setdiff(coefficients_of(bound), "(Intercept)")
+  null <- null %||% 0
+  check_number(null, "null", call = call)
+  groups <- length(factors) == 2L && factors[2L]
+  what <- if (factors[1L]) "log odds ratio" else if (groups) "difference of means" else "slope"
+  if (length(terms) == 1L) {
+    value <- stats::setNames(null, terms)
+    title <- if (groups && !factors[1L]) "Two means, equal variances" else if (factors[1L]) "A log odds ratio" else "A slope"
+    return(list(title = title, model = model, null = value, value = stats::setNames(null, paste(what, terms)), parameter = terms))
+  }
+  if (null != 0) stop_argument("null", "0 for several slopes", describe(null), call = call)
+  list(title = if (groups && !factors[1L]) "Equal means" else if (factors[1L]) "All log odds ratios zero" else "All slopes zero",
+       model = model, null = stats::setNames(numeric(length(terms)), terms))
+}
