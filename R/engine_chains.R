@@ -53,7 +53,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
   schedule <- lapply(run[c("warmup", "thin")], as.double)
   user_code <- any(rapply(problem, is.function, how = "unlist"))
   if ("running" %in% names(problem$model)) problem$model$running <- integer(1L) # C writes to it
-  limit <- most_iterations(problem)
+  limit <- min(most_iterations(problem), ceiling(iterations / 20)) # so that a forecast comes early
   most <- if (user_code) 1 else limit
   blocks <- list()
   status <- 0L
@@ -73,7 +73,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
       left <- left - count
       seconds <- elapsed_seconds() - began
       if (user_code) most <- max(1, min(limit, 2 * most, floor(count * 0.2 / max(seconds, 1e-3)))) # so much may be undone
-      report(count, if (ahead <= 0) seconds)
+      report(count, seconds, ahead > 0)
       if (status == 3L) { # full
         state <- give_room(state, problem)
         status <- 0L
@@ -170,30 +170,42 @@ with_callback_seed <- function(bound, seed, code) {
 
 elapsed_seconds <- function() proc.time()[["elapsed"]]
 
-# Hears of each block of a chain, with its seconds if it came after warmup. Tells
-# the progress bar; and the user once, if it is long, what time is left for
-# `iterations`, of this chain and those that run after it: when what it goes by
-# is well above a tick of the clock.
+# Hears of each block of a chain, its seconds, and whether it was of warmup. Tells the progress bar; and the user, if it is long, what
+# time is left for `iterations`, of this chain and those that run after it: after a twentieth of them or 3 seconds, when what it goes by is well
+# above a tick of the clock; and again after warmup, if iterations take another time there by half or more.
 reporter <- function(progress, iterations, told = FALSE) {
-  done <- timed <- spent <- 0
-  function(amount, seconds = NULL) {
+  done <- 0
+  all <- later <- c(count = 0, seconds = 0)
+  said <- NULL # seconds an iteration that were told
+  tell <- function(clock, what) {
+    rate <- clock[["seconds"]] / clock[["count"]]
+    near <- !is.null(said) && abs(log(rate / said)) < log(1.5)
+    if (!near && tell_forecast((iterations - done) * rate, what)) said <<- rate
+  }
+  begun <- FALSE
+  function(amount, seconds, warmup = FALSE) {
     progress(amount = amount)
     done <<- done + amount
-    if (told || is.null(seconds)) return(invisible())
-    timed <<- timed + amount
-    spent <<- spent + seconds
-    if (spent >= 0.1) {
+    if (told) return(invisible())
+    all <<- all + c(amount, seconds)
+    if (!warmup) later <<- later + c(amount, seconds)
+    if (later[["seconds"]] >= 0.1) {
       told <<- TRUE
-      tell_forecast((iterations - done) * spent / timed)
+      tell(later, "Warmup has finished; about")
+    } else if (!begun && all[["seconds"]] >= 0.1 && (done >= iterations / 20 || all[["seconds"]] >= 3)) {
+      begun <<- TRUE
+      tell(all, "As the first iterations went, about")
     }
     invisible()
   }
 }
 
-tell_forecast <- function(seconds) {
-  if (seconds < 10) return(invisible())
+# Was it worth a message?
+tell_forecast <- function(seconds, what) {
+  if (seconds < 10) return(FALSE)
   time <- format_time(seconds)
-  cli::cli_inform("Warmup has finished; about {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
+  cli::cli_inform("{what} {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
+  TRUE
 }
 
 # Is the plan of futures sequential? future takes longer to load than a small problem to sample, so

@@ -383,7 +383,7 @@ geography_chain <- function(problem, state, run, report, names) {
     if (made$made < count) status <- 1L
     if (!warm) draws[[length(draws) + 1L]] <- made$draws[, seq_len(made$made %/% run$thin), drop = FALSE]
     done <- done + made$made
-    report(made$made, if (!warm) elapsed_seconds() - began)
+    report(made$made, elapsed_seconds() - began, warm)
   }
   out <- if (length(draws)) t(do.call(cbind, draws))
   if (!is.null(out)) colnames(out) <- names

@@ -1,17 +1,24 @@
 # How long a run takes: what is told of it, and the blocks that are timed.
 
-test_that("the time left is told after warmup, once, and only if it is long", {
-  # 1,000 iterations of 20 seconds: 1,200 of this chain and 2,500 of the next are left
-  report <- internal("reporter")(function(amount) NULL, 2 * 2500)
-  expect_no_message(report(300))
-  expect_message(report(1000, 20), "about 74 seconds left", class = "noiseaware_message_forecast")
-  expect_no_message(report(1000, 20))
-  expect_no_message(internal("reporter")(function(amount) NULL, 5000)(1000, 2))
-  # one iteration and a tick of the clock say nothing; many of them do
-  report <- internal("reporter")(function(amount) NULL, 60000)
+test_that("the time left is told early, again where warmup misled, and only if it is long", {
+  new <- function(...) internal("reporter")(function(amount) NULL, ...)
+  report <- new(2 * 2500)
+  expect_no_message(report(200, 2, TRUE)) # less than a twentieth, and than 3 seconds
+  expect_message(report(100, 1, TRUE), "first iterations went, about 47 seconds left", class = "noiseaware_message_forecast")
+  expect_no_message(report(700, 7, TRUE))
+  expect_message(report(1000, 20), "Warmup has finished; about 60 seconds left", class = "noiseaware_message_forecast")
+  expect_no_message(report(1000, 200))
+  report <- new(5000) # as fast after warmup as within
+  expect_message(report(250, 1, TRUE), "about 19 seconds left")
+  expect_no_message(report(1000, 5))
+  expect_no_message(new(5000)(1000, 2))
+  report <- new(1e5) # 3 seconds are enough
+  expect_message(report(100, 3, TRUE), "left")
+  # of single iterations the clock says nothing at first
+  report <- new(60000)
   expect_no_message(for (i in 1:99) report(1, 0.001))
   expect_message(for (i in 1:9) report(1, 0.001), "about 60 seconds left")
-  expect_no_message(internal("reporter")(function(amount) NULL, 5000, told = TRUE)(1000, 20))
+  expect_no_message(new(5000, told = TRUE)(1000, 20))
 })
 
 test_that("a block ends where warmup does, and those after it are timed", {
@@ -20,9 +27,9 @@ test_that("a block ends where warmup does, and those after it are timed", {
   problem <- internal("augment_problem")(rel, bound, NULL, c(1, 2), 1)
   state <- internal("start_chain")(problem, bound, c(1, 2), 1, NULL)
   heard <- list()
-  report <- function(amount, seconds = NULL) heard[[length(heard) + 1]] <<- c(amount, timed = !is.null(seconds))
+  report <- function(amount, seconds, warmup) heard[[length(heard) + 1]] <<- c(amount, warmup)
   internal("run_blocks")(problem, state, 2500, list(warmup = 300, thin = 1), report)
-  expect_identical(unname(do.call(rbind, heard)), cbind(c(300, 1000, 1000, 200), c(0, 1, 1, 1)))
+  expect_identical(unname(do.call(rbind, heard)), cbind(c(125, 125, 50, rep(125, 17), 75), rep(c(1, 0), c(3, 18))))
   # a whole run that is short is quiet
   expect_no_message(sample_posterior(rel, model_lm(), method = "augment", iter = 200, seed = 1))
 })
