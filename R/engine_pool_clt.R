@@ -52,12 +52,12 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, recor
   sites <- names(records)
   moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, records)
   hidden <- method != "clt" && any(vapply(releases[sites], whole_at_once, TRUE, bound))
-  reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which the numbers of records would be called too." else
+  reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which is also the name of the numbers of records." else
     if (hidden) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
       if (method == "collapse" && is.null(moved)) "Method {.val {method}} must know it."
   if (!is.null(reason)) {
     stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
-                           i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
+                           i = "{.fn as_release} describes a release with an {.arg n} that you believe."), call = call)
   }
   if (method == "clt") {
     if (!partial) check_clt_sized(bound, call)

@@ -5,7 +5,7 @@
 #'
 #' Visits by ward, deaths by age group, complaints by shop: one release holds totals by group, and
 #' `model_poisson(~ ward)` has a rate for each. The same formula in [model_bernoulli()], [model_exponential()] and [model_normal()] gives
-#' probabilities and means by group. `model_poisson(visits ~ ward)` names the variable, too.
+#' probabilities and means by group. `model_poisson(visits ~ ward)` also names the variable.
 #'
 #' @section What a release of groups holds:
 #' * totals of the variable by group, by [stat_by()]; of probabilities also counts of the levels by
@@ -75,7 +75,7 @@ group_releases <- function(release, variable, call) {
   groups <- lapply(seq_along(levels), function(g) one_group(release, pieces, lapply(rows, `[[`, g), made))
   names(groups) <- levels
   if (any(c("new", "next") %in% levels)) {
-    stop_classed("groups", "No group can have the name {.val {intersect(c('new', 'next'), levels)}}, which stands for one that released nothing.", call = call)
+    stop_classed("groups", "No group can have the name {.val {intersect(c('new', 'next'), levels)}}, which is that of a group that released nothing.", call = call)
   }
   groups
 }

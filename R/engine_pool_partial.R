@@ -2,14 +2,14 @@
 
 #' Parameters that differ between sites, but not by much
 #'
-#' What `pool = "partial"` and `pool = "walk"` stand for, with choices. In partial pooling parameters of the sites are normal about a mean, with standard
+#' `pool = "partial"` and `pool = "walk"`, with choices. In partial pooling parameters of the sites are normal about a mean, with standard
 #' deviations that the releases tell something about. Each site then borrows from the others, the more the less its own release tells. In a walk sites
 #' are in order, such as weeks or years, and the parameters of each are normal about those of the one before.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the
 #'   same in all. `~ 1` is `~ (Intercept)`; unlike in a formula of a model, `~ age` has no intercept. `NULL`, or `~ .`: all.
 #'   In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean that depends on them.
-#'   A formula without a bar may stand for `partial_pooling(formula)`.
+#'   A formula without a bar is short for `partial_pooling(formula)`.
 #' @param sd Prior of the standard deviation between sites, or of the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
 #'   of such priors, one for each parameter that varies. Without a scale they have that of the section below.
 #' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
@@ -409,7 +409,7 @@ varying_parameters <- function(vary, called, call) {
   absent <- setdiff(wanted, called)
   if (length(absent)) {
     stop_classed("pool", c("Parameters that vary between sites must be among those of a site, but {.val {absent}} {?is/are} not.",
-                           x = if ("(Intercept)" %in% absent) "{.code ~ 1} stands for {.code ~ (Intercept)}, the intercept of a regression.",
+                           x = if ("(Intercept)" %in% absent) "{.code ~ 1} means {.code ~ (Intercept)}, the intercept of a regression.",
                            i = "Parameters, as a formula has them: {.code {as_typed(called)}}."), call = call)
   }
   names(called)[called %in% wanted]

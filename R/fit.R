@@ -20,7 +20,7 @@
 #' @param parm Names or numbers of variables; by default those of `variables`.
 #' @param level,prob Probability inside the interval, with either name. With one of them `summary()` adds the interval's ends in place of `q5` and `q95`.
 #' @param variables `"coefficients"`, where the model has some, or `"all"`.
-#' @param measure,margin Of a table, what `coef()` gives the means of in place of the parameters: see [table_measures()].
+#' @param measure,margin For table models: the measure that `coef()` reports in place of the parameters, see [table_measures()].
 #' @param ... Measures of draws for `summary()`, as in [posterior::summarise_draws()]. Must be
 #'   empty for `confint()`.
 #'
@@ -42,11 +42,11 @@
 #'   [tidy()][interop] that is called on it:
 #'   * `noiseaware_warning_convergence`: R-hat above 1.01, fewer than 400 (bulk)
 #'     effective draws (Vehtari et al. 2021), or either unknown. It says what to do, and
-#'     so does the print, which counts effective draws in the tails too.
+#'     so does the print, which also counts effective draws in the tails.
 #'   * `noiseaware_warning_divergences`: after warmup trajectories of Hamiltonian Monte Carlo diverged (their energy was off by
 #'     more than 1,000), more than one for 133 effective draws. Divergences per effective draw are about the probability of what
 #'     trajectories cannot reach; fewer than that hardly move the ends of 95% intervals. Those of
-#'     method `"augment"` are refused proposals along an approximation, beside other moves, and are not warned of.
+#'     method `"augment"` are refused proposals along an approximation. They are harmless, as there are other moves, and do not lead to a warning.
 #'   * `noiseaware_warning_depth`: a trajectory reached its greatest length (1,024 steps). [acceptance()] has the numbers of both,
 #'     chain by chain.
 #'   * `noiseaware_message_prior`, a message: the prior decides much of what is known about some parameters, or about a combination of several, which no
@@ -378,7 +378,7 @@ augment_acceptance <- function(fit) {
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or of several sites.
 #' @param margin `NULL`, or margins of the table, as in `~ a:b + c`, for a fit of [model_table()] by method
 #'   `"collapse"` with at most 5,000 cells: whether they were released or not.
-#' @param site Of a fit of several sites ([pooling]), the names of those wanted; `NULL` stands for all.
+#' @param site Of a fit of several sites ([pooling]), the names of those wanted; all by default.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
 #'   of the release; of several statistics, those that were summed. Of several sites, a component of one is called
 #'   `component[site]`; of [groups] it has the name that the release has. With `margin` the counts of its cells, which have the names that [stat_counts()] gives them.

@@ -13,7 +13,7 @@
 #'     the probabilities of all cells with each other.
 #'   * For every fit: expressions in the parameters, as text. `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which is `"age - 0"`.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
-#' @param among Names of the sites, groups or levels to compare, in this order. `NULL` stands for all. At most 50.
+#' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
 #' @param reference The name of one of them, against which all others are compared. `NULL`: each pair, the earlier against the later.
 #' @param level Probability inside the intervals.
 #' @param x A comparison that `contrast()` returned.

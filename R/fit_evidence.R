@@ -28,7 +28,7 @@
 #' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: that of the parameters and of
 #'   the variances of the noise, approximate as the method is.
 #'
-#' A fit by `"augment"` has no such density: the same release is then fitted by `"clt"` or `"collapse"`, which is told in a message of class
+#' A fit by `"augment"` has no such density: the same release is then fitted by `"clt"` or `"collapse"`, and a message says so, of class
 #' `noiseaware_message_evidence`.
 #'
 #' Everything else is refused, among it pooled regressions, walks, and tables of an unknown number of records whose numbers are sums of cells.

@@ -14,7 +14,7 @@ totals_evidence <- function(fit, draws, seed, call) {
 # that leaves clamping out.
 density_fit <- function(fit, seed, call) {
   if (fit$method == "clt" && moves_totals(fit) && length(fit$bound$levels)) {
-    cli::cli_inform(paste("Totals beside a cross-table of factors have no density to integrate:",
+    cli::cli_inform(paste("Totals together with a cross-table of factors have no density to integrate:",
                           "the evidence is that of method {.val clt} without an account of clamping."), class = "noiseaware_message_evidence")
     return(run_clt(fit$release, fit$bound, seed, call))
   }

@@ -51,7 +51,7 @@ NULL
 #' **Rounds.** Where draws would be too dependent and time allows, an iteration makes several rounds of sweeps and moves. [acceptance()] says how many.
 #' Chains without `init` start near the release, further apart than the posterior is wide.
 #'
-#' **Unknown number of records.** Records are born and die, beside all other moves. Models and statistics with hooks that are R functions need a known n.
+#' **Unknown number of records.** Records are born and die, in addition to all other moves. Models and statistics with hooks that are R functions need a known n.
 #' @references
 #' Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation.
 #' *Journal of Computational and Graphical Statistics* 14, 795-810. \doi{10.1198/106186005X76983}

@@ -1,6 +1,6 @@
 #' Prior against posterior
 #'
-#' How much the release has told: the marginal prior and posterior densities of
+#' How much was learnt from the release: the marginal prior and posterior densities of
 #' each parameter.
 #'
 #' @param fit A fit from [sample_posterior()].

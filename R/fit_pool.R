@@ -6,14 +6,14 @@
 #' Work with a fit of several sites
 #'
 #' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one.
-#' @param site Names of sites. `NULL` stands for all.
+#' @param site Names of sites; all by default.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
 #' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param type For `plot()`: `"shrinkage"` shows what each site tells alone beside what it is in the pool; the other types are those of
+#' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; the other types are those of
 #'   [plot()][plot.noiseaware_fit].
-#' @param parameter,level,alone For `"shrinkage"`, see [shrinkage_data()]; `level` for the other types too.
+#' @param parameter,level,alone For `"shrinkage"`, see [shrinkage_data()]; `level` also for the other types.
 #' @return
 #' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
 #'   one site is called `variable[site]`.

@@ -1,6 +1,6 @@
 # Sites beside each other: what each tells alone and in the pool, ranks, and the parameters of one of them.
 
-#' Sites beside each other: shrinkage, ranks, and the parameters of one of them
+#' Compare sites: shrinkage, ranks, and the parameters of one of them
 #'
 #' A release with much noise tells little of its own site. Pooled, sites lend each other what they know; these functions show what became of
 #' each: how far its estimate moved, and what can be said of the order of the sites.
@@ -9,7 +9,7 @@
 #' @param parameter A parameter of the sites, such as `"prob[yes]"` or `"(Intercept)"`. `NULL`: the first of those that vary between sites.
 #' @param level Probability inside the intervals.
 #' @param alone What each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal
-#'   records, `shrinkage_data()` fits each site anew, in 2 chains of 1,000 iterations.
+#'   records, `shrinkage_data()` fits each site alone, in 2 chains of 1,000 iterations.
 #' @param site Name of a site; with partial pooling `"new"` for a site that released nothing, in a walk `"next"` for the one
 #'   after the last.
 #' @param sites For a new site: a data frame with one row, its covariates, see [partial_pooling()]. `NULL`: their mean over sites.

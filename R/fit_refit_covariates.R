@@ -31,7 +31,7 @@ least_refit <- 2000
 #'   the range of each coefficient, the fit's own answer included.
 #' @details
 #' The distributions have default priors: [covariate_mixture()], [covariate_lognormal()], [covariate_beta()], each **independent of the other
-#' covariates**. With several covariates a refit gives up what the fit knows of their dependence, too; a release that shows such dependence
+#' covariates**. With several covariates a refit also gives up what the fit knows of their dependence; a release that shows such dependence
 #' contradicts the refit, which then does not count.
 #'
 #' In a linear regression whose bounds are natural limits ([declare_outside()]) the coefficients hardly differ.

@@ -12,7 +12,7 @@
 #' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
 #' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
 #'   and `lower` and `upper`, its interval; of a response of several levels a row for each, with the column `level`. There are no records to fit, so it is of a grid.
-#' * `covariate_grid()`: a data frame that stands for data which a release does not have. At each combination of the levels of
+#' * `covariate_grid()`: a data frame in place of the records, which a release does not have. At each combination of the levels of
 #'   factors it has a row with every number at the middle of its bounds, and two for each number, at its lower and its upper bound,
 #'   the others at their middles. The mean of a number is the middle of its bounds, and its range their distance.
 #' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` where the grid would

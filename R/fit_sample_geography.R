@@ -409,7 +409,7 @@ print.noiseaware_geography <- function(x, ...) {
 
 #' @rdname sample_geography
 #' @param object,x A fit made by `sample_geography()`.
-#' @param level The name of an area variable: cells of its areas. `NULL` stands for the smallest.
+#' @param level The name of an area variable: cells of its areas; by default the smallest.
 #' @param ... Not used.
 #' @export
 summary.noiseaware_geography <- function(object, level = NULL, ...) {

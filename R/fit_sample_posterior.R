@@ -29,12 +29,12 @@
 #'   records.
 #' @eval control_help()
 #' @param records Where the release does not tell the number of records: a prior of it, see
-#'   [prior_records]. `NULL` stands for [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
+#'   [prior_records]. The default `NULL` is [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
 #'   same probability. The number is then among the draws, as `n`. For a list of releases a prior for all sites that do not tell it, or a named list of
 #'   priors, see [pooling].
 #' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
 #'   `"partial"`, [partial_pooling()] or a formula of what differs, such as `~ 1` for the intercept, `"walk"` or [walk_pooling()], or
-#'   `"none"`: see [pooling]. The same for a model of the groups in one release, such as `model_poisson(~ ward)`, where `NULL` stands for `"none"`: see [groups].
+#'   `"none"`: see [pooling]. The same for a model of the groups in one release, such as `model_poisson(~ ward)`, where `NULL` means `"none"`: see [groups].
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details
@@ -158,9 +158,9 @@ check_unknown_size <- function(method, release, bound, call = caller_env()) {
   clash <- "n" %in% bound$parameters
   stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
                              "Method {.val {method}} must know the number of records here, and the release does not say it.",
-                           x = if (clash) "The model has a parameter called {.val n}, which the number of records would be called too.",
+                           x = if (clash) "The model has a parameter called {.val n}, which is also the name of the number of records.",
                            i = if (length(able)) "Without it: {.val {able}}." else
                              if (isTRUE(bound$dependent)) "{.code factors = \"dependent\"} needs it; independent factors do not." else if (!clash)
                              "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R.",
-                           i = "Or describe the release by {.fn as_release} with an {.arg n} that you take for true."), call = call)
+                           i = "Or describe the release by {.fn as_release} with an {.arg n} that you believe."), call = call)
 }

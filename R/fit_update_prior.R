@@ -15,7 +15,7 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   others <- setdiff(names(given), "seed")
   if (length(others)) return(again(paste("other arguments change too:", shorten_list(others))))
   if (inherits(fit, "noiseaware_pool")) return(again("the fit is of several sites"))
-  if (is.null(fit$chains)) return(again(sprintf("method \"%s\" draws anew at once", fit$method)))
+  if (is.null(fit$chains)) return(again(sprintf("method \"%s\" draws again at once", fit$method)))
   if (!is.null(fit$weighted)) return(again("the draws have been weighted for another prior already"))
   bound <- bind_model(settle_released(model, fit$release, fit$method, call), fit$release$statistic, call)
   check_prior_draws(bound, call)

@@ -13,7 +13,7 @@
 #' @param transform Whether to give the expected response in place of the linear predictor.
 #' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.
-#' @param measure,margin Of a table, what `tidy()` gives in place of the parameters: see [table_measures()].
+#' @param measure,margin For table models: the measure that `tidy()` reports in place of the parameters, see [table_measures()].
 #' @param conf.int Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
 #' @param conf.level Their probability.
 #' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then

@@ -26,7 +26,7 @@ works_with <- function() {
     row("stats", "formula(fit)", "the model's formula"),
     row("stats", "family(fit)", "with its link"),
     row("stats", "sigma(fit)", "of a linear regression"),
-    row("stats", "fitted(fit)", "at the rows of `covariate_grid(fit)`, which stands for data, with intervals"),
+    row("stats", "fitted(fit)", "at the rows of `covariate_grid(fit)`, which takes the place of data, with intervals"),
     row("stats", "predict(fit, newdata)", "means, intervals, draws"),
     row("stats", "residuals(fit)", no_records, FALSE),
     row("stats", "model.frame(fit)", no_records, FALSE),

@@ -22,7 +22,7 @@
 #' also keeps single cells of features. For [model_table()] it keeps any exact counts and sums of them, such as exact margins that
 #' overlap, by transfers that leave them as they are; of up to 20,000 combinations of the levels that they are about. Of normal
 #' records it keeps exact totals of variables and of their squares, so exact means and
-#' variances, and moves the others alone. All of this holds for sites in a [pool][pooling], too. Other methods and models refuse.
+#' variances, and moves the others alone. All of this also holds for sites in a [pool][pooling]. Other methods and models refuse.
 #'
 #' **Contradictions.** [as_release()] refuses exact numbers that no records have, and tells which of them contradict each other. An
 #' exact number of records is `n`.

@@ -8,7 +8,8 @@
 #' What was done with noisy numbers before they were published
 #'
 #' Small numbers are hidden, numbers are rounded, or set to 0 where noise made them negative. None of this takes privacy
-#' budget, as it looks at noisy numbers alone; but a posterior that takes such numbers for what the noise left is wrong. It is accounted for exactly.
+#' budget, as it looks at noisy numbers alone; but a posterior that treats such numbers as noisy totals is wrong. The likelihood here
+#' accounts for each step exactly.
 #'
 #' @param mechanism How noise was added: [mech_laplace()], [mech_gaussian()], [mech_discrete_laplace()] or
 #'   [mech_discrete_gaussian()]. Or [mech_exact()]: counts had no noise, but small ones were suppressed, or all were rounded.

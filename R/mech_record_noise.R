@@ -25,17 +25,16 @@
 #' for [prior_normal()]: noise on covariates leaves sigma uncertain, and so it would decide the coefficients.
 #'
 #' **Products and powers of noisy variables** leave no totals that would be sufficient. Where the formula of [stat_records()] has some,
-#' `y ~ x * z + I(x^2)`, [as_release()] keeps the noisy records themselves beside their totals, and method `"collapse"` imputes the confidential values of each record
+#' `y ~ x * z + I(x^2)`, [as_release()] keeps the noisy records as well as their totals, and method `"collapse"` imputes the confidential values of each record
 #' under [model_lm()]: exact too, at a cost in proportion to the number of records. Such a release cannot be written to a file.
 #'
-#' **Factors with randomised response** beside noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
+#' **Factors with randomised response**, together with noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
 #' confidential level of each, given all else of its record, with or without products. [pp_check.noiseaware_fit()] refuses such a fit.
 #'
-#' *Shapes matter.* Imputed levels and curvature are told by the form of the residuals' distribution, too, which is taken to be normal, as numbers
+#' *Shapes matter.* Imputed levels and curvature also follow from the form of the residuals' distribution, which is taken to be normal, as numbers
 #' among the covariates are: where a response is skewed, such as wages, its tail can pass for a level or a square. Take its logarithm.
 #'
-#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy
-#' values for the true ones.
+#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` treats the noisy values as the true ones.
 #'
 #' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
 #' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.

@@ -26,7 +26,7 @@
 #'   [debug_model()] first: an error in C may end the R session.
 #'
 #'   The library is looked up again wherever a chain runs, so under
-#'   `future::plan()` its path must be good there too.
+#'   `future::plan()` its path must also exist there.
 #'
 #' @return A model: an object of class `model_compiled`.
 #' @section Errors: `noiseaware_error_compiled`: no such package or library, one

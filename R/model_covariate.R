@@ -39,7 +39,7 @@ lone_kinds <- c("beta", "count", "mixture", "lognormal")
 #' Each is **independent of all other covariates** given the parameters. Where that matters, as it does for
 #' coefficients of covariates that go together, numbers had better be normal: then they are correlated. A covariate's total and its total of
 #' squares fit a normal distribution as well as any other that has two parameters: [pp_check()][pp_check.noiseaware_fit] shows that
-#' it is the wrong one only where the release tells more, such as a [stat_histogram()] of the covariate beside the cross-products.
+#' it is the wrong one only where the release tells more, such as a [stat_histogram()] of the covariate next to the cross-products.
 #'
 #' Only method `"augment"` serves, and it is exact: records are drawn with these covariates, and as bounds clamp them. Their
 #' parameters are drawn given the records (conjugate or by slice sampling, with latent variables for negative binomial and

@@ -14,7 +14,7 @@
 #' @details
 #' The paper's three sources of moments are
 #' * **update**: `covariates = prior_niw()`, the default of [model_lm()].
-#'   Normal covariates, whose mean and covariance are unknown and drawn too.
+#'   Normal covariates, whose mean and covariance are unknown and also drawn.
 #' * **prior**: `covariates = fixed(list(mean = , cov = ))` for normal
 #'   covariates, with moments in closed form; `covariate_moments(draws)` for any
 #'   other distribution.

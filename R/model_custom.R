@@ -2,7 +2,7 @@
 #'
 #' A few functions over all n records at once make a model: an iteration costs
 #' a few calls to R, not a few per record. They may draw from R's generator;
-#' `seed` of [sample_posterior()] fixes them too.
+#' `seed` of [sample_posterior()] also fixes them.
 #'
 #' @param r_prior `function()`: a draw from the prior, a named numeric vector
 #'   theta. Its names are the parameters' names.

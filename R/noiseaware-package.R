@@ -39,8 +39,7 @@
 
 #' Errors, warnings and messages, and what to do about them
 #'
-#' Every condition of the package has a class, so that code can catch it: `tryCatch(..., noiseaware_error_bounds = function(e) ...)`. All errors have the
-#' class `noiseaware_error` too. Their text names the argument, what it must be and what it was; it never has a confidential value.
+#' Every condition of the package has a class, so that code can catch it: `tryCatch(..., noiseaware_error_bounds = function(e) ...)`. All errors also have the class `noiseaware_error`. Their text names the argument, what it must be and what it was; it never has a confidential value.
 #'
 #' @section Errors:
 #' | class: `noiseaware_error_` | when | remedy |

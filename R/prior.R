@@ -1,7 +1,7 @@
 #' Priors and known values
 #'
 #' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b,eta Hyperparameters, see
-#'   below. A single number stands for all coordinates. Where the default is
+#'   below. A single number is used for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
 #'   the release; [plot_prior()] and rstantools' `prior_summary()` of the fit show it.
 #' @param within `NULL`, or bounds that cut the prior off, see below.
@@ -74,8 +74,8 @@
 #'
 #' These priors have the weight of a few records. They matter where the noise leaves
 #' little information: see [plot_prior()].
-#' Bounds that are very wide for a variable matter too: its mean may be more than twenty of its standard deviations from c,
-#' which `prior_nig()` and `prior_niw()` take for unlikely, so that they favour a larger variance. Narrower bounds, or a
+#' Bounds that are very wide for a variable also matter: its mean may be more than twenty of its standard deviations from c,
+#' which `prior_nig()` and `prior_niw()` hold unlikely, so that they favour a larger variance. Narrower bounds, or a
 #' smaller `precision` or `kappa`, prevent it.
 #'
 #' @section Priors cut off:

@@ -36,7 +36,7 @@
 #' documentation or their log says. Noisy margins of contingency tables of OpenDP are read by [read_marginals()].
 #'
 #' **Order.** Values without names are taken in the statistic's order, which a message shows where there are several variables. A vector made of a
-#' table with its rows and columns swapped has the right length, too: names are safe.
+#' table with its rows and columns swapped has the right length as well: names are safe.
 #'
 #' **Units.** By default totals of [stat_crossprod()] are of variables that are rescaled to lie between -1 and 1. A warning says where
 #' the numbers look as if they were in the variables' own units; `rescale = FALSE` describes such totals.

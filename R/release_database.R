@@ -300,7 +300,7 @@ check_database <- function(numbers, variables, levels, call) {
     lines <- sprintf("%s: %.0f missing.", variables[missing > 0], missing[missing > 0])
     stop_classed("missing", c("{.arg data} must have no missing values in the released variables.",
                               stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
-                              i = "Decide what a missing value stands for before the release."), call = call)
+                              i = "Decide what a missing value means before the release."), call = call)
   }
   wrong <- counts("w")
   for (k in which(wrong > 0)) {

@@ -21,7 +21,7 @@ plot.noiseaware_release <- function(x, ...) {
   check_no_dots(...)
   if (has_record_noise(x)) {
     stop_classed("release", c("The totals of noisy records have no noise of their own to draw.",
-                              i = "{.fn pp_check} of a fit shows them beside what the model predicts."))
+                              i = "{.fn pp_check} of a fit compares them with what the model predicts."))
   }
   most <- 40L
   data <- as.data.frame(x)

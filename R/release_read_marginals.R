@@ -20,8 +20,7 @@
 #' **The noisy measurements, not the fitted table.** What `project()` and `project_melted()` of OpenDP's tables give, and synthetic data made of it, was adjusted so that
 #' margins agree: its noise has no known distribution. The noisy measurements (`table.marginals`) have one.
 #'
-#' **Margins that were chosen by looking at the data** (AIM, MST) are known because a noisy score was large. That choice tells about the data, too; it
-#' is left out here.
+#' **Margins that were chosen by looking at the data** (AIM, MST) are known because a noisy score was large. That choice also depends on the data; it is left out here.
 #'
 #' @return A release: an object of class `noiseaware_release`, with a statistic for each of the marginals.
 #' @section Errors: `noiseaware_error_file`, which names the marginal; `noiseaware_error_argument`, `noiseaware_error_value`.

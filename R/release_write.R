@@ -3,8 +3,7 @@
 #' Write and read a release as JSON
 #'
 #' The file holds public facts only, doubles with 17 significant digits, so that
-#' reading gives back the same bits. It is written to a temporary file beside
-#' its place and then renamed: it is whole or absent. It carries a checksum of what
+#' reading gives back the same bits. It is written to a temporary file in the same folder and then renamed: it is whole or absent. It carries a checksum of what
 #' it says, so that a number that was changed on the way is noticed; the layout
 #' is free. Files of earlier versions of the layout can be read: those of version 1, which said nothing else,
 #' are of a public number of records and one replaced record; those of versions 1 and 2 are of numbers as the noise left them, those before version 4

@@ -7,8 +7,7 @@
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
 #'   There is no left-hand side. A variable can be a function that has levels, such as `cut(age, c(0, 20, 40, 60))`: see [noiseaware_terms].
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, which stands for its
-#'   levels. In the release they are strings. Levels are public: choose them from subject knowledge,
+#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, of which the levels are used. In the release they are strings. Levels are public: choose them from subject knowledge,
 #'   never from the confidential data. Functions have levels of their own; of `factor(x)` give those of `x`.
 #'
 #' @details
@@ -67,7 +66,7 @@ margin_components <- function(margins, labels, call = caller_env()) {
   components <- unlist(lapply(margins, margin_cells, labels))
   if (anyDuplicated(components)) {
     clash <- unique(components[duplicated(components)])
-    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would stand for more than one.",
+    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would name more than one.",
                              i = "Rename a variable or a level: a component is named after them, as in {.val y=a:x1=no}."), call = call)
   }
   components

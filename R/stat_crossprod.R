@@ -9,7 +9,7 @@
 #'   functions of variables (`log(y) ~ cut(x, c(0, 10, 20))`): see [noiseaware_terms]. The intercept is implied.
 #' @param bounds A named list with an entry for each variable, whatever functions of it the formula has: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
-#'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
+#'   `c(FALSE, TRUE)`, or a factor, of which the levels are used. The response is a number,
 #'   or a factor: of two levels, of which the second counts as 1, for a binary response in [model_glm()], of more for one of its
 #'   families [cumulative()] and [categorical()]. Bounds and
 #'   levels are public: choose them from subject knowledge, never from the confidential data.

@@ -2,7 +2,7 @@
 #'
 #' The moments of covariates that method `"clt"` needs when nothing else is
 #' known about their distribution: totals, over the records, of every monomial of degree 1
-#' to 4 in the covariates. Release them beside [stat_crossprod()], with a share
+#' to 4 in the covariates. Release them together with [stat_crossprod()], with a share
 #' of the budget (Bernstein & Sheldon 2019, section 3.4.4, take half), and give
 #' the model [covariate_moments()].
 #'
@@ -65,7 +65,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", 
   terms <- monomials4(length(variables))
   components <- apply(terms$powers, 1L, monomial_name, variables = variables)
   if (anyDuplicated(components)) {
-    stop_classed("formula", c("Components must have different names, but {.val {unique(components[duplicated(components)])}} would stand for more than one.",
+    stop_classed("formula", c("Components must have different names, but {.val {unique(components[duplicated(components)])}} would name more than one.",
                               i = "Rename a variable: a component is named after its variables, as in {.val x^2:z}."))
   }
   statistic <- new_statistic("crossprod", "totals", columns = expand_columns(variables, bounds), levels = list(),

@@ -54,7 +54,7 @@ earlier_pairs <- function(powers, call) {
       second <- place[paste(powers[j, ] - powers[first, ], collapse = " ")]
       if (!is.na(second)) return(c(first, second))
     }
-    stop_classed("formula", c("{.arg formula} must have lower powers beside higher ones: nothing makes {.val {paste(powers[j, ], collapse = ' ')}}.",
+    stop_classed("formula", c("{.arg formula} must have lower powers with higher ones: nothing makes {.val {paste(powers[j, ], collapse = ' ')}}.",
                               i = "Add the power below, such as {.code I(x^2)}."), call = call)
   }, c(0, 0))
   data.frame(first = pair[1L, ], second = pair[2L, ])

@@ -1,17 +1,17 @@
 #' The number of records
 #'
 #' How many records there are, as a statistic: for releases that treat the number of records as
-#' confidential (`neighbours = "add_remove"`), beside other statistics of the same records.
+#' confidential (`neighbours = "add_remove"`), with other statistics of the same records.
 #'
 #' @details
-#' **Components.** One, called `n`: beside other statistics, in `list(size = stat_size(), ...)`,
+#' **Components.** One, called `n`; with other statistics, in `list(size = stat_size(), ...)`,
 #' `size: n`.
 #'
 #' **Sensitivity.** 1 in both norms for a record added or removed. A replaced record does not change
 #' the number: the sensitivity is 0, n is public, and [release()] and [as_release()] refuse the statistic for such
 #' neighbours; publish n itself.
 #'
-#' A margin of [stat_counts()] tells about n too: it adds up to it. So a release needs no
+#' A margin of [stat_counts()] also shows n: it adds up to it. So a release needs no
 #' `stat_size()` for the analyst to learn about n.
 #'
 #' @return A statistic: an object of class `stat_size`.

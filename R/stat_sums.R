@@ -20,7 +20,7 @@
 #'   others are clamped. See [declare_outside()] for which is right.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals
 #'   get the same noise, which in the variables' own units is that of the term with the largest range: on \[0, 700\] the noise of the square hides the
-#'   variable. `FALSE`: totals in the variables' own units, which is what others usually publish. `NULL` stands for `TRUE` where there are several terms;
+#'   variable. `FALSE`: totals in the variables' own units, which is what others usually publish. `NULL` means `TRUE` where there are several terms;
 #'   a single total is in its own units, where rescaling would gain nothing.
 #' @param centre A public number for each variable, named by it, that is taken off before summing: totals of deviations, `(x)`. So do projects that
 #'   publish a mean as a midpoint of the bounds plus a noisy sum of deviations from it over a noisy count: one record changes that sum by half the range.

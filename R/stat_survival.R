@@ -90,7 +90,7 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
   told <- length(event) == nrow(data) && (is.logical(event) || is.numeric(event) && all(event %in% c(0, 1, NA)))
   if (!told) {
     stop_classed("data", c("{.code {text_of(read$event)}} must be TRUE or FALSE, or 1 or 0, for each row of {.arg data}, but is something else.",
-                           i = "Where 2 stands for an event: {.code Surv(time, status == 2)}."))
+                           i = "Where 2 means an event: {.code Surv(time, status == 2)}."))
   }
   missing <- which(is.na(time) | is.na(event))
   if (length(missing)) stop_classed("missing", c("{.arg data} must have no missing times or events.", x = "{length(missing)} missing, in {rows_text(missing)}."))

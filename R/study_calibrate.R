@@ -18,7 +18,7 @@
 #'   a function of `release` and `model` (and of `data`, the simulated records,
 #'   if it has such an argument) that returns a fit or draws, in any form that
 #'   [posterior::as_draws()] takes, of some or all parameters. With a variable
-#'   `log_eta` among them, log eta(z | s) is ranked too.
+#'   `log_eta` among them, log eta(z | s) is also ranked.
 #' @param ... Further arguments of the sampler: of [sample_posterior()] `chains`,
 #'   `iter`, `warmup`, `thin`, `control`.
 #' @param parameters `NULL` draws the truth from the prior in every replicate. A

@@ -1,7 +1,6 @@
 #' Naive, noise-aware and confidential, side by side
 #'
-#' Analyses one release in several ways: with the noise accounted for, with the
-#' noisy totals taken for the true ones, and, for the owner of the data and for
+#' Analyses one release in several ways: with the noise accounted for, with the noisy totals treated as true, and, for the owner of the data and for
 #' studies, with the confidential records.
 #'
 #' @param release,model As in [sample_posterior()].

@@ -6,7 +6,7 @@
 #' @inheritParams p_value
 #' @param parameter Name of a parameter, as in `names(coef(fit))`; or a function of all parameters (a named vector) that returns one number.
 #' @param level Confidence level.
-#' @param fit `NULL`, or a fit of the release by [sample_posterior()], whose credible interval of that level is shown beside.
+#' @param fit `NULL`, or a fit of the release by [sample_posterior()], whose credible interval of that level is shown for comparison.
 #' @param x An object of `confidence_set()`.
 #'
 #' @details

@@ -13,7 +13,7 @@
 #' @param epsilon Budgets: what `mechanism` is called with. Left out with `ratio`.
 #' @param ratio In place of `epsilon`, a number above 1: the budget is searched for that makes intervals so many times as wide as the records themselves would. It
 #'   is that of the parameters named in `parameters`, or of all, of which the worst decides; within 2% or the Monte Carlo error of `replicates`.
-#' @param n Numbers of records, taken for known. A prior of an unknown number is refused, as a cell of the grid is about one number
+#' @param n Numbers of records, assumed known. A prior of an unknown number is refused, as a cell of the grid is about one number
 #'   that the owner has in mind: [calibrate()] takes such a prior.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of

@@ -264,7 +264,7 @@ check_missing <- function(data, variables, call, name) {
   where <- if (name == "newdata") "covariates" else "released variables"
   stop_classed("missing", c("{.arg {name}} must have no missing values in the {where}.",
                             stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
-                            i = if (name == "data") "Decide what a missing value stands for before the release."), call)
+                            i = if (name == "data") "Decide what a missing value means before the release."), call)
 }
 
 is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")

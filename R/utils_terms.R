@@ -189,7 +189,7 @@ check_margins <- function(terms, levels, call) {
     if (!term[[k]]$variable %in% names(levels)) next
     rest <- vapply(term[-k], `[[`, "", "label")
     if (paste(sort(rest), collapse = ":") %in% labels) next
-    stop_classed("formula", c(paste("A product with a factor must have the term without the factor beside it,",
+    stop_classed("formula", c(paste("A product with a factor must also have the term without the factor,",
                                     "but {.code {term_label(term)}} has no {.code {paste(rest, collapse = ':')}}."),
                               i = "Write {.code {paste(vapply(term, `[[`, '', 'label'), collapse = ' * ')}}."), call = call)
   }
