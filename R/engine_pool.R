@@ -32,7 +32,8 @@
 #' [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's
 #' bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()]) at some sites, or all. The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records. Where the numbers of
-#' records are known and sums alone were published, or a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead if 1,000 effective draws are
+#' records are known and sums alone were published, or a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead
+#' if 1,000 effective draws are
 #' expected to take less than five minutes; else, for rates alone, `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with

@@ -35,7 +35,8 @@
 #'
 #' **Default scales** of the standard deviation, the same by every method: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`, logarithms of gaps
 #' between thresholds and the diagonal of a Cholesky factor; for means and intercepts of normal variables h / 4, with h half the width of the
-#' bounds; for other coefficients half of the default prior standard deviation that [priors] states, also where the model's prior is another; and for covariances of [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
+#' bounds; for other coefficients half of the default prior standard deviation that [priors] states, also where the model's prior is another; and for covariances of
+#' [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
 #' own half of the standard deviation of the model's own prior; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's
 #' standard deviation. rstantools' `prior_summary()` of the fit shows these priors.
 #'

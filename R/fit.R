@@ -301,39 +301,40 @@ print_summary <- function(table) {
 #' What a sampler did: sweeps, moves, and how often they were accepted
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
-#' @return A data frame with a row for each chain; its print starts with a summary in words, and leaves out
-#'   columns of moves that were never made. For `"augment"`: `mean`, the share of accepted
-#'   record updates after warmup; `lowest`, the same for the record accepted least often;
-#'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
-#'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
-#'   2022, Proposition 3.1), `NA` for other guarantees and where bounds are natural limits; `passes`, non-centred
-#'   moves per iteration; `moves`, their acceptance rate after warmup, `NaN` if there
-#'   were none, and that of each kind: `walk`, a step from where the parameters are;
-#'   `leap`, an independence proposal from what warmup saw of the posterior; `group_walk` and
-#'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
-#'   all records at once that were accepted, `NaN` where there are none, `steps`, the
-#'   leapfrog steps of one, `responded`, the share of the moves of a [model_glm()]'s
-#'   coefficients that were accepted; `divergent`, how many trajectories of these two diverged, and
-#'   `deepest`, how many of the former reached the greatest length; `regrouped`, the share of the
-#'   transfers of records between two levels of a factor that were accepted; `newton`, that of the Newton proposals of a
-#'   [model_glm()]'s coefficients given the records, `NaN` where a chain makes none; `kept`, the share of a
-#'   record's innovation that some of the sweeps keep, and `share`, how many of the
-#'   sweeps do (0: all proposals are independent of the records); `parts`, over how many
-#'   iterations a sweep over the records is spread; `rounds`, how many rounds of sweep, moves and update
-#'   make an iteration: beside moves of all records at once warmup chooses more than one where draws
-#'   would be too dependent, and an iteration is cheap enough.
+#' @return A data frame with a row for each chain. Its print starts with a summary in words and leaves out columns of moves that were never made. Rates are of
+#'   the iterations after warmup, and `NaN` or `NA` where there were no such moves.
 #'
-#'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
-#'   moves of the totals, and: for normal totals, which Hamiltonian Monte Carlo moves,
-#'   `steps` of a trajectory, `divergent` transitions, those whose trajectory was cut at its
-#'   greatest length (`deepest`), and the share that left the parameters `within` the
-#'   bounds of a prior that has some; for counts `within` a class and
-#'   `between` classes; for one total `fresh`, that of proposals from the prior.
-#'   `NA` where no such move was made.
+#'   For `"augment"`:
 #'
-#'   For `"clt"`: `mean`, the share of accepted moves of the parameters, `passes`, their
-#'   number in an iteration, and of NUTS `divergent` and `deepest` transitions (else `NA`); for a linear regression with
-#'   normal covariates the columns of `"collapse"`.
+#'   | column | meaning |
+#'   | --- | --- |
+#'   | `mean`, `lowest` | share of accepted record updates; the same for the record accepted least often |
+#'   | `least` | smallest acceptance probability that occurred |
+#'   | `bound` | exp(-epsilon), which `least` cannot fall below under pure epsilon-differential privacy (Ju et al. 2022, Proposition 3.1) |
+#'   | `passes`, `moves` | non-centred moves in an iteration, and their acceptance rate |
+#'   | `walk`, `leap` | acceptance of steps from where the parameters are, and of independence proposals |
+#'   | `group_walk`, `group_leap` | the same in one group of parameters |
+#'   | `moved`, `steps` | acceptance of the moves of all records at once, and the leapfrog steps of one |
+#'   | `responded` | acceptance of the moves of a [model_glm()]'s coefficients |
+#'   | `divergent`, `deepest` | how many trajectories of these two diverged, and how many of the former reached the greatest length |
+#'   | `regrouped` | acceptance of transfers of records between two levels of a factor |
+#'   | `newton` | acceptance of Newton proposals of a [model_glm()]'s coefficients given the records |
+#'   | `kept`, `share` | share of a record's innovation that some sweeps keep, and the share of such sweeps |
+#'   | `parts` | over how many iterations a sweep over the records is spread |
+#'   | `rounds` | rounds of sweeps and moves in an iteration, which warmup chooses |
+#'
+#'   For `"collapse"`:
+#'
+#'   | column | meaning |
+#'   | --- | --- |
+#'   | `mean` | share of accepted moves of the totals |
+#'   | `steps`, `divergent`, `deepest` | for normal totals: of trajectories, as above |
+#'   | `within` | for normal totals, the share that stayed within the bounds of the prior; for counts, acceptance of moves within a class |
+#'   | `between` | for counts, acceptance of moves between classes |
+#'   | `fresh` | for one total, acceptance of proposals from the prior |
+#'
+#'   For `"clt"`: `mean` is the share of accepted moves of the parameters, `passes` their number in an iteration, and `divergent` and `deepest` are of
+#'   trajectories. A linear regression with normal covariates has the columns of `"collapse"`.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -7,7 +7,8 @@
 #'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
 #'   of draws of the expected response (the probability of 1 of a
 #'   binary one, the rate of a count);
-#'   `"link"`: posterior mean of the linear predictor; `"response"` is another name of `"mean"`. Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or `"rmst"`, the restricted mean survival time: see
+#'   `"link"`: posterior mean of the linear predictor; `"response"` is another name of `"mean"`. Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or
+#'   `"rmst"`, the restricted mean survival time: see
 #'   [survival_measures()], also for `times`.
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
 #'   `"predictive"`: interval of a new record's response. `"confidence"` and `"prediction"`, as of [stats::predict.lm()], are other names of the two.

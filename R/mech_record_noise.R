@@ -34,7 +34,8 @@
 #' *Shapes matter.* Imputed levels and curvature also follow from the form of the residuals' distribution, which is taken to be normal, as numbers
 #' among the covariates are: where a response is skewed, such as wages, its tail can pass for a level or a square. Take its logarithm.
 #'
-#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` treats the noisy values as the true ones.
+#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` treats the noisy values as the
+#' true ones.
 #'
 #' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
 #' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.

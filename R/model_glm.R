@@ -53,8 +53,8 @@
 #' | `cumulative("probit")` | 0 | 0.9 | 0.9 |
 #' | `poisson()`, `negative_binomial()`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
 #'
-#' In a `prior` the intercept is the prior of each threshold of [cumulative()], of which the prior is that of independent normal ones in
-#' their order, so that all levels are about equally likely, and for the intercept of each level of [categorical()]; slopes of all levels have the same prior.
+#' In a `prior` the intercept describes each threshold of [cumulative()]: thresholds have independent normal priors, in their order, so
+#' that all levels are about equally likely. It also describes the intercept of each level of [categorical()]; slopes of all levels have the same prior.
 #' `fixed()` values are in the order of the parameters: thresholds, then slopes; or level by level, the intercept first.
 #'
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.

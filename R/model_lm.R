@@ -43,7 +43,8 @@
 #' @section Products and powers: The model may have more terms than the statistic: the records are imputed, and the response depends on
 #'   products and powers of their covariates. What the release cannot tell of a coefficient comes from the prior, and the print says so where that is all.
 #'   Coefficients have the names and the meaning that they have in [stats::lm()] with treatment contrasts. Numbers in products are measured from
-#'   the middles of their bounds for the default priors: the coefficient of `x`, with `I(x^2)` or `x:z` in the model, then is the slope in the middle, and a term counts as one
+#'   the middles of their bounds for the default priors: the coefficient of `x`, with `I(x^2)` or `x:z` in the model, then is the slope in the middle, and a term
+#'   counts as one
 #'   covariate, with the range that it has over the bounds. A prior with an `sd` of its own for a coefficient is of the natural
 #'   coefficient, at zero of all else. A product with a factor needs the term without the factor beside it, so that the factor's first
 #'   level is the reference. Only method `"augment"` serves, and it is exact. Where the

@@ -39,7 +39,8 @@
 
 #' Errors, warnings and messages, and what to do about them
 #'
-#' Every condition of the package has a class, so that code can catch it: `tryCatch(..., noiseaware_error_bounds = function(e) ...)`. All errors also have the class `noiseaware_error`. Their text names the argument, what it must be and what it was; it never has a confidential value.
+#' Every condition of the package has a class, so that code can catch it: `tryCatch(..., noiseaware_error_bounds = function(e) ...)`. All errors also have the class
+#' `noiseaware_error`. Their text names the argument, what it must be and what it was; it never has a confidential value.
 #'
 #' @section Errors:
 #' | class: `noiseaware_error_` | when | remedy |
@@ -72,6 +73,7 @@
 #' | `partial` | partial totals of several owners do not belong together | the same statistic, mechanism and `n` for all: [partial_total()] |
 #' | `pool` | sites cannot be pooled so, or what was asked has no answer for a pool | [pooling]; `pool = "none"` fits each site |
 #' | `prior` | a prior does not suit the parameter, or the method | the message names those that do; [priors] |
+#' | `public` | public covariates do not fit the release or the model | the message says which rows or variables differ |
 #' | `release` | two releases cannot be joined, or a release lacks something | [add_release()] says what they must share |
 #' | `size` | too many records, cells or draws for memory or time | fewer, or the method that the message names |
 #' | `value` | published numbers cannot be what the statistic and the mechanism say | check names, units and limits: [as_release()] |

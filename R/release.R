@@ -44,7 +44,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
 #'   of records n is public and is published with the totals. With `"add_remove"`, one of them has
 #'   a record more, and n is confidential: nothing in the release tells it, and what is possible
-#'   does not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if analysts are to learn n. A release says which neighbours it is about; a
+#'   does not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if analysts are to learn n. A release says which
+#'   neighbours it is about; a
 #'   [budget()] is about one kind.
 #'
 #'   **Integer arithmetic.** Noise that is added in floating-point arithmetic leaks

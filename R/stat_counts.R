@@ -7,7 +7,8 @@
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
 #'   There is no left-hand side. A variable can be a function that has levels, such as `cut(age, c(0, 20, 40, 60))`: see [noiseaware_terms].
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, of which the levels are used. In the release they are strings. Levels are public: choose them from subject knowledge,
+#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, of which the levels are used. In the release they are strings. Levels are public: choose them from
+#'   subject knowledge,
 #'   never from the confidential data. Functions have levels of their own; of `factor(x)` give those of `x`.
 #'
 #' @details

@@ -89,13 +89,16 @@
 #' text of models, functions and arguments; what a function finds in its
 #' environment is not compared.
 #'
-#' @return An object of class `calibration`: `results`, a data frame with a row for
-#'   each replicate and variable (`replicate`, `variable`, `truth`, `rank` among
-#'   `draws` thinned draws, `quantile` = (rank + U) / (draws + 1) with U uniform,
-#'   posterior `mean`, `sd`, ends `lower` and `upper` of the central interval,
-#'   `rhat`, `ess` (bulk)); `runs`, a row for each replicate (`replicate`,
-#'   `seed`, `seconds`, `method`, `failed`); `conditions`, the errors and warnings
-#'   (`replicate`, `type`, `class`, `message`). See [calibration_methods].
+#' @return An object of class `calibration`, see [calibration_methods]. It has three data frames:
+#'
+#'   | data frame | rows | columns |
+#'   | --- | --- | --- |
+#'   | `results` | replicates and variables | `truth`, `rank`, `draws`, `quantile`, `mean`, `sd`, `lower`, `upper`, `rhat`, `ess` |
+#'   | `runs` | replicates | `seed`, `seconds`, `method`, `failed` |
+#'   | `conditions` | errors and warnings | `replicate`, `type`, `class`, `message` |
+#'
+#'   The truth's `rank` is among `draws` thinned draws, and `quantile` is (rank + U) / (draws + 1) with U uniform. `lower` and `upper` are the ends of the
+#'   central interval.
 #' @section Errors: As in [simulate_release()] and [sample_posterior()], before
 #'   anything is run; `noiseaware_error_file`, `noiseaware_error_worker`,
 #'   `noiseaware_error_interrupted` (before the first replicate was finished).

@@ -31,7 +31,8 @@
 #' The model describes the function: `log(x)` as a covariate is normal, so `x` is lognormal. Where a function has no other values beyond
 #' the bounds, as a sine over a whole period, no record lies beyond its range, see [declare_outside()].
 #'
-#' The breaks of `cut()` reach from bound to bound of the variable, and each interval has values between them. A value at the outermost break is in the adjacent interval, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is in the interval next to it.
+#' The breaks of `cut()` reach from bound to bound of the variable, and each interval has values between them. A value at the outermost break is in the adjacent
+#' interval, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is in the interval next to it.
 #'
 #' **Several functions of a variable.** A statistic has one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
 #' `x + log(x)`. Different statistics of a release may have different functions of a variable, where the model needs one of them.

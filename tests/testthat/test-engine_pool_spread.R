@@ -95,7 +95,7 @@ test_that("~ 1 is the intercept of a regression, and nothing of another model", 
   expect_identical(varying(~ 1), "(Intercept)")
   expect_identical(varying(~ 1 + sigma), c("(Intercept)", "sigma"))
   expect_identical(varying(~ x), "x")
-  expect_error(sample_posterior(three_yes(), model_bernoulli(), pool = ~ 1), "~ 1` stands for.*intercept of a regression", class = "noiseaware_error_pool")
+  expect_error(sample_posterior(three_yes(), model_bernoulli(), pool = ~ 1), "~ 1` means.*intercept of a regression", class = "noiseaware_error_pool")
 })
 
 test_that("three sites with a covariate: quadrature over the mean, the effect and the spread", {
