@@ -25,7 +25,7 @@
 #'   the rate of each group. `site_draws(fit, "new")` gives a new group's.
 #' * `"complete"`: all groups have the same rate. `"walk"`: groups are in order, see [walk_pooling()].
 #'
-#' [site_ranks()], [shrinkage_data()], `plot(fit, "shrinkage")` and [site_draws()] take groups as they take sites; [denoise()] draws the
+#' [site_ranks()], `plot(fit, "shrinkage")` and [site_draws()] take groups as they take sites; [denoise()] draws the
 #' confidential totals and sizes. The cost grows with the number of groups; a thousand take a minute or two.
 #'
 #' @section Sizes that are not known:

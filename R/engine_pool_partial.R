@@ -67,7 +67,7 @@
 #' states <- lapply(years, simulate_release, asked, mech_laplace(epsilon = 1))
 #' model <- model_exponential(prior = prior_gamma(2, 2))
 #' fit <- sample_posterior(states, model, pool = "partial", chains = 2, iter = 2000, seed = 1)
-#' shrinkage_data(fit)
+#' plot(fit, "shrinkage")$data
 #'
 #' # deaths of car drivers, a month each, as rates a day
 #' total <- stat_sums(~ deaths, bounds = list(deaths = c(0, 500)))

@@ -15,9 +15,7 @@
 #' @param level Probability inside the predictive band, and inside the intervals, whose
 #'   thick part has half the posterior.
 #' @param ... Passed on to bayesplot.
-#' @return A ggplot. The data twin of `"predictive"` is `predictive_data()`, a data
-#'   frame, that of `"survival"` [survival_data()]; those of `"intervals"` and `"areas"` are bayesplot's
-#'   [bayesplot::mcmc_intervals_data()] and [bayesplot::mcmc_areas_data()].
+#' @return A ggplot. Its `$data` are the numbers that it shows.
 #' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -154,12 +152,7 @@ chain_colours <- function(plot, draws, scales) {
     (if (length(by)) facet_variables(by, scales = scales)) + theme_noiseaware() + room_at_sides()
 }
 
-#' @rdname plot.noiseaware_fit
-#' @param fit A fit from [sample_posterior()].
-#' @param points Number of points over the covariate's range.
-#' @export
 predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
-  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)

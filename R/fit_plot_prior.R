@@ -8,7 +8,7 @@
 #' @param points Number of points of a density.
 #' @param draws Number of draws from the prior.
 #' @param seed Fixes them; see [sample_posterior()].
-#' @return `plot_prior()` a ggplot; `prior_data()` its data twin, a data frame with
+#' @return A ggplot. Its `$data` has
 #'   the columns `variable`, `distribution` ("prior" or "posterior"), `at`, `density`. The
 #'   range holds the central 90 per cent of the prior and nearly all of the
 #'   posterior, but is no wider than 20 posterior standard deviations. Densities are
@@ -25,9 +25,9 @@
 #' @export
 plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
   check_given()
-  data <- prior_data(fit, variables, points, draws, seed)
+  table <- data <- prior_data(fit, variables, points, draws, seed)
   data$variable <- factor(data$variable, unique(data$variable))
-  ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
+  plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
     ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution), position = "identity") +
     ggplot2::geom_line(data = data[data$distribution == "prior", ], ggplot2::aes(linetype = .data$distribution)) +
     ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
@@ -38,12 +38,10 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
     theme_noiseaware() +
     theme_without_y() +
     room_at_sides()
+  with_table(plot, table)
 }
 
-#' @rdname plot_prior
-#' @export
 prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
-  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
     stop_classed("pool", c("Sites have parameters of their own, whose prior is not that of one site alone.",

@@ -3,8 +3,8 @@
 #' @param fit A fit of [model_table()] by method `"collapse"`, which keeps the table's counts; at most 5,000 cells.
 #' @param margin One margin of up to three variables, a formula such as `~ a:b`; see [denoise()]. It need not have been released.
 #' @param level Probability inside the intervals of the counts.
-#' @return `plot_table()`: a ggplot, a tile for each cell with the posterior mean of its count, plus or minus its standard deviation, and below it, if it
-#'   was released, the published number. `table_data()`: its data twin, a row for each cell, with a column for each variable;
+#' @return A ggplot, a tile for each cell with the posterior mean of its count, plus or minus its standard deviation, and below it, if it
+#'   was released, the published number. Its `$data` has a row for each cell, with a column for each variable;
 #'   `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` of the confidential count.
 #' @section Errors: Those of [denoise()] with a margin; `noiseaware_error_formula` for several margins or more than three variables.
 #' @family plots
@@ -16,11 +16,11 @@
 #' rel <- release(admitted, st, mech_laplace(epsilon = 0.1))
 #' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
 #' plot_table(fit, ~ Admit:Dept)
-#' table_data(fit, ~ Admit:Gender)
+#' plot_table(fit, ~ Admit:Gender)$data
 #' @export
 plot_table <- function(fit, margin, level = 0.9) {
   check_given()
-  data <- margin_data(fit, margin, level)
+  table <- data <- margin_data(fit, margin, level)
   variables <- names(data)[seq_len(match("released", names(data)) - 1L)]
   names(data)[seq_along(variables)] <- c("row", "column", "panel")[seq_along(variables)]
   if (length(variables) == 1L) data <- cbind(column = data$row, replace(data, "row", ""))
@@ -38,18 +38,13 @@ plot_table <- function(fit, margin, level = 0.9) {
                   subtitle = "posterior mean \u00b1 sd of the confidential count\n(published, with noise)") +
     theme_noiseaware() +
     ggplot2::theme(panel.grid = ggplot2::element_blank())
-  if (length(variables) < 3L) return(plot)
-  plot + ggplot2::facet_wrap(ggplot2::vars(.data$panel), labeller = ggplot2::as_labeller(function(level) paste0(variables[3L], ": ", level)))
+  if (length(variables) == 3L) {
+    plot <- plot + ggplot2::facet_wrap(ggplot2::vars(.data$panel), labeller = ggplot2::as_labeller(function(level) paste0(variables[3L], ": ", level)))
+  }
+  with_table(plot, table)
 }
 
 format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)), big.mark = ",", decimal.mark = ".", trim = TRUE, drop0trailing = TRUE)
-
-#' @rdname plot_table
-#' @export
-table_data <- function(fit, margin, level = 0.9) {
-  check_given()
-  margin_data(fit, margin, level)
-}
 
 margin_data <- function(fit, margin, level, call = caller_env()) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()", call = call)

@@ -9,7 +9,7 @@
 #' @param parameter A parameter of the sites, such as `"prob[yes]"` or `"(Intercept)"`. `NULL`: the first of those that vary between sites.
 #' @param level Probability inside the intervals.
 #' @param alone What each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal
-#'   records, `shrinkage_data()` fits each site alone, in 2 chains of 1,000 iterations.
+#'   records, the plot fits each site alone, in 2 chains of 1,000 iterations.
 #' @param site Name of a site; with partial pooling `"new"` for a site that released nothing, in a walk `"next"` for the one
 #'   after the last.
 #' @param sites For a new site: a data frame with one row, its covariates, see [partial_pooling()]. `NULL`: their mean over sites.
@@ -20,19 +20,19 @@
 #' @param ... Must be empty.
 #'
 #' @details
-#' `plot(fit, "shrinkage")` draws `shrinkage_data()`, for the first 60 sites in the order of the estimates, or of a walk.
+#' `plot(fit, "shrinkage")` compares what each site tells alone with its estimate in the pool, for the first 60 sites in the order of the estimates, or of a walk.
 #'
 #' Ranks are of the parameters, 1 the largest: a draw of all sites' parameters has an order, and the draws of it give the probability of each rank. The
 #' site with the largest estimate may well not be the one that is most probably the largest, and
 #' ranks of many sites with noisy releases are often nearly unknown.
 #' @return
-#' * `shrinkage_data()`: a data frame with a row for each site: `site`, `n`, and posterior means with intervals: `alone`, `alone_lower`, `alone_upper`, `pooled`,
-#'   `pooled_lower`, `pooled_upper`.
+#' * `plot(fit, "shrinkage")`: a ggplot, whose `$data` has a row for each site: `site`, `n`, and posterior means with intervals:
+#'   `alone`, `alone_lower`, `alone_upper`, `pooled`, `pooled_lower`, `pooled_upper`.
 #' * `site_ranks()`: an object of class `noiseaware_ranks`, a list of `table`, with the posterior mean `rank` of each site, its interval `lower`, `upper`, and the
 #'   probabilities of being the `largest` and the `smallest`, in the order of `rank`; and of `probability`, a matrix of sites x ranks. It has
 #'   `print()`, `plot()` and `as.data.frame()`, which gives `table`.
 #' * `site_draws()`: a [posterior::draws_array] of the site's parameters, under the model's own names.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool` (no fit of several sites; sites that are not pooled, for `shrinkage_data()`, or that have
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool` (no fit of several sites; sites that are not pooled, for `plot(fit, "shrinkage")`, or that have
 #'   the same parameters, for `site_ranks()`).
 #' @references Goldstein, H. and Spiegelhalter, D. J. (1996). League tables and their limitations. *Journal of the Royal Statistical Society A*
 #'   159(3), 385-443. \doi{10.2307/2983325}.
@@ -45,8 +45,8 @@
 #' sites <- list(north = site(73.2, 189), south = site(31.7, 90), west = site(55.1, 120))
 #' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial",
 #'                         chains = 2, iter = 2000, seed = 1)
-#' shrinkage_data(fit)
 #' plot(fit, "shrinkage")
+#' plot(fit, "shrinkage")$data
 #' site_ranks(fit)
 #' posterior::summarise_draws(site_draws(fit, "new", seed = 1), "mean", "sd")
 #' @name site_view
@@ -85,13 +85,6 @@ site_draws <- function(fit, site, sites = NULL, seed = NULL) {
 }
 
 # ---- shrinkage -----------------------------------------------------------------------------
-
-#' @rdname site_view
-#' @export
-shrinkage_data <- function(fit, parameter = NULL, level = 0.9, alone = NULL) {
-  check_given()
-  shrinkage_table(fit, parameter, level, alone)
-}
 
 shrinkage_table <- function(fit, parameter, level, alone, call = caller_env()) {
   check_sites_fit(fit, call)
@@ -149,12 +142,12 @@ rates_alone <- function(fit, level, parameter, points = 81L) {
 }
 
 plot_shrinkage <- function(fit, parameter, level, alone, call = caller_env()) {
-  data <- shrinkage_table(fit, parameter, level, alone, call)
+  table <- data <- shrinkage_table(fit, parameter, level, alone, call)
   name <- attr(data, "parameter")
   mean <- if (name %in% posterior::variables(fit$draws)) base::mean(posterior::extract_variable(fit$draws, name))
   # the sites of a walk have an order of their own
   if (fit$pool != "walk") data <- data[order(-data$pooled, -data$alone), ]
-  draw_shrinkage(data, name, level, mean)
+  with_table(draw_shrinkage(data, name, level, mean), table)
 }
 
 draw_shrinkage <- function(data, name, level, mean = NULL, most = 60L) {

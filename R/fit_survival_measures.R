@@ -10,7 +10,7 @@
 #'   half have had the event.
 #'   `"restricted_mean"`: the mean time without the event up to the last break. `"hazard_ratio"`: of [model_survival()] the exponentials of the coefficients.
 #' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential or discrete
-#'   distribution ends with the last break. Those of `survival_data()` and `plot_survival()` are by default the breaks and 50 times between them.
+#'   distribution ends with the last break. Those of `plot_survival()` are by default the breaks and 50 times between them.
 #' @param level Probability inside the intervals.
 #'
 #' @details
@@ -22,9 +22,9 @@
 #' \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)}, and survival the product of the \eqn{1 - h_j}, linear between breaks. Censoring is taken to be
 #' independent of the event.
 #'
-#' @return `survival_measures()`: a [posterior::draws_array], for each group. `survival_data()`: a data frame with a row
-#'   for each time and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability. `plot_survival()`, and
-#'   `plot(fit, "survival")`: a ggplot of it.
+#' @return `survival_measures()`: a [posterior::draws_array], for each group. `plot_survival()`, and
+#'   `plot(fit, "survival")`: a ggplot. Its `$data` has a row
+#'   for each time and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
 #' @seealso [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for what is released.
@@ -58,13 +58,6 @@ survival_measures <- function(fit, measure = c("survival", "hazard", "median", "
 
 #' @rdname survival_measures
 #' @export
-survival_data <- function(fit, level = 0.9, times = NULL) {
-  check_given()
-  survival_table(fit, level, times, environment())
-}
-
-#' @rdname survival_measures
-#' @export
 plot_survival <- function(fit, level = 0.9, times = NULL) {
   check_given()
   data <- survival_table(fit, level, times, environment())
@@ -81,7 +74,8 @@ plot_survival <- function(fit, level = 0.9, times = NULL) {
     ggplot2::labs(x = "time", y = "probability of no event", colour = paste(groups, collapse = ", "), fill = paste(groups, collapse = ", "),
                   subtitle = paste0("posterior median and ", format_number(100 * level), "% intervals, points at the breaks")) +
     theme_noiseaware()
-  if (length(groups)) plot else plot + ggplot2::guides(colour = "none", fill = "none")
+  if (length(groups) == 0L) plot <- plot + ggplot2::guides(colour = "none", fill = "none")
+  with_table(plot, data[names(data) != "group"])
 }
 
 # For each group, of `levels`, a function of a measure and times that gives draws x times; `names` of these columns.

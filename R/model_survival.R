@@ -71,7 +71,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #'
 #' Brilleman, S. L., Elci, E. M., Novik, J. B. and Wolfe, R. (2020). Bayesian survival analysis using the rstanarm R package.
 #' \doi{10.48550/arXiv.2002.09633}
-#' @seealso [stat_survival()] for the release and for curves without a distribution; [survival_measures()], [survival_data()] and
+#' @seealso [stat_survival()] for the release and for curves without a distribution; [survival_measures()] and
 #'   [predict()][predict.noiseaware_fit] for curves, medians, restricted means and hazard ratios.
 #' @family models
 #' @examples

@@ -32,6 +32,7 @@
 #' [predict()][predict.noiseaware_fit] and `simulate()` are about the public covariates by default. Such a release is not written as JSON, nor pooled.
 #' @section Errors: `noiseaware_error_public`: no data frame, values that are missing, or another number of rows than answers; `noiseaware_error_variables`: variables of
 #'   the model that are neither released nor public, or are on the wrong side of the formula; `noiseaware_error_prior`: a distribution of covariates.
+#' @family published numbers
 #' @examples
 #' # label privacy: answers by randomised response, known covariates
 #' set.seed(1)

@@ -3,7 +3,7 @@
 #' @param x A calibration from [calibrate()], or a numeric vector in \[0, 1\].
 #' @return A data frame with a row for each variable: `variable`, `statistic` (the
 #'   largest distance between the ECDF of the quantiles and the identity),
-#'   `p.value` (exact below 100 replicates).
+#'   `p.value` (exact below 100 replicates), `critical` (which the statistic of a calibrated sampler exceeds once in 100 times).
 #' @section Errors: `noiseaware_error_argument`.
 #' @references
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian inference
@@ -22,9 +22,15 @@ ks_uniform <- function(x) {
   rows <- lapply(names(quantiles), function(v) {
     # ties come from reading rounded numbers; the exact distribution is that without them
     test <- suppressWarnings(stats::ks.test(quantiles[[v]], "punif"))
-    data.frame(variable = v, statistic = unname(test$statistic), p.value = test$p.value)
+    data.frame(variable = v, statistic = unname(test$statistic), p.value = test$p.value, critical = ks_critical(length(quantiles[[v]])))
   })
   do.call(rbind, rows)
+}
+
+# quantile of the statistic: Stephens' (1970) approximation, right to 0.5 per cent
+ks_critical <- function(count, prob = 0.99) {
+  limit <- stats::uniroot(function(x) 2 * sum((-1)^(0:9) * exp(-2 * (1:10)^2 * x^2)) - (1 - prob), c(0.5, 3))$root
+  limit / (sqrt(count) + 0.12 + 0.11 / sqrt(count))
 }
 
 # list of quantile vectors, one a variable

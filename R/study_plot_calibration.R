@@ -12,8 +12,7 @@
 #' @param prob Probability of the bands.
 #' @param bins Number of bins of the histogram.
 #' @param ... Must be empty.
-#' @return `plot()` a ggplot; `calibration_data()` its data twin, a data frame with
-#'   a row for each variable and point and, according to the type, the columns
+#' @return A ggplot. Its `$data` has a row for each variable and point and, according to the type, the columns
 #'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`, for `"intervals"` also `estimate`, `held`.
 #' @details The band of the ECDF holds all of a calibrated sampler's ECDF with
 #'   probability `prob`, for one variable; that of `"rank"` holds all bars with at
@@ -30,19 +29,21 @@
 #'   replicates = 40, chains = 1, iter = 400, seed = 1)
 #' plot(cal)
 #' plot(cal, "coverage")
-#' head(calibration_data(cal, "rank"))
+#' head(plot(cal, "rank")$data)
 #' @export
 plot.calibration <- function(x, type = if (is.null(x$problem$data)) "ecdf_diff" else "intervals", variables = NULL, prob = 0.99, bins = NULL, ...) {
   check_no_dots(...)
   data <- calibration_data(x, type, variables, prob, bins)
+  table <- data
   data$variable <- factor(data$variable, unique(data$variable))
-  switch(type,
+  plot <- switch(type,
     ecdf_diff = , ecdf = plot_ecdf(data, type, prob),
     rank = plot_ranks(data, prob),
     coverage = plot_coverage(data, sprintf("dashed: calibrated; grey: %s%% interval at each level", format_number(100 * prob))),
     qq = plot_qq(data, prob),
     intervals = plot_held(data, x$problem$level)
-  ) + ggplot2::labs(caption = failed_caption(x))
+  )
+  with_table(plot + ggplot2::labs(caption = failed_caption(x)), table)
 }
 
 failed_caption <- function(x) {
@@ -51,10 +52,7 @@ failed_caption <- function(x) {
          if (!is.null(x$problem$parameters) && !of_data(x)) "; truth fixed: ranks of a right posterior need not be uniform")
 }
 
-#' @rdname plot.calibration
-#' @export
 calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL) {
-  check_given()
   check_class(x, "x", "calibration", "a calibration made by calibrate()")
   check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq", if (of_data(x)) "intervals"))
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)

@@ -18,7 +18,7 @@ calibrations <- lapply(seq_len(nrow(cells)), function(k) {
 })
 
 ks <- bind(lapply(seq_len(nrow(cells)), function(k) {
-  table <- ks_data(calibrations[k])
+  table <- cbind(ks_uniform(calibrations[[k]]), replicates = sum(!calibrations[[k]]$runs$failed))
   known <- table$variable %in% c(problems[[cells$model[k]]]$variable, "log_eta")
   cbind(cells[k, ], table[known, c("variable", "statistic", "p.value", "critical", "replicates")], row.names = NULL)
 }))
@@ -26,7 +26,7 @@ save_table(ks, "bernstein_sheldon_2018_figure1a")
 
 chosen <- which(cells$n == 1000 & cells$epsilon == 0.01)
 ecdf <- bind(lapply(chosen, function(k) {
-  cbind(cells[k, c("model", "method")], calibration_data(calibrations[[k]], "ecdf", problems[[cells$model[k]]]$variable), row.names = NULL)
+  cbind(cells[k, c("model", "method")], plot(calibrations[[k]], "ecdf", problems[[cells$model[k]]]$variable)$data, row.names = NULL)
 }))
 save_table(ecdf, "bernstein_sheldon_2018_figure1b")
 

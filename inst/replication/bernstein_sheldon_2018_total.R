@@ -13,7 +13,7 @@ cells <- expand.grid(method = names(samplers), n = c(10, 100, 1000, 10000), epsi
 
 ks <- bind(lapply(seq_len(nrow(cells)), function(k) {
   cal <- calibrate(model, total, mech_laplace(epsilon = cells$epsilon[k]), cells$n[k], count, samplers[[cells$method[k]]], seed = 1)
-  table <- ks_data(list(cal))
+  table <- cbind(ks_uniform(cal), replicates = sum(!cal$runs$failed))
   known <- table$variable %in% c("prob[1]", "log_eta")
   cbind(cells[k, ], table[known, c("variable", "statistic", "p.value", "critical", "replicates")], row.names = NULL)
 }))

@@ -20,11 +20,11 @@ calibration <- bind(lapply(seq_len(nrow(cells)), function(k) {
   table <- table[table$variable %in% c(variables, "log_eta"), ]
   cbind(cells[k, ], table, failed = sum(cal$runs$failed), row.names = NULL)
 }))
-calibration$critical <- ks_data(calibrations[1])$critical[1]
+calibration$critical <- ks_uniform(calibrations[[1]])$critical[1]
 save_table(calibration, "bernstein_sheldon_2019_figure3abd")
 
 chosen <- which(cells$n == 10 & cells$epsilon == 0.1)
-qq <- bind(lapply(chosen, function(k) cbind(method = cells$method[k], calibration_data(calibrations[[k]], "qq", variables))))
+qq <- bind(lapply(chosen, function(k) cbind(method = cells$method[k], plot(calibrations[[k]], "qq", variables)$data)))
 qq <- qq[qq$variable != "sigma", ]
 save_table(qq[seq(5, nrow(qq), 5), ], "bernstein_sheldon_2019_figure3c") # every fifth point
 

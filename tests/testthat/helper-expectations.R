@@ -39,3 +39,11 @@ expect_false <- function(object, info = NULL, label = NULL) {
 
 # what pp_check() plots
 check_of <- function(fit, ...) bayesplot::pp_check(fit, ...)$data
+
+# the tables behind plots
+calibration_data <- function(x, type = "ecdf_diff", ...) plot(x, type, ...)$data
+shrinkage_data <- function(fit, parameter = NULL, ...) plot(fit, "shrinkage", parameter = parameter, ...)$data
+survival_data <- function(fit, ...) plot_survival(fit, ...)$data
+table_data <- function(fit, ...) plot_table(fit, ...)$data
+prior_data <- function(fit, ...) plot_prior(fit, ...)$data
+predictive_data <- function(...) getFromNamespace("predictive_data", "noiseaware")(...)

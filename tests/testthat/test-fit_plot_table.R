@@ -34,8 +34,8 @@ test_that("tiles show each cell once, of one to three variables", {
     expect_identical(nrow(built$data[[1]]), nrow(table_data(fit, margin)))
     if (length(all.vars(margin)) == 3L) expect_identical(nlevels(built$data[[1]]$PANEL), 2L)
   }
-  expect_match(plot_table(fit, ~ x:y)$data$label[1], "^[0-9.]+ \u00b1 [0-9.]+\n\\(-?[0-9.]+\\)$")
-  refusals("formula", expression(plot_table(fit, ~ x + y), plot_table(fit, "x"), table_data(fit, x ~ y)))
-  refusals("variables", expression(table_data(fit, ~ w)))
-  refusals("argument", expression(table_data(fit, ~ x, 1), table_data(2, ~ x), plot_table(1, ~ x)))
+  expect_match(plot_table(fit, ~ x:y)$layers[[1]]$data$label[1], "^[0-9.]+ \u00b1 [0-9.]+\n\\(-?[0-9.]+\\)$")
+  refusals("formula", expression(plot_table(fit, ~ x + y), plot_table(fit, "x"), plot_table(fit, x ~ y)))
+  refusals("variables", expression(plot_table(fit, ~ w)))
+  refusals("argument", expression(plot_table(fit, ~ x, 1), plot_table(2, ~ x), plot_table(1, ~ x)))
 })

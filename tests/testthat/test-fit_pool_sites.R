@@ -103,10 +103,10 @@ test_that("what sites cannot be asked is refused", {
   none <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 1, iter = 100, seed = 1)
   single <- none$fits$north
   show(c(
-    refusals("pool", list(quote(site_ranks(single)), quote(site_ranks(complete)), quote(shrinkage_data(none)), quote(plot(none, "shrinkage")),
+    refusals("pool", list(quote(site_ranks(single)), quote(site_ranks(complete)), quote(plot(none, "shrinkage")),
                           quote(plot(none, "predictive")),
                           quote(sample_posterior(list(new = sites$north, old = sites$south), model_bernoulli(), pool = "partial")))),
-    refusals("argument", list(quote(site_ranks(four, "rate")), quote(site_ranks(four, level = 1)), quote(shrinkage_data(four, alone = complete)),
+    refusals("argument", list(quote(site_ranks(four, "rate")), quote(site_ranks(four, level = 1)), quote(plot(four, "shrinkage", alone = complete)),
                               quote(site_draws(four, "up")), quote(site_draws(complete, "new")), quote(plot(four, "shrink")),
                               quote(plot(four, "shrinkage", colour = 2)), quote(plot(site_ranks(four), "rank")), quote(site_draws(four)))),
     refusals("method", list(quote(predict(four, site = "new"))))))

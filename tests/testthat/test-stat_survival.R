@@ -130,7 +130,7 @@ test_that("bad input is refused", {
     expect_identical(stat_survival(with, ends, sexes)$components, stat_survival(~ sex, ends, sexes)$components)
   }
   refusals("missing", expression(survival_exits(transform(lung, time = replace(time, 3, NA)), Surv(time, status == 2) ~ 1, ends)))
-  refusals("argument", expression(survival_measures(fit), survival_measures(3), survival_data(fit), stat_survival(~ 1, ends, publish = "all"),
+  refusals("argument", expression(survival_measures(fit), survival_measures(3), plot_survival(fit), stat_survival(~ 1, ends, publish = "all"),
                                   survival_measures(fit, "mode"), plot_survival(fit, 2)))
 })
 

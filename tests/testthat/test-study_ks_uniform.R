@@ -42,3 +42,8 @@ test_that("the simultaneous band holds uniforms with its probability", {
   held <- cells$a >= 1 & cells$a <= 4 & cells$a + cells$b >= 3 & cells$a + cells$b <= 5
   expect_equal(internal("band_probability")(list(lower = c(1, 3), upper = c(4, 5)), 6, 3), sum(mass[held]))
 })
+
+test_that("the critical value is that of the exact table", {
+  # for 20 observations 0.35241 at the level of one per cent
+  expect_equal(ks_uniform(seq(0.02, 0.98, length.out = 20))$critical, 0.35241, tolerance = 0.005)
+})

@@ -47,7 +47,6 @@ test_that("every type draws", {
   expect_identical(nrow(built$data[[2]]), 8L)
   expect_error(plot(cal, "histogram"), class = "noiseaware_error_argument")
   expect_error(plot(cal, variables = "sigma"), class = "noiseaware_error_argument")
-  expect_error(calibration_data(1), class = "noiseaware_error_argument")
 })
 
 test_that("replicates that failed are told", {

@@ -18,7 +18,6 @@ test_that("of two variables that mirror each other one is shown", {
   expect_identical(unique(calibration_data(cal, variables = "prob[no]")$variable), "prob[no]")
   expect_identical(levels(plot(coverage(cal))$data$variable), c("prob[yes]", "log_eta"))
   expect_true("prob[no]" %in% coverage(cal)$variable) # tables have all
-  expect_identical(ks_data(cal)$variable, c("prob[yes]", "log_eta"))
   # three levels: none is one less another
   expect_identical(internal("mirrored")(cbind(x = p / 2, y = p / 4, z = 1 - 0.75 * p)), character())
 })

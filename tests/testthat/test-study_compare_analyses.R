@@ -11,68 +11,6 @@ fit_at <- function(epsilon, method = "auto") {
 fits <- list(a = fit_at(1), a = fit_at(10), b = fit_at(1, "naive"))
 confidential <- nonprivate_posterior(records, model_lm(), st, chains = 2, iter = 200, seed = 1)
 
-test_that("KS against n and epsilon", {
-  skip_on_cran() # takes long; `make test` runs it
-  cals <- list(calibrate_known(known_sampler(), 20), old = calibrate_known(known_sampler(scale = 3), 20))
-  data <- ks_data(cals, "mean")
-  expect_identical(data$label, c("function", "old"))
-  expect_identical(data$n, c(10, 10))
-  expect_identical(data$epsilon, c(NA_real_, NA_real_))
-  expect_equal(data$statistic[1], ks_uniform(cals[[1]])$statistic[1])
-  # critical value: exact table for 20 is 0.35241
-  expect_equal(data$critical[1], 0.35241, tolerance = 0.005)
-  counts <- stat_counts(~ y, levels = list(y = c("no", "yes")))
-  run <- function(n, epsilon) {
-    calibrate(model_bernoulli(), counts, mech_laplace(epsilon = epsilon), n, 4, function(release, model) cbind("prob[yes]" = runif(9)), seed = 1)
-  }
-  grid <- list(run(10, 0.1), run(100, 0.1), run(10, 1), run(100, 1))
-  expect_identical(ks_data(grid)$epsilon, c(0.1, 0.1, 1, 1))
-  expect_identical(nrow(drawn(plot_ks(grid))$layout$layout), 2L)
-  expect_error(ks_data(list()), class = "noiseaware_error_argument")
-  expect_error(ks_data(fits), class = "noiseaware_error_argument")
-  expect_error(ks_data(grid, "mean"), class = "noiseaware_error_argument")
-})
-
-test_that("one n and one epsilon: points and a level line", {
-  cals <- list(a = calibrate_known(known_sampler(), 20), b = calibrate_known(known_sampler(scale = 3), 20))
-  expect_silent(built <- ggplot2::ggplot_build(plot_ks(cals, "mean")))
-  expect_identical(nrow(built$data[[1]]), 2L)
-  expect_equal(unique(built$data[[2]]$yintercept), log10(ks_data(cals, "mean")$critical[1]))
-})
-
-test_that("MMD to one reference or to one each", {
-  data <- mmd_data(fits, confidential, variables = "x")
-  expect_identical(data$label, c("a", "a", "b"))
-  expect_equal(data$mmd, vapply(fits, mmd, 0, confidential, variables = "x"), ignore_attr = TRUE)
-  expect_equal(mmd_data(fits, list(fits$b, confidential, confidential))$mmd[1], mmd(fits$a, fits$b))
-  drawn(plot_mmd(fits, confidential, bandwidth = 100))
-  expect_error(plot_means(fits, coef(confidential)), "variables", class = "noiseaware_error_argument")
-  expect_error(mmd_data(fits, list(confidential)), class = "noiseaware_error_argument")
-})
-
-test_that("acceptance against its bound", {
-  data <- acceptance_data(fits[1:2])
-  expect_identical(data$fit, c(1L, 1L, 2L, 2L))
-  expect_equal(data$bound, exp(-data$epsilon))
-  expect_equal(data[data$fit == 1, "mean"], acceptance(fits[[1]])$mean)
-  built <- drawn(plot_acceptance(fits[1:2]))
-  expect_equal(built$data[[1]]$y, exp(-10^built$data[[1]]$x))
-  expect_equal(built$data[[3]]$y, c(tapply(data$mean, data$fit, mean)), ignore_attr = TRUE)
-  expect_error(acceptance_data(list(confidential)), class = "noiseaware_error_argument")
-})
-
-test_that("posterior means with intervals", {
-  data <- means_data(fits, level = 0.8)
-  expect_identical(unique(data$variable), c("(Intercept)", "x"))
-  row <- data[data$label == "b" & data$variable == "x", ]
-  expect_equal(row$mean, coef(fits$b)[["x"]])
-  expect_equal(c(row$lower, row$upper), c(confint(fits$b, "x", 0.8)))
-  built <- drawn(plot_means(fits, reference = c(x = 1)))
-  expect_identical(built$data[[1]]$yintercept, 1)
-  expect_error(means_data(fits, "z"), class = "noiseaware_error_argument")
-  expect_error(plot_means(fits, reference = 1), class = "noiseaware_error_argument")
-})
-
 test_that("prior against posterior", {
   skip_on_cran() # takes long; `make test` runs it
   data <- prior_data(fits[[1]], c("x", "sigma"), points = 400, draws = 20000)
@@ -100,16 +38,10 @@ test_that("variables are named, and there", {
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate(known$model, known$statistic, mech_laplace(epsilon = 1), 10, 2, chains = 1, iter = 40, seed = 1)
   for (variables in list("z", NA_character_, 1, -Inf, ~ mean, mean, character(), list("mean"), c("mean", "\xe4"))) {
-    expect_error(ks_data(list(cal), variables), class = "noiseaware_error_argument")
     expect_error(calibration_data(cal, variables = variables), class = "noiseaware_error_argument")
-    expect_error(means_data(fits, variables), class = "noiseaware_error_argument")
     expect_error(prior_data(fits[[1]], variables), class = "noiseaware_error_argument")
     expect_error(plot(fits[[1]], variables = variables), class = "noiseaware_error_argument")
   }
-  # acceptance is that of records: only one method updates them
-  counts <- as_release(c(7, 4), stat_counts(~ y, levels = list(y = c("no", "yes"))), mech_laplace(epsilon = 1), 12)
-  table <- sample_posterior(counts, model_bernoulli(), chains = 1, iter = 40, method = "collapse")
-  expect_error(plot_acceptance(c(fits, list(table))), class = "noiseaware_error_argument")
 })
 
 test_that("predictive coverage counts the responses inside", {
