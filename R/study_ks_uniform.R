@@ -1,9 +1,14 @@
 #' Kolmogorov-Smirnov distance of ranks from uniform
 #'
 #' @param x A calibration from [calibrate()], or a numeric vector in \[0, 1\].
-#' @return A data frame with a row for each variable: `variable`, `statistic` (the
-#'   largest distance between the ECDF of the quantiles and the identity),
-#'   `p.value` (exact below 100 replicates), `critical` (which the statistic of a calibrated sampler exceeds once in 100 times).
+#' @return A data frame with a row for each variable:
+#'
+#'   | column | meaning |
+#'   | --- | --- |
+#'   | `variable` | its name |
+#'   | `statistic` | largest distance between the ECDF of the quantiles and the identity |
+#'   | `p.value` | exact below 100 replicates |
+#'   | `critical` | a calibrated sampler's statistic exceeds it once in 100 times |
 #' @section Errors: `noiseaware_error_argument`.
 #' @references
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian inference
