@@ -38,6 +38,7 @@
 #' @param fit,fit1,fit2 Fits of one release, or of several sites, by [sample_posterior()]; the two of the same one.
 #' @param draws Of bridge sampling and tempering: number of draws, over all chains.
 #' @param seed Fixes the draws of these; see [sample_posterior()].
+#' @param ... Must be empty.
 #' @return `log_evidence()`: a number, of class `noiseaware_evidence`, with its Monte Carlo error (one standard deviation) as the attribute
 #'   `error`, and in the attribute `note` what is approximate, if anything is. `bayes_factor()`: `p(release | model of fit1) / p(release | model of
 #'   fit2)`, a number of class `noiseaware_bayes_factor`, with the attributes `log`, its logarithm, `error`, the Monte Carlo error of that, and `note`.
@@ -174,9 +175,15 @@ rate_evidence <- function(fit, call = caller_env()) {
 
 #' @rdname log_evidence
 #' @export
-bayes_factor <- function(fit1, fit2, draws = 10000, seed = NULL) {
+bayes_factor <- function(fit1, fit2, ..., draws = 10000, seed = NULL) {
   check_given()
-  for (name in c("fit1", "fit2")) check_class(get(name), name, "noiseaware_fit", "a fit of sample_posterior()", "argument")
+  # bridgesampling has a generic of this name, which brms uses: what is theirs goes there, whichever package was attached last
+  if (!inherits(fit1, "noiseaware_fit") && is.object(fit1) && isNamespaceLoaded("bridgesampling")) {
+    return(getExportedValue("bridgesampling", "bayes_factor")(fit1, fit2, ...))
+  }
+  check_no_dots(...)
+  check_class(fit1, "fit1", "noiseaware_fit", "a fit of sample_posterior()", "argument")
+  check_class(fit2, "fit2", "noiseaware_fit", "a fit of sample_posterior()", "argument")
   published <- function(release) if (is_sites(release)) lapply(release, published) else list(release$value, release$scale, release$n, release$statistic)
   told <- lapply(list(fit1$release, fit2$release), published)
   if (!identical(told[[1L]], told[[2L]])) stop_classed("argument", "{.arg fit1} and {.arg fit2} must be fits of the same release.")
@@ -186,6 +193,9 @@ bayes_factor <- function(fit1, fit2, draws = 10000, seed = NULL) {
   structure(exp(log), log = log, error = sqrt(attr(one, "error")^2 + attr(two, "error")^2), note = unique(c(attr(one, "note"), attr(two, "note"))),
             class = "noiseaware_bayes_factor")
 }
+
+#' @exportS3Method bridgesampling::bayes_factor
+bayes_factor.noiseaware_fit <- function(x1, x2, log = FALSE, ...) bayes_factor(x1, x2, ...)
 
 #' @export
 print.noiseaware_evidence <- function(x, ...) {

@@ -26,6 +26,8 @@ check_family <- function(family, call = caller_env()) {
   if (identical(family, stats::Gamma)) family <- named$Gamma
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (!inherits(family, "family")) stop_argument("family", must, describe(family), "family", call)
+  # brms's name
+  if (identical(family$family, "negbinomial")) family$family <- "negative_binomial"
   given <- sprintf("%s(\"%s\")", family$family, family$link)
   size <- if (startsWith(family$family, "Negative Binomial")) get0(".Theta", environment(family$variance))
   if (!is.null(size)) given <- sprintf("negative_binomial(\"%s\")", family$link)

@@ -254,10 +254,13 @@ prior_beta <- function(a = 1, b = 1) {
 }
 
 #' @rdname priors
-#' @param value The known value: a number, a vector, a matrix or a list of these.
+#' @param value The known value: a number, a vector, a matrix or a list of these. Text is handed on to `fixed()` of the package stringr, if that is attached.
+#' @param ... Must be empty for numbers.
 #' @export
-fixed <- function(value) {
+fixed <- function(value, ...) {
   check_given("prior")
+  if (is.character(value) && "package:stringr" %in% search()) return(getExportedValue("stringr", "fixed")(value, ...))
+  check_no_dots(...)
   finite <- function(v) is.numeric(v) && length(v) > 0L && all(is.finite(v))
   ok <- if (is.list(value)) length(value) > 0L && all(vapply(value, finite, TRUE)) else finite(value)
   if (!ok) stop_argument("value", "finite numbers", describe(value), "prior")
