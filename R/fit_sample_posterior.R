@@ -41,7 +41,7 @@
 #' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
 #' turns on a progress bar. After 3 seconds or a twentieth of the run a message of class
 #' `noiseaware_message_forecast` says how much time is left, if that is 10 seconds or
-#' more; another follows the first chain's warmup if that has changed by half. An interrupted run returns the draws it has, with a warning;
+#' more. Another follows the first chain's warmup if that has changed by half. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
 #'
 #' **Narrow questions.** A model that names some of the release's variables (`model_lm(bwt ~ age)`, `model_normal("age")`,

@@ -300,6 +300,5 @@ test_that("methods that cannot keep exact numbers say so", {
   open <- as_release(list(law = c(ab = 4, bc = 3), counts = z4), list(law = chain, counts = four), list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 6)
   expect_error(sample_posterior(open, model_categorical()), "4 such groups, but 3 independent", class = "noiseaware_error_method")
   expect_error(as_release(1, stat_records(~ x, list(x = c(0, 1))), mech_exact(), n = 1), class = "noiseaware_error_mechanism")
-  expect_error(published(mech_exact(), round = 5), class = "noiseaware_error_mechanism")
   expect_error(mech_exact(3), class = "noiseaware_error_mechanism")
 })
