@@ -236,6 +236,15 @@ tidy.noiseaware_confidence_set <- function(x, ...) {
   data.frame(term = x$parameter, estimate = x$estimate, conf.low = x$lower, conf.high = x$upper, conf.level = x$level, mc.error = max(x$error))
 }
 
+# p-values between those that were computed: linear in the scale of a normal test's statistic
+between_tests <- function(x) {
+  if (nrow(x$curve) < 2L) return(x$curve)
+  side <- ifelse(x$curve$value < x$estimate, 1, -1)
+  value <- seq(min(x$curve$value), max(x$curve$value), length.out = 301L)
+  z <- stats::approx(x$curve$value, side * stats::qnorm(pmax(x$curve$p, 1e-8) / 2), value, ties = mean)$y
+  data.frame(value = value, p = 2 * stats::pnorm(-abs(z)))
+}
+
 #' @rdname confidence_set
 #' @export
 plot.noiseaware_confidence_set <- function(x, ...) {
@@ -244,7 +253,7 @@ plot.noiseaware_confidence_set <- function(x, ...) {
   if (!is.null(x$credible)) intervals <- rbind(intervals, data.frame(interval = "credible", lower = x$credible[1L], upper = x$credible[2L], at = -0.08))
   ggplot2::ggplot(x$curve, ggplot2::aes(.data$value, .data$p)) +
     ggplot2::geom_hline(yintercept = 1 - x$level, linetype = 2, colour = "grey50") +
-    ggplot2::geom_line() +
+    ggplot2::geom_line(data = between_tests(x)) +
     ggplot2::geom_point(size = 1) +
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, y = .data$at, yend = .data$at, colour = .data$interval), intervals, linewidth = 2) +
     ggplot2::labs(x = x$parameter, y = "p-value", colour = NULL,

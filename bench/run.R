@@ -44,7 +44,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             groups = "Groups of one release",
             distributed = "Regressions of several owners, against MCMC-normalX",
             evidence = "Evidence by bridge sampling",
-            noisy_records = "Noise on every record")
+            noisy_records = "Noise on every record",
+            frequentist = "Confidence sets and p-values")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

@@ -1,0 +1,152 @@
+# confidence_set() and p_value(): is a 95% set as good as its word, and how long and quick is it beside SimBaRepro (Awan & Wang's repro samples)?
+#
+#   Rscript bench/frequentist.R [quick] [replicates=250] [library=/path]
+#
+# Coverage is the share of true null hypotheses that are not rejected at 5%: a set holds what is not rejected. `library`: where SimBaRepro is
+# installed, which no other script needs; without it that part is left out. `options(mc.cores = 2)` shares settings out.
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+asked_number <- function(name, default) {
+  given <- grep(paste0("^", name, "="), commandArgs(TRUE), value = TRUE)
+  if (length(given)) sub("^[^=]*=", "", given[1L]) else default
+}
+
+yes_no <- function(n, share) factor(c("no", "yes")[1 + stats::rbinom(n, 1, share)], c("no", "yes"))
+
+# Each: a function that makes a release, the model and a true null hypothesis.
+frequentist_settings <- function() {
+  answer <- stat_counts(~ y, list(y = c("no", "yes")))
+  pair <- stat_counts(~ y:g, list(y = c("no", "yes"), g = c("a", "b")))
+  three <- stat_counts(~ y:g, list(y = c("no", "yes"), g = c("a", "b", "c")))
+  independent <- function(levels) {
+    function(p) {
+      table <- matrix(p[seq_len(2 * levels)], 2, byrow = TRUE)
+      as.vector((table - outer(rowSums(table), colSums(table)))[-1L, -1L])
+    }
+  }
+  proportion <- function(n, share, mechanism, ...) {
+    list(function() simulate_release(data.frame(y = yes_no(n, share)), answer, mechanism, ...), model_bernoulli(), c("prob[yes]" = share))
+  }
+  mean_of <- function(n, range, mechanism) {
+    squares <- stat_sums(~ y + I(y^2), list(y = range))
+    list(function() simulate_release(data.frame(y = stats::rnorm(n, 1)), squares, mechanism), model_normal(), c(mean = 1))
+  }
+  slope <- function(n, y, x, mechanism) {
+    crossed <- stat_crossprod(y ~ x, list(y = y, x = x))
+    make <- function() {
+      x <- stats::rnorm(n)
+      simulate_release(data.frame(x = x, y = 1 + 0.5 * x + stats::rnorm(n)), crossed, mechanism)
+    }
+    list(make, model_lm(), c(x = 0.5))
+  }
+  table <- function(n, statistic, groups, mechanism) {
+    make <- function() simulate_release(data.frame(y = yes_no(n, 0.3), g = factor(sample(groups, n, TRUE), groups)), statistic, mechanism)
+    list(make, model_table(), independent(length(groups)))
+  }
+  own <- mech_custom(log_density = function(noise) -sum(abs(noise)) / 3,
+                     r = function(total) total + stats::rexp(length(total), 1 / 3) * sample(c(-1, 1), length(total), TRUE))
+  rate <- function() simulate_release(data.frame(k = stats::rpois(100, 3)), stat_sums(~ k, list(k = c(0, 5))), mech_laplace(epsilon = 1))
+  logistic <- function() {
+    x <- stats::rnorm(400)
+    simulate_release(data.frame(x = x, low = stats::rbinom(400, 1, stats::plogis(x))),
+                     stat_crossprod(low ~ x, list(low = c(0, 1), x = c(-2, 2))), mech_laplace(epsilon = 5))
+  }
+  list(
+    "proportion, n = 20, epsilon 0.1" = proportion(20, 0.3, mech_discrete_laplace(epsilon = 0.1)),
+    "proportion, n = 20, epsilon 1" = proportion(20, 0.1, mech_discrete_laplace(epsilon = 1)),
+    "proportion, n = 10,000, epsilon 0.5" = proportion(1e4, 0.3, mech_gaussian(mu = 0.5)),
+    "proportion, counts below 20 hidden, n = 100" = proportion(100, 0.85, mech_discrete_laplace(epsilon = 1) |> published(threshold = 20)),
+    "proportion, n unknown, about 200" = proportion(200, 0.4, mech_discrete_laplace(epsilon = 1), neighbours = "add_remove"),
+    "proportion, noise of one's own, n = 50" = proportion(50, 0.4, own),
+    "mean, n = 20, epsilon 1, 18% clamped" = mean_of(20, c(0, 3), mech_laplace(epsilon = 1)),
+    "mean, n = 100, epsilon 1, 18% clamped" = mean_of(100, c(0, 3), mech_laplace(epsilon = 1)),
+    "mean, n = 100, epsilon 10, 18% clamped" = mean_of(100, c(0, 3), mech_laplace(epsilon = 10)),
+    "mean, n = 50, epsilon 2, no clamping" = mean_of(50, c(-4, 6), mech_laplace(epsilon = 2)),
+    "mean, n = 2,000, epsilon 0.5, 5% clamped" = mean_of(2000, c(-1, 3), mech_laplace(epsilon = 0.5)),
+    "slope, n = 100, epsilon 2, no clamping" = slope(100, c(-5, 7), c(-4, 4), mech_laplace(epsilon = 2)),
+    "slope, n = 200, epsilon 10, 10% clamped" = slope(200, c(-1, 3), c(-1.7, 1.7), mech_laplace(epsilon = 10)),
+    "slope, n = 1,000, epsilon 1, 5% clamped" = slope(1000, c(-1.5, 3.5), c(-2, 2), mech_laplace(epsilon = 1)),
+    "independence, n = 50, epsilon 0.5" = table(50, pair, c("a", "b"), mech_discrete_laplace(epsilon = 0.5)),
+    "independence, n = 500, epsilon 1" = table(500, pair, c("a", "b"), mech_laplace(epsilon = 1)),
+    "independence, three groups, n = 200, epsilon 1" = table(200, three, c("a", "b", "c"), mech_discrete_laplace(epsilon = 1)),
+    "logistic slope, n = 400, epsilon 5" = list(logistic, model_logistic(), c(x = 1)),
+    "rate, n = 100, epsilon 1, 10% clamped" = list(rate, model_poisson(), c(rate = 3)),
+    "independence, wrong moments, n = 100, epsilon 1" = c(table(100, pair, c("a", "b"), mech_discrete_laplace(epsilon = 1)), list(wrong = TRUE)))
+}
+
+# moments of other probabilities than those of the parameters
+with_wrong_moments <- function(release, model, null, seed) {
+  internal <- function(name) utils::getFromNamespace(name, "noiseaware")
+  sim <- internal("new_simulator")(release, model, NULL, 199, seed)
+  right <- sim$known_moments$probability
+  sim$known_moments$probability <- function(theta) right(theta)^0.8 / sum(right(theta)^0.8)
+  internal("null_p")(sim, internal("read_null")(null, sim, NULL))$p
+}
+
+validity_of <- function(setting, replicates) {
+  p <- vapply(seq_len(replicates), function(seed) {
+    set.seed(seed)
+    release <- setting[[1L]]()
+    if (isTRUE(setting$wrong)) return(with_wrong_moments(release, setting[[2L]], setting[[3L]], seed))
+    p_value(release, setting[[2L]], setting[[3L]], replicates = 199, seed = seed)$p
+  }, 0)
+  c(p01 = mean(p <= 0.01), p05 = mean(p <= 0.05), p10 = mean(p <= 0.1))
+}
+
+# The private example of SimBaRepro's vignette (n = 50, bounds -3 and 3, epsilon 4, 200 repro samples), with the totals of y and y^2 in place of mean and
+# variance: both methods see the same noisy numbers.
+against_simbarepro <- function(releases, library) {
+  loadNamespace("SimBaRepro", lib.loc = library)
+  peer <- asNamespace("SimBaRepro")
+  n <- 50
+  squares <- stat_sums(~ y + I(y^2), list(y = c(-3, 3)), rescale = FALSE)
+  rows <- lapply(seq_len(releases), function(seed) {
+    set.seed(seed)
+    release <- simulate_release(data.frame(y = stats::rnorm(n, 1)), squares, mech_laplace(epsilon = 4))
+    ours <- seconds(set <- confidence_set(release, model_normal(), "mean", replicates = 200, seed = seed))
+    set.seed(1000 + seed)
+    seeds <- cbind(matrix(stats::rnorm(200 * n), 200), matrix(sample(c(-1, 1), 400, TRUE) * stats::rexp(400), 200))
+    generate <- function(seeds, theta) {
+      y <- pmin(pmax(theta[1L] + sqrt(theta[2L]) * seeds[, 1:n], -3), 3)
+      cbind(rowSums(y) + release$scale[[1L]] * seeds[, n + 1], rowSums(y^2) + release$scale[[2L]] * seeds[, n + 2])
+    }
+    theirs <- seconds(interval <- peer$get_CI(0.05, c(-5, 1e-6), c(5, 10), 1, seeds, generate, unname(release$value), 1e-3))
+    if (is.null(interval)) interval <- c(NA, NA)
+    data.frame(ours = set$upper - set$lower, theirs = diff(interval), ours_covers = set$lower <= 1 && set$upper >= 1,
+               theirs_covers = interval[1L] <= 1 && interval[2L] >= 1, seconds_ours = ours, seconds_theirs = theirs)
+  })
+  do.call(rbind, rows)
+}
+
+bench_frequentist <- function(quick) {
+  replicates <- as.integer(asked_number("replicates", if (quick) 20L else 1000L))
+  settings <- frequentist_settings()
+  rates <- parallel::mclapply(names(settings), function(name) {
+    say("%s", name)
+    validity_of(settings[[name]], replicates)
+  }, mc.preschedule = FALSE, mc.cores = getOption("mc.cores", 1L))
+  table <- data.frame(setting = names(settings), do.call(rbind, rates))
+  figures <- c(
+    list(figure("coverage of 95% sets", table$setting, 1 - table$p05, rep(0.935, nrow(table)))),
+    lapply(c(p01 = 0.01, p05 = 0.05, p10 = 0.1), function(a) {
+      rate <- table[[c("0.01" = "p01", "0.05" = "p05", "0.1" = "p10")[[as.character(a)]]]]
+      worst <- which.max(rate)
+      figure(sprintf("true null hypotheses with p <= %s, the most", a), table$setting[worst], rate[worst], a + 0.015, at_most = TRUE)
+    }))
+  details <- list("Share of true null hypotheses with p-values at most .01, .05, .1" = table)
+  library <- asked_number("library", NULL)
+  if (!is.null(library)) {
+    peer <- against_simbarepro(if (quick) 2L else 20L, library)
+    whole <- !is.na(peer$theirs)
+    figures <- c(figures, list(
+      figure("mean length over SimBaRepro's", "a mean, n = 50, epsilon 4", mean(peer$ours[whole]) / mean(peer$theirs[whole]), 1.05, at_most = TRUE),
+      figure("times faster than SimBaRepro", "a mean, n = 50, epsilon 4", mean(peer$seconds_theirs) / mean(peer$seconds_ours), 100)))
+    details <- c(details, list("Against SimBaRepro, a release a row" = peer))
+  }
+  bench_result(figures, details, c(
+    sprintf("%d replicates of each setting, 199 simulated releases each; the Monte Carlo error of a coverage is %.3f.", replicates, sqrt(0.05 * 0.95 / replicates)),
+    "Not served: Awan and Wang's logistic regression by objective perturbation, and releases of single records."))
+}
+
+run_alone(bench_frequentist)
