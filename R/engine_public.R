@@ -112,8 +112,8 @@ public_answers <- function(release, bound, call) {
     if (class %in% c("logit", "binary", "poisson")) group_fields(z, scale))
 }
 
-# Records with the same answer and noise are a group; where there are many records and few groups the density is tabulated:
-# src/totals/noisy_answers_tabulated.c.
+# Records with the same answer and noise are a group; where there are many records and few groups the density is tabulated, see
+# noisy_answers_tabulated.c.
 fewest_tabulated <- 2000
 most_groups <- 400
 

@@ -89,20 +89,12 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (is_sites(release) && inherits(model, "noiseaware_model")) release <- narrow_sites(release, model)
   whole <- release
   if (inherits(release, "noiseaware_release") && inherits(model, "noiseaware_model")) release <- narrow_release(release, model)
-  if (is_grouped(model)) {
-    if (is_sites(release)) {
-      stop_classed("groups", c("A model of groups takes one release, which has the totals of all of them.",
-                               i = "A list of releases has one for each site, and {.arg pool} says how these belong together."))
-    }
-    return(sample_groups(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
+  if (is_grouped(model) || is_sites(release)) {
+    check_groups_alone(model, release)
+    sample <- if (is_grouped(model)) sample_groups else sample_sites
+    return(sample(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
   }
-  if (is_sites(release)) {
-    return(sample_sites(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
-  }
-  if (!is.null(pool)) {
-    stop_classed("pool", c("{.arg pool} is for a list of releases, one a site, or for the groups of one release; a single release has nothing to pool.",
-                           i = "Groups are in the formula of a model, such as {.code model_poisson(~ ward)}."))
-  }
+  check_no_pool(pool)
   check_release(release)
   check_model(model)
   if (has_public(release)) {
@@ -147,6 +139,18 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   fit$whole <- if (length(whole$value) > length(release$value)) whole
   fit$why <- chosen$why
   with_troubles(fit)
+}
+
+check_groups_alone <- function(model, release, call = caller_env()) {
+  if (!is_grouped(model) || !is_sites(release)) return(invisible())
+  stop_classed("groups", c("A model of groups takes one release, which has the totals of all of them.",
+                           i = "A list of releases has one for each site, and {.arg pool} says how these belong together."), call = call)
+}
+
+check_no_pool <- function(pool, call = caller_env()) {
+  if (is.null(pool)) return(invisible())
+  stop_classed("pool", c("{.arg pool} is for a list of releases, one a site, or for the groups of one release; a single release has nothing to pool.",
+                         i = "Groups are in the formula of a model, such as {.code model_poisson(~ ward)}."), call = call)
 }
 
 # Can the method do without the number of records, or with "auto" some method?

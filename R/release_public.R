@@ -20,8 +20,8 @@
 #' is turned into noise by the width of the bounds. Where one person adds 1 to one count of an area at most, the noise that was added has its own scale: give that,
 #' as in `mech_discrete_laplace(scale = 2)`.
 #'
-#' **Models.** [model_lm()], and [model_glm()] of binary responses, counts and factors of several levels, whose formula names the response and any of the public covariates, also by
-#' functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say: `covariates` and `factors` are left as they are.
+#' **Models.** [model_lm()], and [model_glm()] of binary responses, counts and factors of several levels, whose formula names the response and any of the public
+#' covariates, also by functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say: `covariates` and `factors` are left as they are.
 #'
 #' **Priors.** A covariate's default scale is that of its own spread, two standard deviations about its mean in the place of bounds; see [model_glm()] and
 #' [model_lm()].

@@ -23,7 +23,7 @@
 #' that is more. Without nuisance parameters gamma is 0.
 #'
 #' **What is not guaranteed.** The largest is found by a search: from the best fit under the null hypothesis three standard errors in the direction in
-#' which the release looks least extreme. The validity is that of the model, as a posterior's is.
+#' which the release looks least extreme. The validity is that of the model, as for a posterior.
 #'
 #' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed, and exact.
 #'
