@@ -22,8 +22,9 @@
 #' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994); gamma is 0.001, or 1 / (R + 1) if
 #' that is more. Without nuisance parameters gamma is 0.
 #'
-#' **What is not guaranteed.** The largest is found by a search: from the best fit under the null hypothesis three standard errors in the direction in
-#' which the release looks least extreme. The validity is that of the model, as for a posterior.
+#' **What is not guaranteed.** The largest is found by a search: from the best fit under the null hypothesis in the direction in which the release looks
+#' least extreme, three standard errors, and on for as long as p grows. The validity is that of the model, as a posterior's is. Tests with many nuisance
+#' parameters are conservative: true null hypotheses are rejected more rarely than they may be.
 #'
 #' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed, and exact.
 #'
