@@ -181,6 +181,7 @@ collapse_lines <- function(fit) {
   switch(fit$problem$family,
          normal = c(outside_lines(fit), hamiltonian_lines(a)),
          records = , answers = , public = , table = hamiltonian_lines(a),
+         public_totals = c(outside_lines(fit), hamiltonian_lines(a)),
          total = outside_lines(fit))
 }
 
@@ -202,6 +203,8 @@ collapse_moves <- function(fit, a) {
          imputed = sprintf("noisy records   proposals of each record's values: %s", share(a$mean)),
          public = sprintf("answers   responses summed out; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2),
                           format_number(mean(a$mean), 2)),
+         public_totals = sprintf("totals   of the response; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2),
+                                 format_number(mean(a$mean), 2)),
          answers = sprintf("answers   counted; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
@@ -230,7 +233,7 @@ collapse_acceptance <- function(fit) {
            },
            crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
            imputed = data.frame(chain = k, mean = share(told$moved, told$swept)),
-           records = , answers = , public = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
+           records = , answers = , public = , public_totals = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                         divergent = told$divergent, deepest = told$deepest),
            table = {

@@ -27,10 +27,12 @@ bind_given <- function(model, release, call = caller_env()) {
   }
   model <- without_distribution(model, release$public, call)
   noisy <- release_columns(release$statistic)
+  noisy$columns <- noisy$columns[!noisy$columns$variable %in% names(release$public), ] # of totals there are covariates, too
+  noisy$levels <- noisy$levels[intersect(names(noisy$levels), noisy$columns$variable)]
   ranges <- public_ranges(release$public)
   given <- expand_columns(names(ranges), ranges, call)
   public <- list(columns = rbind(noisy$columns, given), levels = c(noisy$levels, Filter(is.character, ranges)), functions = NULL, formula = noisy$formula,
-                 natural = TRUE)
+                 natural = release$statistic$kind == "records" || noisy$natural)
   variables <- model_variables(model, public)
   if (length(variables)) { # else there is no response, which is refused later
     check_given_variables(variables, noisy$columns$variable, names(ranges), call)
@@ -71,6 +73,7 @@ without_distribution <- function(model, public, call) {
 # ---- the problem ------------------------------------------------------------------------
 
 public_problem <- function(release, bound, call = caller_env()) {
+  if (release$statistic$kind == "totals") return(public_totals_problem(release, bound, call))
   answers <- public_answers(release, bound, call)
   list(method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), records = NULL,
        size_prior = size_prior_spec(NULL), released = double(), weight = double(), absolute = 0L, separable = 0L, noisy = 0L,
@@ -80,6 +83,11 @@ public_problem <- function(release, bound, call = caller_env()) {
 
 # The linear predictor in the coordinates of the coefficients: `design`, column by column, times these plus `offset`.
 public_design <- function(release, bound, call) {
+  design <- centred_design(release, bound, call)
+  c(list(design = as.double(design$matrix), offset = design$offset), coefficient_places(bound, ncol(design$matrix)))
+}
+
+centred_design <- function(release, bound, call) {
   x <- record_matrix(release$public, bound$base[-1L, ], bound$levels, call, "public")
   natural <- cbind(1, term_values(bound, x))
   centring <- bound_centring(bound)
@@ -87,7 +95,7 @@ public_design <- function(release, bound, call) {
   if (!all(is.finite(natural)) || !all(is.finite(offset))) {
     stop_classed("public", "The terms and offsets of the formula must be finite for all public covariates.", call = call)
   }
-  c(list(design = as.double(natural %*% centring$matrix), offset = as.double(offset)), coefficient_places(bound, ncol(natural)))
+  list(matrix = natural %*% centring$matrix, offset = as.double(offset))
 }
 
 # in the order of src/totals/noisy_answers_classes.c
@@ -158,4 +166,103 @@ binary_fields <- function(bound, z, scale, kernel) {
   one <- log_density(1)
   most <- pmax(zero, one)
   c(list(zero = exp(zero - most), one = exp(one - most)), stats::setNames(list(0), bound$model$family))
+}
+
+# ---- totals -----------------------------------------------------------------------------
+
+# Totals of the response and of its products with covariates, and of its square: see src/totals/public_totals.c.
+public_totals_problem <- function(release, bound, call) {
+  if (!inherits(bound, "bound_lm")) {
+    stop_classed("method", c("Totals beside public covariates are for {.fn model_lm}; other regressions need a noisy response for each record.",
+                             x = "The model is {describe_model(bound)}."), call = call)
+  }
+  part <- component_parts(release)[[1L]]
+  if (!part$mechanism$kernel %in% c("absolute", "squared")) {
+    stop_classed("method", c("Public covariates need noise of a built-in mechanism.", x = "The noise is {format(part$mechanism)}."), call = call)
+  }
+  sums <- response_sums(release, part, bound, call)
+  told <- which(rowSums(abs(sums$weight)) > 0 | sums$square != 0)
+  if (all(sums$weight == 0)) stop_classed("public", "The release must have a total of {.var {bound$columns$variable[1]}}, or of a product with it.", call = call)
+  design <- centred_design(release, bound, call)
+  row <- seen_columns(part$statistic)
+  row <- row[row$variable == bound$columns$variable[1L], ]
+  size <- length(told)
+  list(method = "collapse", exact = if (isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "public_totals", n = as.double(release$n), records = NULL,
+       size_prior = size_prior_spec(NULL), released = unname(part$value)[told], weight = 1 / unname(part$scale)[told],
+       absolute = if (part$mechanism$kernel == "absolute") size else 0L, separable = size, noisy = size, published = list(fields = list()), where = seq_len(size),
+       summed = told, times = NULL, tracked = 0,
+       fields = total_fields(lapply(sums, function(s) if (is.matrix(s)) s[told, , drop = FALSE] else s[told]), design, part, told, row, bound))
+}
+
+total_fields <- function(sums, design, part, told, row, bound) {
+  fields <- c(total_geometry(sums$weight, cbind(design$matrix, design$offset), any(sums$square != 0)),
+              list(known = sums$known, square = sums$square, response_bounds = c(row$lower, row$upper)))
+  begin <- total_start(fields, unname(part$value)[told], bound)
+  noise <- noise_variance(part$mechanism$kernel, unname(part$scale)[told])
+  wide <- noise / (exp(2 * begin[ncol(design$matrix) + 1]) * rowSums(sums$weight^2))
+  c(fields, if (stats::median(wide[sums$square == 0], na.rm = TRUE) < 1) list(begin = begin))
+}
+
+# About where the release is: the coefficients, the log of sigma, v, and what is left of the square, see src/totals/public_totals.c.
+total_start <- function(fields, value, bound) {
+  size <- length(value)
+  root <- matrix(fields$root, size, byrow = TRUE)
+  columns <- sqrt(length(fields$rest))
+  mean <- matrix(fields$mean, ncol = columns, byrow = TRUE)
+  ridge <- function(a, b) solve(crossprod(a) + diag(1e-8 * max(colSums(a^2)), ncol(a)), crossprod(a, b))
+  linear <- fields$square == 0
+  v <- ridge(root[linear, , drop = FALSE], (value - fields$known)[linear])
+  beta <- ridge(mean[, -columns, drop = FALSE], v - mean[, columns])
+  other <- sqrt(max(0, c(beta, 1) %*% matrix(fields$rest, columns) %*% c(beta, 1)))
+  half <- half_of_response(bound$columns)
+  left <- if (any(!linear)) (((value - fields$known - root %*% v) / fields$square)[!linear])[1L] - sum(v^2) - other^2 else 0
+  df <- max(fields$left[3L], 1)
+  left <- max(left, df * (half / 20)^2)
+  c(beta, if (any(!linear)) log(left / df) / 2 else log(half / 4), v, if (fields$left[1L] > 0) other, if (fields$left[2L] > 0) log(left))
+}
+
+# Each component as known + weight' y + square y'y, the covariates as the statistic clamped them.
+response_sums <- function(release, part, bound, call) {
+  columns <- part$statistic$columns
+  response <- bound$columns$variable[1L]
+  terms <- normal_terms(part, columns$name, numeric(nrow(columns)), release$n, call)
+  of_y <- which(columns$variable == response) - 1
+  if (length(of_y) != 1L) stop_classed("public", "The response of totals must be a number, but {.var {response}} is a factor.", call = call)
+  seen <- seen_columns(part$statistic)[columns$variable != response, ]
+  x <- matrix(0, release$n, nrow(columns))
+  x[, columns$variable != response] <- record_matrix(release$public, seen, part$statistic$levels, call, "public")
+  for (j in seq_len(nrow(columns))[columns$variable != response]) {
+    at <- match(columns$name[j], seen$name)
+    x[, j] <- pmin(pmax(x[, j], seen$lower[at]), seen$upper[at])
+  }
+  each <- lapply(seq_len(nrow(terms)), function(k) one_sum(terms[k, ], x, of_y))
+  list(known = vapply(each, `[[`, 0, "known"), square = vapply(each, `[[`, 0, "square"), weight = do.call(rbind, lapply(each, `[[`, "weight")))
+}
+
+# `term`: of normal_terms()
+one_sum <- function(term, x, of_y) {
+  i <- term[1L] == of_y
+  j <- term[2L] == of_y
+  first <- x[, term[1L] + 1]
+  second <- x[, term[2L] + 1]
+  if (i && j) return(list(known = term[3L], square = term[6L], weight = rep(term[4L] + term[5L], nrow(x))))
+  list(known = term[3L] + (if (i) 0 else term[4L] * sum(first)) + (if (j) 0 else term[5L] * sum(second)) + (if (i || j) 0 else term[6L] * sum(first * second)),
+       square = 0, weight = if (i) term[4L] + term[6L] * second else if (j) term[5L] + term[6L] * first else numeric(nrow(x)))
+}
+
+# R, H and M of src/totals/public_totals.c, and what is left of the square; `design` has the offset last.
+total_geometry <- function(weight, design, squared) {
+  n <- nrow(design)
+  linear <- rowSums(abs(weight)) > 0
+  own <- semi_root(tcrossprod(weight[linear, , drop = FALSE]))
+  root <- matrix(0, nrow(weight), ncol(own))
+  root[linear, ] <- own
+  mean <- solve(crossprod(root), crossprod(root, weight %*% design))
+  whole <- crossprod(design)
+  rest <- whole - crossprod(mean)
+  away <- squared && max(abs(rest)) > 1e-9 * max(abs(whole)) && n > ncol(root)
+  df <- n - ncol(root) - away
+  rows <- unique(round(seq(1, n, length.out = min(n, 200))))
+  list(root = as.double(t(root)), mean = as.double(t(mean)), rest = as.double(rest), left = as.double(c(away, squared && df > 0, df)),
+       rows = as.double(t(design[rows, , drop = FALSE])))
 }

@@ -53,7 +53,7 @@ contradiction_trouble <- function(fit) {
 checked_totals <- function(fit) {
   problem <- fit$problem
   summed <- problem$summed
-  if (length(summed) == 0L || !is.null(problem$sites) || !is.null(problem$groups) || !is.matrix(fit$chains[[1L]]$statistic)) return(NULL)
+  if (length(summed) == 0L || has_public(fit$release) || !is.null(problem$sites) || !is.null(problem$groups) || !is.matrix(fit$chains[[1L]]$statistic)) return(NULL)
   rows <- lapply(release_parts(fit$release), function(part) {
     if (!part$mechanism$kernel %in% c("absolute", "squared")) return(NULL)
     data.frame(index = part$index, absolute = part$mechanism$kernel == "absolute", value = part$value, scale = part$scale, unit = part$granularity,

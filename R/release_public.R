@@ -14,14 +14,18 @@
 #' | --- | --- | --- |
 #' | factor of two levels or more | `stat_records(~ y, levels = list(y = c("no", "yes")))` | [mech_randomized_response()] |
 #' | count, as of an area | `stat_records(~ y, bounds = list(y = c(0, 500)))` | the two below, [mech_discrete_laplace()], [mech_discrete_gaussian()] |
+#' | number, totals alone | `stat_sums(~ y + y:x, bounds, rescale = FALSE)`, [stat_crossprod()] | [mech_laplace()], [mech_gaussian()] |
 #' | number, or 0 and 1 | `stat_records(~ y, bounds = list(y = c(0, 10)))` | [mech_laplace()], [mech_gaussian()] |
 #'
 #' The guarantee is about one record's response; what is public is not protected. Values beyond the bounds were clamped, which the posterior accounts for. A budget
 #' is turned into noise by the width of the bounds. Where one person adds 1 to one count of an area at most, the noise that was added has its own scale: give that,
 #' as in `mech_discrete_laplace(scale = 2)`.
 #'
-#' **Models.** [model_lm()], and [model_glm()] of binary responses, counts and factors of several levels, whose formula names the response and any of the public
-#' covariates, also by functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say: `covariates` and `factors` are left as they are.
+#' **Models.** [model_lm()], and [model_glm()] of binary responses, counts and factors of several levels, whose formula names the response and any of the
+#' public covariates, also by functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say:
+#' `covariates` and `factors` are left as they are.
+#'
+#' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known, and say nothing. The fit is exact if no response lies beyond its bounds; its print says how likely that is.
 #'
 #' **Priors.** A covariate's default scale is that of its own spread, two standard deviations about its mean in the place of bounds; see [model_glm()] and
 #' [model_lm()].
@@ -92,13 +96,19 @@ public_ranges <- function(public) {
 check_public_statistic <- function(statistic, mechanism, public, call) {
   check_statistic(statistic, call)
   check_mechanism(mechanism, call)
-  if (statistic$kind != "records") {
-    stop_classed("public", c("Public covariates go with {.fn stat_records}: one noisy value for each record.",
+  totals <- inherits(statistic, c("stat_crossprod", "stat_sums")) && !is_dropped(statistic)
+  if (statistic$kind != "records" && !totals) {
+    stop_classed("public", c("Public covariates go with {.fn stat_records}, one noisy value for each record, or with {.fn stat_sums} or {.fn stat_crossprod}.",
                              x = "The statistic is {describe_statistic(statistic)}."), call = call)
   }
   both <- intersect(names(public), statistic$columns$variable)
-  if (length(both)) {
+  if (length(both) && !totals) {
     stop_classed("public", "A variable is either public or released with noise, but {.var {both}} {?is/are} both.", call = call)
+  }
+  noisy <- setdiff(statistic$columns$variable, names(public))
+  if (totals && length(noisy) != 1L) {
+    stop_classed("public", c("Totals beside public covariates must be of one confidential variable and its products with public ones.",
+                             x = if (length(noisy)) "Not public: {.var {noisy}}." else "All of their variables are public."), call = call)
   }
 }
 

@@ -123,6 +123,6 @@ static inline void collapse_count(struct collapse *c, int kind, int accepted) {
 
 extern const struct collapse_class collapse_normal, collapse_counts, collapse_recursion,
     collapse_records, collapse_table, collapse_total, collapse_crossing, collapse_row,
-    collapse_answers, collapse_imputed, collapse_public;
+    collapse_answers, collapse_imputed, collapse_public, collapse_public_totals;
 
 #endif

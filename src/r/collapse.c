@@ -3,10 +3,10 @@
 #include "contract/model.h"
 #include "r/run.h"
 
-static const void *const family_list[] = {&collapse_normal,   &collapse_counts, &collapse_recursion,
-                                          &collapse_table,    &collapse_total,  &collapse_records,
-                                          &collapse_crossing, &collapse_row,    &collapse_answers,
-                                          &collapse_imputed,  &collapse_public};
+static const void *const family_list[] = {
+    &collapse_normal,  &collapse_counts,  &collapse_recursion, &collapse_table,
+    &collapse_total,   &collapse_records, &collapse_crossing,  &collapse_row,
+    &collapse_answers, &collapse_imputed, &collapse_public,    &collapse_public_totals};
 static const struct registry families = {"family", COUNT(family_list), family_list};
 
 struct collapse *read_collapse(SEXP problem) {

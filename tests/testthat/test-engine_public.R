@@ -299,3 +299,95 @@ test_that("what does not fit together is refused", {
   expect_error(release(births, stat_records(~ bwt, bounds = list(bwt = c(0, 9))), mech_laplace(epsilon = 1), public = "lwt"), class = "noiseaware_error_public")
   expect_error(release(births, stat_records(~ bwt, bounds = list(bwt = c(0, 9))), mech_laplace(epsilon = 1), public = ~ height), class = "noiseaware_error_data")
 })
+
+# ---- totals of the response ----------------------------------------------------------------
+
+totals_fit <- function(release, model, iter = 4000, ...) {
+  fit <- suppressWarnings(sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 1, ...))
+  expect_identical(fit$problem$family, "public_totals")
+  fit
+}
+sums_of <- function(formula, ...) stat_sums(formula, list(y = c(-30, 30), x = c(-5, 5), e = c(0, 50))[all.vars(formula)], outside = "none", ...)
+
+test_that("the sum of the response and of its product with a covariate: a closed form", {
+  x <- seq(-1, 1.2, 0.2)
+  rel <- as_release(c(y = 12.5, "y:x" = 9.3), stat_sums(~ y + y:x, list(y = c(-10, 10), x = c(-3, 3)), outside = "none", rescale = FALSE),
+                    mech_gaussian(sd = 3), public = data.frame(x))
+  fit <- totals_fit(rel, model_lm(y ~ x, prior = prior_normal(0, 2), sigma = fixed(1)))
+  expect_true(fit$exact)
+  gram <- crossprod(cbind(1, x))
+  told <- gram %*% solve(gram + 9 * diag(2))
+  covariance <- solve(diag(2) / 4 + told %*% gram)
+  expect_posterior(fit, list(mean = drop(covariance %*% told %*% c(12.5, 9.3)), sd = sqrt(diag(covariance))))
+  # and the totals themselves, given these
+  expect_equal(dim(posterior::as_draws_matrix(denoise(fit))), c(6000L, 2L))
+})
+
+test_that("densities have their slopes; totals are distributed as those of records", {
+  skip_on_cran()
+  set.seed(6)
+  n <- nrow(given)
+  cases <- list(list(sums_of(~ y + y:x + I(y^2)), mech_laplace(scale = 0.4), y ~ x), list(sums_of(~ y + y:x + I(y^2) + x, rescale = FALSE), mech_gaussian(sd = 9), y ~ x + e),
+                list(sums_of(~ y:x + I(y^2) + y:e), mech_laplace(scale = 0.3), y ~ g + x), list(sums_of(~ y:x), mech_gaussian(sd = 2), y ~ x),
+                list(stat_crossprod(y ~ x + g, list(y = c(-30, 30), x = c(-5, 5), g = c("a", "b", "c")), outside = "none"), mech_laplace(scale = 0.3), y ~ x + g))
+  for (case in cases) {
+    y <- 2 + given$x + rnorm(n)
+    rel <- simulate_release(cbind(given, y), case[[1L]], case[[2L]], public = ~ x + g + e)
+    fit <- totals_fit(rel, model_lm(case[[3L]], prior = prior_normal(), sigma = prior_half_normal(2)), iter = 1100)
+    state <- fit$chains[[1L]]$state
+    fields <- fit$problem$fields
+    told <- fit$problem$summed
+    rank <- length(fields$root) / length(told)
+    count <- length(fit$bound$unknown) + rank + sum(fields$left[1:2])
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, state, q)
+    for (k in 1:3) {
+      q <- c(state$theta, rnorm(count - length(state$theta), c(rep(0, rank), if (fields$left[1L]) 0, if (fields$left[2L]) log(fields$left[3L])), 0.3))
+      if (!is.null(fields$begin)) q <- fields$begin + rnorm(count, 0, 0.1)
+      expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-6), tolerance = 1e-5)
+    }
+    # totals of records, without noise, beside those of u, s and x
+    sigma <- 1.3 # and coefficients with which no response is beyond the bounds
+    columns <- sqrt(length(fields$rest))
+    point <- c(1, rep(0.1, columns - 2), 1)
+    eta <- drop(matrix(fields$rows, ncol = columns, byrow = TRUE) %*% point)
+    made <- replicate(1000, {
+      again <- simulate_release(cbind(given, y = eta + sigma * rnorm(n)), case[[1L]], mech_gaussian(sd = 1e-9), public = ~ x + g + e)
+      unname(again$value)[told]
+    })
+    mean <- matrix(fields$mean, ncol = columns, byrow = TRUE) %*% point
+    rest <- sqrt(max(0, point %*% matrix(fields$rest, columns) %*% point))
+    stood <- replicate(1000, {
+      v <- drop(mean) + sigma * rnorm(rank)
+      square <- sum(v^2) + (if (fields$left[1L]) (rest + sigma * rnorm(1))^2 else 0) + (if (fields$left[2L]) sigma^2 * rchisq(1, fields$left[3L]) else 0)
+      fields$known + fields$square * square + drop(matrix(fields$root, ncol = rank, byrow = TRUE) %*% v)
+    })
+    made <- matrix(made, length(told))
+    stood <- matrix(stood, length(told))
+    spread <- apply(made, 1L, sd)
+    expect_lt(max(abs(rowMeans(made) - rowMeans(stood)) / spread), 5 * sqrt(2 / 1000))
+    expect_lt(max(abs(cov(t(made)) - cov(t(stood))) / outer(spread, spread)), 0.25)
+  }
+})
+
+test_that("at little noise totals say what records say, for fewer and for more covariates", {
+  skip_on_cran()
+  births <- MASS::birthwt
+  births$smoke <- factor(births$smoke)
+  bounds <- list(bwt = c(500, 5500), lwt = c(50, 300), smoke = c("0", "1"))
+  rel <- simulate_release(births, stat_crossprod(bwt ~ lwt + smoke, bounds, outside = "none"), mech_laplace(scale = 1e-3), public = ~ lwt + smoke + age)
+  for (formula in list(bwt ~ lwt + smoke, bwt ~ smoke)) {
+    fit <- totals_fit(rel, model_lm(formula, prior = prior_normal(), sigma = prior_half_t(3)))
+    of_records <- lm(formula, births)
+    names <- names(coef(of_records))
+    expect_lt(max(abs(coef(fit)[names] - coef(of_records)) / sqrt(diag(vcov(of_records)))), 0.3)
+    expect_equal(sigma(fit), sigma(of_records), tolerance = 0.02)
+    expect_equal(sqrt(diag(vcov(fit)))[names], sqrt(diag(vcov(of_records))), tolerance = 0.1)
+  }
+  # bounds that may clamp: it is said how likely that is
+  clamped <- simulate_release(births, stat_crossprod(bwt ~ lwt, bounds[1:2]), mech_laplace(scale = 1), public = ~ lwt)
+  fit <- totals_fit(clamped, model_lm(), iter = 1500)
+  expect_output(print(fit), "share of records outside")
+  bound <- stat_crossprod(bwt ~ lwt + smoke, bounds)
+  expect_error(simulate_release(births, bound, mech_laplace(scale = 1), public = ~ lwt), class = "noiseaware_error_public")
+  expect_error(sample_posterior(rel, model_glm(bwt ~ lwt, poisson())), class = "noiseaware_error_method")
+})
