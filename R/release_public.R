@@ -25,7 +25,8 @@
 #' public covariates, also by functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say:
 #' `covariates` and `factors` are left as they are.
 #'
-#' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known, and say nothing. The fit is exact if no response lies beyond its bounds; its print says how likely that is.
+#' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known, and say nothing.
+#' The fit is exact if no response lies beyond its bounds; its print says how likely that is.
 #'
 #' **Priors.** A covariate's default scale is that of its own spread, two standard deviations about its mean in the place of bounds; see [model_glm()] and
 #' [model_lm()].
