@@ -1,10 +1,10 @@
 # Method "augment": see src/records/. Here a problem is set up for engine_chains.R.
 
-sample_augment <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
+#' @export
+engine_problem.engine_augment <- function(engine, release, bound, control, words, chains, records, call) {
+  check_records_distribution(bound, call)
   check_noise_on_totals("augment", release, call)
-  words <- with_seed(run$seed, seed_words())
-  problem <- augment_problem(release, bound, control$passes, words, run$chains, records, call)
-  sample_chains(problem, release, bound, run, init, words)
+  augment_problem(release, bound, control$passes, words, chains, records, call)
 }
 
 # What the C code needs to know; see struct augment.
@@ -12,7 +12,7 @@ augment_problem <- function(release, bound, passes, words, chains, records = NUL
   layout <- augment_parts(release, bound, call)
   parts <- component_parts(release)
   size <- augment_size(release, records)
-  c(size, list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains),
+  c(size, list(method = "augment", exact = TRUE, model = bound$spec, move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains),
          surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(records), layout) else list(),
          reflect = if (is.null(records)) record_reflections(bound, parts), passes = as.double(passes %||% -1), times = released_times(parts)), layout)
 }
@@ -104,3 +104,160 @@ move_sd <- function(bound, words, chains) {
 
 # where random walks given the records start from; NULL: none
 walk_sd <- function(bound, words, chains) if (bound$walks > 0) utils::head(prior_sd(bound, words, chains), bound$walks)
+
+#' @export
+engine_serves.engine_augment <- function(engine, release, bound) {
+  if (has_record_noise(release) || has_exact(release)) return(FALSE)
+  if (is.null(release$n)) !whole_at_once(release, bound) else without_refusal(check_records_distribution(bound))
+}
+
+#' @export
+engine_exact.engine_augment <- function(engine, bound) TRUE
+
+#' @export
+engine_pairs.engine_augment <- function(engine, model, statistic, mechanism) if (!inherits(mechanism, "mech_record_noise")) TRUE
+
+#' @export
+engine_clamps.engine_augment <- function(engine, bound) TRUE
+
+#' @export
+engine_imputes.engine_augment <- function(engine) TRUE
+
+#' @export
+engine_control.engine_augment <- function(engine) {
+  list(passes = list(default = "learned in warmup", must = "a whole number from 0", check = function(x, name, call) check_count(x, name, lower = 0, call = call),
+    help = c("non-centred moves between two sweeps over the records. Warmup learns their number, by effective draws per",
+             "counted work, as well as their kinds, the share of a record's innovation that a sweep keeps, and the number of",
+             "iterations that a sweep is spread over (see [acceptance()]). 0: the plain sampler of Ju et al. 2022. A number also",
+             "leaves out the moves of all records at once, see below.")))
+}
+
+# ---- what it costs -----------------------------------------------------------------------
+
+#' @export
+engine_size.engine_augment <- function(engine, release, sized, bound, control, records) {
+  row <- augment_row(sized, bound, control, is.null(release$n))
+  # of one or two columns the exact density is often followed, which is about as much work as the surrogate of three
+  list(engine = row, size = if (inherits(bound, "bound_table")) bound$sizes$complete else max(bound$sizes$columns, if (row == "shape") 3))
+}
+
+augment_row <- function(release, bound, control, unknown) {
+  if (bound$by_records) return(records_engine(bound))
+  design <- if (is.null(control$passes)) surrogate_columns(bound, component_parts(release), release$n, unknown)
+  if (any(design$role == "free")) "shape" else "sweeps"
+}
+
+# where surrogates of totals do not move the records
+records_engine <- function(bound) if (inherits(bound, "bound_categories")) "levels" else if (bound$by_records) "responses" else "sweeps"
+
+#' @export
+engine_cost.engine_augment <- function(engine, release, bound, control, records, call) {
+  cost <- NextMethod()
+  if (calls_r(release, bound)) with_r_functions(cost, release, bound, control, records, call) else cost
+}
+
+# What an R function costs is not known before it is called: a few iterations are timed, unless even without it they take long.
+# Then it is taken for cheap.
+timed_iterations <- 4
+worth_timing <- 0.02 # seconds
+cheap_call <- 5e-6 # seconds a record
+
+with_r_functions <- function(cost, release, bound, control, records, call) {
+  iteration <- if (cost$iteration <= worth_timing) time_iteration(release, bound, control, records, call) else
+    cost$iteration + cheap_call * (release$n %||% 0)
+  slower <- max(1, iteration / cost$iteration)
+  list(iteration = slower * cost$iteration, thousand = slower * cost$thousand)
+}
+
+time_iteration <- function(release, bound, control, records, call) {
+  run <- list(warmup = timed_iterations, thin = 1)
+  with_callback_seed(bound, 1L, {
+    words <- with_seed(1L, seed_words())
+    problem <- augment_problem(release, bound, control$passes, words, 1L, records, call)
+    state <- start_chain(problem, bound, words, 1L, NULL, call)
+    began <- elapsed_seconds()
+    run_blocks(problem, state, timed_iterations, run, function(...) NULL)
+    list(seconds = elapsed_seconds() - began)
+  })$seconds / timed_iterations
+}
+
+# Does method "augment" call R functions of the model's, the statistics' or the noise's?
+calls_r <- function(release, bound) {
+  whole_at_once(release, bound) || any(vapply(release_parts(release), function(part) inherits(part$mechanism, "mech_custom"), TRUE))
+}
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_title.engine_augment <- function(engine) "augment: imputes the records"
+
+#' @export
+engine_lines.engine_augment <- function(engine, fit) {
+  c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit))
+}
+
+#' @export
+engine_diagnostics.engine_augment <- function(engine, fit, told) {
+  guarantee <- privacy(fit$release)
+  statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
+  # imputed records that may lie beyond natural limits may change the totals by more than records did
+  bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_columns)))
+  augment_counts(told, if (bounded) exp(-guarantee$epsilon) else NA_real_)
+}
+
+# `bound`: of the acceptance probability
+augment_counts <- function(told, bound) {
+  told$work <- NULL
+  first <- seq_len(match("least", names(told)))
+  data.frame(told[first], bound = bound, told[-first])
+}
+
+#' @export
+engine_moves.engine_augment <- function(engine, fit, rows) acceptance_lines(fit, rows)
+
+#' @export
+engine_advice.engine_augment <- function(engine, fit) {
+  if (is.null(fit$bound$moves)) return("Giving the model a `move` would help.")
+  if (fit$problem$passes == 0) return("Let warmup learn control$passes.")
+  if (fit$run$warmup < 500) "A longer warmup learns better moves."
+}
+
+#' @export
+engine_offer.engine_augment <- function(engine, bound) "imputes the records: exact, at a cost that grows with n."
+
+acceptance_lines <- function(fit, a) {
+  bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
+                                                   format_number(min(a$least), 2), format_number(a$bound[1L], 2))
+  kept <- if (all(a$kept == 0)) "" else
+    sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
+            format_range(a$kept[a$kept > 0]))
+  parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", format_range(a$parts))
+  rounds <- if (all(a$rounds == 1)) "" else sprintf("; an iteration has %s rounds", format_range(a$rounds))
+  c(sprintf("updates  accepted %s%s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts, rounds),
+    paste0("moves    non-centred: ", move_line(fit, a)),
+    if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
+                                      format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)),
+    if (!all(is.na(a$regrouped))) sprintf("         between levels of factors: accepted %s", format_number(mean(a$regrouped), 2)),
+    if (!all(is.na(a$newton))) sprintf("         of the coefficients given the records, by Newton steps: accepted %s", format_number(mean(a$newton, na.rm = TRUE), 2)))
+}
+
+coefficients_line <- function(a) {
+  if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded), 2))
+}
+
+# Counted work is about the nanoseconds of one machine; it knows nothing of R
+# functions that the sampler calls.
+cost_line <- function(fit) {
+  if (isTRUE(fit$bound$callbacks)) return(NULL)
+  work <- vapply(fit$chains, function(c) c$diagnostics[["work"]], 0)
+  sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(work)))
+}
+
+move_line <- function(fit, a) {
+  if (is.null(fit$bound$moves)) return("none; the model has no move, mixing may be slow")
+  if (all(a$passes == 0)) return("none")
+  rates <- colMeans(a[.Call(ffi_registry)$passes], na.rm = TRUE)
+  rates <- rates[is.finite(rates)]
+  each <- paste(gsub("_", " ", names(rates)), format_number(rates, 2), collapse = ", ")
+  paste0(format_range(a$passes), " an iteration", if (length(rates)) paste0("; accepted: ", each))
+}

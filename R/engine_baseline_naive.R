@@ -2,7 +2,9 @@
 # the noisy one, the non-private posterior with the true one.
 
 # noisy totals in place of the true ones
-sample_naive <- function(release, bound, run, call = caller_env()) {
+#' @export
+engine_sample.engine_naive <- function(engine, release, bound, run, init = NULL, control = list(), records = NULL, call = caller_env()) {
+  if (!is.null(init)) say_init_unused("naive")
   for (p in release_parts(release)) if (anyNA(p$value)) check_as_noise_left(p, "naive", call)
   naive <- naive_complete(bound, determined_release(release_for(bound, release), call), call)
   draws <- conjugate_draws(bound, naive$complete, release$n, run)
@@ -208,3 +210,15 @@ valid_moments <- function(moments) {
   if (valid$projected) moments[-1L, -1L] <- valid$matrix + outer(sums, sums) / n
   list(moments = moments, projected = valid$projected)
 }
+
+#' @export
+engine_pairs.engine_naive <- function(engine, model, statistic, mechanism) {
+  serves <- if (inherits(mechanism, "mech_record_noise")) inherits(model, "model_lm") else inherits(statistic, naive_statistics(model))
+  if (serves) FALSE
+}
+
+#' @export
+engine_title.engine_naive <- function(engine) "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)"
+
+#' @export
+engine_title.engine_nonprivate <- function(engine) "non-private: from the confidential records themselves (exact, not private)"

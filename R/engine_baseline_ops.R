@@ -63,3 +63,6 @@ ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1
   run <- list(chains = 1, iter = draws, warmup = 0, thin = 1, seed = seed)
   new_fit(array, NULL, bound, run, method = "ops", exact = FALSE, info = list(n = nrow(records), epsilon = epsilon, weight = weight))
 }
+
+#' @export
+engine_title.engine_ops <- function(engine) "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)"

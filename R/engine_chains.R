@@ -1,5 +1,13 @@
 # Chains of a problem, whatever the method: see src/contract/run.c and src/r/chains.c.
 
+#' @export
+engine_sample.engine <- function(engine, release, bound, run, init = NULL, control = list(), records = NULL, call = caller_env()) {
+  words <- with_seed(run$seed, seed_words())
+  problem <- engine_problem(engine, release, bound, control, words, run$chains, records, call)
+  if (isTRUE(problem$independent) && !is.null(init)) say_init_unused(engine$method)
+  sample_chains(problem, release, bound, run, init, words, call)
+}
+
 sample_chains <- function(problem, release, bound, run, init, words, call = caller_env()) {
   chains <- run_chains(run$chains, function(k, report) {
     with_callback_seed(bound, chain_seed(words, k), {

@@ -141,16 +141,15 @@ NULL
 # Method "clt": see src/clt/clt_chain.c. Here the moments of a pair are looked up, a
 # problem is set up, and chains are run as those of "augment".
 
-sample_clt <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
+#' @export
+engine_problem.engine_clt <- function(engine, release, bound, control, words, chains, records, call) {
   check_noise_on_totals("clt", release, call)
   if ((release$n %||% size_range(records)[2L]) < 2) {
     stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal distribution for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
-  words <- with_seed(run$seed, seed_words())
-  problem <- if (clt_moves_totals(release, bound, control, records)) clt_totals_problem(release, bound, words, run$chains, records, call) else
-    clt_problem(release, bound, control, words, run$chains, records, call)
-  sample_chains(problem, release, bound, run, init, words)
+  if (clt_moves_totals(release, bound, control, records)) return(clt_totals_problem(release, bound, words, chains, records, call))
+  clt_problem(release, bound, control, words, chains, records, call)
 }
 
 # Records that are normal given the parameters and their factors: their totals before bounds clamp them move as
@@ -326,18 +325,6 @@ clt_size <- function(release, records) {
        size_scale = as.double(flat$scale), size_absolute = as.double(flat$absolute))
 }
 
-# the other statistics of a release, taken for one of n records
-without_size <- function(release, n) {
-  parts <- release_parts(release)
-  size <- vapply(parts, function(p) inherits(p$statistic, "stat_size"), TRUE)
-  release$n <- n
-  if (!any(size) || !is_several(release$statistic)) return(release)
-  kept <- unlist(lapply(parts[!size], `[[`, "index"))
-  for (field in c("statistic", "mechanism")) release[[field]] <- release[[field]][vapply(parts[!size], `[[`, "", "name")]
-  for (field in c("value", "scale", "granularity")) release[[field]] <- release[[field]][kept]
-  release
-}
-
 # The shape of moves of more parameters can be neither learned nor stored.
 most_moving <- 1000L
 
@@ -450,61 +437,6 @@ clt_distribution <- function(bound, release, call) UseMethod("clt_distribution")
 
 #' @export
 clt_distribution.default <- function(bound, release, call) refuse_clt(bound, release, call)
-
-# ---- what the fit has to report -------------------------------------------------
-
-clt_acceptance <- function(fit) {
-  if (fit$problem$sampler == "totals") return(collapse_acceptance(fit))
-  do.call(rbind, lapply(seq_along(fit$chains), function(k) {
-    told <- fit$chains[[k]]$diagnostics
-    data.frame(chain = k, mean = if (told[["made"]] > 0) told[["accepted"]] / told[["made"]] else NA_real_,
-               passes = if (fit$problem$sampler == "gibbs") 0 else fit$problem$passes,
-               divergent = if (fit$problem$sampler == "nuts") told[["divergent"]] else NA_real_,
-               deepest = if (fit$problem$sampler == "nuts") told[["deepest"]] else NA_real_)
-  }))
-}
-
-clt_moves <- function(fit, a) {
-  if (fit$problem$sampler == "totals") return(collapse_moves(fit, a))
-  how <- switch(fit$problem$sampler, marginal = "%d an iteration with the statistic integrated out, accepted %s",
-                noncentred = "%d an iteration that take the statistic along, accepted %s",
-                nuts = "%d transition of NUTS an iteration, mean acceptance probability %s")
-  paste0("moves    ", if (is.null(how)) "none: the Gibbs sampler of Bernstein & Sheldon" else sprintf(how, fit$problem$passes, format_number(mean(a$mean), 2)))
-}
-
-clt_lines <- function(fit) {
-  if (fit$problem$sampler == "totals") return(clt_totals_lines(fit))
-  told <- as.list(Reduce(`+`, lapply(fit$chains, `[[`, "diagnostics")))
-  iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
-  share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
-  c(if (clt_leaves_out_bounds(fit$bound)) outside_lines(fit, "valid"),
-    if (told$leapfrogs > 0) {
-      sprintf("  NUTS       %s gradients an iteration, %s of the transitions kept, divergent %s, deepest trees %s",
-              format_number(told$leapfrogs / max(iterations, 1), 2), share(told$kept), share(told$divergent), share(told$deepest))
-    },
-    if (told$impossible > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(told$impossible), share(told$projected)),
-    if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments are impossible for any covariates; moved to valid ones",
-    if (fit$problem$drowned) "  noise      drowns the release: expect the prior",
-    if (any(fit$problem$ridge > 0)) "  noise      too small to distinguish from none; raised to a millionth of the sampling sd")
-}
-
-clt_totals_lines <- function(fit) {
-  if (isTRUE(fit$bound$natural)) return(c(outside_lines(fit), hamiltonian_lines(collapse_acceptance(fit))))
-  verdict <- if (clt_is_valid(fit)) "records outside are accounted for, by a normal distribution" else
-    "NOT valid: most values are outside the bounds"
-  c(paste("  bounds    ", verdict), share_line(fit), hamiltonian_lines(collapse_acceptance(fit)))
-}
-
-# Up to this share of a variable's values outside the bounds intervals were found to be calibrated
-# (bench/calibrate_engines.R).
-most_clamped <- 0.3
-
-# Do bounds cut off no more than the sampler accounts for?
-clt_is_valid <- function(fit) {
-  outside <- outside_bounds(fit)
-  if (fit$problem$sampler != "totals") return(outside[["any"]] <= likely_outside)
-  outside[["summed"]] <= most_clamped * sum(is.na(fit$bound$design$level))
-}
 
 # ---- which pairs it serves ----------------------------------------------------------
 

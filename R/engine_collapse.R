@@ -12,13 +12,13 @@
 #   answers records answered by randomised response
 #   public  noisy responses beside public covariates, see engine_public.R
 
-sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
-  words <- with_seed(run$seed, seed_words())
+#' @export
+engine_problem.engine_collapse <- function(engine, release, bound, control, words, chains, records, call) {
+  check_records_distribution(bound, call)
   problem <- collapse_problem(release, bound, records, call)
-  if (problem$family %in% c("recursion", "row") && !is.null(init)) say_init_unused("collapse")
-  if (hides_residual(problem, bound, words, run$chains)) problem$fields$innovates <- 1 else if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
+  if (hides_residual(problem, bound, words, chains)) problem$fields$innovates <- 1 else if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
   problem$fields$bend <- collapse_bend(problem, bound, clamped = FALSE)
-  sample_chains(problem, release, bound, run, init, words, call)
+  problem
 }
 
 # What the C code needs to know; see struct collapse. The function of its family gives
@@ -42,7 +42,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
-  problem <- list(method = "collapse", exact = if (isTRUE(bound$natural) || distribution$family %in% c("counts", "recursion", "row", "table", "crossing")) TRUE else NA,
+  problem <- list(method = "collapse", exact = engine_exact(as_engine("collapse"), bound), independent = distribution$independent,
                   model = bound$model_spec %||% bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
@@ -91,9 +91,6 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, records 
   for (p in parts) check_collapse_part(p, family, call)
   distribution_of(bound, parts, n, if (is.null(release$n)) records %||% prior_log_uniform(), call)
 }
-
-# The scatter of normal records needs more of them than there are columns.
-least_size <- function(bound) nrow(bound$columns) + 1
 
 check_size_least <- function(records, bound, family, call) {
   least <- least_size(bound)
@@ -150,124 +147,6 @@ check_collapse_part <- function(part, family, call) {
                            i = "Method {.val augment} can use it."), call = call)
 }
 
-# Up to this probability of a record outside the bounds the draws count as exact.
-likely_outside <- 0.01
-
-# Posterior expectation of the share of records outside the bounds (summed over
-# the variables, so if anything too large: `summed`, or 1 if that is less), and the probability
-# that there is one.
-outside_bounds <- function(fit) {
-  summed <- unlist(lapply(fit$chains, `[[`, "outside"))
-  share <- pmin(summed, 1)
-  n <- if (is.null(fit$problem$records)) fit$problem$n %||% nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
-  c(summed = mean(summed), share = mean(share), any = mean(-expm1(n * log1p(-share))))
-}
-
-outside_lines <- function(fit, what = "exact") {
-  if (isTRUE(fit$bound$natural)) return("  bounds     natural limits: no record lies beyond")
-  outside <- outside_bounds(fit)
-  verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
-    sprintf("NOT %s: records outside the bounds are likely", what)
-  c(paste0("  bounds     ", verdict), share_line(fit))
-}
-
-share_line <- function(fit) {
-  shown <- format_number(outside_bounds(fit), 2)
-  sprintf("             expected share of records outside %s, probability of at least one %s", shown[["share"]], shown[["any"]])
-}
-
-collapse_lines <- function(fit) {
-  a <- collapse_acceptance(fit)
-  switch(fit$problem$family,
-         normal = c(outside_lines(fit), hamiltonian_lines(a)),
-         records = , answers = , public = , table = hamiltonian_lines(a),
-         public_totals = c(outside_lines(fit), hamiltonian_lines(a)),
-         total = outside_lines(fit))
-}
-
-hamiltonian_lines <- function(a) {
-  c(if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
-    if (any(a$deepest > 0)) sprintf("  too long   %g transitions, cut at 1,024 steps", sum(a$deepest)))
-}
-
-# acceptance() in words
-collapse_moves <- function(fit, a) {
-  share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
-  of_n <- if (!is.null(fit$problem$records)) sprintf("; of n: %s", share(a$records))
-  switch(fit$problem$family,
-         normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-                         if (!is.null(a$table)) sprintf("; cross-table of the factors: %s", share(a$table)), of_n),
-         recursion = , row = "counts   independent draws, all counts at once",
-         records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
-           sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-         imputed = sprintf("noisy records   proposals of each record's values: %s", share(a$mean)),
-         public = sprintf("answers   responses summed out; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2),
-                          format_number(mean(a$mean), 2)),
-         public_totals = sprintf("totals   of the response; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2),
-                                 format_number(mean(a$mean), 2)),
-         answers = sprintf("answers   counted; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-         table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
-                        if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
-                        if (!is.null(a$steps)) sprintf("; coefficients Hamiltonian: %s steps a trajectory, acceptance %s",
-                                                       format_number(mean(a$steps), 2), format_number(mean(a$acceptance), 2))),
-         crossing = sprintf("records  a variable at a time, given all else: %s changed", format_number(mean(a$mean), 2)),
-         counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
-         total = paste0(sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)), of_n))
-}
-
-# acceptance() of a fit, from what the family counts (`counters` in its C file)
-collapse_acceptance <- function(fit) {
-  rows <- lapply(seq_along(fit$chains), function(k) {
-    told <- as.list(fit$chains[[k]]$diagnostics)
-    share <- function(accepted, made) if (made > 0) accepted / made else NA_real_
-    switch(fit$problem$family,
-           normal = {
-             row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
-                               divergent = told$divergent, deepest = told$deepest, within = told$within / told$transitions)
-             if (length(fit$bound$levels)) row$table <- share(told$table_accepted, told$table_made)
-             with_records(row, fit, told)
-           },
-           recursion = , row = {
-             row <- data.frame(chain = k, mean = share(told$accepted, told$made))
-             if (is.null(fit$problem$records)) row else cbind(row, records = row$mean)
-           },
-           crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
-           imputed = data.frame(chain = k, mean = share(told$moved, told$swept)),
-           records = , answers = , public = , public_totals = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
-             data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
-                        divergent = told$divergent, deepest = told$deepest),
-           table = {
-             accepted <- told$pair_accepted + told$swap_accepted + told$contrast_accepted + told$kept_accepted
-             made <- told$pair_made + told$swap_made + told$contrast_made + told$kept_made
-             row <- data.frame(chain = k, mean = accepted / made, pair = share(told$pair_accepted, told$pair_made),
-                               swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made))
-             if (!is.null(fit$problem$fields$exact_start)) row$kept <- share(told$kept_accepted, told$kept_made)
-             if (told$transitions > 0) {
-               row <- cbind(row, steps = told$leapfrogs / told$transitions, acceptance = told$acceptance / told$transitions, divergent = told$divergent,
-                            deepest = told$deepest)
-             }
-             with_records(row, fit, told)
-           },
-           counts = {
-             accepted <- told$between_accepted + told$split_accepted
-             made <- told$between_made + told$split_made
-             row <- data.frame(chain = k, mean = (told$within_accepted + accepted) / (told$within_made + made),
-                              within = share(told$within_accepted, told$within_made), between = accepted / made)
-             with_records(row, fit, told)
-           },
-           total = {
-             row <- data.frame(chain = k, mean = share(told$walk_accepted, told$walk_made), fresh = share(told$fresh_accepted, told$fresh_made))
-             with_records(row, fit, told)
-           })
-  })
-  do.call(rbind, rows)
-}
-
-# beside it the share of accepted steps of an unknown n
-with_records <- function(row, fit, told) {
-  if (is.null(fit$problem$records)) row else cbind(row, records = told$size_accepted / told$size_made)
-}
-
 # ---- which pairs it serves ----------------------------------------------------------
 
 # Classes of the statistics whose totals have a known distribution under the model.
@@ -299,3 +178,55 @@ check_keeps_exact <- function(release, bound, call = caller_env()) {
 }
 
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
+
+#' @export
+engine_serves.engine_collapse <- function(engine, release, bound) collapse_serves(release, bound)
+
+#' @export
+engine_exact.engine_collapse <- function(engine, bound) if (collapse_is_exact(bound)) TRUE else NA
+
+#' @export
+engine_pairs.engine_collapse <- function(engine, model, statistic, mechanism) {
+  if (inherits(mechanism, "mech_record_noise")) return(if (inherits(model, c("model_lm", "model_mvnormal"))) TRUE)
+  by_totals <- !inherits(mechanism, "mech_custom") && inherits(statistic, collapse_statistics(model))
+  if (!by_totals && !(inherits(mechanism, "mech_randomized_response") && takes_answers(model))) return(NULL)
+  if ("stat_counts" %in% collapse_statistics(model)) TRUE else NA
+}
+
+#' @export
+engine_alone.engine_collapse <- function(engine, release, bound) {
+  if (has_record_noise(release)) return("exact for noise on every record")
+  if (!has_exact(release)) return(NULL)
+  check_keeps_exact(release, bound)
+  "keeps exact numbers"
+}
+
+#' @export
+engine_size.engine_collapse <- function(engine, release, sized, bound, control, records) {
+  table <- as_table(bound)
+  row <- collapse_row(release, table)
+  size <- switch(row, crossing = sum(lengths(bound$levels)), "log-linear table" = , "response table" = , answers = nrow(table$parts[[1L]]$codes),
+                 counts = , recursion = if (!inherits(bound, "bound_table")) length(sized$value))
+  list(engine = row, size = size %||% if (inherits(bound, "bound_table")) bound$sizes$complete else bound$sizes$columns)
+}
+
+collapse_row <- function(release, bound) {
+  if (has_answers(release)) return("answers")
+  family <- collapse_family(bound)
+  # independent draws of a row of counts are cheaper than those of the recursion, and far cheaper than moves
+  if (isTRUE(collapse_distribution(release, bound, check = TRUE))) return("recursion")
+  if (release_crosses(release, bound)) return("crossing")
+  if (family == "normal" && length(bound$levels)) return("cross-table")
+  if (inherits(bound, "bound_glm_table")) "response table" else if (moves_theta(bound)) "log-linear table" else family
+}
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_title.engine_collapse <- function(engine) "collapse: moves the totals, not the records"
+
+#' @export
+engine_offer.engine_collapse <- function(engine, bound) {
+  paste("moves the totals, at a cost that does not grow with n:",
+        if (collapse_is_exact(bound)) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is.")
+}

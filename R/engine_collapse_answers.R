@@ -71,3 +71,12 @@ answers_problem <- function(release, bound, call) {
        fields = list(levels = as.double(levels), log_odds = as.double(answers$log_odds), place = as.double(place(own)),
                      counts = as.double(tabulate(place(answers$codes) + 1, prod(levels))), tracked = as.double(tracked > 0)))
 }
+
+#' @export
+engine_lines.engine_collapse_answers <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
+
+#' @export
+engine_diagnostics.engine_collapse_answers <- function(engine, fit, told) if (told$transitions == 0) data.frame(mean = 1) else hamiltonian_row(told)
+
+#' @export
+engine_moves.engine_collapse_answers <- function(engine, fit, rows) paste("answers   counted;", hamiltonian_words(rows$steps, rows$mean))

@@ -43,7 +43,7 @@ counts_distribution <- function(bound, parts, n, records, call) {
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
   if (counts_at_once(bound, target, if (is.null(records)) n)) {
-    return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
+    return(list(family = "recursion", independent = TRUE, fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
   table <- c(table, exact_groups(bound, parts, target, n, records, call))
   if (is.data.frame(target)) {
@@ -165,3 +165,24 @@ collapse_statistics.model_bernoulli <- function(model) c("stat_counts", "stat_su
 
 #' @export
 moves_counts.bound_categorical <- function(bound) TRUE
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_diagnostics.engine_collapse_counts <- function(engine, fit, told) {
+  accepted <- told$between_accepted + told$split_accepted
+  made <- told$between_made + told$split_made
+  with_records(data.frame(mean = (told$within_accepted + accepted) / (told$within_made + made), within = share_accepted(told, "within"),
+                          between = accepted / made), fit, told)
+}
+
+#' @export
+engine_moves.engine_collapse_counts <- function(engine, fit, rows) {
+  paste0(sprintf("counts   moves within a class: %s; between classes: %s", share_words(rows$within), share_words(rows$between)), size_words(fit, rows))
+}
+
+#' @export
+engine_diagnostics.engine_collapse_recursion <- function(engine, fit, told) independent_row(fit, told)
+
+#' @export
+engine_moves.engine_collapse_recursion <- function(engine, fit, rows) independent_words

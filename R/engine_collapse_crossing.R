@@ -46,3 +46,11 @@ crossing_distribution <- function(bound, parts, n, records, call) {
                   list(family = unlist(lapply(bound$parts, function(p) c(p$parents, p$children))) - 1, margin = as.double(lengths(margins)),
                        margin_column = as.double(match(unlist(margins), names(bound$levels)) - 1), tracked = as.double(tracked > 0))))
 }
+
+#' @export
+engine_diagnostics.engine_collapse_crossing <- function(engine, fit, told) data.frame(mean = share_of(told$moved, told$made))
+
+#' @export
+engine_moves.engine_collapse_crossing <- function(engine, fit, rows) {
+  sprintf("records  a variable at a time, given all else: %s changed", format_number(mean(rows$mean), 2))
+}

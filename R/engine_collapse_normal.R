@@ -130,3 +130,24 @@ collapse_statistics.model_normal <- collapse_statistics.model_lm
 
 #' @export
 collapse_statistics.model_mvnormal <- collapse_statistics.model_lm
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_fewest.engine_collapse_normal <- function(engine, bound) least_size(bound)
+
+#' @export
+engine_lines.engine_collapse_normal <- function(engine, fit) c(outside_lines(fit), hamiltonian_lines(diagnostics_of(fit)))
+
+#' @export
+engine_diagnostics.engine_collapse_normal <- function(engine, fit, told) {
+  row <- cbind(hamiltonian_row(told), within = told$within / told$transitions)
+  if (length(fit$bound$levels)) row$table <- share_accepted(told, "table")
+  with_records(row, fit, told)
+}
+
+#' @export
+engine_moves.engine_collapse_normal <- function(engine, fit, rows) {
+  paste0("totals   ", hamiltonian_words(rows$steps, rows$mean),
+         if (!is.null(rows$table)) sprintf("; cross-table of the factors: %s", share_words(rows$table)), size_words(fit, rows))
+}

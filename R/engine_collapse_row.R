@@ -20,7 +20,7 @@ row_distribution <- function(bound, parts, entries, n, records, tracked = 0, cal
   fields <- list(cell = order - 1, first = by_width$first, width = as.double(lengths(by_width$probability)), mean = by_width$mean,
                  variance = by_width$variance, probability = unlist(by_width$probability), size_first = size$first,
                  size_mean = size$mean, size_probability = size$probability, tracked = as.double(tracked > 0))
-  list(family = "row", fields = fields, component = list(place = entries$target, multiple = entries$coefficient), tracked = tracked)
+  list(family = "row", independent = TRUE, fields = fields, component = list(place = entries$target, multiple = entries$coefficient), tracked = tracked)
 }
 
 # Can all counts be drawn at once? Judged by the scales of the noise alone.
@@ -161,3 +161,18 @@ tilted_counts <- function(weights, low, sign, most = 200L) {
        kept = cbind(vapply(at, `[`, 0L, 1L) == 1L, vapply(at, `[`, 0L, 2L) == size),
        probability = unname(Map(function(one, at) one[seq(at[1L], at[2L])] / sum(one), p, at)))
 }
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+independent_row <- function(fit, told) {
+  mean <- share_of(told$accepted, told$made)
+  if (is.null(fit$problem$records)) data.frame(mean) else data.frame(mean, records = mean)
+}
+
+independent_words <- "counts   independent draws, all counts at once"
+
+#' @export
+engine_diagnostics.engine_collapse_row <- function(engine, fit, told) independent_row(fit, told)
+
+#' @export
+engine_moves.engine_collapse_row <- function(engine, fit, rows) independent_words

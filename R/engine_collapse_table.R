@@ -78,7 +78,7 @@ margin_nodes <- function(margins, bound) {
 denoise_margin <- function(fit, margin, call = caller_env()) {
   tables <- lapply(fit$chains, `[[`, "table")
   if (!inherits(fit$bound, "bound_table") || is.null(tables[[1L]])) {
-    why <- if (!inherits(fit$bound, "bound_table")) "The model is not {.fn model_table}." else if (fit$method != "collapse")
+    why <- if (!inherits(fit$bound, "bound_table")) "The model is not {.fn model_table}." else if (!inherits(engine_of(fit), "engine_collapse"))
       "Method {.val {fit$method}} keeps no table; {.val collapse} does." else "The table has more than {format_size(most_tracked)} cells, which are too many to keep."
     stop_classed("argument", c("{.arg margin} asks for the counts of a table, which the fit does not have.", x = why), call = call)
   }
@@ -101,4 +101,27 @@ denoise_margin <- function(fit, margin, call = caller_env()) {
     colnames(out) <- names
     out
   }))
+}
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_lines.engine_collapse_table <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
+
+#' @export
+engine_diagnostics.engine_collapse_table <- function(engine, fit, told) {
+  kinds <- c("pair", "swap", "contrast", "kept")
+  sum_of <- function(what) Reduce(`+`, told[paste0(kinds, what)])
+  row <- data.frame(mean = sum_of("_accepted") / sum_of("_made"), lapply(stats::setNames(nm = kinds[1:3]), share_accepted, told = told))
+  if (!is.null(fit$problem$fields$exact_start)) row$kept <- share_accepted(told, "kept")
+  if (told$transitions > 0) row <- cbind(row, stats::setNames(hamiltonian_row(told)[c(2L, 1L, 3L, 4L)], c("steps", "acceptance", "divergent", "deepest")))
+  with_records(row, fit, told)
+}
+
+#' @export
+engine_moves.engine_collapse_table <- function(engine, fit, rows) {
+  paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share_words(rows$pair), share_words(rows$swap),
+                 share_words(rows$contrast)),
+         if (!is.null(rows$kept)) sprintf("; made to keep exact numbers: %s", share_words(rows$kept)), size_words(fit, rows),
+         if (!is.null(rows$steps)) paste("; coefficients", hamiltonian_words(rows$steps, rows$acceptance)))
 }

@@ -23,3 +23,19 @@ collapse_statistics.model_poisson <- function(model) "stat_sums"
 
 #' @export
 collapse_statistics.model_exponential <- collapse_statistics.model_poisson
+
+#' @export
+engine_fewest.engine_collapse_total <- function(engine, bound) if (bound$spec$name == "exponential") 1 else 0
+
+#' @export
+engine_lines.engine_collapse_total <- function(engine, fit) outside_lines(fit)
+
+#' @export
+engine_diagnostics.engine_collapse_total <- function(engine, fit, told) {
+  with_records(data.frame(mean = share_accepted(told, "walk"), fresh = share_accepted(told, "fresh")), fit, told)
+}
+
+#' @export
+engine_moves.engine_collapse_total <- function(engine, fit, rows) {
+  paste0(sprintf("total    walk: %s; proposals from the prior: %s", share_words(rows$mean), share_words(rows$fresh)), size_words(fit, rows))
+}

@@ -1,29 +1,4 @@
-# The entries of `control`, method by method: what each may be, its check, and the words of
-# the help page, which is made of this table.
-
-control_table <- list(
-  augment = list(
-    passes = list(default = "learned in warmup", must = "a whole number from 0", check = function(x, name, call) check_count(x, name, lower = 0, call = call),
-      help = c("non-centred moves between two sweeps over the records. Warmup learns their number, by effective draws per",
-               "counted work, as well as their kinds, the share of a record's innovation that a sweep keeps, and the number of",
-               "iterations that a sweep is spread over (see [acceptance()]). 0: the plain sampler of Ju et al. 2022. A number also",
-               "leaves out the moves of all records at once, see below."))),
-  collapse = list(),
-  clt = list(
-    passes = list(default = "depends on the sampler", must = "a whole number from 1", check = function(x, name, call) check_count(x, name, call = call),
-      help = c("moves of the parameters in an iteration. By default 3 for \"marginal\" (1 with more than 8 published values), and for",
-               "\"noncentred\" three for each unknown parameter, fewer where they would cost much more than all else.")),
-    sampler = list(default = "depends on the model", must = "\"totals\", \"marginal\", \"noncentred\", \"nuts\" or \"gibbs\"",
-      check = function(x, name, call) check_choice(x, name, c("totals", .Call(ffi_registry)$samplers), call = call),
-      help = c("\"totals\": moves of the totals as bounds have not clamped them, in a linear regression with normal covariates only, and the",
-               "default there; \"marginal\": moves with the statistic integrated out; \"noncentred\": moves with its innovations fixed, in a",
-               "linear regression only, and the default in others with up to 40 unknown parameters; \"nuts\": the No-U-Turn sampler in the",
-               "parameters and the innovations, the default in other regressions; \"gibbs\": the sampler of Bernstein & Sheldon,",
-               "which has no such moves.")),
-    conjugate = list(default = "TRUE", must = "TRUE or FALSE", check = function(x, name, call) check_flag(x, name, call = call),
-      help = c("`FALSE` leaves out the update of the parameters given the imputed statistic, so that the draws are those of the",
-               "normal distribution alone."))),
-  naive = list())
+# The entries of `control`, which each engine lists (engine_control()): what each may be, its check, and the words of the help page.
 
 # The help page's words, from the table.
 control_help <- function() {
@@ -31,13 +6,13 @@ control_help <- function() {
     sprintf("  * `%s`, %s (default: %s): %s", name, one$must, one$default, paste(one$help, collapse = " "))
   }
   of_method <- function(method) {
-    entries <- control_table[[method]]
+    entries <- engine_control(as_engine(method))
     if (length(entries) == 0L) return(sprintf("* `\"%s\"` has none.", method))
     c(sprintf("* `\"%s\"`:", method), unlist(Map(entry, names(entries), entries)))
   }
   c("@param control A named list. Which entries it may have depends on the method that runs; with `method = \"auto\"` that is",
     "  known, and the entries are checked, once it has been chosen.",
-    unlist(lapply(names(control_table), of_method)),
+    unlist(lapply(sampling_methods, of_method)),
     "* any method: `beside`, TRUE or FALSE (default: TRUE): whether a fit that depends on clamping is compared with one of natural limits, see the section",
     "  Warnings of [fit_methods].")
 }
@@ -52,7 +27,8 @@ check_control <- function(control, method, call = caller_env()) {
   if (!is.null(control$beside)) check_flag(control$beside, "control$beside", call = call)
   control <- control[names(control) != "beside"]
   if (length(control) == 0L) return(control)
-  known <- if (method == "auto") Reduce(function(a, b) utils::modifyList(b, a), control_table) else control_table[[method]]
+  methods <- if (method == "auto") sampling_methods else method
+  known <- Reduce(function(a, b) utils::modifyList(b, a), lapply(methods, function(m) engine_control(as_engine(m))))
   strange <- setdiff(names(control), names(known))
   if (length(strange) && length(known) == 0L) {
     stop_classed("argument", "{.arg control} must be empty for method {.val {method}}, but has {.field {strange}}.", call = call)

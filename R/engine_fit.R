@@ -19,19 +19,5 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
     colnames(c$draws) <- parameters
     if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
   }))
-  new_fit(draws, release, bound, run, problem$method, problem$exact %||% (problem$method %in% exact_methods), chains, problem, words)
+  new_fit(draws, release, bound, run, problem$method, problem$exact, chains, problem, words)
 }
-
-exact_methods <- c("augment", "collapse")
-
-augment_rows <- function(fit, bound) {
-  rows <- lapply(seq_along(fit$chains), function(k) {
-    told <- fit$chains[[k]]$diagnostics
-    told <- told[names(told) != "work"]
-    first <- seq_len(match("least", names(told)))
-    data.frame(chain = k, t(told[first]), bound = bound, t(told[-first]))
-  })
-  do.call(rbind, rows)
-}
-
-sampling_methods <- c(exact_methods, "clt", "naive")

@@ -422,3 +422,37 @@ check_imputes_sites <- function(bound, separate, call) {
 
 # normal records, whose likelihood is the marginal density without a prior
 has_flat_likelihood <- function(bound) bound$spec$name %in% c("lm", "mvnormal") && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+# After the pooling in a print: how
+#' @export
+engine_title.engine_pool <- function(engine) ""
+
+#' @export
+engine_method.engine_pool <- function(engine) "collapse"
+
+#' @export
+engine_fewest.engine_pool_totals <- function(engine, bound) least_size(bound)
+
+#' @export
+engine_lines.engine_pool <- function(engine, fit) if (!is.null(fit$chains)) c(pool_bounds_lines(fit), hamiltonian_lines(diagnostics_of(fit)))
+
+pool_bounds_lines <- function(fit) if (is.na(fit$problem$exact)) outside_lines(fit)
+
+#' @export
+engine_diagnostics.engine_pool <- function(engine, fit, told) {
+  row <- hamiltonian_row(told)
+  if (told$size_made > 0) row$sizes <- told$size_accepted / told$size_made
+  row
+}
+
+#' @export
+engine_moves.engine_pool <- function(engine, fit, rows) {
+  what <- if (is_of_groups(fit)) "sizes of groups" else "unknown numbers of records"
+  paste0("all at once   ", hamiltonian_words(rows$steps, rows$mean),
+         if (!is.null(rows$sizes)) sprintf("; %s: accepted %s", what, format_number(mean(rows$sizes), 2)))
+}
+
+# Is one rate or probability of each site moved, with its total summed out?
+moves_rates <- function(fit) inherits(engine_of(fit), "engine_pool_rates")

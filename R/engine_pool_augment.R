@@ -20,8 +20,6 @@ pool_augment_problem <- function(releases, bound, words, chains, records, call) 
        first = cumsum(width) - width, names = c(bound$parameters, size_names(names(records))), site_records = records)
 }
 
-is_pooled_by_records <- function(fit) identical(fit$problem$family, "records")
-
 # What can be sampled by imputing records, at a cost of seconds for 1,000 effective draws: Inf where it cannot.
 pool_augment_cost <- function(releases, bound, partial) {
   able <- without_refusal(check_records_distribution(bound)) && !has_exact_sites(releases)
@@ -41,8 +39,36 @@ pool_cost_features <- function(releases, bound) {
        levels = sum(lengths(bound$levels) - 1))
 }
 
-pool_augment_acceptance <- function(fit) {
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_title.engine_pool_records <- function(engine) " (exact: the records of all sites are imputed)"
+
+#' @export
+engine_method.engine_pool_records <- function(engine) "augment"
+
+#' @export
+engine_imputes.engine_pool_records <- function(engine) TRUE
+
+#' @export
+engine_lines.engine_pool_records <- function(engine, fit) cost_line(fit)
+
+#' @export
+engine_diagnostics.engine_pool_records <- function(engine, fit, told) {
   guarantees <- lapply(fit$release, privacy)
   pure <- all(vapply(guarantees, function(g) identical(g$delta, 0), TRUE))
-  augment_rows(fit, if (pure) exp(-max(vapply(guarantees, `[[`, 0, "epsilon"))) else NA_real_)
+  augment_counts(told, if (pure) exp(-max(vapply(guarantees, `[[`, 0, "epsilon"))) else NA_real_)
+}
+
+#' @export
+engine_moves.engine_pool_records <- function(engine, fit, rows) c(acceptance_lines(fit, rows), records_moves(rows))
+
+records_moves <- function(a) {
+  if (!is.null(a$together)) {
+    return(sprintf("sites    what they share with their parameters, given the records: Hamiltonian, %s steps a trajectory, acceptance %s; with the records following: %s",
+                   format_number(mean(a$together_steps), 2), format_number(mean(a$together), 2), format_number(mean(a$carried), 2)))
+  }
+  if (is.null(a$given)) return(NULL)
+  sprintf("sites    what they share: accepted given their parameters %s, with these following %s, and with the records following %s",
+          format_number(mean(a$given), 2), format_number(mean(a$held), 2), format_number(mean(a$carried), 2))
 }

@@ -138,7 +138,7 @@ pool_clt_problem <- function(releases, bound, words, chains, call) {
   sampler <- clt_sampler(distribution, moving, bound_is_cut(bound))
   check_pool_size(sampler, distribution, bound, length(each), moving, call)
   width <- vapply(each, `[[`, 0L, "components")
-  list(method = "clt", family = "clt", exact = FALSE, model = bound$spec, n = sum(n), size_prior = NULL,
+  list(method = "clt", family = c("clt_complete", "clt"), exact = FALSE, model = bound$spec, n = sum(n), size_prior = NULL,
        moments = list(name = "sites", share = unname(n) / sum(n), sites = unname(lapply(each, `[[`, "moments"))),
        released = joined("released"), scale = joined("scale"), absolute = joined("absolute"), ridge = joined("ridge"), drowned = all(joined("drowned")),
        sampler = sampler, conjugate = as.double(has_update(distribution)), passes = as.double(clt_passes(distribution, sampler, moving)),
@@ -156,4 +156,25 @@ check_pool_size <- function(sampler, distribution, bound, sites, moving, call) {
                            x = "{sites} sites have {numbers} numbers.", i = "{.code pool = \"none\"} takes any number of sites."), call = call)
 }
 
-is_pooled_by_clt <- function(fit) identical(fit$problem$method, "clt")
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_title.engine_pool_clt <- function(engine) " (approximate: a normal distribution for the totals)"
+
+#' @export
+engine_method.engine_pool_clt <- function(engine) "clt"
+
+#' @export
+engine_fewest.engine_pool_clt <- function(engine, bound) 2
+
+#' @export
+engine_lines.engine_pool_clt <- function(engine, fit) c(if (clt_leaves_out_bounds(fit$bound)) outside_lines(fit, "valid"), NextMethod())
+
+#' @export
+engine_lines.engine_pool_clt_complete <- function(engine, fit) clt_lines(fit)
+
+#' @export
+engine_diagnostics.engine_pool_clt_complete <- function(engine, fit, told) clt_diagnostics(fit, told)
+
+#' @export
+engine_moves.engine_pool_clt_complete <- function(engine, fit, rows) clt_moves(fit, rows)

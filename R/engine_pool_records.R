@@ -101,13 +101,3 @@ record_coordinates <- function(fit) {
   }, natural = function(values) reported(fit$bound, thetas(values))[, at, drop = FALSE],
   inside = if (bound_is_cut(fit$bound)) function(values) is.finite(.Call(ffi_model_log_prior, fit$bound$spec, thetas(values))))
 }
-
-records_moves <- function(a) {
-  if (!is.null(a$together)) {
-    return(sprintf("sites    what they share with their parameters, given the records: Hamiltonian, %s steps a trajectory, acceptance %s; with the records following: %s",
-                   format_number(mean(a$together_steps), 2), format_number(mean(a$together), 2), format_number(mean(a$carried), 2)))
-  }
-  if (is.null(a$given)) return(NULL)
-  sprintf("sites    what they share: accepted given their parameters %s, with these following %s, and with the records following %s",
-          format_number(mean(a$given), 2), format_number(mean(a$held), 2), format_number(mean(a$carried), 2))
-}

@@ -2,8 +2,6 @@
 # sites share with their parameters given the tables (src/pool/parameters_nuts.c). Free of the number of records, which may be unknown. So of responses with levels whose
 # covariates are all factors, as tables of all of them (R/engine_collapse_glm.R).
 
-is_pooled_by_tables <- function(fit) identical(fit$problem$family, "tables")
-
 # Factors, or a response and covariates that are all factors
 is_of_tables <- function(bound) bound$spec$name %in% c("categorical", "loglinear") || is_of_response_table(bound)
 
@@ -69,23 +67,25 @@ pool_tables_problem <- function(releases, bound, records, call) {
        first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
 }
 
-pool_tables_acceptance <- function(fit) {
-  rows <- lapply(seq_along(fit$chains), function(k) {
-    told <- as.list(fit$chains[[k]]$diagnostics)
-    of <- function(kind) told[[paste0(kind, "_accepted")]] / told[[paste0(kind, "_made")]]
-    kinds <- c("pair", "swap", "contrast", "size", "kept")
-    made <- sum(unlist(told[paste0(kinds, "_made")]))
-    row <- data.frame(chain = k, mean = sum(unlist(told[paste0(kinds, "_accepted")])) / made, together = told$together, steps = told$together_steps,
-                      divergent = told$together_divergent)
-    if (length(fit$problem$site_records)) row$records <- of("size")
-    row
-  })
-  do.call(rbind, rows)
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_title.engine_pool_tables <- function(engine) " (exact: the tables of all sites are moved)"
+
+#' @export
+engine_diagnostics.engine_pool_tables <- function(engine, fit, told) {
+  kinds <- c("pair", "swap", "contrast", "size", "kept")
+  made <- sum(unlist(told[paste0(kinds, "_made")]))
+  row <- data.frame(mean = sum(unlist(told[paste0(kinds, "_accepted")])) / made, together = told$together, steps = told$together_steps,
+                    divergent = told$together_divergent)
+  if (length(fit$problem$site_records)) row$records <- told$size_accepted / told$size_made
+  row
 }
 
-tables_moves <- function(a) {
-  c(sprintf("tables   transfers between cells: accepted %s%s", format_number(mean(a$mean), 2),
-            if (is.null(a$records)) "" else sprintf("; births and deaths: %s", format_number(mean(a$records), 2))),
+#' @export
+engine_moves.engine_pool_tables <- function(engine, fit, rows) {
+  c(sprintf("tables   transfers between cells: accepted %s%s", format_number(mean(rows$mean), 2),
+            if (is.null(rows$records)) "" else sprintf("; births and deaths: %s", format_number(mean(rows$records), 2))),
     sprintf("sites    what they share with their parameters, given the tables: Hamiltonian, %s steps a trajectory, acceptance %s",
-            format_number(mean(a$steps), 2), format_number(mean(a$together), 2)))
+            format_number(mean(rows$steps), 2), format_number(mean(rows$together), 2)))
 }

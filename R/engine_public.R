@@ -266,3 +266,27 @@ total_geometry <- function(weight, design, squared) {
   list(root = as.double(t(root)), mean = as.double(t(mean)), rest = as.double(rest), left = as.double(c(away, squared && df > 0, df)),
        rows = as.double(t(design[rows, , drop = FALSE])))
 }
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_title.engine_collapse_public <- function(engine) "collapse: sums out the confidential responses"
+
+#' @export
+engine_lines.engine_collapse_public <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
+
+#' @export
+engine_diagnostics.engine_collapse_public <- function(engine, fit, told) if (told$transitions == 0) data.frame(mean = 1) else hamiltonian_row(told)
+
+#' @export
+engine_moves.engine_collapse_public <- function(engine, fit, rows) paste("answers   responses summed out;", hamiltonian_words(rows$steps, rows$mean))
+
+# the kind of totals
+#' @export
+engine_lines.engine_collapse_public_totals <- function(engine, fit) c(outside_lines(fit), hamiltonian_lines(diagnostics_of(fit)))
+
+#' @export
+engine_diagnostics.engine_collapse_public_totals <- function(engine, fit, told) engine_diagnostics.engine_collapse_public(engine, fit, told)
+
+#' @export
+engine_moves.engine_collapse_public_totals <- function(engine, fit, rows) paste("totals   of the response;", hamiltonian_words(rows$steps, rows$mean))

@@ -68,3 +68,27 @@ check_kept_records <- function(release, bound, call) {
                            x = "The formula is {.code {shorten_text(formula_text(bound$formula))}}.",
                            i = "Give {.fn stat_records} a formula with them: {.fn as_release} then keeps the noisy records."), call = call)
 }
+
+# ---- what the fit has to report ----------------------------------------------------------
+
+#' @export
+engine_lines.engine_collapse_records <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
+
+#' @export
+engine_diagnostics.engine_collapse_records <- function(engine, fit, told) if (told$transitions == 0) data.frame(mean = 1) else hamiltonian_row(told)
+
+#' @export
+engine_moves.engine_collapse_records <- function(engine, fit, rows) {
+  if (is.null(rows$steps)) "totals   as they are: no variable has noise" else paste("noisy records  ", hamiltonian_words(rows$steps, rows$mean))
+}
+
+#' @export
+engine_title.engine_collapse_imputed <- function(engine) "collapse: imputes the confidential values of the noisy records"
+
+#' @export
+engine_diagnostics.engine_collapse_imputed <- function(engine, fit, told) data.frame(mean = share_of(told$moved, told$swept))
+
+#' @export
+engine_moves.engine_collapse_imputed <- function(engine, fit, rows) {
+  sprintf("noisy records   proposals of each record's values: %s", share_words(rows$mean))
+}

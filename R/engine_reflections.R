@@ -50,7 +50,7 @@ component_powers <- function(statistic) {
 
 # Of methods that make no such moves: means that no chain has on both sides of their mirror.
 mirror_trouble <- function(fit) {
-  if (!isTRUE(fit$method %in% c("collapse", "clt")) || is.null(fit$chains) || has_record_noise(fit$release)) return(NULL)
+  if (is_pooled(fit) || engine_imputes(engine_of(fit)) || is.null(fit$chains) || has_record_noise(fit$release)) return(NULL)
   reflections <- record_reflections(fit$bound, component_parts(fit$release))
   if (is.null(reflections)) return(NULL)
   at <- which(rowSums(reflections$columns) > 0)

@@ -153,3 +153,75 @@ site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||%
 # centres and roles; else NULL. A rider keeps its values, and the free columns' shape that goes with
 # them; fixed columns are those that the free ones are normal given.
 surrogate_design <- function(bound) UseMethod("surrogate_design")
+
+# Up to this probability of a record outside the bounds the draws count as exact.
+likely_outside <- 0.01
+
+# Posterior expectation of the share of records outside the bounds (summed over
+# the variables, so if anything too large: `summed`, or 1 if that is less), and the probability
+# that there is one.
+outside_bounds <- function(fit) {
+  summed <- unlist(lapply(fit$chains, `[[`, "outside"))
+  share <- pmin(summed, 1)
+  n <- if (is.null(fit$problem$records)) fit$problem$n %||% nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
+  c(summed = mean(summed), share = mean(share), any = mean(-expm1(n * log1p(-share))))
+}
+
+outside_lines <- function(fit, what = "exact") {
+  if (isTRUE(fit$bound$natural)) return("  bounds     natural limits: no record lies beyond")
+  outside <- outside_bounds(fit)
+  verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
+    sprintf("NOT %s: records outside the bounds are likely", what)
+  c(paste0("  bounds     ", verdict), share_line(fit))
+}
+
+share_line <- function(fit) {
+  shown <- format_number(outside_bounds(fit), 2)
+  sprintf("             expected share of records outside %s, probability of at least one %s", shown[["share"]], shown[["any"]])
+}
+
+hamiltonian_lines <- function(a) {
+  c(if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
+    if (any(a$deepest > 0)) sprintf("  too long   %g transitions, cut at 1,024 steps", sum(a$deepest)))
+}
+
+#' @export
+engine_valid.engine <- function(engine, fit) outside_bounds(fit)[["any"]] <= likely_outside
+
+# the other statistics of a release, taken for one of n records
+without_size <- function(release, n) {
+  parts <- release_parts(release)
+  size <- vapply(parts, function(p) inherits(p$statistic, "stat_size"), TRUE)
+  release$n <- n
+  if (!any(size) || !is_several(release$statistic)) return(release)
+  kept <- unlist(lapply(parts[!size], `[[`, "index"))
+  for (field in c("statistic", "mechanism")) release[[field]] <- release[[field]][vapply(parts[!size], `[[`, "", "name")]
+  for (field in c("value", "scale", "granularity")) release[[field]] <- release[[field]][kept]
+  release
+}
+
+# ---- what C told of a chain, for acceptance() ----------------------------------------------
+
+share_accepted <- function(told, kind) share_of(told[[paste0(kind, "_accepted")]], told[[paste0(kind, "_made")]])
+
+share_of <- function(accepted, made) if (made > 0) accepted / made else NA_real_
+
+hamiltonian_row <- function(told) {
+  data.frame(mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions, divergent = told$divergent, deepest = told$deepest)
+}
+
+# beside it the share of accepted steps of an unknown n
+with_records <- function(row, fit, told) {
+  if (is.null(fit$problem$records)) row else cbind(row, records = told$size_accepted / told$size_made)
+}
+
+mean_words <- function(x) format_number(mean(x, na.rm = TRUE), 2)
+
+share_words <- function(x) if (all(is.na(x))) "none" else paste("accepted", mean_words(x))
+
+size_words <- function(fit, rows) if (!is.null(fit$problem$records)) paste0("; of n: ", share_words(rows$records))
+
+hamiltonian_words <- function(steps, acceptance) sprintf("Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(steps), 2), format_number(mean(acceptance), 2))
+
+# The scatter of normal records needs more of them than there are columns.
+least_size <- function(bound) nrow(bound$columns) + 1

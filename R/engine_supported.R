@@ -60,11 +60,8 @@ supported <- function(model = NULL, statistic = NULL) {
   grid <- expand.grid(mechanism = plugin_names("mech"), statistic = statistics, model = models, stringsAsFactors = FALSE)[3:1]
   methods <- Map(pair_methods, grid$model, grid$statistic, grid$mechanism)
   out <- grid[rep(seq_len(nrow(grid)), lengths(methods)), ]
-  out$method <- as.character(unlist(methods))
-  out$exact <- out$method %in% exact_methods
-  # totals of numbers: if no record lies outside the bounds
-  of_counts <- vapply(models, function(m) "stat_counts" %in% collapse_statistics(stand_in("model", m)), TRUE)
-  out$exact[out$method == "collapse" & !of_counts[out$model] & out$mechanism != "record_noise"] <- NA
+  out$method <- as.character(unlist(lapply(methods, names)))
+  out$exact <- as.logical(unlist(methods))
   rownames(out) <- NULL
   structure(out, class = c("supported", "data.frame"))
 }
@@ -79,19 +76,14 @@ chosen_names <- function(x, kind, name, call = caller_env()) {
   stop_argument(name, paste("NULL, one of", paste(all, collapse = ", "), "or an object of these"), describe(x), call = call)
 }
 
+# by name, are they exact?
 pair_methods <- function(model, statistic, mechanism) {
   model <- stand_in("model", model)
   statistic <- stand_in("stat", statistic)
   mechanism <- stand_in("mech", mechanism)
   kinds <- intersect(variable_kinds(model), variable_kinds(statistic))
-  if (length(kinds) == 0L || !mechanism_takes(mechanism, statistic, kinds)) return(character())
-  built_in <- !inherits(mechanism, "mech_custom")
-  if (inherits(mechanism, "mech_record_noise")) {
-    return(c(if (inherits(model, c("model_lm", "model_mvnormal"))) "collapse", if (inherits(model, "model_lm")) "naive"))
-  }
-  by_totals <- built_in && inherits(statistic, collapse_statistics(model))
-  c("augment", if (by_totals || (inherits(mechanism, "mech_randomized_response") && takes_answers(model))) "collapse",
-    if (built_in && inherits(statistic, clt_statistics(model))) "clt", if (inherits(statistic, naive_statistics(model))) "naive")
+  if (length(kinds) == 0L || !mechanism_takes(mechanism, statistic, kinds)) return(list())
+  Filter(Negate(is.null), lapply(stats::setNames(nm = sampling_methods), function(m) engine_pairs(as_engine(m), model, statistic, mechanism)))
 }
 
 method_letters <- c(augment = "A", collapse = "C", clt = "L", naive = "N")

@@ -186,18 +186,6 @@ coefficient_draws <- function(fit, call = caller_env()) {
   draws[, names, drop = FALSE]
 }
 
-method_line <- c(
-  augment = "augment: imputes the records (exact)",
-  collapse = "collapse: moves the totals, not the records",
-  public = "collapse: sums out the confidential responses",
-  imputed = "collapse: imputes the confidential values of the noisy records",
-  clt = "clt: normal distribution for the statistic (approximate; improves with more records)",
-  naive = "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)",
-  regress = "regress: read off the joint posterior of all variables",
-  ops = "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)",
-  nonprivate = "non-private: from the confidential records themselves (exact, not private)"
-)
-
 #' @rdname fit_methods
 #' @export
 print.noiseaware_fit <- function(x, ...) {
@@ -224,8 +212,8 @@ printed_summary <- function(draws) {
 fit_lines <- function(fit) {
   size <- dim(fit$draws)
   chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
-  line <- if (isTRUE(fit$problem$family %in% c("imputed", "public"))) fit$problem$family else fit$method
-  c(paste0("  method     ", method_line[[line]], if (fit$method %in% c("collapse", "regress") && isTRUE(fit$exact)) " (exact)"),
+  engine <- engine_of(fit)
+  c(paste0("  method     ", engine_title(engine), if (isTRUE(fit$exact) && !is.null(fit$release)) " (exact)"),
     if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", decimal.mark = ".", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
@@ -237,57 +225,12 @@ fit_lines <- function(fit) {
     decided_lines(fit),
     clamping_lines(fit),
     independence_line(fit$bound),
-    switch(fit$method,
-      augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
-      collapse = collapse_lines(fit),
-      clt = clt_lines(fit)),
+    engine_lines(engine, fit),
     if (isTRUE(fit$info$projected)) "  totals     impossible as published; moved to the nearest valid ones")
 }
 
 #' @export
 describe_model.bound_lm <- function(bound) paste("linear regression", called_formula(bound$formula))
-
-acceptance_lines <- function(fit, a) {
-  bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
-                                                   format_number(min(a$least), 2), format_number(a$bound[1L], 2))
-  kept <- if (all(a$kept == 0)) "" else
-    sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
-            format_range(a$kept[a$kept > 0]))
-  parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", format_range(a$parts))
-  rounds <- if (all(a$rounds == 1)) "" else sprintf("; an iteration has %s rounds", format_range(a$rounds))
-  c(sprintf("updates  accepted %s%s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts, rounds),
-    paste0("moves    non-centred: ", move_line(fit, a)),
-    if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
-                                      format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)),
-    if (!all(is.na(a$regrouped))) sprintf("         between levels of factors: accepted %s", format_number(mean(a$regrouped), 2)),
-    if (!all(is.na(a$newton))) sprintf("         of the coefficients given the records, by Newton steps: accepted %s", format_number(mean(a$newton, na.rm = TRUE), 2)))
-}
-
-coefficients_line <- function(a) {
-  if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded), 2))
-}
-
-# Counted work is about the nanoseconds of one machine; it knows nothing of R
-# functions that the sampler calls.
-cost_line <- function(fit) {
-  if (isTRUE(fit$bound$callbacks)) return(NULL)
-  work <- vapply(fit$chains, function(c) c$diagnostics[["work"]], 0)
-  sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(work)))
-}
-
-move_line <- function(fit, a) {
-  if (is.null(fit$bound$moves)) return("none; the model has no move, mixing may be slow")
-  if (all(a$passes == 0)) return("none")
-  rates <- colMeans(a[.Call(ffi_registry)$passes], na.rm = TRUE)
-  rates <- rates[is.finite(rates)]
-  each <- paste(gsub("_", " ", names(rates)), format_number(rates, 2), collapse = ", ")
-  paste0(format_range(a$passes), " an iteration", if (length(rates)) paste0("; accepted: ", each))
-}
-
-format_percent <- function(x) paste0(round(100 * x), "%")
-
-# of chains, and in a pool of means over sites
-format_range <- function(x) paste(unique(format_number(range(x), 3)), collapse = " to ")
 
 print_summary <- function(table) {
   shown <- data.frame(variable = table$variable,
@@ -346,11 +289,8 @@ acceptance <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws independently: there is no acceptance to report.")
-  rows <- switch(fit$method, augment = augment_acceptance(fit), collapse = collapse_acceptance(fit), clt = clt_acceptance(fit),
-                 pool = pool_acceptance(fit))
-  lines <- switch(fit$method, augment = acceptance_lines(fit, rows), collapse = collapse_moves(fit, rows), clt = clt_moves(fit, rows),
-                  pool = pool_moves(fit, rows))
-  structure(rows, lines = lines, class = c("noiseaware_acceptance", "data.frame"))
+  rows <- diagnostics_of(fit)
+  structure(rows, lines = engine_moves(engine_of(fit), fit, rows), class = c("noiseaware_acceptance", "data.frame"))
 }
 
 #' @export
@@ -360,14 +300,6 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
   shown <- as.data.frame(unclass(x))
   print(shown[vapply(shown, function(column) !all(is.na(column)), TRUE)], digits = digits, ..., row.names = FALSE)
   invisible(x)
-}
-
-augment_acceptance <- function(fit) {
-  guarantee <- privacy(fit$release)
-  statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
-  # imputed records that may lie beyond natural limits may change the totals by more than records did
-  bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_columns)))
-  augment_rows(fit, if (bounded) exp(-guarantee$epsilon) else NA_real_)
 }
 
 #' Draws of the confidential statistic
@@ -427,26 +359,4 @@ denoise_sites <- function(fit, site, call = caller_env()) {
       values
     }))
   }))
-}
-
-pool_acceptance <- function(fit) {
-  if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
-  if (is_pooled_by_records(fit)) return(pool_augment_acceptance(fit))
-  if (is_pooled_by_tables(fit)) return(pool_tables_acceptance(fit))
-  rows <- lapply(seq_along(fit$chains), function(k) {
-    told <- as.list(fit$chains[[k]]$diagnostics)
-    row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
-                      divergent = told$divergent, deepest = told$deepest)
-    if (told$size_made > 0) row$sizes <- told$size_accepted / told$size_made
-    row
-  })
-  do.call(rbind, rows)
-}
-
-pool_moves <- function(fit, a) {
-  if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
-  if (is_pooled_by_records(fit)) return(c(acceptance_lines(fit, a), records_moves(a)))
-  if (is_pooled_by_tables(fit)) return(tables_moves(a))
-  paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-         if (!is.null(a$sizes)) sprintf("; %s: accepted %s", if (is_of_groups(fit)) "sizes of groups" else "unknown numbers of records", format_number(mean(a$sizes), 2)))
 }

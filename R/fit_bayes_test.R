@@ -64,7 +64,7 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   bound <- if (is_fit) x$bound else bind_model(complete_model(model, release), release$statistic)
   check_independent(bound, what = "The test")
   null <- without_slopes(bound, term, environment())
-  method <- if (is_fit && x$method == "collapse") "collapse" else totals_method(release, bound)
+  method <- if (is_fit && inherits(engine_of(x), "engine_collapse")) "collapse" else totals_method(release, bound)
   call <- environment()
   evidence <- function(bound) totals_evidence(run_totals(release, bound, method, seed, call), draws, seed, call)
   one <- evidence(bound)
@@ -116,7 +116,7 @@ without_slopes <- function(bound, term, call) {
 
 has_saturated_table <- function(fit) {
   bound <- fit$bound
-  inherits(bound, "bound_table") && !moves_theta(bound) && fit$method == "collapse" && length(bound$parts) == 1L && is.null(bound$model$zeros)
+  inherits(bound, "bound_table") && !moves_theta(bound) && inherits(engine_of(fit), "engine_collapse") && length(bound$parts) == 1L && is.null(bound$model$zeros)
 }
 
 #' @rdname bayes_tests
@@ -166,7 +166,7 @@ table_fit <- function(release, prior, draws, seed, call) {
   bound <- bind_model(complete_model(model, release, call), release$statistic, call)
   if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} a fit with a prior of it.", call = call)
   run <- list(chains = 4, iter = 500 + ceiling(draws / 4), warmup = 500, thin = 1, seed = seed)
-  progressr::without_progress(sample_collapse(release, bound, run, NULL, list(), call = call))
+  progressr::without_progress(sample_method("collapse", release, bound, run, call = call))
 }
 
 read_independence <- function(formula, call) {

@@ -27,14 +27,12 @@ compare_clamping <- function(fit) {
 
 # Does the fit account for clamping, which a fit without it would not?
 has_clamping <- function(fit) {
-  if (fit$method != "augment" && !clt_clamps(fit)) return(FALSE)
+  if (!engine_clamps(engine_of(fit), fit$bound)) return(FALSE)
   known <- !is.null(fit$chains) && !is.null(fit$words) && !isTRUE(fit$bound$callbacks)
   if (!known || isTRUE(fit$bound$natural) || !without_refusal(check_records_distribution(fit$bound))) return(FALSE)
   statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
   any(vapply(statistics, function(s) says_outside(s) && !is_dropped(s) && !all_natural(list(s)), TRUE))
 }
-
-clt_clamps <- function(fit) fit$method == "clt" && (!clt_leaves_out_bounds(fit$bound) || identical(fit$problem$sampler, "totals"))
 
 # Expected share of a model's values beyond the bounds that clamp them: what the method reports, or of records that are drawn.
 share_beyond <- function(fit, draws = 40L, records = 100L) {
@@ -58,16 +56,17 @@ fit_beside <- function(fit) {
   release <- declare_outside(fit$release, "none")
   bound <- bind_model(settle_released(fit$asked$model, release, fit$method), release$statistic)
   records <- fit$problem$records
-  methods <- setdiff(able_methods(release, bound, list()), if (!clt_leaves_out_bounds(bound)) "clt")
+  # an approximation that allows for bounds takes them for clamps
+  without_bounds <- function(method) !isFALSE(engine_exact(as_engine(method), bound)) || !engine_clamps(as_engine(method), bound)
+  methods <- Filter(without_bounds, able_methods(release, bound, list()))
   each <- function(method, on, of) predict_cost(cost_features(method, on, of, records = records))$iteration
   costs <- vapply(stats::setNames(nm = methods), each, 0, release, bound) * beside_run$chains * beside_run$iter
   own <- each(fit$method, fit$release, fit$bound) * fit$run$chains * fit$run$iter
   if (length(costs) == 0L) return("no method serves it without clamping")
   if (!isTRUE(min(costs) <= max(own, beside_seconds))) return(sprintf("that would take %s", about_time(min(costs))))
   method <- methods[which.min(costs)]
-  sample <- switch(method, collapse = sample_collapse, clt = sample_clt, augment = sample_augment)
   run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
-  tryCatch(without_troubles(progressr::without_progress(suppressMessages(sample(release, bound, run, NULL, list(), records)))),
+  tryCatch(without_troubles(progressr::without_progress(suppressMessages(sample_method(method, release, bound, run, records = records)))),
            noiseaware_error = function(e) "the fit without clamping failed")
 }
 

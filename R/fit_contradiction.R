@@ -126,7 +126,7 @@ predicted_totals <- function(fit) {
   if (is.null(fit$words) || isTRUE(bound$callbacks) || !is.null(bound$moments) || is.null(bound$spec)) return(NULL)
   parts <- Filter(function(part) part$statistic$kind %in% c("totals", "cells") && part$statistic$name != "custom", release_parts(fit$release))
   if (length(parts) == 0L) return(NULL)
-  clamps <- fit$method == "augment" || clt_clamps(fit)
+  clamps <- engine_clamps(engine_of(fit), bound)
   statistics <- lapply(parts, function(part) {
     if (clamps || !says_outside(part$statistic) || is_dropped(part$statistic)) part$statistic else with_outside(part$statistic, "none")
   })

@@ -94,8 +94,8 @@ mixing_marks <- function(fit, table) {
 mixing_advice <- function(fit, rhat, ess) {
   if (is.null(fit$chains)) return("Draw more.")
   more <- further_iterations(fit, rhat, ess)
-  c(longer_advice(fit, more), learning_advice(fit), start_advice(fit, rhat),
-    if (is.na(more) || more > 4 * fit$run$thin * nrow(fit$draws)) c(other_samplers(fit), other_methods(fit)))
+  c(longer_advice(fit, more), engine_advice(engine_of(fit), fit), start_advice(fit, rhat),
+    if (is.na(more) || more > 4 * fit$run$thin * nrow(fit$draws)) c(engine_samplers(engine_of(fit), fit), other_methods(fit)))
 }
 
 # Iterations that would bring 500 effective draws, were the chains to go on as they
@@ -113,18 +113,11 @@ longer_advice <- function(fit, more) {
   sprintf("How much longer the chains must run cannot be estimated from chains like these; try extend(fit, %s) and check again.", such(9 * fit$run$iter))
 }
 
-learning_advice <- function(fit) {
-  if (fit$method != "augment") return(NULL)
-  if (is.null(fit$bound$moves)) return("Giving the model a `move` would help.")
-  if (fit$problem$passes == 0) return("Let warmup learn control$passes.")
-  if (fit$run$warmup < 500) "A longer warmup learns better moves."
-}
-
 # Chains that hardly left where they started: at draws from the prior. The prior is
 # not to blame, it is what the analyst believes; where to start is a free choice.
 start_advice <- function(fit, rhat) {
   worst <- names(rhat)[which.max(rhat)]
-  if (length(worst) == 0L || rhat[[worst]] <= 1.5 || fit$method == "pool") return(NULL)
+  if (length(worst) == 0L || rhat[[worst]] <= 1.5 || is_pooled(fit)) return(NULL)
   prior <- with_seed(1L, prior_draws(fit, 200L))
   if (!worst %in% fit$bound$parameters) return(NULL)
   within <- mean(apply(posterior::extract_variable_matrix(fit$draws, worst), 2L, stats::sd))
@@ -134,42 +127,15 @@ start_advice <- function(fit, rhat) {
 
 # Methods that serve too, what they are expected to cost, and what they cost in exactness.
 other_methods <- function(fit) {
-  if (fit$method == "pool") return(NULL)
+  if (is_pooled(fit)) return(NULL)
   able <- setdiff(able_methods(fit$release, fit$bound, list()), fit$method)
-  exact <- "collapse" %in% able && collapse_is_exact(fit$bound)
-  if (exact) able <- setdiff(able, "clt")
-  inside <- clt_leaves_out_bounds(fit$bound) && !clt_takes_totals(fit$bound)
-  told <- c(
-    augment = "imputes the records: exact, at a cost that grows with n.",
-    collapse = paste("moves the totals, at a cost that does not grow with n:",
-                     if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
-    clt = paste0("has a cost that does not grow with n, but is approximate: it uses a normal distribution for the totals",
-                 if (inside) " of records inside the bounds", "."))
-  lines <- sprintf("method = \"%s\" %s", able, told[able])
+  quick <- Filter(function(method) isTRUE(engine_exact(as_engine(method), fit$bound)) && !engine_imputes(as_engine(method)), able)
+  if (length(quick)) able <- Filter(function(method) !isFALSE(engine_exact(as_engine(method), fit$bound)), able)
+  lines <- sprintf("method = \"%s\" %s", able, unlist(ask_engines(able, engine_offer, fit$bound)))
   if (isTRUE(fit$bound$callbacks)) return(if (length(able)) lines)
   records <- fit$problem$records
   costs <- vapply(able, function(method) predict_cost(cost_features(method, fit$release, fit$bound, records = records))$thousand, 0)
   if (length(able)) paste0(lines, ifelse(is.finite(costs), sprintf(" 1,000 effective draws take %s.", vapply(costs, about_time, "")), ""))
-}
-
-# Of method "clt": what else could move its parameters. Moves of totals alone account for clamping, so
-# nothing else is named for them.
-other_samplers <- function(fit) {
-  sampler <- fit$problem$sampler
-  if (fit$method != "clt" || sampler == "totals") return(NULL)
-  if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$records)) return("Without control$sampler the totals move, which accounts for clamping.")
-  release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
-  distribution <- released_distribution(fit$bound, release, NULL)
-  usual <- clt_sampler(distribution, length(fit$bound$unknown), bound_is_cut(fit$bound))
-  if (sampler != usual) return(sprintf("Without control$sampler \"%s\" moves the parameters.", usual))
-  serves <- function(other) {
-    tryCatch({
-      check_sampler_serves(other, distribution, NULL)
-      TRUE
-    }, noiseaware_error = function(e) FALSE)
-  }
-  others <- Filter(serves, setdiff(c("nuts", "noncentred", "marginal"), sampler))
-  if (length(others)) sprintf("control = list(sampler = \"%s\") moves the parameters in another way.", others[1L])
 }
 
 # ---- trajectories --------------------------------------------------------------------
@@ -197,7 +163,7 @@ trajectory_troubles <- function(fit) {
     longer <- max(2 * fit$run$warmup, 500)
     advice <- c(if (ends_at_bounds(fit)) "The prior is cut off, and trajectories end at its bounds: where releases contradict these, method \"augment\" mixes better.",
                 sprintf("A longer warmup may help: update(fit, iter = %s, warmup = %s).", fit$run$iter - fit$run$warmup + longer, longer),
-                other_samplers(fit), other_methods(fit))
+                engine_samplers(engine_of(fit), fit), other_methods(fit))
     list(list(kind = kind, text = c(text, x = what[2L], stats::setNames(advice, rep("i", length(advice))))))
   }
   share <- if (counts$straying > 0) unreached(counts$straying, min(mixing_diagnostics(fit)$ess)) else 0
@@ -208,11 +174,11 @@ trajectory_troubles <- function(fit) {
 }
 
 # by "clt"; method "augment" counts none that ends there
-ends_at_bounds <- function(fit) bound_is_cut(fit$bound) && (identical(fit$problem$family, "clt") || identical(fit$problem$sampler, "nuts"))
+ends_at_bounds <- function(fit) bound_is_cut(fit$bound) && inherits(engine_of(fit), c("engine_clt_nuts", "engine_pool_clt"))
 
 trajectory_counts <- function(fit) {
   all <- function(name) sum(vapply(fit$chains, function(c) c$diagnostics[name], 0), na.rm = TRUE)
-  proposals <- if (identical(fit$problem$method, "augment")) all("divergent") else 0
+  proposals <- if (engine_imputes(engine_of(fit))) all("divergent") else 0
   divergent <- all("divergent") + all("together_divergent")
   list(divergent = divergent, straying = divergent - proposals, deepest = all("deepest"),
        iterations = sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0)))
@@ -223,15 +189,13 @@ trajectory_counts <- function(fit) {
 # "collapse", and "clt" of some regressions, leave out what bounds do to records; else "clt"
 # accounts for bounds that cut off not too much
 bounds_trouble <- function(fit) {
-  if (!isTRUE(fit$method %in% c("collapse", "clt", "pool")) || is.null(fit$chains[[1L]][["outside"]])) return(NULL)
-  outside <- outside_bounds(fit)
-  if (if (fit$method == "clt") clt_is_valid(fit) else outside[["any"]] <= likely_outside) return(NULL)
-  shown <- format_number(outside, 2)
-  fault <- if (identical(fit$problem$sampler, "totals")) "accounts for a minority of records outside the bounds, and most are." else
+  engine <- engine_of(fit)
+  if (is.null(fit$chains[[1L]][["outside"]]) || engine_valid(engine, fit)) return(NULL)
+  shown <- format_number(outside_bounds(fit), 2)
+  fault <- if (inherits(engine, "engine_clt_totals")) "accounts for a minority of records outside the bounds, and most are." else
     "ignores that records outside the bounds are clamped, and such records are likely."
-  pooled <- fit$method == "pool"
   list(list(kind = "bounds", text = c(
-    paste(if (pooled) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
+    paste(if (is_pooled(fit)) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
     i = if (is.null(fit$problem$groups)) "Method \"augment\" takes the clamping into account." else
       "No method takes it into account for groups of one release: estimates lie too near the middle of the bounds.",
@@ -248,14 +212,13 @@ fewest_records <- function(fit) {
   problem <- fit$problem
   priors <- if (is.null(problem$records)) problem$site_records else list(n = problem$records)
   if (!is.null(problem$site_records) && length(priors)) names(priors) <- size_names(names(priors))
-  least <- if (isTRUE(problem$family %in% c("normal", "totals"))) least_size(fit$bound) else if (by_normal_totals(fit)) 2 else
-    if (identical(problem$family, "total") && fit$bound$spec$name == "exponential") 1 else 0
+  least <- engine_fewest(engine_of(fit), fit$bound)
   fewer <- vapply(priors, function(prior) size_range(prior)[1L] < least, TRUE)
   stats::setNames(rep(least, sum(fewer)), names(priors)[fewer])
 }
 
 # by method "clt", pooled or not
-by_normal_totals <- function(fit) identical(fit$method, "clt") || identical(fit$problem$family, "clt")
+by_normal_totals <- function(fit) inherits(engine_of(fit), c("engine_clt", "engine_pool_clt"))
 
 few_records_trouble <- function(fit) {
   fewest <- fewest_records(fit)

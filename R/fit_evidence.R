@@ -78,7 +78,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
     cli::cli_inform("The fit's draws were weighted for another prior: the evidence is that of a fit sampled with it.", class = "noiseaware_message_evidence")
     fit <- without_troubles(suppressMessages(refit(fit, list(seed = seed))))
   }
-  fit <- density_fit(fit, seed, environment())
+  fit <- density_fit(engine_of(fit), fit, seed, environment())
   integrate <- if (moves_totals(fit)) totals_evidence else clt_evidence
   integrate(fit, draws, seed, environment())
 }
@@ -88,12 +88,12 @@ exact_evidence <- function(fit, call) {
   bound <- fit$bound
   known <- !is.null(fit$release$n)
   integrate <- if (known && inherits(bound, c("bound_bernoulli", "bound_poisson"))) rate_evidence else
-    if (inherits(bound, "bound_poisson") || (inherits(bound, "bound_exponential") && fit$method != "clt")) total_evidence
+    if (inherits(bound, "bound_poisson") || (inherits(bound, "bound_exponential") && !inherits(engine_of(fit), "engine_clt"))) total_evidence
   if (is.null(integrate)) return(NULL)
   value <- tryCatch(integrate(fit, call), noiseaware_error_method = function(e) NULL)
   if (is.null(value)) return(NULL)
   outside <- inherits(bound, "bound_exponential") && exponential_outside(fit) > likely_outside
-  if (outside && known && fit$method == "augment") return(NULL) # "clt" knows of bounds
+  if (outside && known && engine_imputes(engine_of(fit))) return(NULL) # "clt" knows of bounds
   new_evidence(value, 0, if (outside) "NOT exact: bounds are ignored, and records outside them are likely")
 }
 
@@ -220,7 +220,7 @@ log_moment <- function(bound, s, n) {
 
 pool_evidence <- function(fit, draws, seed, call) {
   if (fit$pool == "none") return(sum_of_evidences(fit, draws, seed))
-  if (fit$problem$family != "rates") {
+  if (!moves_rates(fit)) {
     stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. It is known of one rate or probability, and of separate sites.", call)
   }
   if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are not known.", call)

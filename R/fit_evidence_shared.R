@@ -104,7 +104,7 @@ site_log_lik <- function(fit, call) {
   if (fit$pool == "walk") {
     stop_classed("method", "A site in a walk is told of by its neighbours in time, so that leaving it out is not what {.fn loo} takes it for.", call = call)
   }
-  if (fit$problem$family != "rates") {
+  if (!moves_rates(fit)) {
     stop_classed("method", c("The likelihood of a site's release is known of one rate or probability.", x = "The model is: {describe_model(fit$bound)}."), call = call)
   }
   draws <- parameter_matrix(fit)

@@ -12,46 +12,53 @@ totals_evidence <- function(fit, draws, seed, call) {
 
 # A fit that has a density: the fit itself, or for "augment" another of the same; for "clt" with a latent cross-table one
 # that leaves clamping out.
-density_fit <- function(fit, seed, call) {
-  if (fit$method == "clt" && moves_totals(fit) && length(fit$bound$levels)) {
-    cli::cli_inform(paste("Totals together with a cross-table of factors have no density to integrate:",
-                          "the evidence is that of method {.val clt} without an account of clamping."), class = "noiseaware_message_evidence")
-    return(run_clt(fit$release, fit$bound, seed, call))
-  }
-  if (fit$method == "augment") return(fit_with_density(fit, seed, call))
-  if (fit$method == "clt" && !moves_totals(fit)) fit else check_totals_problem(fit, call)
+density_fit <- function(engine, fit, seed, call) UseMethod("density_fit")
+
+#' @export
+density_fit.engine <- function(engine, fit, seed, call) check_totals_problem(fit, call)
+
+#' @export
+density_fit.engine_clt <- function(engine, fit, seed, call) fit
+
+#' @export
+density_fit.engine_clt_totals <- function(engine, fit, seed, call) {
+  if (length(fit$bound$levels) == 0L) return(check_totals_problem(fit, call))
+  cli::cli_inform(paste("Totals together with a cross-table of factors have no density to integrate:",
+                        "the evidence is that of method {.val clt} without an account of clamping."), class = "noiseaware_message_evidence")
+  run_clt(fit$release, fit$bound, seed, call)
 }
 
 # Of the same model and release, by another method.
-fit_with_density <- function(fit, seed, call) {
+#' @export
+density_fit.engine_augment <- function(engine, fit, seed, call) {
   release <- fit$release
   bound <- fit$bound
   of_totals <- without_refusal({
     check_totals(release, bound, call)
     collapse_distribution(release, bound, check = TRUE)
   })
-  method <- if (!of_totals || totals_method(release, bound) == "clt") "clt" else "collapse"
-  if (method == "clt" && !clt_serves(release, bound)) check_totals(release, bound, call) # says why
-  other <- if (of_totals) run_totals(release, bound, method, seed, call) else run_clt(release, bound, seed, call)
+  other <- if (of_totals) run_totals(release, bound, totals_method(release, bound), seed, call) else {
+    if (!clt_serves(release, bound)) check_totals(release, bound, call) # says why
+    run_clt(release, bound, seed, call)
+  }
   # of one variable only "clt" by its moments knows of the bounds
-  if (method == "collapse" && outside_bounds(other)[["any"]] > likely_outside && clt_serves(release, bound)) {
-    method <- "clt"
+  if (inherits(engine_of(other), "engine_collapse") && outside_bounds(other)[["any"]] > likely_outside && clt_serves(release, bound)) {
     other <- run_clt(release, bound, seed, call)
   }
-  cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {method}}.",
+  cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {other$method}}.",
                   class = "noiseaware_message_evidence")
   other
 }
 
 # Do chains move normal totals?
-moves_totals <- function(fit) identical(fit$problem$family, "normal")
+moves_totals <- function(fit) inherits(engine_of(fit), c("engine_collapse_normal", "engine_clt_totals"))
 
 # With factors by a sampler that moves the parameters: a cross-table has no density to integrate.
 run_clt <- function(release, bound, seed, call) {
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
   moves <- function() clt_sampler(released_distribution(bound, release, call), length(bound$unknown), bound_is_cut(bound))
   control <- if (length(bound$levels)) list(sampler = moves()) else list()
-  progressr::without_progress(sample_clt(release, bound, run, NULL, control, call = call))
+  progressr::without_progress(sample_method("clt", release, bound, run, NULL, control, call = call))
 }
 
 # Can the totals' density be integrated?
@@ -80,10 +87,8 @@ totals_method <- function(release, bound) {
 
 run_totals <- function(release, bound, method, seed, call) {
   check_totals(release, bound, call)
-  if (method == "collapse") collapse_distribution(release, bound, check = TRUE, call = call)
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
-  sample <- if (method == "clt") sample_clt else sample_collapse
-  check_totals_problem(progressr::without_progress(sample(release, bound, run, NULL, list(), call = call)), call)
+  check_totals_problem(progressr::without_progress(sample_method(method, release, bound, run, call = call)), call)
 }
 
 # Coordinates of the totals in `draws` more iterations, spread over the chains.
@@ -107,7 +112,7 @@ totals_places <- function(fit, draws) {
 
 totals_note <- function(fit) {
   if (outside_bounds(fit)[["any"]] <= likely_outside) return(NULL)
-  if (fit$method == "clt") return("approximate: a normal distribution for what bounds do to the records outside them")
+  if (inherits(engine_of(fit), "engine_clt")) return("approximate: a normal distribution for what bounds do to the records outside them")
   "NOT exact: bounds are ignored, and records outside them are likely"
 }
 

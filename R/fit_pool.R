@@ -166,17 +166,15 @@ print.noiseaware_pool <- function(x, ...) {
 # how the draws were made
 pool_fit_lines <- function(x) {
   size <- dim(x$draws)
-  by_clt <- is_pooled_by_clt(x)
-  approximate <- by_clt || identical(x$problem$family, "clt")
-  exact <- if (approximate) " (approximate: a normal distribution for the totals)" else if (is_pooled_by_records(x))
-    " (exact: the records of all sites are imputed)" else if (is_pooled_by_tables(x)) " (exact: the tables of all sites are moved)" else if (isTRUE(x$exact)) " (exact)"
+  engine <- engine_of(x)
+  title <- engine_title(engine)
+  if (isTRUE(x$exact) && title == "") title <- " (exact)"
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[x$pool]])
-  c(paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
+  c(paste0("  pooling    ", line, title), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-    decided_lines(x), if (x$pool != "none" && !by_clt) bounds_lines(x),
-    if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)))
+    decided_lines(x), engine_lines(engine, x))
 }
 
 # as many rows as can be read
@@ -190,11 +188,6 @@ site_line <- function(releases, one = "site") {
   if (anyNA(n)) return(shorten_list(names(releases), 6L))
   paste0(shorten_list(names(releases), 6L), "; ", format_size(sum(n)), " records",
          if (length(n) > 1L) paste0(", ", paste(format_size(unique(range(n))), collapse = " to "), " a ", one))
-}
-
-bounds_lines <- function(fit) {
-  if (is.na(fit$problem$exact)) return(outside_lines(fit))
-  if (identical(fit$problem$family, "clt") && clt_leaves_out_bounds(fit$bound)) outside_lines(fit, "valid")
 }
 
 size_line <- function(fit) {

@@ -92,7 +92,7 @@ shrinkage_table <- function(fit, parameter, level, alone, call = caller_env()) {
   if (fit$pool %in% c("none", "separate")) stop_classed("pool", "{.arg fit} has sites that are not pooled: {.code pool = \"none\"}.", call = call)
   pooled <- parameter_of_sites(fit, parameter, call)
   if (!is.null(alone)) check_alone(alone, fit, call)
-  by_itself <- if (is.null(alone) && fit$problem$family == "rates" && !isTRUE(fit$problem$sized)) rates_alone(fit, level, pooled$name) else {
+  by_itself <- if (is.null(alone) && moves_rates(fit) && !isTRUE(fit$problem$sized)) rates_alone(fit, level, pooled$name) else {
     summary_columns(parameter_of_sites(alone %||% fit_alone(fit), pooled$name, call)$values, level)
   }
   both <- rbind(by_itself, summary_columns(pooled$values, level))
@@ -112,7 +112,7 @@ summary_columns <- function(values, level) rbind(colMeans(values), draws_interva
 # What `fit` was warned of is not said again for each of its sites.
 fit_alone <- function(fit) {
   if (is_of_groups(fit)) return(without_troubles(refit(fit, list(pool = "none", chains = 2, iter = 2000, warmup = 1000, thin = 1, seed = 1))))
-  method <- if (is_pooled_by_records(fit)) "augment" else if (fit$problem$family == "clt") "clt" else "collapse"
+  method <- engine_method(engine_of(fit))
   without_troubles(sample_posterior(fit$release, fit$asked$model, pool = "none", method = method, chains = 2, iter = 1000, seed = 1))
 }
 

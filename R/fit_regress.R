@@ -135,4 +135,7 @@ draws_like <- function(fit, values) {
   posterior::as_draws_array(array(values, c(size[1L], size[2L], ncol(values)), list(NULL, NULL, colnames(values))))
 }
 
-is_read_off <- function(fit) identical(fit$method, "regress")
+is_read_off <- function(fit) inherits(engine_of(fit), "engine_regress")
+
+#' @export
+engine_title.engine_regress <- function(engine) "regress: read off the joint posterior of all variables"

@@ -124,17 +124,11 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     run <- chosen$run
     init <- init %||% chosen$init
     check_control(control, method)
-  } else if (method == "clt") {
-    tell_many_cells(release, bound, control, records)
+  } else {
+    engine_announce(as_engine(method), release, bound, control, records)
   }
-  if (method %in% exact_methods) check_records_distribution(bound)
   tell_binary(bound)
-  if (method == "naive" && !is.null(init)) say_init_unused(method)
-  fit <- switch(method,
-    naive = sample_naive(release, bound, run),
-    collapse = sample_collapse(release, bound, run, init, control, records),
-    clt = sample_clt(release, bound, run, init, control, records),
-    augment = sample_augment(release, bound, run, init, control, records))
+  fit <- sample_method(method, release, bound, run, init, control, records)
   fit$asked <- asked
   fit$whole <- if (length(whole$value) > length(release$value)) whole
   fit$why <- chosen$why
@@ -155,8 +149,8 @@ check_no_pool <- function(pool, call = caller_env()) {
 
 # Can the method do without the number of records, or with "auto" some method?
 check_unknown_size <- function(method, release, bound, call = caller_env()) {
-  if (method != "auto" && takes_unknown_size(method, release, bound)) return(invisible())
-  able <- size_methods(release, bound)
+  if (method != "auto" && method_serves(method, release, bound)) return(invisible())
+  able <- able_methods(release, bound, list())
   if (method == "auto" && length(able)) return(invisible())
   if (has_exact(release)) check_keeps_exact(release, bound, call)
   clash <- "n" %in% bound$parameters

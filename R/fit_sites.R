@@ -22,7 +22,7 @@ as_chains <- function(values, fit) {
 site_totals <- function(problem, name, statistic) {
   site <- problem$sites[[name]]
   first <- problem$first[[name]]
-  if (problem$family != "rates") {
+  if (is.null(site$slope)) {
     values <- statistic[, first + seq_len(site$components), drop = FALSE]
     return(if (is.null(site$times)) values else values * rep(site$times, each = nrow(values)))
   }
@@ -30,14 +30,11 @@ site_totals <- function(problem, name, statistic) {
   if (is.null(site$size_slope)) values else values + outer(statistic[, first + 2L], site$size_slope)
 }
 
-# Of one release with several groups: what stands in messages for a site
-is_of_groups <- function(fit) !is.null(fit$problem$groups)
-
 # A site that released nothing, or the next of a walk: draws x parameters.
 new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   partial <- fit$problem$partial
   x <- fit$problem$sign * new_covariates(partial$design, sites, call)
-  coordinates <- if (is_pooled_by_records(fit) || is_pooled_by_tables(fit)) record_coordinates(fit) else
+  coordinates <- if (inherits(engine_of(fit), c("engine_pool_records", "engine_pool_tables"))) record_coordinates(fit) else
     list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
   draws <- parameter_matrix(fit)
   before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)

@@ -39,7 +39,7 @@ release_log_lik <- function(fit) {
   known <- function(code) tryCatch(code, noiseaware_error_method = function(e) NULL)
   if (inherits(fit, "noiseaware_pool")) return(known(rowSums(site_log_lik(fit, NULL))))
   rate <- inherits(fit$bound, c("bound_bernoulli", "bound_poisson")) && !is.null(fit$release$n)
-  (if (rate && fit$method %in% exact_methods) known(rate_log_lik(fit))) %||% log_noise_draws(fit)
+  (if (rate && !isFALSE(fit$exact)) known(rate_log_lik(fit))) %||% log_noise_draws(fit)
 }
 
 rate_log_lik <- function(fit) {

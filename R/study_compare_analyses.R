@@ -44,7 +44,7 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
   }
   # a method without entries has no use for `control` either
   analyse <- function(method, ..., control = list()) {
-    if (method != "auto" && length(control_table[[method]]) == 0L) control <- list()
+    if (method != "auto" && length(engine_control(as_engine(method))) == 0L) control <- list()
     sample_posterior(release, model, method, ..., control = control, seed = seed)
   }
   fits <- lapply(methods, analyse, ...)

@@ -52,3 +52,8 @@ plain_text <- function(x) {
 
 # A formula as text, so that no environment stays with it.
 formula_text <- function(formula) paste(deparse(formula, width.cutoff = 500L), collapse = " ")
+
+format_percent <- function(x) paste0(round(100 * x), "%")
+
+# of chains, and in a pool of means over sites
+format_range <- function(x) paste(unique(format_number(range(x), 3)), collapse = " to ")

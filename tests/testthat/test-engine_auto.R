@@ -247,7 +247,7 @@ test_that("a shortened run is what runs, and update() asks for the whole again",
   # from where a short run of "collapse" was, not from draws of the prior
   expect_warning(start <- chosen(rel, model_mvnormal(), limits = tight, chains = 2)$init, "200 iterations")
   expect_identical(lengths(start), c(5L, 5L))
-  shorter <- internal("sample_augment")(rel, fit$bound, fit$run, start, list())
+  shorter <- internal("sample_method")("augment", rel, fit$bound, fit$run, start)
   expect_identical(fit$draws, shorter$draws)
   own <- list(stats::setNames(c(0, 0, 1, 0, 1), posterior::variables(fit$draws)))[c(1, 1)]
   expect_warning(given <- sample_posterior(rel, model_mvnormal(), chains = 2, seed = 1, init = own), "200 iterations")

@@ -20,7 +20,7 @@ test_that("every method takes its own entries and refuses those of others", {
 
 test_that("the help page has every entry", {
   help <- internal("control_help")()
-  for (method in names(internal("control_table"))) for (entry in names(internal("control_table")[[method]])) {
+  for (method in internal("sampling_methods")) for (entry in names(internal("engine_control")(internal("as_engine")(method)))) {
     expect_true(any(startsWith(help, sprintf("  * `%s`", entry))))
   }
 })

@@ -217,7 +217,7 @@ test_that("trajectories that a table makes diverge are no trouble where short on
 })
 
 test_that("a sampler of \"clt\" is named where another one could move the parameters", {
-  other <- internal("other_samplers")
+  other <- function(fit) internal("engine_samplers")(internal("engine_of")(fit), fit)
   quick <- function(release, model, ...) suppressWarnings(sample_posterior(release, model, method = "clt", chains = 1, iter = 20, seed = 1, ...))
   factors <- stat_crossprod(y ~ x + g, list(y = c(-9, 9), x = c(-9, 9), g = c("a", "b")))
   of_factors <- function(n) as_release(rep(0, length(factors$components)), factors, mech_laplace(epsilon = 1), n)

@@ -100,9 +100,9 @@ test_that("a large concentration without effects is independence", {
   bound$spec$fields[c("effect_kappa", "cells_log_mean", "cells_log_sd")] <- list(1e10, log(1e8), 1e-3)
   run <- list(chains = 2, iter = 8000, warmup = 1000, thin = 1, seed = 1)
   shown <- c("x", "gb", "gc", "hv", "sigma", "mean[x]", "cov[x,x]", "prob[g=a]", "prob[g=b]", "prob[h=u]")
-  for (sample in c("sample_augment", "sample_collapse")) {
+  for (method in c("augment", "collapse")) {
     draws <- lapply(list(bound, internal("bind_model")(model_lm(factors = "independent"), st)), function(b) {
-      posterior::subset_draws(internal(sample)(release, b, run, NULL, list())$draws, variable = shown)
+      posterior::subset_draws(internal("sample_method")(method, release, b, run)$draws, variable = shown)
     })
     expect_same_quantiles(draws[[1]], draws[[2]])
   }
