@@ -75,10 +75,23 @@ without_distribution <- function(model, public, call) {
 public_problem <- function(release, bound, call = caller_env()) {
   if (release$statistic$kind == "totals") return(public_totals_problem(release, bound, call))
   answers <- public_answers(release, bound, call)
+  design <- public_design(release, bound, call)
   list(method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), records = NULL,
        size_prior = size_prior_spec(NULL), released = double(), weight = double(), absolute = 0L, separable = 0L, noisy = 0L,
        published = list(fields = list()), where = integer(), summed = integer(), times = double(), tracked = 0,
-       fields = c(answers, public_design(release, bound, call)))
+       fields = c(answers, design, public_start(answers, design$offset, bound)))
+}
+
+# All of theta where the mode is looked for: no slopes, the constant about that of the answers' mean, a spread about theirs. NULL for several levels.
+public_start <- function(answers, offset, bound) {
+  if (inherits(bound, "bound_categories")) return(NULL)
+  z <- answers$answer
+  class <- answer_classes[answers$response + 1]
+  constant <- if (class == "normal") mean(z - offset) else
+    if (class %in% c("poisson", "negative_binomial")) log(mean(pmax(z, 0.5))) - max(offset) - log(mean(exp(offset - max(offset)))) else -mean(offset)
+  shape <- if (class == "normal") log(max(stats::sd(z), 1e-6 * half_of_response(bound$columns), na.rm = TRUE)) else
+    if (class == "negative_binomial") log(0.5)
+  list(begin = c(constant, numeric(nrow(bound$design) - 1L), shape))
 }
 
 # The linear predictor in the coordinates of the coefficients: `design`, column by column, times these plus `offset`.

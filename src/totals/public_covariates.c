@@ -11,9 +11,10 @@
  * is, on that density times the prior. Its metric is the information, the sum of the products of
  * the records' scores and what the prior adds, on average over positions of the warmup.
  *
- * A chain starts near the mode, which damped steps by that information lead to, some way off in
- * units of the posterior's spread: from a draw of the prior the first trajectories would take
- * longer than all others where records are many.
+ * A chain starts near the mode, some way off in units of the posterior's spread: from a draw of the
+ * prior the first trajectories would take longer than all others where records are many. Damped
+ * steps by that information lead there, from no slopes and a constant that the answers' mean tells:
+ * far from the mode these densities are not concave, and a draw of the prior may lead nowhere.
  *
  * With many records the posterior is nearly normal about its mode. So there are leaps, too:
  * proposals of a t distribution about the mode whose scale is that of minus the second derivatives
@@ -52,6 +53,7 @@ struct given {
     int *place, *shape_at, *score_of;
     size_t stride;
     double *design, *offset; /* columns `stride` apart, which is padded */
+    const double *begin;     /* where climbing to the mode begins, all of theta; NULL: anywhere */
     struct hmc hmc;
 
     /* State: minus the log density of the answers; what is known of leaps, the mode and the factor
@@ -99,6 +101,7 @@ static int read_layout(const struct fields *fields, struct given *s) {
     s->shapes = s->answers.shapes;
     s->place = read_places(fields, "place", s->predictors * s->k, parameters);
     s->shape_at = read_places(fields, "shape_at", s->shapes, parameters);
+    s->begin = fields_vector(fields, "begin", parameters);
     if (!offset || !design || !s->place || !s->shape_at) return PLUGIN_BAD_FIELDS;
     s->stride = (size_t)PAD_LANES(s->n);
     s->design = padded_columns(s, design, s->k);
@@ -436,7 +439,7 @@ static void start(struct collapse *of) {
     double *q = s->q;
     attach(of);
     for (int j = 0; j < s->size; ++j) q[j] = of->theta[s->model->moves[j]];
-    memcpy(s->mode, q, (size_t)s->size * sizeof(double));
+    for (int j = 0; j < s->size; ++j) s->mode[j] = s->begin ? s->begin[s->model->moves[j]] : q[j];
     climb(s, s->mode, s->climbed);
     find_curvature(s);
     if (!of->given) {

@@ -202,6 +202,19 @@ test_that("leaps take the place of trajectories where the posterior is nearly no
   expect_posterior(fit, exact)
 })
 
+test_that("chains find many records' mode from anywhere in the prior", {
+  set.seed(8)
+  d <- data.frame(x1 = rnorm(3000), x2 = rnorm(3000), e = runif(3000, 6, 18))
+  z <- rpois(3000, exp(0.1 * d$x1 + 0.2 * d$x2) * d$e) + sample(-3:3, 3000, TRUE)
+  rel <- as_release(z, number(0, 1000), mech_discrete_laplace(scale = 2), public = d)
+  for (seed in 1:4) {
+    fit <- suppressWarnings(sample_posterior(rel, model_glm(y ~ x1 + x2 + offset(log(e)), poisson(), prior_normal(0, 30)), chains = 1, iter = 8, warmup = 4,
+                                             seed = seed))
+    mode <- fit$chains[[1L]]$state$store[5:7]
+    expect_lt(max(abs(.Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, mode)[-1L])), 0.1)
+  }
+})
+
 test_that("a chain cut in two is the same chain", {
   set.seed(2)
   d <- data.frame(x = rnorm(400))
