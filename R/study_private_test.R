@@ -44,10 +44,12 @@ private_test <- function(release, formula, null = NULL, level = 0.95, ..., inter
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_flag(interval, "interval")
   seed <- check_seed(seed) %||% new_seed()
-  question <- read_question(formula, release, null, environment())
-  tested <- p_value(release, question$model, question$null, replicates = replicates, seed = seed, records = records)
-  wanted <- interval && !is.null(question$parameter)
-  set <- if (wanted) confidence_set(release, question$model, question$parameter, level, replicates = replicates, seed = seed, records = records)
+  say_once({
+    question <- read_question(formula, release, null, environment())
+    tested <- p_value(release, question$model, question$null, replicates = replicates, seed = seed, records = records)
+    wanted <- interval && !is.null(question$parameter)
+    set <- if (wanted) confidence_set(release, question$model, question$parameter, level, replicates = replicates, seed = seed, records = records)
+  })
   htest <- list(p.value = tested$p, method = paste0(question$title, ", from a private release"), data.name = paste0(formula_text(formula), ", ", tested$describe),
                 null.value = question$value, alternative = "two.sided", test = tested, set = set)
   if (tested$error > 0) htest$parameter <- c("simulated releases" = tested$replicates)
@@ -57,6 +59,15 @@ private_test <- function(release, formula, null = NULL, level = 0.95, ..., inter
   }
   if (is.null(question$value)) htest$alternative <- NULL
   structure(htest, class = "htest")
+}
+
+# Test and interval leave out the same numbers of a release: the message comes once.
+say_once <- function(code) {
+  said <- FALSE
+  withCallingHandlers(code, noiseaware_message_components = function(m) {
+    if (said) rlang::cnd_muffle(m)
+    said <<- TRUE
+  })
 }
 
 # A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`.

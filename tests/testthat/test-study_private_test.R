@@ -57,3 +57,15 @@ test_that("questions that cannot be asked are refused", {
   expect_error(private_test(many, y ~ g, null = 1), class = "noiseaware_error_argument")
   expect_error(private_test(counted(~ g, list(g = c("a", "b", "c")), rep(5, 3), 15), ~ g, null = c(1, 1, 1)), class = "noiseaware_error_argument")
 })
+
+test_that("numbers that are left out are named once", {
+  set.seed(1)
+  data <- data.frame(y = rnorm(50), x = rnorm(50), z = rnorm(50))
+  wide <- simulate_release(data, stat_crossprod(y ~ x + z, list(y = c(-4, 4), x = c(-4, 4), z = c(-4, 4))), mech_laplace(epsilon = 5))
+  heard <- 0
+  withCallingHandlers(private_test(wide, y ~ x, replicates = 19, seed = 1), noiseaware_message_components = function(m) {
+    heard <<- heard + 1
+    rlang::cnd_muffle(m)
+  })
+  expect_identical(heard, 1)
+})
