@@ -19,5 +19,5 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
     colnames(c$draws) <- parameters
     if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
   }))
-  new_fit(draws, release, bound, run, problem$method, problem$exact, chains, problem, words)
+  new_fit(draws, release, bound, run, problem$method, problem$exact %||% FALSE, chains, problem, words)
 }

@@ -57,7 +57,10 @@
 #' contrast(fit, "prob[yes,west] - (prob[yes,north] + prob[yes,south]) / 2")
 #' plot(contrast(fit))
 #' @export
-contrast <- function(object, ...) UseMethod("contrast")
+contrast <- function(object, ...) {
+  check_given()
+  UseMethod("contrast")
+}
 
 #' @export
 contrast.default <- function(object, ...) check_class(object, "object", "noiseaware_fit", "a fit made by sample_posterior()")

@@ -15,7 +15,7 @@ releases <- function() {
                   lin = stat_linear(port, list(d = c("port=C \u00e9" = 0.1))), h = stat_histogram(~ z, breaks = c(-Inf, 1, 2, Inf)))
   noise <- list(size = mech_laplace(scale = 1), port = published(mech_discrete_gaussian(sd = 2.5), threshold = 3), v = mech_gaussian(sd = 0.1),
                 by = mech_laplace(epsilon = 1), lin = mech_laplace(scale = 3), h = mech_laplace(scale = 2))
-  value <- list(size = 10.25, port = c(5, NA), v = -0, by = c(`v:w=a` = 1e20, `v:w=b` = 1 / 3), lin = 3, h = 1:3)
+  value <- list(size = 10.25, port = c(5, NA), v = -0, by = c(`v:w=a` = 1e9, `v:w=b` = 1 / 3), lin = 3, h = 1:3)
   x <- list(x = c(-1, 1), y = c(0, 9))
   list(as_release(value, several, noise, NULL, "add_remove"),
        as_release(c(x = 3, y = 4, `x^2` = 2, `y:x` = 1, `y^2` = 7), stat_crossprod(y ~ x, x), mech_laplace(epsilon = 1), 9),

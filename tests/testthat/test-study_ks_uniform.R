@@ -14,7 +14,7 @@ test_that("the p value is exact for few: P(D_1 > d) = 2 (1 - d), P(D_2 > d) by h
 test_that("a calibration has a row for each variable", {
   cal <- calibrate_known(known_sampler(), 30)
   table <- ks_uniform(cal)
-  expect_identical(names(table), c("variable", "statistic", "p.value"))
+  expect_identical(names(table), c("variable", "statistic", "p.value", "critical"))
   expect_equal(table$statistic[1], ks_uniform(cal$results$quantile[cal$results$variable == "mean"])$statistic)
   expect_error(ks_uniform(c(0.1, 1.2)), class = "noiseaware_error_argument")
   expect_error(ks_uniform("a"), class = "noiseaware_error_argument")
