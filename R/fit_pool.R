@@ -13,7 +13,9 @@
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; the other types are those of
 #'   [plot()][plot.noiseaware_fit].
-#' @param parameter,level,alone For `"shrinkage"`, see [site_view]; `level` also for the other types.
+#' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
+#' @param alone For `"shrinkage"`: what each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal
+#'   records, the plot fits each site alone, in 2 chains of 1,000 iterations.
 #' @return
 #' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
 #'   one site is called `variable[site]`.

@@ -8,8 +8,6 @@
 #' @param fit A fit of a list of releases, see [pooling].
 #' @param parameter A parameter of the sites, such as `"prob[yes]"` or `"(Intercept)"`. `NULL`: the first of those that vary between sites.
 #' @param level Probability inside the intervals.
-#' @param alone What each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal
-#'   records, the plot fits each site alone, in 2 chains of 1,000 iterations.
 #' @param site Name of a site; with partial pooling `"new"` for a site that released nothing, in a walk `"next"` for the one
 #'   after the last.
 #' @param sites For a new site: a data frame with one row, its covariates, see [partial_pooling()]. `NULL`: their mean over sites.

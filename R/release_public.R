@@ -43,15 +43,18 @@
 #' set.seed(1)
 #' births <- transform(MASS::birthwt, low = factor(low, labels = c("no", "yes")))
 #' asked <- stat_records(~ low, levels = list(low = c("no", "yes")))
-#' rel <- simulate_release(births, asked, mech_randomized_response(epsilon = 2), public = ~ lwt + smoke)
+#' rel <- simulate_release(births, asked, mech_randomized_response(epsilon = 2),
+#'                         public = ~ lwt + smoke)
 #' fit <- sample_posterior(rel, model_logistic(low ~ lwt + smoke), chains = 2, iter = 600, seed = 1)
 #' predict(fit, data.frame(lwt = c(100, 150), smoke = 1), interval = "credible")
 #'
 #' # noisy counts by area, with exact populations
 #' areas <- data.frame(people = c(30, 55, 20, 80, 41, 66), rural = c(1, 0, 1, 0, 0, 1))
-#' counts <- as_release(c(5, 14, 1, 26, 9, 12), stat_records(~ deaths, bounds = list(deaths = c(0, 200))),
+#' deaths <- stat_records(~ deaths, bounds = list(deaths = c(0, 200)))
+#' counts <- as_release(c(5, 14, 1, 26, 9, 12), deaths,
 #'                      mech_discrete_laplace(scale = 2), public = areas)
-#' sample_posterior(counts, model_glm(deaths ~ rural + offset(log(people)), poisson()), chains = 2, iter = 600, seed = 1)
+#' rates <- model_glm(deaths ~ rural + offset(log(people)), poisson())
+#' sample_posterior(counts, rates, chains = 2, iter = 600, seed = 1)
 #' @name public_covariates
 NULL
 
