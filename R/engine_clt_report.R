@@ -47,8 +47,8 @@ engine_control.engine_clt <- function(engine) {
              "parameters and the innovations, the default in other regressions; \"gibbs\": the sampler of Bernstein & Sheldon,",
              "which has no such moves.")),
   conjugate = list(default = "TRUE", must = "TRUE or FALSE", check = function(x, name, call) check_flag(x, name, call = call),
-    help = c("`FALSE` leaves out the update of the parameters given the imputed statistic, so that the draws are those of the",
-             "normal distribution alone.")))
+    help = c("`FALSE` leaves out the update of the parameters given the imputed statistic, so that draws follow the",
+             "normal approximation alone.")))
 }
 
 #' @export

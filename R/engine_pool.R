@@ -55,7 +55,7 @@
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
 #' 2,000 released numbers of all sites, of categories 300.
 #'
-#' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under parameters of its own. This serves
+#' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under parameters of its own. It works for
 #' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without
 #' factors, inside the bounds or not, priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`,
 #' whose parameters must have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: that of a level against

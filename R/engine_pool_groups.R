@@ -75,7 +75,7 @@ group_releases <- function(release, variable, call) {
   groups <- lapply(seq_along(levels), function(g) one_group(release, pieces, lapply(rows, `[[`, g), made))
   names(groups) <- levels
   if (any(c("new", "next") %in% levels)) {
-    stop_classed("groups", "No group can have the name {.val {intersect(c('new', 'next'), levels)}}, which is that of a group that released nothing.", call = call)
+    stop_classed("groups", "No group can have the name {.val {intersect(c('new', 'next'), levels)}}: it names a group that released nothing.", call = call)
   }
   groups
 }

@@ -26,7 +26,7 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   }
   more <- new_sites[[kind]]
   if (more %in% names(releases)) {
-    stop_classed("pool", "No site can have the name {.val {more}}, which is that of a site that released nothing.", call = call)
+    stop_classed("pool", "No site can have the name {.val {more}}: it names a site that released nothing.", call = call)
   }
   if (engine == "clt" && bound_is_cut(bound) && !is_regression(bound)) {
     if (has_exact_sites(releases)) stop_cut_exact(bound, call)

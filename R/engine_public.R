@@ -82,7 +82,7 @@ public_problem <- function(release, bound, call = caller_env()) {
        fields = c(answers, design, public_start(answers, design$offset, bound)))
 }
 
-# All of theta where the mode is looked for: no slopes, the constant about that of the answers' mean, a spread about theirs. NULL for several levels.
+# Where the search for the mode begins, all of theta: slopes 0, the constant that gives the answers' mean, and their spread. NULL for several levels.
 public_start <- function(answers, offset, bound) {
   if (inherits(bound, "bound_categories")) return(NULL)
   z <- answers$answer
@@ -112,7 +112,7 @@ centred_design <- function(release, bound, call) {
 }
 
 # in the order of src/totals/noisy_answers_classes.c
-answer_classes <- c("logit", "binary", "poisson", "negative_binomial", "binomial", "normal", "levels")
+answer_classes <- c("logit", "binary", "poisson", "negative_binomial", "normal", "levels")
 
 public_answers <- function(release, bound, call) {
   part <- release_parts(release)[[1L]]
@@ -186,7 +186,7 @@ binary_fields <- function(bound, z, scale, kernel) {
 # Totals of the response and of its products with covariates, and of its square: see src/totals/public_totals.c.
 public_totals_problem <- function(release, bound, call) {
   if (!inherits(bound, "bound_lm")) {
-    stop_classed("method", c("Totals beside public covariates are for {.fn model_lm}; other regressions need a noisy response for each record.",
+    stop_classed("method", c("Totals with public covariates are for {.fn model_lm}; other regressions need a noisy response for each record.",
                              x = "The model is {describe_model(bound)}."), call = call)
   }
   part <- component_parts(release)[[1L]]

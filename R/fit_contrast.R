@@ -36,8 +36,8 @@
 #' Comparisons are made draw by draw, so they account for what the sites share. With partial pooling, many comparisons need no further correction
 #' (Gelman et al. 2012): estimates that the releases hardly tell apart are pulled together.
 #'
-#' The generic is also registered for emmeans, so that it works whichever of the two packages is attached last. Contrasts of a regression's
-#' predictions are those of emmeans and marginaleffects: see [works_with()].
+#' The generic is also registered for emmeans, so that it works whichever of the two packages is attached last. For contrasts of a
+#' regression's predictions use emmeans or marginaleffects: see [works_with()].
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites that have the same parameters; `noiseaware_error_formula` and
 #'   `noiseaware_error_variables` for tables.
 #' @references

@@ -24,7 +24,7 @@ density_fit.engine_clt <- function(engine, fit, seed, call) fit
 density_fit.engine_clt_totals <- function(engine, fit, seed, call) {
   if (length(fit$bound$levels) == 0L) return(check_totals_problem(fit, call))
   cli::cli_inform(paste("Totals together with a cross-table of factors have no density to integrate:",
-                        "the evidence is that of method {.val clt} without an account of clamping."), class = "noiseaware_message_evidence")
+                        "the evidence is computed by method {.val clt}, which then leaves out clamping."), class = "noiseaware_message_evidence")
   run_clt(fit$release, fit$bound, seed, call)
 }
 
@@ -45,7 +45,7 @@ density_fit.engine_augment <- function(engine, fit, seed, call) {
   if (inherits(engine_of(other), "engine_collapse") && outside_bounds(other)[["any"]] > likely_outside && clt_serves(release, bound)) {
     other <- run_clt(release, bound, seed, call)
   }
-  cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {other$method}}.",
+  cli::cli_inform("Method {.val augment} has no density to integrate: method {.val {other$method}} gives the evidence of the same model and release.",
                   class = "noiseaware_message_evidence")
   other
 }

@@ -11,7 +11,7 @@
 #' @param newdata A data frame with the covariates.
 #' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; the other types are those of
+#' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; for the other types see
 #'   [plot()][plot.noiseaware_fit].
 #' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
 #' @param alone For `"shrinkage"`: what each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal

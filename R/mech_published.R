@@ -31,9 +31,9 @@
 #' **A component that is `NA`** was hidden. One that is absent from `value` in [as_release()] is an error with `listed = TRUE`; with `listed = FALSE`
 #' it says nothing, nor does one that the statistic leaves out ([stat_subset()]).
 #'
-#' **Without noise.** `published(mech_exact(), threshold = 10)` is plain cell suppression, for counts and other whole numbers: the posterior is that of all
-#' tables that agree with what is shown. It is computed with discrete Laplace noise of scale 0.05, which is 0 but for once in 10^8. Suppression is no guarantee
-#' of differential privacy: [privacy()] says none, and [release()] refuses it.
+#' **Without noise.** `published(mech_exact(), threshold = 10)` is plain cell suppression, for counts and other whole numbers: the posterior
+#' is over all tables that agree with what is shown. It is computed with discrete Laplace noise of scale 0.05, which differs from 0 once in 10^8.
+#' Suppression is no guarantee of differential privacy: [privacy()] says none, and [release()] refuses it.
 #'
 #' **Where it works.** By method `"augment"` everywhere, and by `"collapse"` for counts and for totals of Poisson and exponential
 #' records; both are exact. Other methods refuse: they need the noisy numbers. It is for totals and counts, not for [stat_records()].

@@ -1,7 +1,7 @@
 #' noiseaware: Bayesian inference from differentially private releases
 #'
 #' A data owner publishes a few noisy totals of confidential records. An analyst who has only these numbers wants the posterior of a model's parameters, with the
-#' noise accounted for. The package serves both.
+#' noise accounted for. The package is for both.
 #'
 #' @section Who says what:
 #' Four kinds of objects describe a problem, and none of them repeats what another says:

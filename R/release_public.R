@@ -8,7 +8,7 @@
 #'
 #' @details
 #' **Release.** The statistic is [stat_records()] of the response alone, and `public` a data frame with a row for each record, in the same order: numbers,
-#' logical values and factors (or text), none of them missing. The number of records is that of its rows.
+#' logical values and factors (or text), none of them missing. Its rows are the records.
 #'
 #' | response | statistic | noise |
 #' | --- | --- | --- |
@@ -28,11 +28,11 @@
 #' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known, and say nothing.
 #' The fit is exact if no response lies beyond its bounds; its print says how likely that is.
 #'
-#' **Priors.** A covariate's default scale is that of its own spread, two standard deviations about its mean in the place of bounds; see [model_glm()] and
+#' **Priors.** Default priors use two standard deviations of a covariate on either side of its mean in the place of bounds; see [model_glm()] and
 #' [model_lm()].
 #'
 #' **Method.** The confidential response is summed or integrated out of each record's density, exactly, and Hamiltonian Monte Carlo moves the parameters,
-#' beside independent proposals about the mode where these are accepted: `vignette("algorithms")`.
+#' together with independent proposals about the mode where these are accepted: `vignette("algorithms")`.
 #'
 #' [predict()][predict.noiseaware_fit] and `simulate()` are about the public covariates by default. Such a release is not written as JSON, nor pooled.
 #' @section Errors: `noiseaware_error_public`: no data frame, values that are missing, or another number of rows than answers; `noiseaware_error_variables`: variables of
@@ -111,7 +111,7 @@ check_public_statistic <- function(statistic, mechanism, public, call) {
   }
   noisy <- setdiff(statistic$columns$variable, names(public))
   if (totals && length(noisy) != 1L) {
-    stop_classed("public", c("Totals beside public covariates must be of one confidential variable and its products with public ones.",
+    stop_classed("public", c("Totals with public covariates must be of one confidential variable and its products with public ones.",
                              x = if (length(noisy)) "Not public: {.var {noisy}}." else "All of their variables are public."), call = call)
   }
 }

@@ -1,7 +1,7 @@
 #' A confidence set from a private release
 #'
-#' The values of a parameter that a test does not reject, by [p_value()]: a frequentist answer whose coverage is at least its level at every number of records
-#' and every epsilon, noise, clamping and thresholds included.
+#' The values of a parameter that a test does not reject, by [p_value()]: a frequentist answer by simulation, with noise, clamping and
+#' thresholds included. Its coverage does not rest on many records or little noise; [p_value()] says what is not guaranteed.
 #'
 #' @inheritParams p_value
 #' @param parameter Name of a parameter, as in `names(coef(fit))`; or a function of all parameters (a named vector) that returns one number.
@@ -22,7 +22,7 @@
 #' does on average over the prior.
 #' @return An object of class `noiseaware_confidence_set`, a list: `lower`, `upper`; `error`, their Monte Carlo errors; `estimate`, the best fit;
 #'   `curve`, a data frame of tested values and their p-values (where that is above 1 - `level` at the best fit, the search for a larger one is left out);
-#'   `told`, `gaps`, `range`, `credible`, `level`, and as in [p_value()] `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
+#'   `informative`, `gaps`, `range`, `credible`, `level`, and as in [p_value()] `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
 #' @section Errors: As [p_value()].
 #' @inherit p_value references
 #' @family checks and tests
@@ -46,8 +46,8 @@ confidence_set <- function(release, model, parameter, level = 0.95, ..., replica
   exact <- exact_proportion(sim, null$names)
   inverted <- invert_test(new_inversion(sim, null, exact, level))
   curve <- inverted$curve[order(inverted$curve$value), ]
-  simulated <- is.null(exact) && inverted$told
-  structure(c(inverted[c("lower", "upper", "estimate", "told", "range")], list(
+  simulated <- is.null(exact) && inverted$informative
+  structure(c(inverted[c("lower", "upper", "estimate", "informative", "range")], list(
     error = if (simulated) end_errors(inverted, level, replicates) else c(0, 0), curve = curve,
     gaps = any(curve$p < 1 - level & curve$value > inverted$lower & curve$value < inverted$upper), level = level, parameter = null$text,
     credible = credible_interval(fit, parameter, level), gamma = if (simulated && length(sim$spread) > 1L) region_gamma(sim) else 0,
@@ -89,7 +89,7 @@ new_inversion <- function(sim, null, exact, level) {
   if (!is.null(exact)) {
     search$estimate <- exact$estimate
     search$range <- exact$limits
-    search$told <- TRUE
+    search$informative <- TRUE
     search$se <- max(sd_of_proportion(sim, exact$estimate), 1e-9)
     search$test <- exact$test
     return(search)
@@ -98,12 +98,12 @@ new_inversion <- function(sim, null, exact, level) {
   search$estimate <- drop(null_gap(sim, null, centre))
   at <- function(value) new_null(null$f, value)
   score <- score_at(sim, at(search$estimate), centre)
-  search$told <- !is.null(score) && ncol(score$tested) == 1L
+  search$informative <- !is.null(score) && ncol(score$tested) == 1L
   slopes <- drop(null_slopes(sim, at(search$estimate), centre))
   along <- sim$spread^2 * slopes / sum((sim$spread * slopes)^2)
   prior_sd <- sqrt(sum((sim$spread * slopes)^2))
   search$range <- parameter_range(sim, at, centre, search$estimate, prior_sd)
-  if (search$told) search$se <- min(1 / sqrt(sum(crossprod(score$tested, score$slopes %*% along)^2)), prior_sd)
+  if (search$informative) search$se <- min(1 / sqrt(sum(crossprod(score$tested, score$slopes %*% along)^2)), prior_sd)
   search$test <- function(value) null_p(sim, at(value), nearest_point(search, value, centre), enough = search$alpha)
   search
 }
@@ -147,8 +147,8 @@ p_at <- function(search, value) {
 }
 
 invert_test <- function(search) {
-  out <- as.list(search)[c("estimate", "told", "range")]
-  if (!search$told) return(c(out, list(lower = out$range[1L], upper = out$range[2L], curve = data.frame(value = numeric(), p = numeric()))))
+  out <- as.list(search)[c("estimate", "informative", "range")]
+  if (!search$informative) return(c(out, list(lower = out$range[1L], upper = out$range[2L], curve = data.frame(value = numeric(), p = numeric()))))
   p_at(search, inside_range(search, search$estimate))
   ends <- vapply(c(-1, 1), function(side) end_of_set(search, side), 0)
   c(out, list(lower = ends[1L], upper = ends[2L], curve = search$curve))
@@ -199,7 +199,7 @@ close_in <- function(search, accepted, rejected) {
   rejected
 }
 
-# Monte Carlo error of an end: that of the p-value over its slope there, taken as of a normal test whose critical value is the end
+# Monte Carlo error of an end: the p-value's error over its slope at the end. The slope is approximated by that of a normal test.
 end_errors <- function(x, level, replicates) {
   alpha <- 1 - level
   z <- stats::qnorm(1 - alpha / 2)
@@ -218,8 +218,8 @@ print.noiseaware_confidence_set <- function(x, ...) {
   cat("  parameter  ", x$parameter, "\n", sep = "")
   cat("  ", formatC(percent, width = -9), "  ", ends(c(x$lower, x$upper)),
       if (any(x$error > 0)) paste0(" (Monte Carlo error ", paste(format_number(x$error, 1), collapse = ", "), ")"), "\n", sep = "")
-  if (!x$told) {
-    cat("  nothing    the release does not tell this parameter: the set is the whole range\n")
+  if (!x$informative) {
+    cat("  nothing    the release has no information on this parameter: the set is the whole range\n")
   } else if (any(c(x$lower, x$upper) == x$range)) {
     cat("  open       an end that no test rejects is the end of the parameter's range\n")
   }
@@ -248,7 +248,7 @@ between_tests <- function(x) {
 #' @rdname confidence_set
 #' @export
 plot.noiseaware_confidence_set <- function(x, ...) {
-  if (!x$told) stop_classed("argument", "{.arg x} must be a set that the release tells something of: there are no p-values to draw.")
+  if (!x$informative) stop_classed("argument", "{.arg x} must be a set of a parameter on which the release has information: there are no p-values to draw.")
   intervals <- data.frame(interval = "confidence", lower = x$lower, upper = x$upper, at = -0.04)
   if (!is.null(x$credible)) intervals <- rbind(intervals, data.frame(interval = "credible", lower = x$credible[1L], upper = x$credible[2L], at = -0.08))
   ggplot2::ggplot(x$curve, ggplot2::aes(.data$value, .data$p)) +

@@ -11,8 +11,8 @@
 #'   argument `epsilon`, if it has one, else its first; the result and the plot
 #'   name it so.
 #' @param epsilon Budgets: what `mechanism` is called with. Left out with `ratio`.
-#' @param ratio In place of `epsilon`, a number above 1: the budget is searched for that makes intervals so many times as wide as the records themselves would. It
-#'   is that of the parameters named in `parameters`, or of all, of which the worst decides; within 2% or the Monte Carlo error of `replicates`.
+#' @param ratio In place of `epsilon`, a number above 1: finds the budget at which the widest interval, in proportion, is so many times as wide as the records
+#'   themselves would make it. Counts the parameters in `parameters`, or all; exact to 2% or the Monte Carlo error of `replicates`.
 #' @param n Numbers of records, assumed known. A prior of an unknown number is refused, as a cell of the grid is about one number
 #'   that the owner has in mind: [calibrate()] takes such a prior.
 #' @param neighbours As in [release()]: what the noise is scaled for.

@@ -21,7 +21,7 @@ exact_proportion <- function(sim, names) {
     away <- k * (s - n * probability)
     t <- abs(w - k * n * probability)
     tail <- if (t <= 1e-9) 1 else upper(t - away) + upper(t + away)
-    list(p = min(1, sum(stats::dbinom(s, n, probability) * tail)), told = TRUE, point = exact_point(sim, probability))
+    list(p = min(1, sum(stats::dbinom(s, n, probability) * tail)), informative = TRUE, point = exact_point(sim, probability))
   }
   list(test = test, estimate = min(max(w / (k * n), 0), 1), limits = c(0, 1))
 }

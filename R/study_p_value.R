@@ -22,9 +22,9 @@
 #' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994); gamma is 0.001, or 1 / (R + 1) if
 #' that is more. Without nuisance parameters gamma is 0.
 #'
-#' **What is not guaranteed.** The largest is found by a search: from the best fit under the null hypothesis in the direction in which the release looks
-#' least extreme, three standard errors, and on for as long as p grows. The validity is that of the model, as a posterior's is. Tests with many nuisance
-#' parameters are conservative: true null hypotheses are rejected more rarely than they may be.
+#' **What is not guaranteed.** The largest is found by a search. It starts at the best fit under the null hypothesis and goes in the direction in which the
+#' release looks least extreme, for three standard errors and on for as long as p grows. Like a posterior, the p-value is valid if the model is right. Tests with many nuisance
+#' parameters are conservative: they reject true null hypotheses more rarely than they might.
 #'
 #' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed, and exact.
 #'
@@ -33,7 +33,7 @@
 #'
 #' The mean and the covariance of z which T needs are those of method `"clt"`, or of simulated records. They depend on theta alone, so that errors in
 #' them cost power and not validity.
-#' @return An object of class `noiseaware_p_value`, a list: `p`; its Monte Carlo error `error`; `null`; `told`, whether the release says anything of what
+#' @return An object of class `noiseaware_p_value`, a list: `p`; its Monte Carlo error `error`; `null`; `informative`, whether the release says anything of what
 #'   is tested (else `p` is 1); `values`, the parameters at which p is largest; `gamma`, `replicates`, `seed`, `method`. `generics::tidy()` makes it a data
 #'   frame.
 #' @section Errors: `noiseaware_error_argument`, also of values that the parameter cannot have; `noiseaware_error_method` for releases of single records,
@@ -64,8 +64,8 @@ p_value <- function(release, model, null, ..., replicates = 999, seed = NULL, re
   exact <- exact_proportion(sim, null$names)
   tested <- if (is.null(exact)) null_p(sim, null, enough = 1) else exact$test(null$target)
   if (is.null(tested)) refuse_null(null, environment())
-  simulated <- is.null(exact) && tested$told
-  structure(list(p = tested$p, error = if (simulated) rank_error(tested$p, replicates) else 0, null = null$text, told = tested$told,
+  simulated <- is.null(exact) && tested$informative
+  structure(list(p = tested$p, error = if (simulated) rank_error(tested$p, replicates) else 0, null = null$text, informative = tested$informative,
                  values = drop(point_values(sim, tested$point)), gamma = if (simulated && length(tested$point) > length(null$target)) region_gamma(sim) else 0,
                  replicates = replicates, seed = seed, method = method_words(sim, exact), describe = describe_release_for_test(sim)),
             class = "noiseaware_p_value")
@@ -80,7 +80,7 @@ rank_error <- function(p, replicates) {
 method_words <- function(sim, exact) {
   if (!is.null(exact)) return("computed, exact under the model")
   if (sim$approximate) return("simulation, totals of many records drawn from a normal distribution (approximate)")
-  "simulation, valid at every n and epsilon under the model"
+  "simulation of this n and this noise, under the model; the largest p-value is searched for"
 }
 
 describe_release_for_test <- function(sim) {
@@ -127,7 +127,7 @@ print.noiseaware_p_value <- function(x, ...) {
   cat("<p-value> ", x$describe, "\n", sep = "")
   cat("  null       ", shorten_list(x$null, 4L), "\n", sep = "")
   cat("  p-value    ", format_estimate(x$p, x$error), "\n", sep = "")
-  if (!x$told) cat("  nothing    the release does not tell what is tested: every value is as good as any other\n")
+  if (!x$informative) cat("  nothing    the release has no information on what is tested: all values are equally plausible\n")
   cat("  method     ", x$method, "\n", sep = "")
   if (x$error > 0) cat("  replicates ", simulation_words(x), "\n", sep = "")
   invisible(x)

@@ -85,7 +85,7 @@ point_slopes <- function(sim, point, wanted = TRUE) {
   smooth <- !is.null(sim$known_moments)
   step <- if (smooth) 1e-3 * sim$spread else 0.05 * sim$spread
   if (!smooth) {
-    # What simulated records tell of a derivative is best seen over a distance that they can tell apart.
+    # Simulated records give a derivative best over a distance at which they differ clearly.
     rough <- slopes_over(sim, point, step, FALSE)
     if (is.null(rough)) return(NULL)
     step <- max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums((white$w %*% rough$mean)^2) + 1 / sim$spread^2)
@@ -102,7 +102,7 @@ slopes_over <- function(sim, point, step, wanted) {
   list(mean = matrix(mean, ncol = length(point)), cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)))
 }
 
-# Left singular vectors that stand for more than noise.
+# Left singular vectors with singular values above `least`.
 directions <- function(x, most = ncol(x), least = 0) {
   if (ncol(x) == 0L) return(matrix(0, nrow(x), 0L))
   s <- svd(x, nv = 0L)
@@ -243,13 +243,13 @@ scoring_step <- function(sim, null, point, loss) {
 
 # ---- the largest p-value -------------------------------------------------------------------------------
 
-# A list: `p`, with gamma; `point` where it is; `told`, whether the release says anything of what is tested. NULL: no point is in the null hypothesis.
+# A list: `p`, with gamma; `point` where it is; `informative`, whether the release says anything of what is tested. NULL: no point is in the null hypothesis.
 # `enough`: a p-value that is as good as any larger one.
 null_p <- function(sim, null, start = NULL, enough = 1) {
   point <- fit_point(sim, null, start)
   at <- if (!is.null(point)) score_at(sim, null, point)
   if (is.null(at)) return(NULL)
-  if (ncol(at$tested) == 0L) return(list(p = 1, point = point, told = FALSE))
+  if (ncol(at$tested) == 0L) return(list(p = 1, point = point, informative = FALSE))
   nuisances <- ncol(at$along)
   gamma <- if (nuisances) region_gamma(sim) else 0
   p <- point_p(sim, at)
@@ -258,7 +258,7 @@ null_p <- function(sim, null, start = NULL, enough = 1) {
     p <- further$p
     point <- further$point
   }
-  list(p = min(1, p + gamma), point = point, told = TRUE)
+  list(p = min(1, p + gamma), point = point, informative = TRUE)
 }
 
 # Along the direction in which the observed T falls fastest, in standard errors of the nuisance parameters (where the release says nothing of one, in the prior's

@@ -119,6 +119,10 @@ void hmc_close(struct hmc *hmc, struct rng *rng, struct hmc_step *told);
 
 /* What the counters of a method that makes such transitions hold, in this order; adds one. */
 enum { HMC_TRANSITIONS, HMC_ACCEPTANCE, HMC_LEAPFROGS, HMC_DIVERGENT, HMC_DEEPEST };
+#define HMC_COUNTER_NAMES(first) \
+    [(first) + HMC_TRANSITIONS] = "transitions", [(first) + HMC_ACCEPTANCE] = "acceptance", \
+               [(first) + HMC_LEAPFROGS] = "leapfrogs", [(first) + HMC_DIVERGENT] = "divergent", \
+               [(first) + HMC_DEEPEST] = "deepest"
 void hmc_count(double *counter, const struct hmc_step *told);
 
 /* Learns from transition number `iteration` (from 0) of a warmup. After the last of

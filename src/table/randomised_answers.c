@@ -265,11 +265,7 @@ const struct collapse_class collapse_answers = {
     .name = "answers",
     .counters =
         {
-            [HMC_TRANSITIONS] = "transitions",
-            [HMC_ACCEPTANCE] = "acceptance",
-            [HMC_LEAPFROGS] = "leapfrogs",
-            [HMC_DIVERGENT] = "divergent",
-            [HMC_DEEPEST] = "deepest",
+            HMC_COUNTER_NAMES(0),
         },
     .create = create,
     .start = start,

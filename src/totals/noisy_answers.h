@@ -26,7 +26,7 @@ struct noisy_answer_class {
 
 struct noisy_answers {
     const struct noisy_answer_class *class;
-    const struct family *family; /* of a response that is 0 or 1, or counts such; else NULL */
+    const struct family *family; /* of a response that is 0 or 1; else NULL */
     int records, predictors;
     int shapes;  /* coordinates of what the response depends on beside its predictors */
     int squared; /* the noise is Gaussian, weight one over its sd; else Laplace, over its scale */
@@ -35,7 +35,6 @@ struct noisy_answers {
     double shape;        /* a standard deviation or a coefficient of variation */
 
     const double *zero, *one;   /* of a binary response: the density of each answer given either */
-    const double *size;         /* of a binomial one: of how many */
     struct noisy_count *counts; /* totals/noisy_answers_counts.c */
     const struct noisy_count_family *count_family;
     struct noisy_levels *levels; /* totals/noisy_answers_levels.c */
@@ -62,7 +61,7 @@ static inline void noisy_answer_set_shape(struct noisy_answers *a, const double 
 }
 
 extern const struct noisy_answer_class noisy_answer_logit, noisy_answer_binary,
-    noisy_answer_poisson, noisy_answer_negative_binomial, noisy_answer_binomial,
-    noisy_answer_normal, noisy_answer_levels, noisy_answer_tabulated;
+    noisy_answer_poisson, noisy_answer_negative_binomial, noisy_answer_normal, noisy_answer_levels,
+    noisy_answer_tabulated;
 
 #endif

@@ -2,12 +2,11 @@
 #include "totals/noisy_answers.h"
 
 int noisy_answers_create(const struct fields *fields, struct noisy_answers *a) {
-    enum { CLASSES = 7 };
+    enum { CLASSES = 6 };
     static const struct noisy_answer_class *const classes[CLASSES] = {
-        &noisy_answer_logit,    &noisy_answer_binary,
-        &noisy_answer_poisson,  &noisy_answer_negative_binomial,
-        &noisy_answer_binomial, &noisy_answer_normal,
-        &noisy_answer_levels};
+        &noisy_answer_logit,   &noisy_answer_binary,
+        &noisy_answer_poisson, &noisy_answer_negative_binomial,
+        &noisy_answer_normal,  &noisy_answer_levels};
     const double *class = fields_vector(fields, "response", 1),
                  *squared = fields_vector(fields, "squared", 1),
                  *bounds = fields_vector(fields, "response_bounds", 2);

@@ -2,13 +2,13 @@
  *
  *   sum over k of p(k | eta) f(z - clamp(k)),
  *
- * f the noise density and clamp() what bounds do to a count. The Poisson, the negative binomial and
- * the binomial distribution have p(k + 1) / p(k) = (alpha + beta k) / (k + 1) (Panjer 1981, ASTIN
- * Bulletin 12), and the noise density's ratio from one whole number to the next is a constant
- * (Laplace), or changes by a constant factor (Gaussian). So the sum starts at the whole number k_0
- * next to z, at p(k_0) f(z - k_0), and goes on in both directions by ratios, until what is left is
- * below 1e-12 of it: no term needs a logarithm. Where bounds clamp, the counts beyond have one term
- * with the distribution function, which is asked only where it matters.
+ * f the noise density and clamp() what bounds do to a count. The Poisson and the negative binomial
+ * distribution have p(k + 1) / p(k) = (alpha + beta k) / (k + 1) (Panjer 1981, ASTIN Bulletin 12),
+ * and the noise density's ratio from one whole number to the next is a constant (Laplace), or
+ * changes by a constant factor (Gaussian). So the sum starts at the whole number k_0 next to z, at
+ * p(k_0) f(z - k_0), and goes on in both directions by ratios, until what is left is below 1e-12 of
+ * it: no term needs a logarithm. Where bounds clamp, the counts beyond have one term with the
+ * distribution function, which is asked only where it matters.
  *
  * The score is d log p(k) / d eta = c (k - mean), so that the slope is c (E(k | z) - mean), and of
  * the counts from U on c U p(U) / (1 - beta).
@@ -39,7 +39,6 @@ struct count_place {
     double mean, score; /* d log p(k) / d eta = score (k - mean) */
     double log_first;   /* log p(k_0), less log_base */
     double size;        /* of a negative binomial; 0 of others */
-    double trials;      /* of a binomial */
 };
 
 /* What was added up, in units of term k_0 times exp(log_unit): terms, terms times k - k_0 and, of a
@@ -94,29 +93,6 @@ static double negative_binomial_log_p(const struct count_place *p, double k) {
 
 static double negative_binomial_log_tail(const struct count_place *p, double k, int above) {
     return Rf_pnbinom_mu(k, p->size, p->mean, !above, 1);
-}
-
-static struct count_place binomial_place(const struct noisy_answers *a, int i, double eta) {
-    enum { MOST = 600 };
-    double log_p[2], slope[2];
-    a->family->class->logs(eta, log_p, slope);
-    const double size = a->size[i], k = a->counts[i].first, score = slope[1] - slope[0];
-    const double odds = exp(fmin(fmax(log_p[1] - log_p[0], -MOST), MOST));
-    const struct count_place place = {.alpha = size * odds,
-                                      .beta = -odds,
-                                      .mean = -size * slope[0] / score,
-                                      .score = score,
-                                      .trials = size,
-                                      .log_first = k * log_p[1] + (size - k) * log_p[0]};
-    return place;
-}
-
-static double binomial_log_p(const struct count_place *p, double k) {
-    return Rf_dbinom(k, p->trials, p->mean / p->trials, 1);
-}
-
-static double binomial_log_tail(const struct count_place *p, double k, int above) {
-    return Rf_pbinom(k, p->trials, p->mean / p->trials, !above, 1);
 }
 
 /* ---- the sum ---------------------------------------------------------------------------- */
@@ -197,16 +173,13 @@ static double with_tail(const struct noisy_answers *a, int i, double eta,
 
 /* whole numbers that are not clamped */
 static double least_count(const struct noisy_answers *a) { return fmax(ceil(a->lower), 0); }
-static double most_count(const struct noisy_answers *a, int i) {
-    const double most = ceil(a->upper) - 1;
-    return a->size ? fmin(most, a->size[i]) : most;
-}
+static double most_count(const struct noisy_answers *a) { return ceil(a->upper) - 1; }
 
 static double one_answer(const struct noisy_answers *a, int i, double eta, double *slope,
                          double *of_shape) {
     const struct noisy_count *c = a->counts + i;
     const struct count_place p = a->count_family->place(a, i, eta);
-    const double least = least_count(a), most = most_count(a, i);
+    const double least = least_count(a), most = most_count(a);
     const double digamma = p.size > 0 ? Rf_digamma(c->first + p.size) : 0;
     struct count_sums s = {.terms = 1, .first = 1, .digammas = digamma};
     sum_up(c, &p, most, digamma, &s);
@@ -243,18 +216,17 @@ static double noise_ratio(const struct noisy_answers *a, int i, double k, int by
 }
 
 static void prepare(const struct noisy_answers *a, int i, struct noisy_count *c) {
-    const double least = least_count(a), most = most_count(a, i), z = a->answer[i];
+    const double least = least_count(a), most = most_count(a), z = a->answer[i];
     const double k = fmax(fmin(floor(z + 0.5), most), least), w = a->weight[i];
     c->first = k;
     c->log_noise = noisy_answer_kernel(a, i, z - k);
-    c->log_base = a->size ? Rf_lchoose(a->size[i], k) : -Rf_lgammafn(k + 1);
+    c->log_base = -Rf_lgammafn(k + 1);
     c->up = noise_ratio(a, i, k, 1);
     c->next_up = noise_ratio(a, i, k + 1, 1);
     c->down = noise_ratio(a, i, k, -1);
     c->next_down = noise_ratio(a, i, k - 1, -1);
     c->bend = a->squared ? exp(-w * w) : 1;
-    const int clamps = a->size ? a->upper < a->size[i] : a->upper < INFINITY;
-    c->above = clamps ? noisy_answer_kernel(a, i, z - a->upper) : -INFINITY;
+    c->above = a->upper < INFINITY ? noisy_answer_kernel(a, i, z - a->upper) : -INFINITY;
     c->below = least > 0 ? noisy_answer_kernel(a, i, z - a->lower) : -INFINITY;
 }
 
@@ -270,10 +242,7 @@ static const struct noisy_count_family poisson = {.place = poisson_place,
                                                   .log_tail = poisson_log_tail},
                                        negative_binomial = {.place = negative_binomial_place,
                                                             .log_p = negative_binomial_log_p,
-                                                            .log_tail = negative_binomial_log_tail},
-                                       binomial = {.place = binomial_place,
-                                                   .log_p = binomial_log_p,
-                                                   .log_tail = binomial_log_tail};
+                                                            .log_tail = negative_binomial_log_tail};
 
 static int poisson_create(const struct fields *fields, struct noisy_answers *a) {
     (void)fields;
@@ -286,19 +255,9 @@ static int negative_binomial_create(const struct fields *fields, struct noisy_an
     return create(&negative_binomial, a);
 }
 
-/* Fields: sizes, of how many each counts; and the family of each of them. */
-static int binomial_create(const struct fields *fields, struct noisy_answers *a) {
-    a->size = fields_vector(fields, "sizes", a->records);
-    a->family = family_create(fields);
-    if (!a->size || !a->family || !a->family->class->logs) return PLUGIN_BAD_FIELDS;
-    return create(&binomial, a);
-}
-
 const struct noisy_answer_class noisy_answer_poisson = {.create = poisson_create,
                                                         .log_density = log_density},
                                 noisy_answer_negative_binomial = {.set = noisy_answer_set_shape,
                                                                   .create =
                                                                       negative_binomial_create,
-                                                                  .log_density = log_density},
-                                noisy_answer_binomial = {.create = binomial_create,
-                                                         .log_density = log_density};
+                                                                  .log_density = log_density};

@@ -477,11 +477,7 @@ const struct collapse_class collapse_records = {
     .name = "records",
     .counters =
         {
-            [HMC_TRANSITIONS] = "transitions",
-            [HMC_ACCEPTANCE] = "acceptance",
-            [HMC_LEAPFROGS] = "leapfrogs",
-            [HMC_DIVERGENT] = "divergent",
-            [HMC_DEEPEST] = "deepest",
+            HMC_COUNTER_NAMES(0),
         },
     .create = create,
     .start = start,

@@ -511,11 +511,7 @@ const struct collapse_class collapse_public = {
     .name = "public",
     .counters =
         {
-            [HMC_TRANSITIONS] = "transitions",
-            [HMC_ACCEPTANCE] = "acceptance",
-            [HMC_LEAPFROGS] = "leapfrogs",
-            [HMC_DIVERGENT] = "divergent",
-            [HMC_DEEPEST] = "deepest",
+            HMC_COUNTER_NAMES(0),
             [COUNT_LEAPS] = "leaps",
             [COUNT_LEAPS_ACCEPTED] = "leaps_accepted",
         },
