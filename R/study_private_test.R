@@ -127,7 +127,8 @@ ask_two_factors <- function(variables, levels, null, release, call) {
     table <- in_table(p)
     table[2L, 2L] / sum(table[, 2L]) - table[2L, 1L] / sum(table[, 1L])
   }
-  named <- sprintf("difference of the proportions of %s", levels[[1L]][2L])
+  of <- sprintf("%s=%s", names(levels), vapply(levels, `[`, "", 2L))
+  named <- sprintf("difference in the proportion with %s, %s less %s=%s", of[1L], of[2L], names(levels)[2L], levels[[2L]][1L])
   utils::modifyList(out, list(title = "Two proportions", null = difference, parameter = difference, value = stats::setNames(0, named)))
 }
 

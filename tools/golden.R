@@ -39,7 +39,7 @@ say <- function(name, fit) {
   if (is.null(fit)) return(invisible())
   hashed <<- hashed + 1
   parts <- c("draws", "statistic", "log_eta", "acceptance", "state", "records", "outside")
-  cat(sprintf("%-46s %s\n", name, rlang::hash(list(unclass(fit$draws), lapply(fit$chains, function(chain) chain[intersect(parts, names(chain))])))))
+  cat(sprintf("%-46s %s\n", name, rlang::hash(list(unclass(fit$draws), fit$exact, lapply(fit$chains, function(chain) chain[intersect(parts, names(chain))])))))
 }
 sample <- function(release, model, method, ...) sample_posterior(release, model, method, chains = 1, iter = 40, seed = 1, ...)
 
