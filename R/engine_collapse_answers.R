@@ -76,7 +76,7 @@ answers_problem <- function(release, bound, call) {
 engine_lines.engine_collapse_answers <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
 
 #' @export
-engine_diagnostics.engine_collapse_answers <- function(engine, fit, told) if (told$transitions == 0) data.frame(mean = 1) else hamiltonian_row(told)
+engine_diagnostics.engine_collapse_answers <- function(engine, fit, told) hamiltonian_row(told)
 
 #' @export
 engine_moves.engine_collapse_answers <- function(engine, fit, rows) paste("answers   counted;", hamiltonian_words(rows$steps, rows$mean))

@@ -289,17 +289,20 @@ engine_title.engine_collapse_public <- function(engine) "collapse: sums out the 
 engine_lines.engine_collapse_public <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
 
 #' @export
-engine_diagnostics.engine_collapse_public <- function(engine, fit, told) if (told$transitions == 0) data.frame(mean = 1) else hamiltonian_row(told)
+engine_diagnostics.engine_collapse_public <- function(engine, fit, told) cbind(hamiltonian_row(told), leaps = share_of(told$leaps_accepted, told$leaps))
 
 #' @export
-engine_moves.engine_collapse_public <- function(engine, fit, rows) paste("answers   responses summed out;", hamiltonian_words(rows$steps, rows$mean))
+engine_moves.engine_collapse_public <- function(engine, fit, rows) {
+  leaps <- if (!all(is.na(rows$leaps))) paste("; proposals about the mode:", share_words(rows$leaps))
+  paste0("answers   responses summed out; ", hamiltonian_words(rows$steps, rows$mean), leaps)
+}
 
 # the kind of totals
 #' @export
 engine_lines.engine_collapse_public_totals <- function(engine, fit) c(outside_lines(fit), hamiltonian_lines(diagnostics_of(fit)))
 
 #' @export
-engine_diagnostics.engine_collapse_public_totals <- function(engine, fit, told) engine_diagnostics.engine_collapse_public(engine, fit, told)
+engine_diagnostics.engine_collapse_public_totals <- function(engine, fit, told) hamiltonian_row(told)
 
 #' @export
 engine_moves.engine_collapse_public_totals <- function(engine, fit, rows) paste("totals   of the response;", hamiltonian_words(rows$steps, rows$mean))

@@ -75,7 +75,7 @@ check_kept_records <- function(release, bound, call) {
 engine_lines.engine_collapse_records <- function(engine, fit) hamiltonian_lines(diagnostics_of(fit))
 
 #' @export
-engine_diagnostics.engine_collapse_records <- function(engine, fit, told) if (told$transitions == 0) data.frame(mean = 1) else hamiltonian_row(told)
+engine_diagnostics.engine_collapse_records <- function(engine, fit, told) hamiltonian_row(told)
 
 #' @export
 engine_moves.engine_collapse_records <- function(engine, fit, rows) {

@@ -207,6 +207,7 @@ share_accepted <- function(told, kind) share_of(told[[paste0(kind, "_accepted")]
 share_of <- function(accepted, made) if (made > 0) accepted / made else NA_real_
 
 hamiltonian_row <- function(told) {
+  if (told$transitions == 0) return(data.frame(mean = 1)) # nothing is unknown
   data.frame(mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions, divergent = told$divergent, deepest = told$deepest)
 }
 

@@ -275,6 +275,7 @@ print_summary <- function(table) {
 #'   | `within` | for normal totals, the share that stayed within the bounds of the prior; for counts, acceptance of moves within a class |
 #'   | `between` | for counts, acceptance of moves between classes |
 #'   | `fresh` | for one total, acceptance of proposals from the prior |
+#'   | `leaps` | with public covariates, acceptance of independent proposals about the mode; `NA` if none are made |
 #'
 #'   For `"clt"`: `mean` is the share of accepted moves of the parameters, `passes` their number in an iteration, and `divergent` and `deepest` are of
 #'   trajectories. A linear regression with normal covariates has the columns of `"collapse"`.

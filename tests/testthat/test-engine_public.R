@@ -404,3 +404,14 @@ test_that("at little noise totals say what records say, for fewer and for more c
   expect_error(simulate_release(births, bound, mech_laplace(scale = 1), public = ~ lwt), class = "noiseaware_error_public")
   expect_error(sample_posterior(rel, model_glm(bwt ~ lwt, poisson())), class = "noiseaware_error_method")
 })
+
+test_that("acceptance() has the proposals about the mode, which are made where many records make them accepted", {
+  set.seed(3)
+  data <- data.frame(x = rnorm(3000))
+  data$y <- rpois(3000, exp(0.5 + 0.3 * data$x))
+  noisy <- simulate_release(data, stat_records(~ y, bounds = list(y = c(0, 60))), mech_discrete_laplace(scale = 1), public = ~ x)
+  told <- acceptance(sample_posterior(noisy, model_glm(y ~ x, poisson()), chains = 1, iter = 200, seed = 1))
+  expect_gt(told$leaps, 0.8)
+  expect_lte(told$leaps, 1)
+  expect_output(print(told), "proposals about the mode: accepted")
+})
