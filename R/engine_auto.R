@@ -59,9 +59,14 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
     left_out <- c(left_out, sprintf("\"%s\" (%s) does not account for clamping, or not for so much: %s of the records", method, about[[method]],
                                     format_share(outside_bounds(trial))))
   }
-  shorter <- if (is.null(trial)) run else shorten_run(run, costs[[best]]$iteration, limits$longest)
-  tell_long(best, release, run, shorter, costs[[best]]$iteration, left_out, others)
-  chosen(best, shorter, c(is_exact, left_out), if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
+  choose_long(best, release, run, trial, costs[[best]]$iteration, limits, is_exact, left_out, others)
+}
+
+# What is exact, though it takes long: with fewer iterations where the draws of a `trial` are a good start.
+choose_long <- function(method, release, run, trial, iteration, limits, is_exact, left_out, others) {
+  shorter <- if (is.null(trial)) run else shorten_run(run, iteration, limits$longest)
+  tell_long(method, release, run, shorter, iteration, left_out, others)
+  chosen(method, shorter, c(is_exact, left_out), if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
 }
 
 choose_only_clt <- function(bound, run) {

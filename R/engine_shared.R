@@ -222,7 +222,9 @@ share_words <- function(x) if (all(is.na(x))) "none" else paste("accepted", mean
 
 size_words <- function(fit, rows) if (!is.null(fit$problem$records)) paste0("; of n: ", share_words(rows$records))
 
-hamiltonian_words <- function(steps, acceptance) sprintf("Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(steps), 2), format_number(mean(acceptance), 2))
+hamiltonian_words <- function(steps, acceptance) {
+  sprintf("Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(steps), 2), format_number(mean(acceptance), 2))
+}
 
 # The scatter of normal records needs more of them than there are columns.
 least_size <- function(bound) nrow(bound$columns) + 1

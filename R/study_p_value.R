@@ -23,8 +23,8 @@
 #' that is more. Without nuisance parameters gamma is 0.
 #'
 #' **What is not guaranteed.** The largest is found by a search. It starts at the best fit under the null hypothesis and goes in the direction in which the
-#' release looks least extreme, for three standard errors and on for as long as p grows. Like a posterior, the p-value is valid if the model is right. Tests with many nuisance
-#' parameters are conservative: they reject true null hypotheses more rarely than they might.
+#' release looks least extreme, for three standard errors and on for as long as p grows. Like a posterior, the p-value is valid if the model is right.
+#' Tests with many nuisance parameters are conservative: they reject true null hypotheses more rarely than they might.
 #'
 #' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed, and exact.
 #'

@@ -223,6 +223,7 @@ test_that("bad arguments, copies and forks are refused", {
 })
 
 test_that("a wait in vain is known by its length, whatever the language of the database", {
+  skip_if_not_installed("DBI")
   gone <- list(kind = "PostgreSQL", connection = NULL, name = "account")
   expect_error(internal("run_sql")(gone, "LOCK TABLE account", NULL, patience = 0), "in use", class = "noiseaware_error_budget")
   expect_error(internal("run_sql")(gone, "LOCK TABLE account", NULL, patience = 60), "refused `?LOCK", class = "noiseaware_error_database")
