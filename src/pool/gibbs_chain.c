@@ -370,7 +370,7 @@ void pool_records_start(struct pool_records *s, const double *sd) {
             start_table(site);
             continue;
         }
-        augment_start(&site->augment, 0);
+        augment_start(&site->augment, 0, NULL);
         augment_find_support(&site->augment);
     }
 }
@@ -527,7 +527,7 @@ static double work_of_sites(const struct pool_records *s) {
     double work = 0;
     for (int j = 0; j < s->sites; ++j) {
         const struct collapse *table = s->site[j].table;
-        work += table ? table->class->work(table) : s->site[j].augment.work;
+        work += table ? table->class->work(table) : s->site[j].augment.count.work;
     }
     return work;
 }

@@ -1,6 +1,7 @@
 /* Method "augment" as R sees it. */
 #include "r/augment.h"
 #include "contract/model.h"
+#include "records/move.h"
 
 /* R's names */
 static const char *const part_kinds[] = {
@@ -80,6 +81,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->lower = REAL(list_element(spec, "lower"));
     s->upper = REAL(list_element(spec, "upper"));
     s->scatter_noise = list_number(spec, "scatter_noise");
+    s->same_bounds = Rf_asLogical(list_element(spec, "same_bounds"));
     s->density.components = a->dense;
     s->density.absolute = a->absolute;
     s->density.weight = a->weight;
@@ -145,35 +147,11 @@ static void *read(SEXP problem) {
     augment_prepare(a);
     if (sites) read_others(sites, a);
     a->tells_sizes = sites != NULL;
-    if (a->surrogate)
-        augment_prepare_surrogate(
-            a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
-    augment_prepare_resize(a);
-    augment_prepare_redraw(a);
+    if (a->surrogate) augment_prepare_surrogate(a);
     read_reflections(optional_element(problem, "reflect"), a);
-    augment_prepare_reflect(a);
-    if (augment_has_levels(a)) augment_prepare_levels(a);
-    augment_prepare_categories(a);
+    augment_prepare_moves(a);
     return a;
 }
-
-/* counters of the state, in this order */
-enum {
-    MOST_STEP,
-    WORK,
-    PASSES_MADE,
-    PASSES_ACCEPTED = PASSES_MADE + PASS_KINDS,
-    MAPS_MADE = PASSES_ACCEPTED + PASS_KINDS,
-    MAPS_ACCEPTED,
-    LEAPFROGS,
-    RESPONSES_MADE,
-    RESPONSES_ACCEPTED,
-    DIVERGENT,
-    DEEPEST,
-    REGROUPED_MADE,
-    REGROUPED_ACCEPTED,
-    COUNTERS
-};
 
 /* where n is unknown, the site's part of the state's `size`: n, struct births, twice struct
  * size_slope */
@@ -223,7 +201,7 @@ static struct state_shape shape(const void *self) {
     const struct augment *a = self;
     const struct adapt_shape learned = augment_learned_shape(&a->model);
     struct state_shape shape = {
-        .counters = COUNTERS,
+        .counters = sizeof(struct counters) / sizeof(double),
         .parts = AUGMENT_RECORD_PARTS + 1,
         .part[AUGMENT_RECORD_PARTS] = {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
     };
@@ -237,21 +215,12 @@ static struct state_shape shape(const void *self) {
     if (augment_makes_rounds(a))
         shape.part[shape.parts++] =
             (struct state_part){"rounds", REALSXP, (R_xlen_t)rounds_stored(a->model.parameters)};
-    if (augment_has_levels(a))
-        shape.part[shape.parts++] =
-            (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)augment_factors(&a->model)};
-    if (a->redraw) {
-        shape.part[shape.parts++] = (struct state_part){
-            "redraw", REALSXP, (R_xlen_t)(sizeof(struct redrawn) / sizeof(double))};
-        shape.part[shape.parts++] =
-            (struct state_part){"guide", REALSXP, (R_xlen_t)augment_guide_stored(a)};
-    }
-    if (a->response)
-        shape.part[shape.parts++] =
-            (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
-    if (a->categories)
-        shape.part[shape.parts++] = (struct state_part){
-            "categories", REALSXP, (R_xlen_t)category_moves_stored(a->categories)};
+    for (const struct move *const *move = augment_moves; *move; ++move)
+        for (int k = 0; k < MOVE_STORES && (*move)->store[k]; ++k) {
+            const R_xlen_t stored = (R_xlen_t)(*move)->stored(a, k);
+            if (stored > 0)
+                shape.part[shape.parts++] = (struct state_part){(*move)->store[k], REALSXP, stored};
+        }
     return shape;
 }
 
@@ -314,52 +283,20 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
     if (augment_makes_rounds(a))
         rounds_attach(&a->rounds, a->model.parameters, REAL(list_element(state, "rounds")));
-    if (augment_has_levels(a)) {
-        a->regroup.scale = REAL(list_element(state, "levels"));
-        a->regroup.tries = a->regroup.scale + augment_factors(&a->model);
-    }
-    if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
-    if (a->categories)
-        category_moves_attach(a->categories, REAL(list_element(state, "categories")));
-    if (a->redraw) {
-        memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
-        augment_attach_guide(a, REAL(list_element(state, "guide")));
-    }
-    const double *counter = REAL(list_element(state, "counters"));
-    a->most_energy_step = counter[MOST_STEP];
-    a->work = counter[WORK];
-    memcpy(a->passes_made, counter + PASSES_MADE, sizeof a->passes_made);
-    memcpy(a->passes_accepted, counter + PASSES_ACCEPTED, sizeof a->passes_accepted);
-    a->maps_made = counter[MAPS_MADE];
-    a->maps_accepted = counter[MAPS_ACCEPTED];
-    a->leapfrogs = counter[LEAPFROGS];
-    a->responses_made = counter[RESPONSES_MADE];
-    a->responses_accepted = counter[RESPONSES_ACCEPTED];
-    a->divergent = counter[DIVERGENT];
-    a->deepest = counter[DEEPEST];
-    a->regroup.made = counter[REGROUPED_MADE];
-    a->regroup.accepted = counter[REGROUPED_ACCEPTED];
+    for (const struct move *const *move = augment_moves; *move; ++move)
+        for (int k = 0; k < MOVE_STORES && (*move)->store[k]; ++k)
+            if ((*move)->stored(a, k) > 0)
+                (*move)->attach(a, k, REAL(list_element(state, (*move)->store[k])));
+    memcpy(&a->count, REAL(list_element(state, "counters")), sizeof a->count);
     augment_share_theta(a);
 }
 
 static void detach(void *self, SEXP state) {
     const struct augment *a = self;
     detach_augment_records(a->sites, a->site, state);
-    if (a->redraw) memcpy(REAL(list_element(state, "redraw")), &a->redrawn, sizeof a->redrawn);
-    double *counter = REAL(list_element(state, "counters"));
-    counter[MOST_STEP] = augment_most_energy_step(a);
-    counter[WORK] = a->work;
-    memcpy(counter + PASSES_MADE, a->passes_made, sizeof a->passes_made);
-    memcpy(counter + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
-    counter[MAPS_MADE] = a->maps_made;
-    counter[MAPS_ACCEPTED] = a->maps_accepted;
-    counter[LEAPFROGS] = a->leapfrogs;
-    counter[RESPONSES_MADE] = a->responses_made;
-    counter[RESPONSES_ACCEPTED] = a->responses_accepted;
-    counter[DIVERGENT] = a->divergent;
-    counter[DEEPEST] = a->deepest;
-    counter[REGROUPED_MADE] = a->regroup.made;
-    counter[REGROUPED_ACCEPTED] = a->regroup.accepted;
+    struct counters count = a->count;
+    count.most_energy_step = augment_most_energy_step(a);
+    memcpy(REAL(list_element(state, "counters")), &count, sizeof count);
 }
 
 /* records drawn from theta */
@@ -367,18 +304,15 @@ static void start(void *self, SEXP problem) {
     struct augment *a = self;
     SEXP sites = optional_element(problem, "sites");
     for (int k = 0; k < a->sites; ++k) {
-        a->site[k]->most_energy_step = R_NegInf;
+        a->site[k]->count.most_energy_step = R_NegInf;
         start_augment_size(sites ? VECTOR_ELT(sites, k) : problem, a->site[k]);
     }
     if (augment_makes_rounds(a)) rounds_start(&a->rounds);
-    if (augment_has_levels(a))
-        for (int f = 0; f < augment_factors(&a->model); ++f) a->regroup.scale[f] = 1;
-    augment_start(a, !Rf_asLogical(list_element(problem, "given")));
-    if (update_theta_is_needed(&a->model))
-        update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
+    SEXP spread = list_element(problem, "theta_sd");
+    const double *theta_sd = Rf_isNull(spread) ? NULL : REAL(spread);
+    augment_start(a, !Rf_asLogical(list_element(problem, "given")), theta_sd);
+    if (update_theta_is_needed(&a->model)) update_theta_start(&a->update, theta_sd);
     const double *sd = REAL(list_element(problem, "move_sd"));
-    /* their coefficients are the first of theta, and walk */
-    if (a->categories) category_moves_start(a->categories, REAL(list_element(problem, "theta_sd")));
     for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
     adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
     augment_share_theta(a);
@@ -417,9 +351,9 @@ SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
 
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
     struct augment *a = self;
-    const double before = a->work;
+    const double before = a->count.work;
     const int status = augment_iterate(a, iteration, warmup, &step->acceptance);
-    step->work = a->work - before; /* warmup ends with 0 */
+    step->work = a->count.work - before; /* warmup ends with 0 */
     return status;
 }
 

@@ -5,14 +5,9 @@
 #include "r/pool.h"
 #include "records/augment_internal.h"
 
-/* Of each site in the state's "sites": the largest step of its energy, work, and its passes. */
-enum {
-    MOST_STEP,
-    WORK,
-    PASSES_MADE,
-    PASSES_ACCEPTED = PASSES_MADE + PASS_KINDS,
-    OF_SITE = PASSES_ACCEPTED + PASS_KINDS
-};
+/* Of the counters of each site in the state's "sites" those that all sites have: the largest step
+ * of its energy, work, and its passes. */
+enum { OF_SITE = offsetof(struct counters, maps_made) / sizeof(double) };
 
 static void *read(SEXP problem) {
     struct pool_records *s = plugin_memory(1, sizeof *s);
@@ -108,11 +103,8 @@ static void attach_records(struct pool_records *s, SEXP state) {
     for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
         struct augment *a = &s->site[j].augment;
         adapt_attach(&a->adapt, &learned, adapt + (size_t)j * adapt_length(s));
-        a->most_energy_step = told[MOST_STEP];
-        a->work = told[WORK];
         a->rounds = s->rounds;
-        memcpy(a->passes_made, told + PASSES_MADE, sizeof a->passes_made);
-        memcpy(a->passes_accepted, told + PASSES_ACCEPTED, sizeof a->passes_accepted);
+        memcpy(&a->count, told, OF_SITE * sizeof(double));
     }
 }
 
@@ -152,13 +144,8 @@ static void detach(void *self, SEXP state) {
     if (s->tables) return; /* all of it stands in the store */
     detach_augment_records(s->sites, s->records, state);
     double *told = REAL(list_element(state, "sites"));
-    for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
-        const struct augment *a = &s->site[j].augment;
-        told[MOST_STEP] = a->most_energy_step;
-        told[WORK] = a->work;
-        memcpy(told + PASSES_MADE, a->passes_made, sizeof a->passes_made);
-        memcpy(told + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
-    }
+    for (int j = 0; j < s->sites; ++j, told += OF_SITE)
+        memcpy(told, &s->site[j].augment.count, OF_SITE * sizeof(double));
 }
 
 static void start(void *self, SEXP problem) {
@@ -174,7 +161,7 @@ static void start(void *self, SEXP problem) {
         for (int k = 0; k < s->walking; ++k) sd[k] = move_sd[s->walks[k]];
         walk_start(&s->site[j].walk, sd);
         if (s->tables) continue;
-        a->most_energy_step = R_NegInf;
+        a->count.most_energy_step = R_NegInf;
         start_augment_size(VECTOR_ELT(sites, j), a);
         for (int k = 0; k < s->moving; ++k) sd[k] = move_sd[s->moves[k]];
         adapt_start(&a->adapt, sd, -1);

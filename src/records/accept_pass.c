@@ -114,7 +114,7 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
     const int sparse = a->open > 0 || a->locals > 0;
     const double *diff = a->diff;
     double *residual = a->residual, *candidate = a->candidate;
-    double energy = augment_dense_energy(a, residual), most = a->most_energy_step;
+    double energy = augment_dense_energy(a, residual), most = a->count.most_energy_step;
     int taken = 0;
     for (int i = 0; i < m; ++i, diff += width) {
         const double limit = next_threshold(a, draws, taken);
@@ -143,7 +143,7 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
     }
     a->residual = residual;
     a->candidate = candidate;
-    a->most_energy_step = most;
+    a->count.most_energy_step = most;
     a->taken = taken;
     if (draws) draw_innovations(a, draws, draws->needed);
 }
@@ -183,7 +183,7 @@ static INLINE void decide_few(struct augment *a, const struct draws *draws, int 
     const double slack = ahead ? draws->slack : 1;
     double *restrict residual = a->residual, *restrict gap = a->gap;
     double *restrict drawn = a->innovation;
-    double most = a->most_energy_step;
+    double most = a->count.most_energy_step;
     int needed = ahead ? draws->needed : 0, taken = 0;
     struct rng rng = *a->rng; /* its address goes nowhere: it stays in registers */
     lanes r[MOST], c[MOST], energy = LANES_OF(augment_dense_energy(a, residual));
@@ -217,7 +217,7 @@ static INLINE void decide_few(struct augment *a, const struct draws *draws, int 
         UNROLL for (int v = 0; v < vectors; ++v) r[v] = LANES_SELECT(accepted, c[v], r[v]);
     }
     UNROLL for (int v = 0; v < vectors; ++v) LANES_STORE(residual + v * LANES, r[v]);
-    a->most_energy_step = most;
+    a->count.most_energy_step = most;
     if (ahead) {
         *a->rng = rng;
         rng_fill(a->rng, kind, needed, drawn);
@@ -296,7 +296,7 @@ static int accept_one(struct augment *a, struct draws *draws, int i, double chan
     for (int j = separable; j < a->dense; ++j) candidate[j] = residual[j] - diff[j];
     for (int k = 0; k < a->parts; ++k)
         if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
-    if (step > a->most_energy_step) a->most_energy_step = step;
+    if (step > a->count.most_energy_step) a->count.most_energy_step = step;
     const int accepted = !(step > next_threshold(a, draws, a->taken));
     a->gap[i] = accepted ? 0 : 1;
     a->taken += step > 0;
@@ -382,7 +382,7 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
     const int *from = part->cell_before, *to = part->cell_after;
     const double weight = a->weight[0], *by = a->by, *threshold = a->threshold;
     double *restrict residual = a->cell_residual, *restrict gap = a->gap;
-    double most = a->most_energy_step;
+    double most = a->count.most_energy_step;
     int taken = 0;
     for (int j = 0; j < count; ++j) {
         const int i = one ? a->listed[j] : j;
@@ -404,7 +404,7 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
             residual[to[at]] -= change;
         }
     }
-    a->most_energy_step = most;
+    a->count.most_energy_step = most;
     a->taken = taken;
 }
 
@@ -447,7 +447,7 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
     const int *before = a->counts->cell_before, *after = a->counts->cell_after, stride = a->block;
     const double *threshold = a->threshold;
     double *restrict residual = a->cell_residual, *restrict gap = a->gap;
-    double most = a->most_energy_step;
+    double most = a->count.most_energy_step;
     int taken = 0;
     for (int i = 0; i < m; ++i) {
         const int *from = before + i, *to = after + i;
@@ -480,7 +480,7 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
             residual[to[odd]] = fresh[p][3];
         }
     }
-    a->most_energy_step = most;
+    a->count.most_energy_step = most;
     a->taken = taken;
 }
 

@@ -68,7 +68,6 @@ enum { MOST_REGROUPED = 1024 };
 
 struct regroup {
     double *scale, *tries; /* of each factor: of how many records, and how often it was learned */
-    double made, accepted; /* after warmup */
     int *code, *sorted;    /* of each record: its level's place; records, place after place */
     double *level;
     int *order, *place, *first; /* of levels; where the records of each place begin */
@@ -80,6 +79,17 @@ struct regroup {
  * and tries. */
 struct redrawn {
     double swept, taken[2], tries;
+};
+
+/* Of the iterations after warmup, part of the state as they stand here. */
+struct counters {
+    double most_energy_step; /* minus the smallest log acceptance probability seen */
+    double work;             /* see records/work.c */
+    double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
+    double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
+    double responses_made, responses_accepted;
+    double divergent, deepest; /* trajectories of either that diverged; of the surrogate's cut */
+    double regrouped_made, regrouped_accepted; /* transfers between levels */
 };
 
 struct redraw;        /* records/redraw_steps.c */
@@ -138,23 +148,17 @@ struct augment {
     struct size_slope slope; /* of the coordinates that move without a surrogate */
     struct size_slope
         pace; /* of the complete-data statistic; of nothing where no update takes it */
-    struct regroup regroup; /* only beside a surrogate */
-    struct redrawn redrawn; /* only with new shapes */
-    struct rounds rounds;   /* where augment_makes_rounds(), or those of a pool */
+    struct regroup regroup;  /* only beside a surrogate */
+    struct redrawn *redrawn; /* only with new shapes */
+    struct rounds rounds;    /* where augment_makes_rounds(), or those of a pool */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
 
-    /* Counters of the iterations after warmup, part of the state too */
-    int *accepted;           /* per record; of no account where n is unknown */
-    double most_energy_step; /* minus the smallest log acceptance probability seen */
-    double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
-    double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
-    double responses_made, responses_accepted;
-    double divergent, deepest; /* trajectories of either that diverged; of the surrogate's cut */
-    double work;               /* see count_work() */
+    int *accepted; /* of each record, after warmup; of no account where n is unknown */
+    struct counters count;
 
-    /* Workspace, see augment_prepare */
+    /* Workspace, see augment_prepare() */
     struct record_columns *records; /* of each site */
     int block, move_block;
     int locals; /* components of all parts of kind RECORDS */
@@ -191,7 +195,7 @@ struct augment {
     double *jump;                     /* by which steps of n moved these: no pass need do it */
     int *changed;
     double log_prior, energy;
-    double pass_work, column_work; /* see count_work() */
+    double pass_work, column_work; /* see records/work.c */
     struct terms map;              /* of a column under the surrogate's map */
     double map_work, leapfrog_work;
     double *slope_complete, *slope_kept; /* of a marginal density, of no use to reflections */
@@ -212,8 +216,9 @@ void augment_share_theta(struct augment *a);
 /* Workspace that has one entry a record, for so many. */
 void augment_make_room(struct augment *a, ptrdiff_t room);
 
-/* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
-void augment_prepare_surrogate(struct augment *a, int same_bounds);
+/* With a surrogate, after that; and then the moves. */
+void augment_prepare_surrogate(struct augment *a);
+void augment_prepare_moves(struct augment *a);
 
 /* The factors between whose levels records are transferred, and how many. */
 static inline int augment_factors(const struct model *model) {
@@ -227,28 +232,14 @@ static inline const struct model_factor *augment_factor(const struct model *mode
 static inline int augment_has_levels(const struct augment *a) {
     return a->surrogate && a->model.factors > 0;
 }
-void augment_prepare_levels(struct augment *a);
-/* After augment_prepare_surrogate(): a->resize, where there are such steps. */
-void augment_prepare_resize(struct augment *a);
-
-/* After augment_prepare_surrogate(): a->redraw, where there are new shapes. */
-void augment_prepare_redraw(struct augment *a);
-/* With a->reflections: those that the model cannot make are left out. */
-void augment_prepare_reflect(struct augment *a);
-
-/* Then, what is known of new totals: numbers, and a view of the state. */
-size_t augment_guide_stored(const struct augment *a);
-void augment_attach_guide(struct augment *a, double *store);
-
-/* After augment_prepare(): moves of a response of several levels, if they serve. */
-void augment_prepare_categories(struct augment *a);
 
 /* May an iteration have several rounds? */
 int augment_makes_rounds(const struct augment *a);
 
 /* Records drawn given theta; with `search`, moved to where the release has density, and
- * theta drawn given them. */
-void augment_start(struct augment *a, int search);
+ * theta drawn given them. `sd`: guesses of the standard deviations of theta, NULL where there are
+ * none. */
+void augment_start(struct augment *a, int search, const double *sd);
 
 /* From a start where noise with a density of its own is impossible, moves records to where it is
  * possible, and theta with them: by sweeps and moves that find the totals ever nearer. Needs all

@@ -17,6 +17,7 @@
  * number per record. What it learns (mcmc/adapt_start.c) it learns in warmup only.
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 #include "base/lanes.h"
 
@@ -26,14 +27,13 @@ enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 /* iterations that a sweep may be spread over */
 enum { MOST_PARTS = 8 };
 
-/* the same at least, where steps of n draw many records anew */
-enum { REDRAWN_PARTS = 4 };
-
 /* of a search for a start, at most */
 enum { SUPPORT_SWEEPS = 1000 };
 
-/* surrogate transitions of a response's coefficients in an iteration (bench/dimension.R) */
-enum { RESPONSES = 3 };
+/* each move's hook, where it has it */
+#define CALL_MOVES(hook, ...) \
+    for (const struct move *const *move = augment_moves; *move; ++move) \
+        if ((*move)->hook) (*move)->hook(__VA_ARGS__)
 
 /* dense parts with that kernel from `at` on, padded; returns where they end */
 static int place_dense(struct augment *a, enum kernel kernel, int at) {
@@ -118,7 +118,6 @@ void augment_prepare(struct augment *a) {
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
-    if (a->size_prior) augment_prepare_size(a);
     a->map = terms_new(model_moments(&a->model));
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
@@ -145,7 +144,10 @@ void augment_prepare(struct augment *a) {
     a->site = plugin_memory(1, sizeof *a->site);
     a->records = plugin_memory(1, sizeof *a->records);
     *a->site = a->lead = a;
+    CALL_MOVES(prepare_site, a);
 }
+
+void augment_prepare_moves(struct augment *a) { CALL_MOVES(prepare, a); }
 
 void augment_join_sites(struct augment *a, int sites, struct augment **site) {
     struct adapt_costs *costs = &a->adapt.costs;
@@ -174,48 +176,21 @@ void augment_share_theta(struct augment *a) {
         site->theta = a->theta;
         site->rng = a->rng;
         site->adapt = a->adapt;
-        site->most_energy_step = a->most_energy_step;
+        site->count.most_energy_step = a->count.most_energy_step;
     }
-}
-
-double augment_records(const struct augment *a) {
-    double n = 0;
-    for (int k = 0; k < a->sites; ++k) n += (double)a->site[k]->n;
-    return n;
 }
 
 void augment_make_room(struct augment *a, ptrdiff_t room) {
     a->stride = room;
     if (a->moved_x)
         a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
-    if (augment_has_levels(a) || a->resize) augment_make_level_room(a);
-    if (a->resize) augment_make_resize_room(a);
+    CALL_MOVES(make_room, a);
 }
 
 /* ---- start, and an iteration -------------------------------------------------------- */
 
-void augment_sum_up(struct augment *a) {
-    augment_clear_total(a);
-    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
-        const int m = augment_block_at(a, start, a->block);
-        (void)augment_add_totals(a, start, m, augment_read_only(a->x_at));
-    }
-    augment_residuals(a, a->residual, a->cell_residual);
-}
-
-static void start_size(struct augment *a) {
-    const struct size_prior *prior = a->size_prior;
-    const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
-    a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
-    a->births.scale = a->births.followed = 1;
-    for (int k = 0; k < RESIZE_KINDS; ++k) a->births.taken[k] = 0.5;
-    for (int k = 0; k < RESIZE_WAYS; ++k) a->births.ways[k] = 0.5;
-    size_slope_start(&a->slope);
-}
-
 static void start_records(struct augment *a) {
-    if (a->size_prior) start_size(a);
-    a->redrawn = (struct redrawn){.swept = 1, .taken = {1, 1}};
+    CALL_MOVES(start_site, a);
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = augment_block_at(a, start, a->block);
         augment_propose(a, 0, m, a->x_at);
@@ -223,10 +198,10 @@ static void start_records(struct augment *a) {
     augment_sum_up(a);
 }
 
-void augment_start(struct augment *a, int search) {
+void augment_start(struct augment *a, int search, const double *sd) {
     a->model.class->set(a->model.self, a->theta);
     for (int k = 0; k < a->sites; ++k) start_records(a->site[k]);
-    if (a->surrogate) augment_search(a, search);
+    CALL_MOVES(start, a, search, sd);
 }
 
 /* released values, of records too */
@@ -258,10 +233,15 @@ static void set_searching(struct augment *a, int searching) {
     for (int k = 0; k < a->sites; ++k) a->site[k]->searching = searching;
 }
 
+static void make_moves(struct augment *a, enum move_phase phase, struct round *round) {
+    for (const struct move *const *move = augment_moves; *move; ++move)
+        if ((*move)->phase == phase && (*move)->make) (*move)->make(a, round);
+}
+
 void augment_find_support(struct augment *a) {
     for (int k = 0; k < SUPPORT_SWEEPS && augment_energy(a) == INFINITY; ++k) {
         set_searching(a, 1);
-        if (!a->plain && !a->layer) augment_interweave(a, 0, 0);
+        if (!a->plain && !a->layer) make_moves(a, MOVE_BEFORE, &(struct round){0});
         (void)augment_sweep_part(a, 1, 0, 0, 1);
         if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
         if (!a->layer && update_theta_given_records(a, 0) != PLUGIN_OK) k = SUPPORT_SWEEPS;
@@ -272,28 +252,13 @@ void augment_find_support(struct augment *a) {
 /* counters speak of what follows */
 static void end_warmup(struct augment *a) {
     *a->adapt.temper = 1;
-    if (augment_redraws(a)) *a->adapt.parts = fmax(*a->adapt.parts, REDRAWN_PARTS);
-    a->work = 0;
-    a->maps_made = a->maps_accepted = a->leapfrogs = 0;
-    a->responses_made = a->responses_accepted = 0;
-    a->divergent = a->deepest = 0;
-    a->regroup.made = a->regroup.accepted = 0;
+    memset(&a->count, 0, sizeof a->count);
     for (int k = 0; k < a->sites; ++k) {
         struct augment *site = a->site[k];
-        struct births *b = &site->births;
-        b->made = b->accepted = b->visited = b->updated = b->tilt_made = b->tilt_accepted = 0;
         memset(site->accepted, 0, (size_t)site->stride * sizeof(int));
-        site->most_energy_step = -INFINITY;
+        site->count.most_energy_step = -INFINITY;
     }
-}
-
-/* Births and deaths at all sites where n is not known; a->jump: by which theta went along. */
-static void move_sizes(struct augment *a, int iteration, int learning) {
-    augment_gather(a, a->jump);
-    for (int k = 0; k < a->sites; ++k)
-        if (a->site[k]->size_prior) augment_move_size(a->site[k], iteration, learning);
-    augment_gather(a, a->place);
-    for (int j = 0; j < a->model.moving; ++j) a->jump[j] = a->place[j] - a->jump[j];
+    CALL_MOVES(end_warmup, a);
 }
 
 static void count_visits(struct augment *a, double accepted) {
@@ -313,97 +278,95 @@ static int update_theta_of_none(struct augment *a, int learning) {
     return PLUGIN_OK;
 }
 
-/* Of a model that asks for rounds, or of a response on factors alone: their autocorrelations
- * fall the slower the longer the lag. */
-enum { LEAST_ROUNDS = 4 };
-
 int augment_makes_rounds(const struct augment *a) {
     return a->surrogate || a->sites > 1 || a->model.tied > 0 || a->model.shape > 0 ||
            a->model.rounds;
 }
 
-/* Warmup makes whole sweeps, except in its second half where steps of n draw many records anew. */
-static int parts_of_sweep(const struct augment *a, int iteration, int warmup) {
-    if (iteration >= warmup) return (int)*a->adapt.parts;
-    return iteration > warmup / 2 && a->resize && augment_redraws(a) ? REDRAWN_PARTS : 1;
+static struct round begin_round(struct augment *a, int iteration, int warmup) {
+    const int learning = iteration < warmup && !a->plain;
+    const int ends = adapt_window(iteration, warmup) != WINDOW_GOES_ON || iteration + 1 == warmup;
+    return (struct round){
+        .iteration = iteration,
+        .warmup = warmup,
+        .learning = learning,
+        .looking = learning && adapt_looks(&a->adapt, iteration),
+        .closes = iteration < warmup && ends,
+        .parts = 1,
+        .least_rounds = a->model.rounds ? LEAST_ROUNDS : 1,
+    };
 }
 
-int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {
+/* The sweep of a round, or the part of it whose turn it is; returns its work. */
+static double sweep(struct augment *a, struct round *round, int number) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
-    const int learning = iteration < warmup && !a->plain;
-    const double work_before = a->work;
-    const int looking = learning && adapt_looks(adapt, iteration);
+    const int iteration = round->iteration, after = iteration - round->warmup;
     const int can_refresh = !a->plain && class->refresh && a->model.complete > 0;
-    if (iteration == 0) adapt_anneal(adapt, augment_energy(a), released_values(a), warmup);
-    const int sized = augment_is_sized(a);
-    if (sized) move_sizes(a, iteration, learning);
-    const int empty = augment_records(a) == 0; /* only where n is unknown */
-    const double before_passes = a->work;
-    if (!empty) augment_interweave(a, learning, looking);
-    augment_move_with_total(a);
-    const double passes_work = a->work - before_passes;
-
-    const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !empty;
+    const int trying =
+        round->learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !round->empty;
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
     if (trying) augment_take_complete(a, 0, a->complete_before);
-    const int parts = parts_of_sweep(a, iteration, warmup);
-    const int at =
-        iteration < warmup ? iteration : (iteration - warmup) * rounds_made(&a->rounds) + round;
+    const int parts = after < 0 ? round->parts : (int)*adapt->parts;
+    const int at = after < 0 ? iteration : after * rounds_made(&a->rounds) + number;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;
-    if (empty)
-        *accepted = 1;
-    else
-        *accepted = augment_sweep_part(a, parts, at, adapt_refresh[refresh], *adapt->temper);
-    if (sized) count_visits(a, *accepted);
-    a->work += work;
+    round->swept =
+        round->empty ? 1 : augment_sweep_part(a, parts, at, adapt_refresh[refresh], *adapt->temper);
+    count_visits(a, round->swept);
+    a->count.work += work;
     if (trying) {
         if (class->add_latent) augment_take_complete(a, 0, a->complete_after);
         adapt_saw_refresh(adapt, refresh, a->complete_before,
                           class->add_latent ? a->complete_after : a->complete);
     }
+    return work;
+}
 
-    double *before = a->step, *after = a->place;
-    if (learning) augment_gather(a, before);
-    const double followed = a->work;
-    /* steps of n that draw records anew draw their levels, too */
-    const int rests = augment_redraws(a) && iteration % 2 == 1;
-    if (augment_has_levels(a) && !empty && !rests) augment_move_levels(a, learning);
-    if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
-    if (a->redraw) augment_redraw(a, iteration, learning, *accepted);
-    if (!empty) augment_reflect(a);
-    const int follows = a->surrogate && augment_set_size(a) && !augment_redraws_totals(a);
-    if (follows) augment_follow(a, iteration, warmup);
-    for (int k = 0; a->response && (follows || !a->surrogate) && k < RESPONSES; ++k)
-        augment_respond(a, iteration, warmup);
-    if (iteration >= warmup && !empty) augment_resize_again(a);
-    for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
-        augment_respond_categories(a, iteration, warmup);
-    if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
-    const int status = empty ? update_theta_of_none(a, iteration < warmup)
-                             : update_theta_given_records(a, iteration < warmup);
-    if (status != PLUGIN_OK || iteration >= warmup) return status;
-    const int closes = adapt_window(iteration, warmup) != WINDOW_GOES_ON || iteration + 1 == warmup;
-    for (int k = 0; sized && learning && k < a->sites; ++k)
-        if (a->site[k]->size_prior && a->site[k]->n > 0) augment_saw_size(a->site[k], closes);
-    if (learning) {
-        augment_gather(a, after);
-        for (int j = 0; sized && j < a->model.moving; ++j) before[j] -= a->jump[j];
-        adapt_saw_sweep(adapt, before, after, work + a->work - followed);
-    }
+/* A round of warmup ends, which a window may close with. `seen`: its work. */
+static void learn(struct augment *a, const struct round *round, struct round_work seen) {
+    struct adapt *adapt = &a->adapt;
+    const int iteration = round->iteration, warmup = round->warmup;
     adapt_cool(adapt);
     const enum window window =
-        learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
+        round->learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
     if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
-    if (learning && iteration + 1 == warmup) adapt_close_window(adapt, WARMUP_ENDS);
-    if (learning && augment_makes_rounds(a) && !a->layer) {
-        const struct round_work seen = {a->work - work_before, passes_work,
-                                        adapt_planned_work(adapt)};
-        const int slow = a->model.rounds || (a->response && !a->surrogate);
-        rounds_saw(&a->rounds, a->theta, slow ? LEAST_ROUNDS : 1, iteration, warmup, seen);
+    if (round->learning && iteration + 1 == warmup) adapt_close_window(adapt, WARMUP_ENDS);
+    if (round->learning && augment_makes_rounds(a) && !a->layer) {
+        seen.planned = adapt_planned_work(adapt);
+        rounds_saw(&a->rounds, a->theta, round->least_rounds, iteration, warmup, seen);
     }
     if (iteration + 1 == warmup) end_warmup(a);
+}
+
+int augment_make_round(struct augment *a, int iteration, int warmup, int number, double *accepted) {
+    struct round round = begin_round(a, iteration, warmup);
+    const double work_before = a->count.work;
+    if (iteration == 0) adapt_anneal(&a->adapt, augment_energy(a), released_values(a), warmup);
+    make_moves(a, MOVE_NUMBER, &round);
+    round.empty = augment_records(a) == 0; /* only where n is unknown */
+    const double before_passes = a->count.work;
+    make_moves(a, MOVE_BEFORE, &round);
+    const double passes_work = a->count.work - before_passes;
+    const double work = sweep(a, &round, number);
+    *accepted = round.swept;
+
+    double *before = a->step, *after = a->place;
+    if (round.learning) augment_gather(a, before);
+    const double followed = a->count.work;
+    make_moves(a, MOVE_AFTER, &round);
+    if (a->surrogate && a->model.class->add_latent && !round.empty) augment_take_latent(a);
+    const int status = round.empty ? update_theta_of_none(a, iteration < warmup)
+                                   : update_theta_given_records(a, iteration < warmup);
+    if (status != PLUGIN_OK || iteration >= warmup) return status;
+    CALL_MOVES(learn, a, &round);
+    if (round.learning) {
+        augment_gather(a, after);
+        for (int j = 0; j < a->model.moving; ++j) before[j] -= a->jump[j];
+        adapt_saw_sweep(&a->adapt, before, after, work + a->count.work - followed);
+    }
+    learn(a, &round,
+          (struct round_work){.all = a->count.work - work_before, .passes = passes_work});
     return PLUGIN_OK;
 }
 

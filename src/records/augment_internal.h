@@ -1,20 +1,11 @@
 /* What the files of method "augment" share and nobody else needs:
- *   records/augment_chain.c  prepares, proposes, visits the records, runs an iteration;
- *   records/accept_pass.c  decides on the proposals of a block, one record after the other;
+ *   records/augment_chain.c  prepares, starts, and makes a round: moves, a sweep, moves, theta;
+ *   records/move.h           what a move is, and which there are, each in a file of its own;
+ *   records/sweep.c          proposes, and visits the records;
+ *   records/accept_pass.c    decides on the proposals of a block, one record after the other;
  *   records/noise_energy.c   the energy, minus the log of the noise density;
- *   records/noncentred_moves.c    the non-centred moves between two sweeps;
- *   records/held_total.c  moves of mean and standard deviation with a released total held fixed;
- *   records/shape_hmc_pass.c  moves of all records at once, with their shape held fixed;
- *   records/redraw_steps.c  new shapes of all records, with their clamped totals held fixed, or
- *                     with new ones, which records/redraw_totals.c draws;
- *   records/n_birth_death.c    births and deaths of records, where their number is not known;
- *   records/n_all_records_steps.c  the same together with a move of all records at once, the totals
- * of which records/n_totals_density.c, records/n_totals_chain.c and records/n_scatter.c choose, and
- * which records/n_clamped_totals.c solves for; and with a new draw of all counts,
- * records/n_poisson_counts.c; records/reflections.c  reflections of all records, which the release
- * does not tell apart; records/level_transfers.c  transfers of records between levels of a factor;
- *   records/category_hmc_pass.c  moves of the coefficients of a response of several levels;
- *   records/diagnostics.c  what a chain reports.
+ *   records/work.c           what is counted in place of time;
+ *   records/diagnostics.c    what a chain reports.
  */
 #ifndef NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
 #define NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
@@ -62,15 +53,23 @@ static inline int augment_draw_count(struct rng *rng, double scale, int most) {
     return units < most ? (int)units : most;
 }
 
+/* of a schedule, where autocorrelations fall the slower the longer the lag: of a model that asks
+ * for rounds, or of a response on factors alone */
+enum { LEAST_ROUNDS = 4 };
+
 /* records in one of the `parts` of a sweep: whole lanes, but in the last */
 static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) {
     return PAD_LANES((a->n + parts - 1) / parts);
 }
 
-/* ---- records/augment_chain.c ----------------------------------------------------------- */
+/* ---- sites, theta ------------------------------------------------------------------ */
 
 /* records of all sites */
-double augment_records(const struct augment *a);
+static inline double augment_records(const struct augment *a) {
+    double n = 0;
+    for (int k = 0; k < a->sites; ++k) n += (double)a->site[k]->n;
+    return n;
+}
 
 /* Is the number of records of any site unknown? */
 static inline int augment_is_sized(const struct augment *a) {
@@ -79,12 +78,22 @@ static inline int augment_is_sized(const struct augment *a) {
     return 0;
 }
 
+/* the moving coordinates of theta */
+static inline void augment_gather(const struct augment *a, double *out) {
+    for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
+}
+
+/* of theta, in the model or in a->layer */
+static inline double augment_log_prior(const struct augment *a, const double *theta) {
+    return a->layer ? a->layer->log_prior(a->layer->self, theta)
+                    : a->model.class->dprior(a->model.self, theta);
+}
+
+/* ---- records/sweep.c ------------------------------------------------------------------- */
+
 /* The complete-data statistic of the records of all sites as they are; `latent`: with variables of
  * its records that the model needs and this draws. */
 void augment_take_complete(struct augment *a, int latent, double *c);
-
-/* The records' totals and residuals, from the records themselves. */
-void augment_sum_up(struct augment *a);
 
 /* A sweep of all records, with the exponent `temper` of the noise density; a->complete is
  * theirs then. Returns the share of proposals that are accepted. */
@@ -128,6 +137,9 @@ double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const doubl
 /* residuals from a->total */
 void augment_residuals(const struct augment *a, double *dense, double *cells);
 
+/* Totals and residuals of the records, from the records themselves. */
+void augment_sum_up(struct augment *a);
+
 /* ---- records/accept_pass.c --------------------------------------------------------- */
 
 /* What a pass over a block draws itself: thresholds, and `needed` innovations of the
@@ -149,41 +161,42 @@ void augment_accept(struct augment *a, struct draws *draws, double temper, int m
  * is returned. */
 double augment_moved_energy(struct augment *a);
 
-/* of theta, in the model or in a->layer */
-double augment_log_prior(const struct augment *a, const double *theta);
-
 /* Moves them. `innovations`: the stream as it was when the energy was computed. */
 void augment_keep_moved(struct augment *a, const struct rng *innovations);
+
+/* ---- records/work.c -------------------------------------------------------------------- */
+
+/* of a pass that the prior forbids */
+static const double LEAST_PASS = 100;
 
 /* Fills in costs: what a sweep and a pass cost. */
 void augment_count_work(struct augment *a);
 
-/* The non-centred passes of an iteration. */
-void augment_interweave(struct augment *a, int learning, int looking);
+/* Of moving the records once under set_move(), and of copying them. */
+double augment_move_work(const struct augment *a);
+double augment_copy_work(const struct augment *a);
 
-/* A surrogate transition of a binary response's coefficients, the responses' innovations held
- * fixed. Needs the complete-data statistic of the covariates. */
-void augment_respond(struct augment *a, int iteration, int warmup);
+/* ---- records/response_moves.c ---------------------------------------------------------- */
 
-/* The same of a response of several levels, with a->categories; needs no statistic. */
-void augment_respond_categories(struct augment *a, int iteration, int warmup);
+/* moves of a response's coefficients in a round (bench/dimension.R) */
+enum { RESPONSES = 3 };
 
-/* the moving coordinates of theta */
-void augment_gather(const struct augment *a, double *out);
+/* A surrogate of what coefficients and the responses that follow them do to the totals: the
+ * functions of records/response_hmc.h, or of records/category_hmc.h. */
+struct response_guide {
+    void *self;
+    void (*refer)(void *self, double *theta);
+    void (*correct)(void *self, const double *total);
+    int (*propose)(void *self, struct rng *rng, double *theta, double *gain);
+    void (*learn)(void *self, int iteration, int warmup, int moved, double probability,
+                  int accepted, struct rng *rng);
+    const struct hmc_step *told;
+};
 
-/* ---- records/held_total.c --------------------------------------------------------- */
-
-/* Moves of a mean and a standard deviation along a total, where it alone is public. The
- * complete-data statistic must be taken after them. */
-void augment_move_with_total(struct augment *a);
+/* Such a move, with the model set at theta. */
+void augment_guide(struct augment *a, const struct response_guide *g, int iteration, int warmup);
 
 /* ---- records/n_birth_death.c -------------------------------------------------------------- */
-
-/* A few births and deaths; the complete-data statistic must be taken after them. */
-void augment_move_size(struct augment *a, int iteration, int learning);
-
-/* Workspace. */
-void augment_prepare_size(struct augment *a);
 
 /* Which steps of n take theta along in this iteration: to where warmup saw n, and to a number near
  * it. */
@@ -206,22 +219,8 @@ void augment_keep_size(struct augment *a, int m, int birth);
 /* Are there such steps? */
 static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
 
-/* With a->resize: workspace of one entry a record. */
-void augment_make_resize_room(struct augment *a);
-
 /* Do such steps draw n anew, and records with it, often enough? */
 int augment_redraws(const struct augment *a);
-
-/* Steps of n that leave the records' distribution with theta integrated out invariant: it must be
- * drawn after them. They need the complete-data statistic, and keep it. */
-void augment_resize(struct augment *a, int iteration, int learning);
-
-/* After warmup, where they draw n anew: another such step of an iteration. */
-void augment_resize_again(struct augment *a);
-
-/* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. Needs
- * the complete-data statistic, latent variables included. */
-void augment_saw_size(struct augment *a, int closes);
 
 /* ---- records/redraw_steps.c ------------------------------------------------------------ */
 
@@ -230,29 +229,14 @@ void augment_saw_size(struct augment *a, int closes);
 int augment_redraws_shape(const struct augment *a);
 int augment_redraws_totals(const struct augment *a);
 
-/* With a->redraw: some steps. `swept`: the share of the last sweep's proposals that was accepted.
- * They leave the records' distribution with theta integrated out invariant: it must be drawn after
- * them. They need the complete-data statistic, and keep it. */
-void augment_redraw(struct augment *a, int iteration, int learning, double swept);
-
 /* For a start: records near the release, by such steps with that exponent of the noise density.
  * Returns 0, the records as they were, where too few of them are accepted. */
 int augment_redraw_start(struct augment *a, double temper);
-
-/* ---- records/reflections.c ----------------------------------------------------------- */
-
-/* Proposes one of a->reflections. It leaves the records' distribution with theta integrated out
- * invariant: theta must be drawn after it. Needs the complete-data statistic, and keeps it. */
-void augment_reflect(struct augment *a);
 
 /* ---- records/level_transfers.c ------------------------------------------------------------ */
 
 /* Workspace of one entry a record. */
 void augment_make_level_room(struct augment *a);
-
-/* Leaves the records' distribution with the probabilities of levels integrated out invariant:
- * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
-void augment_move_levels(struct augment *a, int learning);
 
 /* The records by their level of factor f; the list of those of one level; and m of a list of
  * `count`, chosen uniformly, to its end or to its beginning. */
@@ -260,17 +244,7 @@ void augment_sort_levels(struct augment *a, int f);
 int *augment_level_records(struct augment *a, int level);
 void augment_choose_records(struct rng *rng, int *list, int count, int m, int to_end);
 
-/* ---- records/category_hmc_pass.c -------------------------------------------------------- */
-
-/* Chooses points, and readies a->categories for a move. Returns 0 where none is possible. Needs the
- * model set at theta, and records. */
-int augment_begin_categories(struct augment *a);
-
 /* ---- records/shape_hmc_pass.c --------------------------------------------------------- */
-
-/* Readies the surrogate for moves; with `search`, moves the records of a start to where
- * the release has density, theta drawn given them. */
-void augment_search(struct augment *a, int search);
 
 /* Is there a theta within the bounds of a prior that is cut off, drawn from the uncut
  * posterior given c? It is a->theta_new then. */
@@ -283,9 +257,5 @@ void augment_keep_mapped(struct augment *a);
 /* Tells the surrogate how many records there are now. Returns 0 if they are too few for moves of
  * all at once, which then must be left out. */
 int augment_set_size(struct augment *a);
-
-/* A move that leaves the records' distribution with theta integrated out invariant: theta
- * must be drawn after it. Needs the complete-data statistic. */
-void augment_follow(struct augment *a, int iteration, int warmup);
 
 #endif

@@ -3,9 +3,10 @@
  * each level of the response.
  *
  * Cost a move: a pass for the totals at the reference, one for those of the proposal; the statistic
- * of MAX_POINTS records for each level. No allocation but in augment_prepare_categories().
+ * of MAX_POINTS records for each level. No allocation but in prepare().
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 /* Totals of single records of one site, with noise whose kernel is separable. */
 static int serves(const struct augment *a) {
@@ -15,7 +16,7 @@ static int serves(const struct augment *a) {
     return 1;
 }
 
-void augment_prepare_categories(struct augment *a) {
+static void prepare(struct augment *a) {
     if (!serves(a)) return;
     int touched = 0;
     for (int k = 0; k < a->parts; ++k)
@@ -70,7 +71,9 @@ static void choose_points(struct augment *a) {
     for (int k = 0; k < a->model.categories; ++k) evaluate_points(a, k);
 }
 
-int augment_begin_categories(struct augment *a) {
+/* Chooses points, and readies the moves. Returns 0 where none is possible. Needs the model set at
+ * theta, and records. */
+static int begin(struct augment *a) {
     choose_points(a);
     a->categories->temper = *a->adapt.temper;
     return category_moves_begin(a->categories, a->theta, a->rng);
@@ -78,6 +81,50 @@ int augment_begin_categories(struct augment *a) {
 
 double augment_categories_density(struct augment *a, double *q, double *gradient) {
     a->model.class->set(a->model.self, a->theta);
-    if (!augment_begin_categories(a)) return NAN;
+    if (!begin(a)) return NAN;
     return category_moves_density(a->categories, q, gradient);
 }
+
+static void respond(struct augment *a, const struct round *round) {
+    struct category_moves *r = a->categories;
+    a->model.class->set(a->model.self, a->theta);
+    if (!begin(a)) return;
+    a->count.work += r->points * a->model.categories * a->pass_work / (double)a->n;
+    const struct response_guide guide = {r,
+                                         category_moves_refer,
+                                         category_moves_correct,
+                                         category_moves_propose,
+                                         category_moves_learn,
+                                         &r->path.told};
+    augment_guide(a, &guide, round->iteration, round->warmup);
+}
+
+static void make(struct augment *a, struct round *round) {
+    for (int k = 0; a->categories && !round->empty && k < RESPONSES; ++k) respond(a, round);
+}
+
+static size_t stored(const struct augment *a, int k) {
+    (void)k;
+    return a->categories ? category_moves_stored(a->categories) : 0;
+}
+
+static void attach(struct augment *a, int k, double *store) {
+    (void)k;
+    category_moves_attach(a->categories, store);
+}
+
+/* their coefficients are the first of theta, and walk */
+static void start(struct augment *a, int search, const double *sd) {
+    (void)search;
+    if (a->categories) category_moves_start(a->categories, sd);
+}
+
+const struct move move_categories = {
+    .phase = MOVE_AFTER,
+    .store = {"categories"},
+    .prepare = prepare,
+    .stored = stored,
+    .attach = attach,
+    .start = start,
+    .make = make,
+};

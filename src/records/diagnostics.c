@@ -2,10 +2,11 @@
  * and what became of its moves. Of several sites, all of them together.
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 double augment_most_energy_step(const struct augment *a) {
     double most = -INFINITY;
-    for (int k = 0; k < a->sites; ++k) most = fmax(most, a->site[k]->most_energy_step);
+    for (int k = 0; k < a->sites; ++k) most = fmax(most, a->site[k]->count.most_energy_step);
     return most;
 }
 
@@ -42,43 +43,32 @@ static void tell_updates(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "least", exp(-fmax(augment_most_energy_step(a), 0)));
 }
 
-static void tell_sizes(const struct augment *a, struct chain_diagnostics *told) {
-    double made = 0, accepted = 0, tilt_made = 0, tilt_accepted = 0;
-    for (int k = 0; k < a->sites; ++k) {
-        const struct births *b = &a->site[k]->births;
-        made += b->made;
-        accepted += b->accepted;
-        tilt_made += b->tilt_made;
-        tilt_accepted += b->tilt_accepted;
-    }
-    diagnostics_tell(told, "records", accepted / made);
-    diagnostics_tell(told, "tilted", tilt_accepted / tilt_made);
-}
-
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
     double passes = 0, made = 0, accepted = 0;
     tell_updates(a, after * rounds_made(&a->rounds), told);
     for (int k = 0; k < PASS_KINDS; ++k) {
         passes += a->adapt.passes[k];
-        made += a->passes_made[k];
-        accepted += a->passes_accepted[k];
+        made += a->count.passes_made[k];
+        accepted += a->count.passes_accepted[k];
     }
     diagnostics_tell(told, "passes", passes);
     diagnostics_tell(told, "moves", accepted / made);
     for (int k = 0; k < PASS_KINDS; ++k)
-        diagnostics_tell(told, adapt_pass_names[k], a->passes_accepted[k] / a->passes_made[k]);
-    diagnostics_tell(told, "moved", a->maps_accepted / a->maps_made);
-    diagnostics_tell(told, "steps", a->leapfrogs / a->maps_made);
-    diagnostics_tell(told, "responded", a->responses_accepted / a->responses_made);
-    const int moved = a->maps_made + a->responses_made > 0;
-    diagnostics_tell(told, "divergent", moved ? a->divergent : NAN);
-    diagnostics_tell(told, "deepest", moved ? a->deepest : NAN);
-    diagnostics_tell(told, "regrouped", a->regroup.accepted / a->regroup.made);
+        diagnostics_tell(told, adapt_pass_names[k],
+                         a->count.passes_accepted[k] / a->count.passes_made[k]);
+    diagnostics_tell(told, "moved", a->count.maps_accepted / a->count.maps_made);
+    diagnostics_tell(told, "steps", a->count.leapfrogs / a->count.maps_made);
+    diagnostics_tell(told, "responded", a->count.responses_accepted / a->count.responses_made);
+    const int moved = a->count.maps_made + a->count.responses_made > 0;
+    diagnostics_tell(told, "divergent", moved ? a->count.divergent : NAN);
+    diagnostics_tell(told, "deepest", moved ? a->count.deepest : NAN);
+    diagnostics_tell(told, "regrouped", a->count.regrouped_accepted / a->count.regrouped_made);
     diagnostics_tell(told, "newton", update_theta_accepted(&a->update));
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
     diagnostics_tell(told, "rounds", rounds_made(&a->rounds));
-    if (augment_is_sized(a)) tell_sizes(a, told);
-    diagnostics_tell(told, "work", a->work / fmax(after, 1));
+    for (const struct move *const *move = augment_moves; *move; ++move)
+        if ((*move)->tell) (*move)->tell(a, told);
+    diagnostics_tell(told, "work", a->count.work / fmax(after, 1));
 }

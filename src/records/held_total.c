@@ -19,6 +19,7 @@
  * ten passes over the records, of one comparison each. No allocation.
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 /* a move takes about as many passes over the records */
 enum { MOVES = 8, PASSES = 12, MOST_SOLVED = 60 };
@@ -33,7 +34,7 @@ enum { MEAN, LOG_SD };
 
 static int serves(const struct augment *a) {
     const struct model_class *class = a->model.class;
-    return a->hold && a->n > 0 && !a->plain && a->sites == 1 && !a->redraw &&
+    return a->hold && a->n > 0 && !a->plain && !a->searching && a->sites == 1 && !a->redraw &&
            !(a->layer && a->model.moving < 2) && class->set_move && class->distribution;
 }
 
@@ -116,11 +117,14 @@ static void move(struct augment *a) {
     if (-log_ratio < threshold) take(a, log_prior, energy);
 }
 
-void augment_move_with_total(struct augment *a) {
+static void make(struct augment *a, struct round *round) {
+    (void)round;
     if (!serves(a)) return;
     a->model.class->set(a->model.self, a->theta);
     a->log_prior = augment_log_prior(a, a->theta);
     a->energy = augment_energy(a);
     for (int k = 0; k < MOVES; ++k) move(a);
-    a->work += MOVES * PASSES * a->pass_work;
+    a->count.work += MOVES * PASSES * a->pass_work;
 }
+
+const struct move move_held_total = {.phase = MOVE_BEFORE, .make = make};

@@ -19,9 +19,10 @@
  * one for each factor.
  *
  * Cost: O(n) to sort for each factor; O(m components) a transfer. No allocation but in
- * augment_prepare_levels().
+ * prepare().
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 /* transfers between two neighbours in an iteration; with more of them than that, one */
 enum { TRANSFERS = 8, FEW_PAIRS = 60 };
@@ -38,8 +39,9 @@ void augment_make_level_room(struct augment *a) {
     g->sorted = plugin_memory((size_t)a->stride + 1, sizeof *g->sorted);
 }
 
-void augment_prepare_levels(struct augment *a) {
+static void prepare(struct augment *a) {
     const struct model *model = &a->model;
+    if (!augment_has_levels(a)) return;
     struct regroup *g = &a->regroup;
     int levels = 0;
     for (int f = 0; f < augment_factors(model); ++f)
@@ -204,7 +206,7 @@ static int transfer(struct augment *a, int f, int k, int m) {
     const double log_ratio = log_weight(alpha[from], out - m) - log_weight(alpha[from], out) +
                              log_weight(alpha[to], in + m) - log_weight(alpha[to], in) -
                              *a->adapt.temper * rise;
-    a->work += 2 * a->pass_work * m / (double)a->n;
+    a->count.work += 2 * a->pass_work * m / (double)a->n;
     if (!(-log_ratio < rng_exponential(a->rng))) return 0;
     keep(a, list, m);
     g->first[k + 1] += up ? -m : m;
@@ -215,22 +217,63 @@ static int transfer(struct augment *a, int f, int k, int m) {
 static void pass_levels(struct augment *a, int f, int each, int learning) {
     struct regroup *g = &a->regroup;
     augment_sort_levels(a, f);
-    a->work += a->column_work;
+    a->count.work += a->column_work;
     for (int k = 0; k + 1 < augment_factor(&a->model, f)->levels; ++k)
         for (int t = 0; t < each; ++t) {
             const int m = augment_draw_count(a->rng, g->scale[f], MOST_REGROUPED);
             const int accepted = transfer(a, f, k, m);
             if (learning) units_learn(g->scale + f, g->tries + f, accepted, MOST_REGROUPED);
-            g->made += 1;
-            g->accepted += accepted;
+            a->count.regrouped_made += 1;
+            a->count.regrouped_accepted += accepted;
         }
 }
 
-void augment_move_levels(struct augment *a, int learning) {
+/* Steps of n that draw records anew draw their levels, too: then these rest now and then. */
+static void make(struct augment *a, struct round *round) {
     const struct model *model = &a->model;
+    const int rests = augment_redraws(a) && round->iteration % 2 == 1;
+    if (!augment_has_levels(a) || round->empty || rests) return;
     for (int f = 0; f < augment_factors(model); ++f) {
         const int many = augment_factor(model, f)->levels > FEW_PAIRS;
         for (int k = 0; k < (model->joint && !many ? ORDERS : 1); ++k)
-            pass_levels(a, f, many ? 1 : model->joint ? TRANSFERS / ORDERS : TRANSFERS, learning);
+            pass_levels(a, f,
+                        many           ? 1
+                        : model->joint ? TRANSFERS / ORDERS
+                                       : TRANSFERS,
+                        round->learning);
     }
 }
+
+/* scales, and how often each was learned */
+static size_t stored(const struct augment *a, int k) {
+    (void)k;
+    return augment_has_levels(a) ? 2 * (size_t)augment_factors(&a->model) : 0;
+}
+
+static void attach(struct augment *a, int k, double *store) {
+    (void)k;
+    a->regroup.scale = store;
+    a->regroup.tries = store + augment_factors(&a->model);
+}
+
+static void start(struct augment *a, int search, const double *sd) {
+    (void)search;
+    (void)sd;
+    for (int f = 0; augment_has_levels(a) && f < augment_factors(&a->model); ++f)
+        a->regroup.scale[f] = 1;
+}
+
+static void make_room(struct augment *a) {
+    if (augment_has_levels(a) || a->resize) augment_make_level_room(a);
+}
+
+const struct move move_levels = {
+    .phase = MOVE_AFTER,
+    .store = {"levels"},
+    .prepare = prepare,
+    .make_room = make_room,
+    .stored = stored,
+    .attach = attach,
+    .start = start,
+    .make = make,
+};

@@ -37,8 +37,9 @@
  *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
- * augment_prepare_resize() and augment_make_resize_room().
+ * prepare() and make_room().
  */
+#include "records/move.h"
 #include "records/n_all_records.h"
 
 #include "base/linalg.h"
@@ -54,13 +55,13 @@ static const double GROWS = 0.15, SCATTERS = 0.15;
  * the latter are made, which take longer. The share of steps of warmup that try the other way. */
 static const double WORSE = 0.5, OTHER = 0.125;
 
-void augment_prepare_resize(struct augment *a) {
-    if (!resize_create(a)) a->resize = NULL;
+static void prepare(struct augment *a) {
+    if (resize_create(a)) resize_create_clamped(a);
     resize_create_counts(a);
 }
 
-void augment_make_resize_room(struct augment *a) {
-    if (a->resize->redraw) resize_create_clamped(a);
+static void make_room(struct augment *a) {
+    if (a->resize && a->resize->redraw) resize_create_clamped(a);
 }
 
 /* ---- the records ------------------------------------------------------------------------------
@@ -430,8 +431,10 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     augment_tried_size(a, fresh, learns, log_ratio, accept);
 }
 
-void augment_resize(struct augment *a, int iteration, int learning) {
-    const int steps = augment_size_steps(a, iteration, learning);
+static void make(struct augment *a, struct round *round) {
+    const int learning = round->learning;
+    if (!augment_resizes(a) || round->empty) return;
+    const int steps = augment_size_steps(a, round->iteration, learning);
     for (int fresh = 1; fresh >= 0; --fresh) {
         if (!(steps & (fresh ? SIZE_FRESH : SIZE_WALK))) continue;
         if (a->resize)
@@ -441,6 +444,12 @@ void augment_resize(struct augment *a, int iteration, int learning) {
     }
 }
 
-void augment_resize_again(struct augment *a) {
-    if (a->resize && augment_redraws(a)) move(a, 1, 0, FEW);
+/* After warmup, where they draw n anew: another such step of a round. */
+static void make_again(struct augment *a, struct round *round) {
+    const int made = round->iteration >= round->warmup && !round->empty;
+    if (made && a->resize && augment_redraws(a)) move(a, 1, 0, FEW);
 }
+
+const struct move move_resize = {
+    .phase = MOVE_AFTER, .prepare = prepare, .make_room = make_room, .make = make};
+const struct move move_resize_again = {.phase = MOVE_AFTER, .make = make_again};

@@ -38,6 +38,7 @@
  * for all births of an iteration must be there before it: augment_is_full().
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 #include <stdlib.h>
 
@@ -61,7 +62,11 @@ static const double SMALL = 8;
 /* pairs of updates, an odd number */
 enum { UPDATES = 15 };
 
-void augment_prepare_size(struct augment *a) {
+/* Least parts of a sweep where steps of n draw many records anew. */
+enum { REDRAWN_PARTS = 4 };
+
+static void prepare_site(struct augment *a) {
+    if (!a->size_prior) return;
     const int updates = a->model.class->rtheta && !update_theta_is_needed(&a->model) && !a->layer;
     const int complete = a->pace.moving = updates ? a->model.complete : 0;
     a->slope.moving = a->model.moving;
@@ -170,7 +175,7 @@ static void move_size(struct augment *a, int learning) {
             log_prior - size_prior_log(a->size_prior, (double)a->n) -
             *a->adapt.temper * (changed_energy(a, a->residual, a->cell_residual, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
-        a->lead->work += a->pass_work * m / fmax((double)a->n, m);
+        a->lead->count.work += a->pass_work * m / fmax((double)a->n, m);
         if (accept) augment_keep_size(a, m, birth);
     }
     b->made += 1;
@@ -325,7 +330,7 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
                         size_prior_log(a->size_prior, (double)a->n);
             log_ratio +=
                 birth ? tilted_birth(a, m, &innovations) : tilted_death(a, m, &innovations);
-            a->lead->work += 2 * a->lead->pass_work;
+            a->lead->count.work += 2 * a->lead->pass_work;
         }
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
@@ -376,7 +381,7 @@ static void follow_updates(struct augment *a) {
     }
 }
 
-void augment_saw_size(struct augment *a, int closes) {
+static void saw_size(struct augment *a, int closes) {
     size_slope_saw(&a->slope, (double)a->n, log((double)a->n), a->theta);
     if (a->pace.moving > 0) size_slope_saw(&a->pace, (double)a->n, log((double)a->n), a->complete);
     if (!closes) return;
@@ -403,7 +408,7 @@ int augment_size_steps(const struct augment *a, int iteration, int learning) {
     return (fresh ? SIZE_FRESH : 0) | (walk ? SIZE_WALK : 0);
 }
 
-void augment_move_size(struct augment *a, int iteration, int learning) {
+static void move_site(struct augment *a, int iteration, int learning) {
     for (int k = 0; k < (augment_redraws(a) ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
     if (augment_resizes(a) || a->model.class->move == NULL || a->slope.moving == 0 || a->plain)
         return;
@@ -411,3 +416,64 @@ void augment_move_size(struct augment *a, int iteration, int learning) {
     if (steps & SIZE_FRESH) move_tilted(a, 1, learning);
     if (steps & SIZE_WALK) move_tilted(a, 0, learning);
 }
+
+/* At all sites where n is not known; a->jump: by which theta went along. Warmup makes whole sweeps,
+ * except in its second half where steps of n draw many records anew. */
+static void make(struct augment *a, struct round *round) {
+    const int iteration = round->iteration, warmup = round->warmup;
+    if (!augment_is_sized(a)) return;
+    augment_gather(a, a->jump);
+    for (int k = 0; k < a->sites; ++k)
+        if (a->site[k]->size_prior) move_site(a->site[k], iteration, round->learning);
+    augment_gather(a, a->place);
+    for (int j = 0; j < a->model.moving; ++j) a->jump[j] = a->place[j] - a->jump[j];
+    if (iteration > warmup / 2 && a->resize && augment_redraws(a)) round->parts = REDRAWN_PARTS;
+}
+
+static void learn(struct augment *a, const struct round *round) {
+    for (int k = 0; k < a->sites && round->learning; ++k)
+        if (a->site[k]->size_prior && a->site[k]->n > 0) saw_size(a->site[k], round->closes);
+}
+
+static void start_site(struct augment *a) {
+    const struct size_prior *prior = a->size_prior;
+    if (!prior) return;
+    const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
+    a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
+    a->births.scale = a->births.followed = 1;
+    for (int k = 0; k < RESIZE_KINDS; ++k) a->births.taken[k] = 0.5;
+    for (int k = 0; k < RESIZE_WAYS; ++k) a->births.ways[k] = 0.5;
+    size_slope_start(&a->slope);
+}
+
+static void end_warmup(struct augment *a) {
+    if (augment_redraws(a)) *a->adapt.parts = fmax(*a->adapt.parts, REDRAWN_PARTS);
+    for (int k = 0; k < a->sites; ++k) {
+        struct births *b = &a->site[k]->births;
+        b->made = b->accepted = b->visited = b->updated = b->tilt_made = b->tilt_accepted = 0;
+    }
+}
+
+static void tell(const struct augment *a, struct chain_diagnostics *told) {
+    double made = 0, accepted = 0, tilt_made = 0, tilt_accepted = 0;
+    if (!augment_is_sized(a)) return;
+    for (int k = 0; k < a->sites; ++k) {
+        const struct births *b = &a->site[k]->births;
+        made += b->made;
+        accepted += b->accepted;
+        tilt_made += b->tilt_made;
+        tilt_accepted += b->tilt_accepted;
+    }
+    diagnostics_tell(told, "records", accepted / made);
+    diagnostics_tell(told, "tilted", tilt_accepted / tilt_made);
+}
+
+const struct move move_births = {
+    .phase = MOVE_NUMBER,
+    .prepare_site = prepare_site,
+    .start_site = start_site,
+    .make = make,
+    .learn = learn,
+    .end_warmup = end_warmup,
+    .tell = tell,
+};

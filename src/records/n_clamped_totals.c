@@ -69,7 +69,7 @@ int resize_begin_clamped(struct augment *a) {
     r->to = at + 1;
     r->now = now;
     r->next = now + 1;
-    a->work += SWEEPS * a->adapt.costs.visit;
+    a->count.work += SWEEPS * a->adapt.costs.visit;
     if (a->n > r->most || a->n <= r->d + 1 || !redraw_read(a, r->redraw, a->n, at) ||
         !redraw_finds(a, r->redraw, a->n, at, r->to, &log_slope))
         return 0;

@@ -376,7 +376,7 @@ static double follow(struct augment *a, const struct counts_state *to) {
             a, start, (int)(n - start < a->move_block ? n - start : a->move_block), &block);
     }
     augment_residuals(a, a->candidate, a->candidate_cells);
-    a->work += 2 * a->pass_work;
+    a->count.work += 2 * a->pass_work;
     return augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 

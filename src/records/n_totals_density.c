@@ -124,7 +124,6 @@ int resize_create(struct augment *a) {
     r->aim = doubles(k);
     r->step = doubles(k);
     r->slope = doubles(k + 1);
-    resize_create_clamped(a);
     return 1;
 }
 

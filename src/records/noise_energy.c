@@ -190,3 +190,12 @@ double augment_energy(struct augment *a) {
     }
     return energy;
 }
+
+void augment_sum_up(struct augment *a) {
+    augment_clear_total(a);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
+        const int m = augment_block_at(a, start, a->block);
+        (void)augment_add_totals(a, start, m, augment_read_only(a->x_at));
+    }
+    augment_residuals(a, a->residual, a->cell_residual);
+}

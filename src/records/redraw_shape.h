@@ -76,6 +76,8 @@ int redraw_solve(struct augment *a, struct place *at);
 /* ---- records/redraw_totals.c --------------------------------------------------------------- */
 
 void redraw_prepare_guide(struct redraw *r);
+size_t redraw_guide_stored(const struct redraw *r);
+void redraw_attach_guide(struct redraw *r, double *store);
 
 /* The totals that the release would tell without noise, to `seen`; forgets the guide. Returns 0
  * where they are not found. */

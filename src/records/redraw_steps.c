@@ -46,6 +46,7 @@
  * Cost a step: n d normal numbers, about five passes over n records of d^2 / 2 multiplications, and
  * as many solutions of d (d + 3) / 2 equations. No allocation but in redraw_new().
  */
+#include "records/move.h"
 #include "records/redraw_shape.h"
 
 #include "base/lanes.h"
@@ -171,7 +172,7 @@ struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
     return r;
 }
 
-void augment_prepare_redraw(struct augment *a) {
+static void prepare(struct augment *a) {
     if (a->size_prior || a->cells > 0) return;
     if (a->n > (a->model.columns == 1 ? MOST_REDRAWN_ALONE : MOST_REDRAWN)) return;
     a->redraw = redraw_new(a, a->n);
@@ -516,7 +517,7 @@ static int is_solution(struct augment *a, struct place *at, struct place *spare)
 /* ---- steps -------------------------------------------------------------------------------- */
 
 static int choose_kind(struct augment *a) {
-    const double *taken = a->redrawn.taken;
+    const double *taken = a->redrawn->taken;
     if (augment_redraws_totals(a)) return REFRESH;
     const double hold = taken[HOLD] * taken[HOLD], fresh = taken[REFRESH] * taken[REFRESH];
     return rng_uniform(a->rng) * (hold + fresh) >= hold;
@@ -547,21 +548,21 @@ static void keep(struct augment *a, const struct place *at) {
 }
 
 int augment_redraws_shape(const struct augment *a) {
-    const struct redrawn *told = &a->redrawn;
+    const struct redrawn *told = a->redrawn;
     if (!a->redraw || a->layer || *a->surrogate->unbounded != 0) return 0;
     const int serve = told->swept < OFTEN || a->redraw->untold > 0;
     return serve && fmax(told->taken[HOLD], told->taken[REFRESH]) > SELDOM;
 }
 
 int augment_redraws_totals(const struct augment *a) {
-    return augment_redraws_shape(a) && a->redrawn.tries > TRIED &&
-           a->redrawn.taken[REFRESH] > ENOUGH;
+    return augment_redraws_shape(a) && a->redrawn->tries > TRIED &&
+           a->redrawn->taken[REFRESH] > ENOUGH;
 }
 
 /* Of an iteration after warmup: so many that few leave the totals as they were. */
 static int count_steps(const struct augment *a, int learning) {
     if (learning || !augment_redraws_totals(a)) return 1;
-    const double refused = fmax(1 - a->redrawn.taken[REFRESH], LEFT);
+    const double refused = fmax(1 - a->redrawn->taken[REFRESH], LEFT);
     return (int)fmin(ceil(log(LEFT) / log(refused)), MOST_STEPS);
 }
 
@@ -644,20 +645,23 @@ int augment_redraw_start(struct augment *a, double temper) {
         *a->rng = before; /* the chain is what it is without the attempt */
         return 0;
     }
-    a->redrawn.taken[REFRESH] = accepted;
-    a->redrawn.tries = TRIED + 1;
+    a->redrawn->taken[REFRESH] = accepted;
+    a->redrawn->tries = TRIED + 1;
     keep(a, now);
     return 1;
 }
 
-void augment_redraw(struct augment *a, int iteration, int learning, double swept) {
+static void make(struct augment *a, struct round *round) {
     struct redraw *r = a->redraw;
-    struct redrawn *told = &a->redrawn;
-    if (learning) told->swept += fmax(FORGET, 1.0 / (1 + iteration)) * (swept - told->swept);
+    struct redrawn *told = a->redrawn;
+    const int learning = round->learning;
+    if (!r) return;
+    if (learning)
+        told->swept += fmax(FORGET, 1.0 / (1 + round->iteration)) * (round->swept - told->swept);
     if (!augment_redraws_shape(a)) return;
     struct place *now = r->kept, *next = r->kept + 1;
     const int steps = count_steps(a, learning);
-    a->work += a->pass_work + a->adapt.costs.visit * (steps + 0.5);
+    a->count.work += a->pass_work + a->adapt.costs.visit * (steps + 0.5);
     if (!redraw_read(a, r, a->n, now) || !is_solution(a, now, next)) return;
     int moved = 0;
     for (int k = 0; k < steps; ++k) {
@@ -672,3 +676,30 @@ void augment_redraw(struct augment *a, int iteration, int learning, double swept
     if (learning) told->tries += 1;
     if (moved) keep(a, now);
 }
+
+/* what is learned, then what is known of new totals */
+static size_t stored(const struct augment *a, int k) {
+    if (!a->redraw) return 0;
+    return k == 0 ? sizeof(struct redrawn) / sizeof(double) : redraw_guide_stored(a->redraw);
+}
+
+static void attach(struct augment *a, int k, double *store) {
+    if (k == 0)
+        a->redrawn = (struct redrawn *)store;
+    else
+        redraw_attach_guide(a->redraw, store);
+}
+
+static void start_site(struct augment *a) {
+    if (a->redraw) *a->redrawn = (struct redrawn){.swept = 1, .taken = {1, 1}};
+}
+
+const struct move move_redraw = {
+    .phase = MOVE_AFTER,
+    .store = {"redraw", "guide"},
+    .prepare = prepare,
+    .stored = stored,
+    .attach = attach,
+    .start_site = start_site,
+    .make = make,
+};

@@ -66,13 +66,12 @@ void redraw_prepare_guide(struct redraw *r) {
     g->term = doubles(terms);
 }
 
-size_t augment_guide_stored(const struct augment *a) {
-    const size_t size = (size_t)a->redraw->size;
+size_t redraw_guide_stored(const struct redraw *r) {
+    const size_t size = (size_t)r->size;
     return size * (size + 2);
 }
 
-void augment_attach_guide(struct augment *a, double *store) {
-    struct redraw *r = a->redraw;
+void redraw_attach_guide(struct redraw *r, double *store) {
     r->guide.centre = store;
     r->guide.slope = store + r->size;
     r->guide.curvature = store + 2 * r->size;

@@ -14,11 +14,13 @@
  *
  * Invariants: the records' distribution, theta integrated out; residuals and complete-data
  * statistic go with the records. Cost: a pass over the records for the totals, one to keep them. No
- * allocation but in augment_prepare_reflect().
+ * allocation but in prepare().
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
-void augment_prepare_reflect(struct augment *a) {
+/* Those that the model cannot make are left out. */
+static void prepare(struct augment *a) {
     const struct model_class *class = a->model.class;
     if (a->reflections == 0) return;
     const int serves = class->marginal && class->rtheta && class->add && !class->add_latent &&
@@ -68,15 +70,15 @@ static void keep_reflected(struct augment *a, const double *flip) {
     if (a->model.cut) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
-void augment_reflect(struct augment *a) {
-    if (a->reflections == 0) return;
+static void make(struct augment *a, struct round *round) {
+    if (a->reflections == 0 || round->empty) return;
     /* one of the sets or none: reflections that are always accepted must not cancel in an iteration
      * of several rounds, nor where every other draw is kept */
     const ptrdiff_t set = augment_choose(a->rng, a->reflections + 1);
     if (set == a->reflections) return;
     const double *flip = a->reflection + set * a->model.columns;
     sum_reflected(a, flip);
-    a->work += a->map_work;
+    a->count.work += a->map_work;
     const double fall = augment_total_energy(a, a->residual, a->cell_residual) -
                         augment_total_energy(a, a->candidate, a->candidate_cells);
     const double gain = log_marginal(a, a->complete_after) - log_marginal(a, a->complete);
@@ -85,3 +87,5 @@ void augment_reflect(struct augment *a) {
         (!a->model.cut || augment_draw_within(a, a->complete_after)))
         keep_reflected(a, flip);
 }
+
+const struct move move_reflections = {.phase = MOVE_AFTER, .prepare = prepare, .make = make};

@@ -27,6 +27,7 @@ struct surrogate {
     const double *centre;        /* of the columns in the complete-data statistic */
     const double *lower, *upper; /* bounds of the free columns, less their centres */
     double scatter_noise;        /* how large the noise is beside their scatter; see R */
+    int same_bounds;             /* do all statistics clamp a column to the same? */
 
     /* Views into the store: with it restored, a chain continues bit for bit. */
     double *referred;         /* is there a reference? */

@@ -8,6 +8,7 @@
  * augment_prepare_surrogate().
  */
 #include "records/augment_internal.h"
+#include "records/move.h"
 
 /* Of the search for a start: sweeps for the levels, NUTS transitions, and the exponent of the
  * noise density, below 1 so that chains start further apart than the posterior is wide. */
@@ -36,7 +37,7 @@ void augment_mapped_totals(struct augment *a) {
         const int m = augment_block_at(a, start, a->move_block);
         (void)augment_add_totals(a, start, m, mapped_block(a, m));
     }
-    a->work += a->map_work;
+    a->count.work += a->map_work;
 }
 
 /* the records become the mapped ones, whose totals were taken last */
@@ -48,7 +49,7 @@ void augment_keep_mapped(struct augment *a) {
         for (int i = 0; i < t->d; ++i)
             memcpy(a->x_at[t->column[i]], a->x_new[t->column[i]], (size_t)m * sizeof(double));
     }
-    a->work += a->map_work;
+    a->count.work += a->map_work;
 }
 
 /* The mapped block as the bounds clamp it. */
@@ -73,7 +74,7 @@ static void sum_clamped(void *self, double *seen) {
         const int m = augment_block_at(a, start, a->move_block);
         moments_add(&a->clamped, m, clamped_block(a, m), seen);
     }
-    a->work += a->map_work;
+    a->count.work += a->map_work;
 }
 
 /* Slopes in the values w of a column count where these are inside the bounds; returns their sum. */
@@ -108,10 +109,10 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
             block_add_dots(m, slope, columns, a->x_at[0], a->stride, row + 1);
         }
     }
-    a->work += 2 * a->map_work;
+    a->count.work += 2 * a->map_work;
 }
 
-void augment_prepare_surrogate(struct augment *a, int same_bounds) {
+void augment_prepare_surrogate(struct augment *a) {
     struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
     if (a->model.regressors > 0) return; /* the covariates have moves of their own */
@@ -122,7 +123,7 @@ void augment_prepare_surrogate(struct augment *a, int same_bounds) {
         a->model.moves = plugin_memory(1, sizeof *a->model.moves);
         a->model.moves[0] = a->model.shape;
     }
-    if (!same_bounds) return;
+    if (!s->same_bounds) return;
     s->records.self = a;
     s->records.sum = sum_clamped;
     s->records.pull = pull_clamped;
@@ -196,7 +197,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         accept = -log_ratio < rng_exponential(a->rng) &&
                  (!a->model.cut || augment_draw_within(a, a->complete_after));
     }
-    a->work += a->leapfrog_work * s->told.leapfrogs;
+    a->count.work += a->leapfrog_work * s->told.leapfrogs;
     if (accept) {
         augment_keep_mapped(a);
         memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
@@ -206,11 +207,11 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
     if (learns)
         surrogate_learn(s, iteration, warmup, moved, probability, a->complete, a->theta, a->rng);
     else if (iteration >= warmup) {
-        a->maps_made += 1;
-        a->maps_accepted += accept;
-        a->leapfrogs += s->told.leapfrogs;
-        a->divergent += s->told.divergent;
-        a->deepest += s->told.leapfrogs >= 1 << HMC_MOST_DEPTH;
+        a->count.maps_made += 1;
+        a->count.maps_accepted += accept;
+        a->count.leapfrogs += s->told.leapfrogs;
+        a->count.divergent += s->told.divergent;
+        a->count.deepest += s->told.leapfrogs >= 1 << HMC_MOST_DEPTH;
     } else {
         surrogate_leave(s, a->complete, a->theta);
     }
@@ -218,7 +219,10 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
 
 /* A surrogate's trajectory costs no more than the sweep before it and the pass for the new shape at
  * the reference, so that a second one makes the most of these; once the reference stays. */
-void augment_follow(struct augment *a, int iteration, int warmup) {
+static void make(struct augment *a, struct round *round) {
+    const int iteration = round->iteration, warmup = round->warmup;
+    round->follows = a->surrogate && augment_set_size(a) && !augment_redraws_totals(a);
+    if (!round->follows) return;
     follow(a, iteration, warmup, 0);
     if (iteration < warmup / 2 || a->response || surrogate_is_exact(a->surrogate)) return;
     follow(a, iteration, warmup, 1);
@@ -300,9 +304,10 @@ static void search_response(struct augment *a) {
     augment_take_complete(a, 0, a->complete);
 }
 
-void augment_search(struct augment *a, int search) {
+static void start(struct augment *a, int search, const double *sd) {
     struct surrogate *s = a->surrogate;
-    if (!augment_set_size(a)) return;
+    (void)sd;
+    if (!s || !augment_set_size(a)) return;
     if (search && a->redraw && augment_redraw_start(a, SEARCH_TEMPER)) {
         (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
         return;
@@ -322,3 +327,5 @@ void augment_search(struct augment *a, int search) {
     if (a->model.class->add_latent) augment_take_latent(a);
     (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }
+
+const struct move move_shape = {.phase = MOVE_AFTER, .start = start, .make = make};

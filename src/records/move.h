@@ -1,0 +1,79 @@
+/* A move of the record sampler: one file whose descriptor is here in one line. The chain
+ * (records/augment_chain.c) walks the list and names none of them. */
+#ifndef NOISEAWARE_RECORDS_MOVE_H
+#define NOISEAWARE_RECORDS_MOVE_H
+
+#include <stddef.h>
+
+#include "contract/run.h"
+
+struct augment;
+
+/* Where in a round: of the number of records, before the sweep, after it. The complete-data
+ * statistic is taken by the sweep: moves after it need it and keep it, and theta is drawn last. */
+enum move_phase { MOVE_NUMBER, MOVE_BEFORE, MOVE_AFTER };
+
+/* A round as moves see it, and what they tell the chain and those that follow. */
+struct round {
+    int iteration, warmup;
+    int learning;     /* in a warmup that learns */
+    int looking;      /* at passes that may not serve, see mcmc/adapt.h */
+    int empty;        /* are there no records? Known once their number has moved. */
+    int closes;       /* a window of warmup closes with this round */
+    double swept;     /* share of the sweep's proposals that were accepted */
+    int parts;        /* of a sweep of warmup, one iteration each */
+    int follows;      /* do all records move with their shape held fixed? */
+    int least_rounds; /* that the schedule may choose */
+};
+
+/* vectors of the state that a move may have */
+enum { MOVE_STORES = 2 };
+
+/* A hook that is NULL does nothing. Each sees for itself whether the move serves: all but the first
+ * and start_site() have the first of all sites. */
+struct move {
+    enum move_phase phase;
+    const char *store[MOVE_STORES]; /* names of its vectors */
+
+    void (*prepare_site)(struct augment *site); /* of each site, before the surrogate is prepared */
+    void (*prepare)(struct augment *a);         /* once all else of the problem is there */
+    void (*make_room)(struct augment *a);       /* workspace of one entry a record, again */
+
+    /* Numbers in its k-th vector, 0 where the move does not serve; and a view of it. */
+    size_t (*stored)(const struct augment *a, int k);
+    void (*attach)(struct augment *a, int k, double *store);
+
+    /* A chain begins: before a site has records, and when all have. `search`: these are to be moved
+     * to where the release has density. `sd`: guesses of the standard deviations of theta, NULL
+     * where there are none. */
+    void (*start_site)(struct augment *site);
+    void (*start)(struct augment *a, int search, const double *sd);
+
+    void (*make)(struct augment *a, struct round *round);
+    void (*learn)(struct augment *a, const struct round *round); /* at the end of it, in warmup */
+    void (*end_warmup)(struct augment *a);                       /* counters are of what follows */
+    void (*tell)(const struct augment *a, struct chain_diagnostics *told);
+};
+
+/* In the order of a round. */
+#define AUGMENT_MOVES(X) \
+    X(move_births) \
+    X(move_passes) \
+    X(move_held_total) \
+    X(move_levels) \
+    X(move_resize) \
+    X(move_redraw) \
+    X(move_reflections) \
+    X(move_shape) \
+    X(move_response) \
+    X(move_resize_again) \
+    X(move_categories)
+
+#define DECLARE_MOVE(name) extern const struct move name;
+AUGMENT_MOVES(DECLARE_MOVE)
+#undef DECLARE_MOVE
+
+/* ends with NULL */
+extern const struct move *const augment_moves[];
+
+#endif

@@ -1,0 +1,87 @@
+/* Method "augment": moves of the coefficients of a response, the innovations of the responses held
+ * fixed. A surrogate proposes them (records/response_hmc.c, or records/category_hmc.c for one of
+ * several levels), the records decide.
+ *
+ * Cost a move: a pass for the totals at the reference, one for those of the proposal, and what
+ * keeps it. No allocation.
+ */
+#include "records/augment_internal.h"
+#include "records/move.h"
+
+/* Both passes see the same innovations. */
+void augment_guide(struct augment *a, const struct response_guide *g, int iteration, int warmup) {
+    const struct model_class *class = a->model.class;
+    void *self = a->model.self;
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    const struct rng innovations = *a->rng;
+    g->refer(g->self, a->theta_new);
+    class->set_move(self, a->theta_new, a->changed);
+    (void)augment_moved_energy(a);
+    g->correct(g->self, a->total);
+    a->count.work += a->pass_work + augment_move_work(a);
+
+    double gain, probability = 0;
+    int accept = 0;
+    const int moved = g->propose(g->self, a->rng, a->theta_new, &gain);
+    if (moved) {
+        const double threshold = rng_exponential(a->rng);
+        const struct rng later = *a->rng;
+        *a->rng = innovations;
+        class->set_move(self, a->theta_new, a->changed);
+        const double fall = augment_energy(a) - augment_moved_energy(a);
+        a->count.work += a->pass_work + augment_move_work(a);
+        const double log_ratio = *a->adapt.temper * (fall - gain);
+        probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        accept = -log_ratio < threshold;
+        if (accept) {
+            a->count.work += augment_copy_work(a);
+            augment_keep_moved(a, &innovations);
+            memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        }
+        *a->rng = later;
+    }
+    if (iteration < warmup)
+        g->learn(g->self, iteration, warmup, moved, probability, accept, a->rng);
+    else {
+        a->count.responses_made += 1;
+        a->count.responses_accepted += accept;
+        a->count.divergent += g->told->divergent;
+    }
+}
+
+double augment_response_density(struct augment *a, double *q, double *gradient) {
+    a->model.class->set(a->model.self, a->theta);
+    augment_take_complete(a, 0, a->complete);
+    if (!response_begin(a->response, a->complete, a->theta, a->rng)) return NAN;
+    return response_density(a->response, q, gradient);
+}
+
+/* Needs the complete-data statistic of the covariates. */
+static void respond(struct augment *a, const struct round *round) {
+    struct response *r = a->response;
+    a->model.class->set(a->model.self, a->theta);
+    if (!response_begin(r, a->complete, a->theta, a->rng)) return;
+    r->noise.temper = *a->adapt.temper;
+    const struct response_guide guide = {
+        r, response_refer, response_correct, response_propose, response_learn, &r->path.told};
+    augment_guide(a, &guide, round->iteration, round->warmup);
+}
+
+static void make(struct augment *a, struct round *round) {
+    if (!a->response) return;
+    if (!a->surrogate) round->least_rounds = LEAST_ROUNDS;
+    for (int k = 0; (round->follows || !a->surrogate) && k < RESPONSES; ++k) respond(a, round);
+}
+
+static size_t stored(const struct augment *a, int k) {
+    (void)k;
+    return a->response ? response_stored(a->response) : 0;
+}
+
+static void attach(struct augment *a, int k, double *store) {
+    (void)k;
+    response_attach(a->response, store);
+}
+
+const struct move move_response = {
+    .phase = MOVE_AFTER, .store = {"response"}, .stored = stored, .attach = attach, .make = make};
