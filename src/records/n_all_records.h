@@ -81,6 +81,11 @@ double resize_log_totals(struct augment *a, struct resize_totals *t);
  * totals over that of `seen`. t->n is there. Returns 0 where they are not found. */
 int resize_match(struct resize *r, struct resize_totals *t, const double *seen, double *log_volume);
 
+/* What of the products of columns i and j does not come from their covariance, about their places,
+ * and, to `slope`, what comes from a covariance of 1. */
+double resize_product_held(const struct resize *r, const struct resize_totals *t, int i, int j,
+                           double *slope);
+
 /* Fisher's z of the correlation of i and j that gives their product where it was released, kept
  * within what normal records have. */
 double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j);

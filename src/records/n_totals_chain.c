@@ -37,9 +37,6 @@
 enum { ITERATIONS = 40, FEW = 3 };
 static const double LEFT = 1e-8, SAME = 1e-6;
 
-/* Correlations beyond which a released product is out of reach */
-static const double MOST = 0.9;
-
 /* Of the steps to where warmup saw n, the share that goes to a number near n instead: few records,
  * whose values are mostly beyond the bounds, have totals that no others have. */
 static const double NEAR = 0.3;
@@ -277,29 +274,6 @@ static double propose_column(struct resize *r, int i, double stretch) {
            (r->product_told[i * d + i] ? log(sd / now->sd[i]) : 0);
 }
 
-/* What of the products of columns i and j does not come from their covariance, about their places,
- * and what comes from a covariance of 1 */
-static double product_held(const struct resize *r, const struct resize_totals *t, int i, int j,
-                           double *slope) {
-    double sum = 0;
-    *slope = 0;
-    for (int g = 0; g < r->k; ++g) {
-        const struct clamped_moments *x = t->column + i * r->k + g, *y = t->column + j * r->k + g;
-        sum += t->count[g] * (x->first - r->pace[i]) * (y->first - r->pace[j]);
-        *slope += t->count[g] * x->first_mean * y->first_mean;
-    }
-    return sum;
-}
-
-double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
-    const struct resize *r = a->resize;
-    const int at = r->product_told[i * r->d + j] - 1;
-    const double aim = a->released[at] / a->surrogate->density.component[at].coef[2];
-    double slope;
-    const double left = product_held(r, t, i, j, &slope), most = slope * t->sd[i] * t->sd[j];
-    return atanh(fmax(-MOST, fmin((aim - left) / most, MOST)));
-}
-
 int resize_match(struct resize *r, struct resize_totals *t, const double *seen,
                  double *log_volume) {
     const int d = r->d;
@@ -348,8 +322,8 @@ static double propose_product(struct augment *a, int i, int j) {
         return log(scale * (1 - fresh * fresh) / (1 - old * old));
     }
     double slope, slope_new;
-    const double left = product_held(r, now, i, j, &slope) + r->change_product[at] -
-                        product_held(r, next, i, j, &slope_new);
+    const double left = resize_product_held(r, now, i, j, &slope) + r->change_product[at] -
+                        resize_product_held(r, next, i, j, &slope_new);
     const double share = next->n / now->n * slope / slope_new;
     next->scatter[at] = share * now->scatter[at] + next->n * left / slope_new;
     return log(share);

@@ -19,6 +19,9 @@
 static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
 static int *integers(int count) { return plugin_memory((size_t)count, sizeof(int)); }
 
+/* Correlations beyond which a released product is out of reach */
+static const double MOST = 0.9;
+
 /* ---- set-up ------------------------------------------------------------------------------ */
 
 static int serves(const struct augment *a) {
@@ -195,6 +198,27 @@ static void write_expected(const struct augment *a, const struct resize_totals *
         }
     }
     write_sums(a, t, r->moved, r->spread, c);
+}
+
+double resize_product_held(const struct resize *r, const struct resize_totals *t, int i, int j,
+                           double *slope) {
+    double sum = 0;
+    *slope = 0;
+    for (int g = 0; g < r->k; ++g) {
+        const struct clamped_moments *x = t->column + i * r->k + g, *y = t->column + j * r->k + g;
+        sum += t->count[g] * (x->first - r->pace[i]) * (y->first - r->pace[j]);
+        *slope += t->count[g] * x->first_mean * y->first_mean;
+    }
+    return sum;
+}
+
+double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
+    const struct resize *r = a->resize;
+    const int at = r->product_told[i * r->d + j] - 1;
+    const double aim = a->released[at] / a->surrogate->density.component[at].coef[2];
+    double slope;
+    const double left = resize_product_held(r, t, i, j, &slope), most = slope * t->sd[i] * t->sd[j];
+    return atanh(fmax(-MOST, fmin((aim - left) / most, MOST)));
 }
 
 /* The log density of the head of records/n_all_records_steps.c without eta, but for constants. */

@@ -1,4 +1,4 @@
-/* What records/redraw_steps.c and records/redraw_totals.c share. */
+/* What records/redraw_steps.c, records/redraw_places.c and records/redraw_totals.c share. */
 #ifndef NOISEAWARE_RECORDS_REDRAW_SHAPE_H
 #define NOISEAWARE_RECORDS_REDRAW_SHAPE_H
 
@@ -48,7 +48,7 @@ struct redraw {
     struct guide guide;
 };
 
-/* ---- records/redraw_steps.c ------------------------------------------------------------- */
+/* ---- records/redraw_places.c ------------------------------------------------------------- */
 
 /* Workspace, for `records` of them; NULL where other things than totals and products are released,
  * or one of these twice; or not all, and what is not told has no bounds, or is part of what is. */
@@ -72,6 +72,13 @@ int redraw_finds(struct augment *a, struct redraw *r, ptrdiff_t n, struct place 
 /* (m, F) from the clamped totals `seen` and the shape, and log h. Returns 0 where it is not found.
  */
 int redraw_solve(struct augment *a, struct place *at);
+
+/* Are the records what redraw_find() makes of their shape and totals? at->log_density is then
+ * theirs. */
+int redraw_is_solution(struct augment *a, struct place *at, struct place *spare);
+
+/* theta at a place: what the model keeps follows. */
+void redraw_theta(const struct augment *a, const struct place *at, double *theta);
 
 /* ---- records/redraw_totals.c --------------------------------------------------------------- */
 

@@ -108,7 +108,6 @@ enum {
 static inline int normal_coordinates(const struct normal *s) {
     return s->density.size + s->directions;
 }
-void normal_attach(const struct collapse *of);
 
 /* Of totals and of what is kept of theta, in the density's own coordinates. */
 const double *normal_place(struct normal *s, const double *q);
@@ -124,6 +123,7 @@ int normal_is_within(struct normal *s);
 
 /* ---- starts: totals/normal_totals_start.c ---- */
 
+/* of what is attached to the store */
 void normal_start(struct collapse *of);
 
 /* ---- coordinates of the scatter: totals/scatter_coordinates.c ---- */
@@ -157,8 +157,16 @@ int normal_prepare_table(struct normal *s);
 size_t normal_stored_table(const struct normal *s);
 void normal_attach_table(struct normal *s, double *store);
 
-/* What follows from the table: c's counts, D'D. */
+/* A cell's level of a factor; and `amount` records more of the cell in the dummies' totals and
+ * products. */
+static inline int normal_level_of(const struct cross_table *t, int f, int cell) {
+    return cell / t->stride[f] % t->factor[f].levels;
+}
+void normal_add_records(const struct normal *s, int cell, double amount);
+
+/* What follows from the table: c's counts, D'D; the latter and its rank alone. */
 void normal_load_table(struct normal *s);
+void normal_read_design(struct normal *s);
 
 /* Reads the totals of c and such a table, as if they were the state's. */
 void normal_read_cells(struct normal *s, const double *count);
@@ -171,15 +179,20 @@ void normal_draw_table(struct normal *s, const double *share);
 /* From s->chol, of where the chain starts. */
 void normal_set_idle(struct normal *s);
 
-/* Moves the table towards one that has the counts released, with fresh noise. */
-void normal_settle_table(struct normal *s);
-
 /* Does the mean of continuous column i, in distribution()'s order, depend on levels? s->mean and
  * s->table are there; and that mean in a cell. */
 int normal_depends(const struct normal *s, int i);
 double normal_mean_at(const struct normal *s, int i, int cell);
 
+/* ---- totals/cross_table_moves.c ---- */
+
+/* With one factor transfers alone make sense. */
+enum table_move { TRANSFER, SWAP, PAIR, TABLE_MOVES };
+
 int normal_moves(const struct normal *s); /* tried in an iteration */
+
+/* Moves the table towards one that has the counts released, with fresh noise. */
+void normal_settle_table(struct normal *s);
 
 /* Moves of the table given the state's theta, which must be drawn anew then, as must what
  * mcmc/hmc.h knows of the place. */

@@ -239,7 +239,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     return PLUGIN_OK;
 }
 
-void normal_attach(const struct collapse *of) {
+static void attach(const struct collapse *of) {
     struct normal *s = of->self;
     const struct hmc_target target = {normal_coordinates(s), s, log_density, NULL};
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
@@ -265,7 +265,7 @@ static int refresh(struct normal *s) {
 
 static void load(struct collapse *of) {
     struct normal *s = of->self;
-    normal_attach(of);
+    attach(of);
     if (s->resize.size.prior) {
         totals_resize_set(&s->resize, *s->resize.size.n);
         s->n = *s->resize.size.n;
@@ -273,6 +273,11 @@ static void load(struct collapse *of) {
     if (s->table.factors > 0) normal_load_table(s);
     (void)refresh(s);
     normal_measure(s, s->hmc.q);
+}
+
+static void start(struct collapse *of) {
+    attach(of);
+    normal_start(of);
 }
 
 static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
@@ -476,7 +481,7 @@ const struct collapse_class collapse_normal = {
             [TABLE_ACCEPTED] = "table_accepted",
         },
     .create = create,
-    .start = normal_start,
+    .start = start,
     .load = load,
     .save = save,
     .iterate = iterate,

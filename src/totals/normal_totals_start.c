@@ -303,7 +303,6 @@ static void start_scatter(struct normal *s, double *q, double *unit) {
 void normal_start(struct collapse *of) {
     struct normal *s = of->self;
     double *q = s->old, *unit = s->guess + 3 * (size_t)normal_coordinates(s);
-    normal_attach(of);
     if (s->resize.size.prior) start_size(s);
     if (of->given)
         draw_given(s, of->theta, q);
