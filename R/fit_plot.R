@@ -157,22 +157,10 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)
   if (points > 1e4) stop_argument("points", "at most 10,000", describe(points))
-  if (is.null(response_of(fit$bound))) {
-    stop_classed("argument", c("Only a regression has a response to predict, and this model has none: {describe_model(fit$bound)}.",
-                               i = "{.fn bayesplot::pp_check} compares any fit with its release."))
-  }
-  columns <- covariate_columns(fit$bound)
-  all <- unique(columns$variable)
-  if (length(all) == 0L) stop_classed("argument", "There is no covariate to plot against.")
-  levels <- fit$bound$levels
-  covariate <- check_choice(covariate %||% c(setdiff(all, names(levels)), all)[1L], "covariate", all)
-  at <- columns[match(covariate, columns$variable), ]
-  grid <- if (is.null(levels[[covariate]])) seq(at$lower, at$upper, length.out = points) else factor(levels[[covariate]], levels[[covariate]])
-  newdata <- lapply(stats::setNames(nm = all), function(v) {
-    row <- columns[match(v, columns$variable), ]
-    if (v == covariate) grid else rep(if (is.null(levels[[v]])) (row$lower + row$upper) / 2 else levels[[v]][1L], length(grid))
-  })
-  newdata <- as.data.frame(newdata, optional = TRUE)
+  all <- plotted_covariates(fit)
+  covariate <- check_choice(covariate %||% c(setdiff(all, names(fit$bound$levels)), all)[1L], "covariate", all)
+  newdata <- covariate_rows(fit, stats::setNames(list(covariate_range(fit, covariate, points)), covariate))
+  grid <- newdata[[covariate]]
   expected <- stats::predict(fit, newdata, type = "expected")
   if (length(dim(expected)) == 3L) return(predictive_categories(expected, covariate, grid, level))
   # one residual a draw, the same at every point: the band is smooth
@@ -182,6 +170,35 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   data.frame(covariate = covariate, x = grid, mean = colMeans(expected),
              credible_lower = credible[1L, ], credible_upper = credible[2L, ],
              predictive_lower = predictive[1L, ], predictive_upper = predictive[2L, ])
+}
+
+# names of the covariates against which the response can be shown
+plotted_covariates <- function(fit, call = caller_env()) {
+  if (is.null(response_of(fit$bound))) {
+    stop_classed("argument", c("Only a regression has a response to predict, and this model has none: {describe_model(fit$bound)}.",
+                               i = "{.fn bayesplot::pp_check} compares any fit with its release."), call = call)
+  }
+  all <- unique(covariate_columns(fit$bound)$variable)
+  if (length(all) == 0L) stop_classed("argument", "There is no covariate to plot against.", call = call)
+  all
+}
+
+# a covariate between its bounds, or all levels of a factor
+covariate_range <- function(fit, covariate, points) {
+  levels <- fit$bound$levels[[covariate]]
+  if (!is.null(levels)) return(factor(levels, levels))
+  columns <- covariate_columns(fit$bound)
+  at <- columns[match(covariate, columns$variable), ]
+  seq(at$lower, at$upper, length.out = points)
+}
+
+# All combinations of `values`, by name; other numbers at the middle of their bounds, other factors at their first level.
+covariate_rows <- function(fit, values) {
+  all <- unique(covariate_columns(fit$bound)$variable)
+  others <- setdiff(all, names(values))
+  held <- lapply(stats::setNames(nm = others), function(v) if (is.null(fit$bound$levels[[v]])) covariate_range(fit, v, 3)[2L] else covariate_range(fit, v)[1L])
+  grid <- expand.grid(c(values, held), KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
+  grid[all]
 }
 
 # of a response of several levels: a row for each point and level

@@ -10,6 +10,7 @@
 #' @param draws Number of replicates.
 #' @param level Probability inside the intervals.
 #' @param seed Fixes the replicates; see [sample_posterior()].
+#' @param type `"intervals"`: all published numbers on one scale; `"hist"`: the replicates of each of the first 12, in its own units.
 #' @param ... Must be empty.
 #'
 #' @return A ggplot. For each component it shows the published number, in standard deviations from the mean of its replicates, and their interval; for the
@@ -37,9 +38,17 @@
 #' check$data
 #' @importFrom bayesplot pp_check
 #' @export
-pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.9, seed = NULL, ...) {
+pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.9, seed = NULL, ..., type = c("intervals", "hist")) {
   check_no_dots(...)
-  plot_release_check(release_check(object, draws, level, seed))
+  type <- if (missing(type)) "intervals" else check_check_type(type)
+  check <- release_check(object, draws, level, seed)
+  if (type == "hist") plot_replicates(check) else plot_release_check(check)
+}
+
+check_check_type <- function(type, call = caller_env()) {
+  if (rlang::is_string(type) && type %in% c("intervals", "hist")) return(type)
+  stop_classed("argument", c("{.arg type} must be \"intervals\" or \"hist\", but is {describe(type)}.",
+                             i = "Types of bayesplot such as \"dens_overlay\" compare records, and a release has none."), call = call)
 }
 
 # What pp_check() plots, of one release or of several.
@@ -50,8 +59,11 @@ release_check <- function(fit, draws = 200, level = 0.9, seed = NULL, call = cal
   if (!inherits(fit, "noiseaware_pool")) return(structure(check_one(fit, draws, level, seed, call), level = level))
   sites <- names(fit$release)
   seeds <- if (is.null(seed)) vector("list", length(sites)) else replicate_seeds(seed, length(sites))
-  tables <- Map(function(site, seed) cbind(site = site, check_one(as_fit_of_site(fit, site, call), draws, level, seed, call)), sites, seeds)
-  structure(do.call(rbind, unname(tables)), level = level)
+  tables <- Map(function(site, seed) {
+    one <- check_one(as_fit_of_site(fit, site, call), draws, level, seed, call)
+    structure(cbind(site = site, one), replicates = attr(one, "replicates"))
+  }, sites, seeds)
+  structure(do.call(rbind, unname(tables)), level = level, replicates = do.call(rbind, lapply(unname(tables), attr, "replicates")))
 }
 
 check_one <- function(fit, draws, level, seed, call) {
@@ -76,8 +88,9 @@ check_one <- function(fit, draws, level, seed, call) {
   again <- numbers[, -1L, drop = FALSE]
   tails <- draws_interval(t(again), level)
   above <- rowMeans(again > value) + rowMeans(again == value) / 2
-  data.frame(component = rownames(numbers), value = unname(value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
-             lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above), row.names = NULL)
+  table <- data.frame(component = rownames(numbers), value = unname(value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
+                      lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above), row.names = NULL)
+  structure(table, replicates = unname(again))
 }
 
 # Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.
@@ -98,11 +111,34 @@ record_summaries <- function(statistic, records) {
   vapply(seq_len(ncol(records)), function(j) summarise(records[, j]), summarise(records[, 1L]))
 }
 
+# names of rows, with the site where the component does not have it
+checked_names <- function(data) {
+  if (is.null(data$site) || all(mapply(grepl, data$site, data$component, fixed = TRUE))) return(data$component)
+  paste0(data$site, ": ", data$component)
+}
+
+plot_replicates <- function(data, most = 12L) {
+  left_out <- nrow(data) - most
+  rows <- seq_len(min(most, nrow(data)))
+  named <- factor(checked_names(data)[rows], checked_names(data)[rows])
+  again <- attr(data, "replicates")[rows, , drop = FALSE]
+  plot <- ggplot2::ggplot(data.frame(component = rep(named, ncol(again)), at = c(again)), ggplot2::aes(x = .data$at)) +
+    ggplot2::geom_histogram(bins = 25L, fill = "grey75") +
+    ggplot2::geom_vline(ggplot2::aes(xintercept = .data$at), data = data.frame(component = named, at = data$value[rows]), linewidth = 0.8) +
+    facet_variables(ggplot2::vars(.data$component), scales = "free") +
+    scale_few_x() +
+    ggplot2::labs(x = NULL, y = NULL, subtitle = "lines: published numbers; bars: their replicates",
+                  caption = if (left_out > 0L) paste(left_out, "more components are not shown")) +
+    theme_noiseaware() +
+    theme_without_y() +
+    room_at_sides()
+  with_table(plot, data)
+}
+
 plot_release_check <- function(data) {
   most <- 40L
   left_out <- nrow(data) - most
-  named <- data$component
-  if (!is.null(data$site) && !all(mapply(grepl, data$site, named, fixed = TRUE))) named <- paste0(data$site, ": ", named)
+  named <- checked_names(data)
   sd <- ifelse(data$sd > 0, data$sd, 1)
   shown <- data.frame(component = factor(named, rev(named)), at = (data$value - data$mean) / sd,
                       lower = (data$lower - data$mean) / sd, upper = (data$upper - data$mean) / sd)

@@ -114,12 +114,12 @@ vcov.noiseaware_pool <- function(object, ...) {
 predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = NULL, seed = NULL) {
   seed <- check_seed(seed)
   call <- environment()
+  if (is.null(response_of(object$bound))) {
+    stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
+                             i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
+  }
   with_seed(seed, {
     of_site <- site_fit(object, site, sites)
-    if (is.null(response_of(object$bound))) {
-      stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
-                               i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
-    }
     if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
     # of the draws that were made, not of those of a new site, which differ each time
     remind_troubles(if (object$pool == "none") of_site else object, call)

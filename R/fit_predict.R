@@ -143,15 +143,18 @@ linear_predictor_of <- function(bound, fit, newdata, call) UseMethod("linear_pre
 
 #' @export
 linear_predictor_of.default <- function(bound, fit, newdata, call) {
-  fields <- fit$bound$spec$fields
-  beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
-    centring <- bound_centring(fit$bound)
-    matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
-  }
   x <- covariate_values(fit, newdata, call)
-  eta <- unname(beta %*% t(cbind(1, term_values(fit$bound, x))))
+  eta <- unname(coefficient_values(fit) %*% t(cbind(1, term_values(fit$bound, x))))
   offset <- offset_values(fit$bound, x)
   if (is.null(offset)) eta else eta + rep(offset, each = nrow(eta))
+}
+
+# draws x coefficients, also where they are fixed
+coefficient_values <- function(fit) {
+  fields <- fit$bound$spec$fields
+  if (is.null(fields[["beta"]])) return(coefficient_draws(fit))
+  centring <- bound_centring(fit$bound)
+  matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
 }
 
 regression_of <- function(fit, call = caller_env()) {

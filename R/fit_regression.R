@@ -73,14 +73,24 @@ fitted.noiseaware_fit <- function(object, newdata = covariate_grid(object), leve
 
 #' @importFrom stats terms
 #' @export
-terms.noiseaware_fit <- function(x, ...) stats::terms(stats::formula(x))
+terms.noiseaware_fit <- function(x, ...) {
+  terms <- stats::terms(stats::formula(x))
+  # as of a model frame, which broom.helpers asks for
+  variables <- vapply(as.list(attr(terms, "variables"))[-1L], function(v) paste(deparse(v), collapse = ""), "")
+  attr(terms, "dataClasses") <- stats::setNames(ifelse(variables %in% names(x$bound$levels), "factor", "numeric"), variables)
+  terms
+}
 
 #' @importFrom stats model.matrix
 #' @export
 model.matrix.noiseaware_fit <- function(object, newdata = covariate_grid(object), ...) {
   check_no_dots(...)
   regression_of(object)
-  design_matrix(object, newdata)
+  found <- design_matrix(object, newdata)
+  # which term a column is of, as packages that make tables ask
+  plain <- tryCatch(stats::model.matrix(stats::delete.response(stats::terms(object)), covariate_grid(object)), error = function(e) NULL)
+  if (identical(colnames(plain), colnames(found))) attributes(found)[c("assign", "contrasts")] <- attributes(plain)[c("assign", "contrasts")]
+  found
 }
 
 most_grid_rows <- 1e5

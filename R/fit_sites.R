@@ -30,12 +30,17 @@ site_totals <- function(problem, name, statistic) {
   if (is.null(site$size_slope)) values else values + outer(statistic[, first + 2L], site$size_slope)
 }
 
+# `of()` and `natural()`: from a site's natural values to the coordinates in which sites are normal, and back
+coordinates_of_fit <- function(fit) {
+  if (inherits(engine_of(fit), c("engine_pool_records", "engine_pool_tables"))) return(record_coordinates(fit))
+  list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
+}
+
 # A site that released nothing, or the next of a walk: draws x parameters.
 new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   partial <- fit$problem$partial
   x <- fit$problem$sign * new_covariates(partial$design, sites, call)
-  coordinates <- if (inherits(engine_of(fit), c("engine_pool_records", "engine_pool_tables"))) record_coordinates(fit) else
-    list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
+  coordinates <- coordinates_of_fit(fit)
   draws <- parameter_matrix(fit)
   before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
   centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))

@@ -20,7 +20,7 @@ find_parameters.noiseaware_fit <- function(x, flatten = FALSE, ...) {
 
 #' @exportS3Method insight::get_priors
 get_priors.noiseaware_fit <- function(x, ...) {
-  table <- summarise_prior(x$bound, 1L)
+  table <- prior_summary.noiseaware_fit(x)
   data.frame(Parameter = table$variable, Distribution = table$prior, Location = table$median, Scale = table$mad)
 }
 
@@ -28,8 +28,12 @@ get_priors.noiseaware_fit <- function(x, ...) {
 #' @exportS3Method insight::get_data
 get_data.noiseaware_fit <- function(x, ...) covariate_grid(x)
 
+#' @exportS3Method bayestestR::rope_range
+rope_range.noiseaware_fit <- function(x, ...) refuse_meaningless("rope_range")
+
 #' @exportS3Method insight::model_info
 model_info.noiseaware_fit <- function(x, ...) {
+  if (is.null(response_of(x$bound))) return(info_of_model(x, ...))
   family <- stats::family(x)
   categories <- inherits(x$bound, "bound_categories")
   if (categories) family <- stats::binomial(family$link)
@@ -48,10 +52,24 @@ model_info.noiseaware_fit <- function(x, ...) {
   info
 }
 
-# Functions of bayestestR see the draws that get_parameters() gives.
+# Of a model without a response nothing is true of what insight asks but that it is Bayesian.
+info_of_model <- function(x, ...) {
+  info <- insight::model_info(stats::lm(y ~ 1, data.frame(y = c(0, 1))), ...)
+  info[vapply(info, isTRUE, TRUE)] <- FALSE
+  info$is_bayesian <- TRUE
+  info$family <- x$bound$model$name
+  info["link_function"] <- list(NULL)
+  info
+}
+
+# Functions of bayestestR see the draws that get_parameters() gives; further arguments are theirs, by position too.
 described <- function(name) {
-  function(x, component = "conditional", parameters = NULL, ...) {
-    getExportedValue("bayestestR", name)(get_parameters.noiseaware_fit(x, component, parameters), ...)
+  function(x, ..., component = "conditional", parameters = NULL) {
+    draws <- get_parameters.noiseaware_fit(x, component, parameters)
+    found <- getExportedValue("bayestestR", name)(draws, ...)
+    # where the plots of see look for the draws
+    attributes(found)[c("object_name", "data")] <- list(NULL, draws)
+    found
   }
 }
 
@@ -59,7 +77,8 @@ described <- function(name) {
 described_in_range <- function(name, argument = "range") {
   within <- described(name)
   function(x, ...) {
-    if (is.null(list(...)[[argument]])) {
+    given <- rlang::names2(list(...))
+    if (!argument %in% given && all(nzchar(given))) {
       stop_argument(argument, "given, in the units of the coefficients: there are no records to take a range from", "missing")
     }
     within(x, ...)
@@ -71,6 +90,42 @@ describe_posterior.noiseaware_fit <- function(posterior, component = "conditiona
                                               test = c("p_direction", if (!is.null(rope_range)) "rope")) {
   bayestestR::describe_posterior(get_parameters.noiseaware_fit(posterior, component, parameters), ..., rope_range = rope_range %||% "default", test = test)
 }
+
+#' @exportS3Method bayestestR::describe_prior
+describe_prior.noiseaware_fit <- function(model, ...) {
+  table <- get_priors.noiseaware_fit(model)
+  names(table)[-1L] <- paste0("Prior_", names(table)[-1L])
+  table
+}
+
+#' @exportS3Method bayestestR::diagnostic_posterior
+diagnostic_posterior.noiseaware_fit <- function(posterior, diagnostic = "all", component = "conditional", parameters = NULL, ...) {
+  names <- colnames(get_parameters.noiseaware_fit(posterior, component, parameters))
+  table <- posterior::summarise_draws(exactly(posterior$draws, names), Rhat = posterior::rhat, ESS = posterior::ess_bulk, MCSE = posterior::mcse_mean)
+  table <- data.frame(Parameter = table$variable, lapply(table[-1L], as.double))
+  if (identical(diagnostic, "all")) table else table[c("Parameter", intersect(names(table), diagnostic))]
+}
+
+#' @exportS3Method bayestestR::effective_sample
+effective_sample.noiseaware_fit <- function(model, ...) diagnostic_posterior.noiseaware_fit(model, "ESS", ...)
+
+#' @exportS3Method bayestestR::mcse
+mcse.noiseaware_fit <- function(model, ...) diagnostic_posterior.noiseaware_fit(model, "MCSE", ...)
+
+#' @exportS3Method bayestestR::map_estimate
+map_estimate.noiseaware_fit <- described("map_estimate")
+
+#' @exportS3Method bayestestR::p_map
+p_map.noiseaware_fit <- described("p_map")
+
+#' @exportS3Method bayestestR::estimate_density
+estimate_density.noiseaware_fit <- described("estimate_density")
+
+#' @exportS3Method bayestestR::spi
+spi.noiseaware_fit <- described("spi")
+
+#' @exportS3Method bayestestR::bci
+bci.noiseaware_fit <- described("bci")
 
 #' @exportS3Method bayestestR::hdi
 hdi.noiseaware_fit <- described("hdi")

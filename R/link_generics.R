@@ -18,7 +18,8 @@
 #' @param conf.level Their probability.
 #' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then
 #'   the estimate times the coefficient's standard deviation.
-#' @param ... Must be empty, with two exceptions: `tidy()` ignores the arguments `effects` and `component` of broom.mixed, and `glance()` ignores
+#' @param ... For predictions from a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods]. Otherwise empty, with two
+#'   exceptions: `tidy()` ignores the arguments `effects` and `component` of broom.mixed, and `glance()` ignores
 #'   everything that functions of other packages hand on to every model.
 #'
 #' @return
@@ -60,30 +61,56 @@ NULL
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_predict
 posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed = NULL, ..., ndraws = draws, re_formula = NULL) {
-  check_no_dots(...)
+  check_site_dots(object, ...)
   check_no_groups(re_formula)
-  thin_rows(stats::predict(object, newdata, type = "draws", seed = seed), ndraws)
+  thin_rows(stats::predict(object, newdata, type = "draws", seed = seed, ...), ndraws)
 }
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_epred
 posterior_epred.noiseaware_fit <- function(object, newdata, draws = NULL, ..., ndraws = draws, seed = NULL, re_formula = NULL) {
-  check_no_dots(...)
+  check_site_dots(object, ...)
   check_no_groups(re_formula)
-  thin_rows(stats::predict(object, newdata, type = "expected", seed = seed), ndraws)
+  thin_rows(stats::predict(object, newdata, type = "expected", seed = seed, ...), ndraws)
 }
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_linpred
 posterior_linpred.noiseaware_fit <- function(object, newdata, transform = FALSE, draws = NULL, ..., ndraws = draws, seed = NULL, re_formula = NULL) {
-  check_no_dots(...)
+  check_site_dots(object, ...)
   check_flag(transform, "transform")
   check_no_groups(re_formula)
-  if (transform) return(rstantools::posterior_epred(object, newdata, ndraws = ndraws, seed = seed))
+  call <- environment()
+  if (transform) return(rstantools::posterior_epred(object, newdata, ndraws = ndraws, seed = seed, ...))
   check_newdata(if (!missing(newdata)) newdata)
-  check_seed(seed)
+  seed <- check_seed(seed)
   remind_troubles(object)
+  object <- with_seed(seed, one_of_sites(object, ..., call = call))
   thin_rows(linear_predictor(object, newdata), ndraws)
+}
+
+#' @rdname interop
+#' @exportS3Method rstantools::predictive_interval
+predictive_interval.noiseaware_fit <- function(object, prob = 0.9, newdata, ..., seed = NULL) {
+  check_site_dots(object, ...)
+  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  draws <- stats::predict(object, newdata, type = "draws", seed = seed, ...)
+  if (!is.null(attr(draws, "levels"))) {
+    stop_classed("method", c("The levels of a response have no interval.", i = "{.code predict(interval = \"predictive\")} gives the fewest levels that hold a new one."))
+  }
+  ends <- t(draws_interval(draws, prob))
+  dimnames(ends) <- list(NULL, paste0(format(50 + c(-50, 50) * prob, trim = TRUE, digits = 3), "%"))
+  ends
+}
+
+# the fit of one site, if there are several
+one_of_sites <- function(fit, site = NULL, sites = NULL, call = caller_env()) if (inherits(fit, "noiseaware_pool")) site_fit(fit, site, sites, call) else fit
+
+# of a fit of several sites, which one is meant; see predict.noiseaware_pool()
+check_site_dots <- function(fit, ..., call = caller_env()) {
+  given <- list(...)
+  known <- setdiff(names(formals(sys.function(sys.parent()))), "...")
+  check_argument_names(given, c(if (inherits(fit, "noiseaware_pool")) c("site", "sites"), if (length(given)) known), call = call)
 }
 
 # brms's way to leave out effects of groups; there are none

@@ -7,12 +7,13 @@ own_bridge <- "It needs the density of the parameters, which has no closed form.
 no_likelihood <- "The probability of the published numbers given the parameters is an integral over all databases, which has no closed form."
 
 no_residuals <- "A posterior has no degrees of freedom: it has the uncertainty of `sigma` in its draws, and intervals are quantiles of these."
+no_checks <- "It plots residuals of the records, which a release does not have. `pp_check()` compares the fit with its release, and `summary()` has R-hat."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_slope()` and `bayes_factor()` compare models with and without a term."
 
 #' Which functions of other packages work on a fit
 #'
 #' @return A data frame with a row for each function and the columns `package`; `call`, an example in which `fit` is a fit of a regression
-#'   from [sample_posterior()] and `newdata` a data frame of its covariates; `works`; and `note`: what is special about it, or, if it
+#'   from [sample_posterior()], `newdata` a data frame of its covariates and `pool` a fit of several sites; `works`; and `note`: what is special about it, or, if it
 #'   does not work, why it cannot. Those that cannot raise an error of class `noiseaware_error_meaningless`.
 #' @details The methods are registered when the package that owns the function is loaded; none of them is needed by this package.
 #' @family links to other packages
@@ -44,12 +45,21 @@ works_with <- function() {
     row("posterior", "summarise_draws(fit)", "any summary"),
     row("bayesplot", "mcmc_areas(fit, regex_pars = \"smoke\")", "and the other `mcmc_` functions"),
     row("bayesplot", "mcmc_rhat(rhat(fit))", "`neff_ratio()`"),
-    row("bayesplot", "pp_check(fit)", "the published numbers against replicates of the release"),
+    row("bayesplot", "pp_check(fit)", "the published numbers against replicates of the release; `type = \"hist\"`"),
     row("coda", "as.mcmc.list(fit)", "`as.mcmc()` of all chains end to end"),
     row("rstantools", "posterior_predict(fit, newdata)", "`posterior_epred()`, `posterior_linpred()`, with `ndraws`, `seed`, `re_formula`"),
     row("rstantools", "posterior_interval(fit)", "equal-tailed"),
+    row("rstantools", "predictive_interval(fit, newdata = newdata)", "of a new response"),
+    row("rstantools", "bayes_R2(fit)", "of the population, or of the rows of `newdata`"),
     row("rstantools", "prior_summary(fit)", "in the units of the data"),
+    row("rstantools", "predictive_error(fit)", no_records, FALSE),
     row("rstantools", "log_lik(fit)", no_parts, FALSE),
+    row("stats", "update(fit, . ~ . - age)", "samples the regression from the whole release"),
+    row("nlme", "fixef(pool)", "means of the sites; of a fit of one release `coef()`"),
+    row("nlme", "ranef(pool)", "how far each site is from the mean"),
+    row("nlme", "VarCorr(pool)", "variances between sites, as lme4's `as.data.frame()` has them"),
+    row("brms", "conditional_effects(fit)", "with `plot()` and `print()` of brms"),
+    row("brms", "hypothesis(fit, \"age > 0\")", "for names with `=`, such as cells of a table, use `contrast()`"),
     row("generics", "tidy(fit, conf.int = TRUE)", "arguments and columns as in broom.mixed"),
     row("generics", "glance(fit)", "one row"),
     row("generics", "augment(fit)", no_records, FALSE),
@@ -68,17 +78,31 @@ works_with <- function() {
     row("bayestestR", "describe_posterior(fit)", "of the coefficients; `component = \"all\"` for all parameters; a ROPE with `rope_range`"),
     row("bayestestR", "hdi(fit)", "`eti()`, `ci()`, `point_estimate()`"),
     row("bayestestR", "p_direction(fit)", ""),
+    row("bayestestR", "describe_prior(fit)", "location and scale are the median and mad"),
+    row("bayestestR", "map_estimate(fit)", "`p_map()`, `estimate_density()`"),
+    row("bayestestR", "spi(fit)", "`bci()`"),
+    row("bayestestR", "diagnostic_posterior(fit)", "`effective_sample()`, `mcse()`"),
+    row("bayestestR", "p_significance(fit, threshold = 100)", "with a threshold that you choose"),
     row("bayestestR", "rope(fit, range = c(-100, 100))", "`p_rope()`, `p_significance()`, with a range or threshold that you choose"),
+    row("bayestestR", "rope_range(fit)", no_records, FALSE),
     row("bayestestR", "equivalence_test(fit, range = c(-100, 100))", ""),
+    row("insight", "is_model_supported(fit)", "`FALSE`: insight looks the class up in a list of its own; the functions below have methods"),
     row("insight", "get_parameters(fit)", "`find_parameters()`, `model_info()`"),
     row("insight", "get_priors(fit)", "location and scale are the median and mad"),
     row("insight", "get_predicted(fit, newdata)", "without `newdata` at the rows of `covariate_grid(fit)`"),
     row("insight", "get_data(fit)", "`covariate_grid(fit)`: there are no records"),
+    row("parameters", "model_parameters(fit)", "of the coefficients; `component = \"all\"`, `exponentiate = TRUE`"),
+    row("see", "plot(bayestestR::hdi(fit))", "plots of what bayestestR and parameters return"),
+    row("performance", "r2(fit)", "`model_performance()`; see `bayes_R2()`"),
+    row("performance", "check_predictions(fit)", "is `pp_check(fit)`"),
+    row("performance", "check_model(fit)", no_checks, FALSE),
+    row("gtsummary", "tbl_regression(fit)", "also with `exponentiate = TRUE`"),
     row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
     row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the likelihood of a rate or else of the noise at the imputed totals"),
     row("SBC", "SBC_fit(noiseaware::sbc_backend(noiseaware::model_lm(), iter = 50), fit$release, cores = 1)",
         "a backend for `compute_SBC()`; SBC is not on CRAN, and was not tried with the package itself"),
     row("bridgesampling", "bridge_sampler(fit)", own_bridge, FALSE),
+    row("rstantools", "loo_R2(fit)", no_parts, FALSE),
     row("loo", "loo(fit)", no_parts, FALSE),
     row("loo", "waic(fit)", no_parts, FALSE))
 }
@@ -124,6 +148,12 @@ drop1.noiseaware_fit <- function(object, ...) refuse_meaningless("drop1")
 
 #' @exportS3Method rstantools::log_lik
 log_lik.noiseaware_fit <- function(object, ...) refuse_meaningless("log_lik")
+
+#' @exportS3Method rstantools::loo_R2
+loo_R2.noiseaware_fit <- function(object, ...) refuse_meaningless("loo_R2")
+
+#' @exportS3Method rstantools::predictive_error
+predictive_error.noiseaware_fit <- function(object, ...) refuse_meaningless("predictive_error")
 
 #' @exportS3Method generics::augment
 augment.noiseaware_fit <- function(x, ...) refuse_meaningless("augment")

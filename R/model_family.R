@@ -95,6 +95,13 @@ draw_responses <- function(bound, fit, expected) {
   expected
 }
 
+# of a response about its expectation, draws x rows
+response_variance <- function(bound, fit, expected) {
+  cv <- if (is_shaped_family(bound$model)) bound$spec$fields[["cv"]] %||% parameter_matrix(fit)[, "cv"]
+  switch(bound$model$family, poisson = expected, negative_binomial = expected + (cv * expected)^2, gamma = (cv * expected)^2,
+         expected * (1 - expected))
+}
+
 check_family_response <- function(model, response, call) {
   family <- family_of(model)
   if (family$kind == "binary") return(check_binary(response, call))

@@ -201,5 +201,6 @@ describe_model.bound_glm <- function(bound) paste(family_of(bound$model)$text, c
 response_of.bound_glm <- function(bound) {
   family <- stats_family(bound$model)
   list(binary = is_binary_family(bound$model), family = family, mean = family$linkinv,
-       draw = function(fit, expected) draw_responses(bound, fit, expected))
+       draw = function(fit, expected) draw_responses(bound, fit, expected),
+       variance = function(fit, expected) response_variance(bound, fit, expected))
 }

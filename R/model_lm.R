@@ -168,10 +168,10 @@ lm_coefficient_fields <- function(bound, call) {
 # expected: the linear predictor; a new response has normal noise about it
 #' @export
 response_of.bound_lm <- function(bound) {
-  list(binary = FALSE, family = stats::gaussian(), mean = identity, draw = function(fit, expected) {
-    sigma <- bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
-    expected + sigma * stats::rnorm(length(expected))
-  })
+  sigma <- function(fit) bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
+  list(binary = FALSE, family = stats::gaussian(), mean = identity,
+       draw = function(fit, expected) expected + sigma(fit) * stats::rnorm(length(expected)),
+       variance = function(fit, expected) 0 * expected + sigma(fit)^2)
 }
 
 #' @export

@@ -571,7 +571,8 @@ test_that("what partial pooling cannot do is refused", {
       quote(partial_pooling(sd = list(prior_half_normal()))),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = partial_pooling(sd = list(rate = prior_half_normal())))))),
     refusals("argument", list(
-      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))),
-      quote(predict(fit, data.frame(x = 1))))),
-    refusals("method", list(quote(sample_posterior(two, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "collapse"))))))
+      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))))),
+    refusals("method", list(
+      quote(predict(fit, data.frame(x = 1))),
+      quote(sample_posterior(two, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "collapse"))))))
 })

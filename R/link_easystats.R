@@ -1,0 +1,65 @@
+# parameters, performance and gtsummary: tables of coefficients, and which measures need records.
+
+#' @exportS3Method parameters::model_parameters
+model_parameters.noiseaware_fit <- function(model, ..., component = "conditional", exponentiate = FALSE) {
+  check_flag(exponentiate, "exponentiate")
+  effects <- coefficient_terms(model)
+  if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE where the model has no coefficients", "TRUE")
+  remind_troubles(model)
+  table <- parameters::model_parameters(posterior::as_draws_df(get_parameters.noiseaware_fit(model, component)), ...)
+  checks <- diagnostic_posterior.noiseaware_fit(model, component = component)
+  table[c("Rhat", "ESS")] <- checks[match(table$Parameter, checks$Parameter), c("Rhat", "ESS")]
+  # the probability of direction stays the coefficient's
+  if (exponentiate) {
+    at <- table$Parameter %in% effects
+    ends <- intersect(c("Median", "Mean", "MAP", "CI_low", "CI_high"), names(table))
+    table[at, ends] <- exp(table[at, ends])
+  }
+  table
+}
+
+#' @exportS3Method performance::r2_posterior
+r2_posterior.noiseaware_fit <- function(model, verbose = TRUE, ..., seed = 1) {
+  r2 <- bayes_R2.noiseaware_fit(model, ..., seed = seed)
+  list(R2_Bayes = stats::setNames(r2, rep("R2", length(r2))))
+}
+
+#' @exportS3Method performance::r2
+r2.noiseaware_fit <- function(model, ci = 0.95, ...) performance::r2_bayes(model, ci = ci %||% 0.95, ...)
+
+#' @exportS3Method performance::model_performance
+model_performance.noiseaware_fit <- function(model, ...) {
+  r2 <- bayes_R2.noiseaware_fit(model, seed = 1)
+  table <- data.frame(R2 = mean(r2))
+  if (regression_of(model)$family$family == "gaussian") table$Sigma <- stats::sigma(model)
+  structure(table, class = c("performance_model", "data.frame"))
+}
+
+#' @exportS3Method performance::check_predictions
+check_predictions.noiseaware_fit <- function(object, ...) pp_check.noiseaware_fit(object)
+
+#' @exportS3Method performance::check_model
+check_model.noiseaware_fit <- function(x, ...) refuse_meaningless("check_model")
+
+# ---- gtsummary, which asks broom.helpers -----------------------------------------------------
+
+#' @exportS3Method gtsummary::tbl_regression
+tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy_coefficients, ...) {
+  regression_of(x)
+  if (inherits(x$bound, "bound_categories") && !is_ordered_family(x$bound$model)) {
+    stop_classed("method", c("The table has one coefficient for each term, and {.fn categorical} has one for each level but the first.", i = "{.fn tidy} has them all."))
+  }
+  NextMethod(tidy_fun = tidy_fun)
+}
+
+tidy_coefficients <- function(x, ...) {
+  table <- tidy.noiseaware_fit(x, ...)
+  table[table$term %in% (coefficient_terms(x) %||% table$term), ]
+}
+
+#' @exportS3Method broom.helpers::model_get_xlevels
+model_get_xlevels.noiseaware_fit <- function(model) {
+  levels <- model$bound$levels
+  if (!is.null(response_of(model$bound))) levels <- levels[intersect(names(levels), covariate_columns(model$bound)$variable)]
+  if (length(levels)) levels
+}

@@ -1,0 +1,146 @@
+# nlme, lme4, brms: what is common to the sites of a partially pooled fit, and how they differ from it.
+
+#' Means of sites, deviations from them, and their spread
+#'
+#' What mixed models call fixed effects, random effects and variance components, of a fit of several sites or groups with `pool = "partial"`.
+#'
+#' @param object,x A fit from [sample_posterior()].
+#' @param level Probability inside the intervals.
+#' @param sigma,... Must be left out.
+#' @return
+#' * `fixef()`: posterior means of what is common to all sites: coefficients of a regression, `logit()` of a probability, `log()` of a rate or a
+#'   standard deviation that varies, and effects of sites' covariates. Of a fit of one release, and of `pool = "complete"`, it is `coef()`.
+#' * `ranef()`: a data frame with a row for each site, the posterior mean of its deviation from that. `coef()` of a regression is the sum of both.
+#' * `VarCorr()`: a data frame like `as.data.frame(VarCorr())` in lme4, with the columns `grp`, `var1` and `var2`. `vcov` is the posterior mean of a variance or
+#'   covariance. `sdcor` is that for a standard deviation or correlation; `lower` and `upper` are its interval. A linear regression has a row for the residual.
+#' @details The generics are those of nlme, which lme4 and brms use as well. Deviations of regressions are at covariates of 0, and their standard deviations
+#'   (`sd[...]` in the fit) at covariates in the middle of their bounds: see [partial_pooling()].
+#' @section Errors: `noiseaware_error_pool` where no parameter varies about a mean: fits of one release, `pool = "complete"`, `"none"`, and, but for `VarCorr()`, a walk.
+#' @seealso [site_draws()] and [site_ranks()] for the sites' own parameters.
+#' @family links to other packages
+#' @name mixed_effects
+#' @examples
+#' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' noise <- mech_laplace(epsilon = 0.5)
+#' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, noise, n = n)
+#' sites <- list(north = site(73.2, 189), south = site(31.7, 90), west = site(55.1, 120))
+#' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial", chains = 2, iter = 2000, seed = 1)
+#' if (requireNamespace("nlme", quietly = TRUE)) {
+#'   print(nlme::fixef(fit))
+#'   print(nlme::ranef(fit))
+#'   nlme::VarCorr(fit)
+#' }
+NULL
+
+#' @rdname mixed_effects
+#' @exportS3Method nlme::fixef
+fixef.noiseaware_fit <- function(object, ...) {
+  check_no_dots(...)
+  if (!inherits(object, "noiseaware_pool") || object$pool == "complete") return(stats::coef(object))
+  check_varies(object, "fixef")
+  remind_troubles(object)
+  effects <- parameter_matrix(object)[, effect_names(object), drop = FALSE]
+  c(colMeans(common_coordinates(object)), colMeans(effects))
+}
+
+#' @rdname mixed_effects
+#' @exportS3Method nlme::ranef
+ranef.noiseaware_fit <- function(object, ...) {
+  check_no_dots(...)
+  check_varies(object, "ranef")
+  remind_troubles(object)
+  common <- common_coordinates(object)
+  # with one coefficient all of them differ: see site_shift()
+  shown <- if (is_regression(object$bound) && !any(coefficients_of(object$bound) %in% object$problem$partial$shown)) varying_scales(object)
+  shown <- if (is.null(shown)) colnames(common) else sprintf("log(%s)", shown)
+  rows <- lapply(names(object$release), function(site) {
+    own <- reported_coordinates(object, draws_of_site(object, site)) - common - site_shift(object, site)
+    colMeans(own)[shown]
+  })
+  data.frame(do.call(rbind, rows), row.names = names(object$release), check.names = FALSE)
+}
+
+#' @rdname mixed_effects
+#' @exportS3Method nlme::VarCorr
+VarCorr.noiseaware_fit <- function(x, sigma = 1, ..., level = 0.95) {
+  check_no_dots(...)
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  check_varies(x, "VarCorr", walk = TRUE)
+  remind_troubles(x)
+  draws <- parameter_matrix(x)
+  vary <- spread_coordinates(x)
+  group <- x$problem$groups$variable %||% "site"
+  row <- function(one, other, value, product) {
+    ends <- draws_interval(cbind(value), level)
+    data.frame(grp = group, var1 = one, var2 = other, vcov = mean(product), sdcor = mean(value), lower = ends[1L], upper = ends[2L])
+  }
+  sd <- function(v) draws[, sprintf("sd[%s]", v)]
+  rows <- lapply(vary, function(v) row(v, NA_character_, sd(v), sd(v)^2))
+  pairs <- which(upper.tri(diag(length(vary))), arr.ind = TRUE)
+  for (k in seq_len(nrow(pairs))) {
+    two <- vary[pairs[k, ]]
+    name <- sprintf("cor[%s,%s]", two[1L], two[2L])
+    if (name %in% colnames(draws)) rows <- c(rows, list(row(two[1L], two[2L], draws[, name], draws[, name] * sd(two[1L]) * sd(two[2L]))))
+  }
+  table <- do.call(rbind, rows)
+  if (!inherits(x$bound, "bound_lm") || !"sigma" %in% colnames(draws)) return(table)
+  group <- "Residual"
+  rbind(table, row(NA_character_, NA_character_, draws[, "sigma"], draws[, "sigma"]^2))
+}
+
+check_varies <- function(fit, name, walk = FALSE, call = caller_env()) {
+  pooled <- inherits(fit, "noiseaware_pool")
+  if (pooled && fit$pool == "partial" || walk && pooled && fit$pool == "walk") return(invisible())
+  why <- if (!pooled) "{.arg object} is a fit of one release, with one set of parameters." else
+    switch(fit$pool, complete = "All sites have the same parameters: {.code pool = \"complete\"}.",
+           walk = "In a walk each site is about the one before, so there is no common mean.", "Nothing is shared between sites: {.code pool = \"none\"}.")
+  stop_classed("pool", c("{.fn {name}} is for sites whose parameters vary about a mean.", x = why,
+                         i = "{.code pool = \"partial\"} has that; {.fn coef} gives the parameters of any fit."), call = call)
+}
+
+# ---- coordinates: coefficients as they are, else those in which sites are normal -----------------
+
+# names of what varies, as in sd[...]
+spread_coordinates <- function(fit) {
+  partial <- fit$problem$partial
+  sub("^sd\\[(.*)\\]$", "\\1", fit$problem$names[length(partial$heads) + seq_along(partial$vary)])
+}
+
+effect_names <- function(fit) {
+  design <- colnames(fit$problem$partial$design$matrix)
+  as.vector(outer(design, spread_coordinates(fit), function(x, v) sprintf("%s[%s]", x, v)))
+}
+
+# draws x coordinates of natural values, whose variables are those that are reported of a site
+reported_coordinates <- function(fit, draws) {
+  partial <- fit$problem$partial
+  values <- matrix(draws, ncol = length(partial$reported), dimnames = list(NULL, partial$reported))
+  if (is_regression(fit$bound)) {
+    logs <- log(values[, varying_scales(fit), drop = FALSE])
+    colnames(logs) <- sprintf("log(%s)", colnames(logs))
+    return(cbind(values[, coefficients_of(fit$bound), drop = FALSE], logs))
+  }
+  natural <- fit$problem$sign * coordinates_of_fit(fit)$of(unname(values))[, partial$which + 1L, drop = FALSE]
+  colnames(natural) <- spread_coordinates(fit)
+  natural
+}
+
+# sigma or cv of a regression, if it varies
+varying_scales <- function(fit) setdiff(fit$problem$partial$shown, coefficients_of(fit$bound))
+
+common_coordinates <- function(fit) reported_coordinates(fit, exactly(fit$draws, fit$problem$partial$reported))
+
+# What the covariates of a site add to the mean: draws x coordinates, or 0. Effects are on the coordinates of a regression, whose intercept is
+# where covariates are at the middle of their bounds.
+site_shift <- function(fit, site) {
+  design <- fit$problem$partial$design$matrix
+  if (is.null(design)) return(0)
+  vary <- spread_coordinates(fit)
+  draws <- parameter_matrix(fit)
+  shift <- vapply(vary, function(v) drop(draws[, sprintf("%s[%s]", colnames(design), v), drop = FALSE] %*% design[site, ]), numeric(nrow(draws)))
+  if (!is_regression(fit$bound)) return(shift)
+  names <- coefficients_of(fit$bound)
+  all <- matrix(0, nrow(draws), length(names), dimnames = list(NULL, names))
+  all[, intersect(names, vary)] <- shift[, intersect(names, vary)]
+  cbind(all %*% t(bound_centring(fit$bound)$matrix), shift[, setdiff(vary, names), drop = FALSE])
+}

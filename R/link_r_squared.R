@@ -1,0 +1,66 @@
+# R squared without records: of rows that are given, or of the population that the model describes.
+
+#' R squared of a regression
+#'
+#' The share of the response's variance that the covariates explain, for each draw of the fit (Gelman et al. 2019). It is the variance of the expected
+#' response, divided by the sum of that and the mean variance of a response about its expectation.
+#'
+#' @param object A fit of [model_lm()] or [model_glm()] to one release, or of several sites with `pool = "complete"`.
+#' @param newdata A data frame with the covariates of two or more rows, over which variances are taken. `NULL`: public covariates, if the fit has
+#'   them. Otherwise variances are those in the population: for each draw of the parameters, `records` rows are drawn from the covariates' distribution.
+#' @param records Number of these rows; more reduce the Monte Carlo error of each draw, which is about `R2 (1 - R2) sqrt(2 / records)`.
+#' @param seed Fixes them; see [sample_posterior()].
+#' @param ... Must be empty.
+#' @return A vector, a value for each draw.
+#' @details The generic is rstantools'. A release has no records, so the usual R squared of the observed records is not available. The population's
+#'   hardly differs from it unless there are few records. [regress()] has the exact value, as the variable `R2`, where all variables are normal.
+#' @section Errors: `noiseaware_error_method` for a model that is not a regression, or whose response has several levels; `noiseaware_error_pool` for sites with
+#'   parameters of their own; `noiseaware_error_argument`; those of [predict()][predict.noiseaware_fit] for `newdata`.
+#' @references Gelman, A., Goodrich, B., Gabry, J. and Vehtari, A. (2019). R-squared for Bayesian regression models. *The American Statistician* 73(3), 307-309.
+#'   \doi{10.1080/00031305.2018.1549100}.
+#' @family links to other packages
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' if (requireNamespace("rstantools", quietly = TRUE)) summary(rstantools::bayes_R2(fit, seed = 1))
+#' @exportS3Method rstantools::bayes_R2
+bayes_R2.noiseaware_fit <- function(object, newdata = NULL, records = 500, seed = NULL, ...) {
+  check_no_dots(...)
+  refuse_own_parameters(object, "object", environment())
+  response <- regression_of(object)
+  if (is.na(response$binary)) stop_classed("method", "A response of several levels has no variance, and so no R squared.")
+  records <- check_count(records, "records", lower = 2)
+  seed <- check_seed(seed)
+  remind_troubles(object)
+  if (is.null(newdata) && are_public(object$bound$model)) newdata <- object$bound$model$covariates$public
+  if (!is.null(newdata) && NROW(newdata) < 2L) stop_argument("newdata", "a data frame of two rows or more", describe_shape(newdata))
+  # draws x rows
+  expected <- if (is.null(newdata)) with_seed(seed, expected_of_population(object, records)) else expected_response(object, newdata)
+  explained <- apply(expected, 1L, stats::var)
+  explained / (explained + rowMeans(response$variance(object, expected)))
+}
+
+# draws x records; each draw has covariates of its own, which are made in blocks of draws
+expected_of_population <- function(fit, records, call = caller_env()) {
+  bound <- fit$bound
+  if (!is.null(bound$moments)) {
+    stop_argument("newdata", "given: the covariates have moments only, and no distribution to draw them from", "NULL", call = call)
+  }
+  draws <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
+  beta <- coefficient_values(fit)
+  mean <- response_of(bound)$mean
+  state <- new_stream()
+  blocks <- split(seq_len(nrow(draws)), (seq_len(nrow(draws)) - 1L) %/% 200L)
+  do.call(rbind, lapply(blocks, function(rows) {
+    made <- do.call(rbind, lapply(rows, function(i) {
+      one <- .Call(ffi_model_records, bound$spec, bound_theta(bound, draws[i, ]), records, state)
+      state <<- one$state
+      one$records
+    }))
+    x <- covariate_values(fit, raw_records(record_frame(made, bound$columns, data_levels(bound))), call)
+    eta <- rowSums(cbind(1, term_values(bound, x)) * beta[rep(rows, each = records), , drop = FALSE]) + (offset_values(bound, x) %||% 0)
+    matrix(mean(eta), length(rows), byrow = TRUE)
+  }))
+}

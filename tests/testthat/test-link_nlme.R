@@ -1,0 +1,63 @@
+set.seed(1)
+sites <- totals_sites(c(first = 40, second = 70, third = 50))
+where <- data.frame(site = c("first", "second", "third"), rural = c(1, 0, 0))
+fit <- sample_posterior(sites, model_lm(y ~ x), pool = partial_pooling(~ . | rural, sites = where, correlation = prior_lkj(2)), chains = 1, iter = 200, seed = 1)
+draws <- as.matrix(fit)
+fixef <- internal("fixef.noiseaware_fit")
+ranef <- internal("ranef.noiseaware_fit")
+VarCorr <- internal("VarCorr.noiseaware_fit")
+
+test_that("a site is the common part, what its covariates add, and its deviation", {
+  common <- fixef(fit)
+  expect_equal(common[c("(Intercept)", "x")], colMeans(draws[, c("(Intercept)", "x")]))
+  expect_equal(common[["log(sigma)"]], mean(log(draws[, "sigma"])))
+  expect_equal(common[c("rural[(Intercept)]", "rural[x]")], colMeans(draws[, c("rural[(Intercept)]", "rural[x]")]))
+  deviation <- ranef(fit)
+  expect_identical(dimnames(deviation), list(names(sites), c("(Intercept)", "x", "log(sigma)")))
+  # the intercept varies where x is at the middle of its bounds
+  middle <- mean(sites[[1]]$statistic$columns$lower[2], sites[[1]]$statistic$columns$upper[2])
+  centred <- fit$bound$design$centre[2]
+  for (site in names(sites)) {
+    x <- where$rural[where$site == site] - 1 / 3
+    own <- draws[, sprintf("%s[%s]", c("(Intercept)", "x", "sigma"), site)]
+    at_centre <- own[, 1] + centred * own[, 2] - draws[, "(Intercept)"] - centred * draws[, "x"] - x * draws[, "rural[(Intercept)]"]
+    expect_equal(deviation[site, "(Intercept)"] + centred * deviation[site, "x"], mean(at_centre))
+    expect_equal(deviation[site, "x"], mean(own[, 2] - draws[, "x"] - x * draws[, "rural[x]"]))
+    expect_equal(deviation[site, "log(sigma)"], mean(log(own[, 3] / draws[, "sigma"]) - x * draws[, "rural[log(sigma)]"]))
+  }
+})
+
+test_that("variances and correlations are lme4's table", {
+  table <- VarCorr(fit, level = 0.8)
+  expect_identical(names(table), c("grp", "var1", "var2", "vcov", "sdcor", "lower", "upper"))
+  expect_identical(table$grp, c(rep("site", 6), "Residual"))
+  sd <- draws[, "sd[x]"]
+  expect_equal(unlist(table[2, 4:7], use.names = FALSE), c(mean(sd^2), mean(sd), quantile(sd, c(0.1, 0.9), type = 6)), ignore_attr = TRUE)
+  pair <- table[table$var1 %in% "(Intercept)" & table$var2 %in% "x", ]
+  cor <- draws[, "cor[(Intercept),x]"]
+  expect_equal(c(pair$vcov, pair$sdcor), c(mean(cor * draws[, "sd[(Intercept)]"] * sd), mean(cor)))
+  expect_equal(table$sdcor[7], mean(draws[, "sigma"]))
+})
+
+test_that("rates are on the coordinate in which sites are normal", {
+  pooled <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 200, seed = 1)
+  d <- as.matrix(pooled)
+  expect_equal(fixef(pooled), c("logit(prob[yes])" = mean(qlogis(d[, "prob[yes]"]))))
+  expect_equal(ranef(pooled)["south", 1], mean(qlogis(d[, "prob[yes,south]"]) - qlogis(d[, "prob[yes]"])))
+  expect_identical(VarCorr(pooled)$sdcor, mean(d[, "sd[logit(prob[yes])]"]))
+  if (requireNamespace("nlme", quietly = TRUE)) expect_identical(nlme::ranef(pooled), ranef(pooled))
+})
+
+test_that("fits without a common mean say so", {
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", chains = 1, iter = 60, seed = 1)
+  expect_identical(fixef(complete), coef(complete))
+  for (f in list(ranef, VarCorr)) expect_error(f(complete), "complete", class = "noiseaware_error_pool")
+  apart <- sample_posterior(two_yes(), model_bernoulli(), pool = "none", chains = 1, iter = 60, seed = 1)
+  for (f in list(fixef, ranef, VarCorr)) expect_error(f(apart), "none", class = "noiseaware_error_pool")
+  walk <- sample_posterior(two_yes(), model_bernoulli(), pool = "walk", chains = 1, iter = 60, seed = 1)
+  expect_error(ranef(walk), "common mean", class = "noiseaware_error_pool")
+  expect_identical(nrow(VarCorr(walk)), 1L)
+  one <- sample_posterior(two_yes()[[1]], model_bernoulli(), chains = 1, iter = 60, seed = 1)
+  expect_identical(fixef(one), coef(one))
+  expect_error(ranef(one), "one release", class = "noiseaware_error_pool")
+})
