@@ -20,7 +20,18 @@ record_reflections <- function(bound, parts) {
   columns <- matrix(0, nrow(bound$columns), sum(even))
   at <- match(free, bound$columns$name)
   columns[at, ] <- sets[, even]
-  list(columns = columns, origin = replace(numeric(nrow(columns)), at[can], unlist(origins[can])))
+  turned <- replace(logical(nrow(columns)), at[can], TRUE)
+  c(list(columns = columns, origin = replace(numeric(nrow(columns)), turned, unlist(origins[can]))),
+    record_turns(bound, design, do.call(rbind, powers)[, can, drop = FALSE], turned))
+}
+
+# Does every published component have the degree two in the columns that are turned (src/records/second_moments.c), and is nothing else published?
+# `unit`: half the range of each of them, 0 for the others; `stretch`: 1 where the column's square is not published.
+record_turns <- function(bound, design, powers, turned) {
+  turns <- all(design$role == "free") && nrow(design) <= most_reflected && all(rowSums(powers) == 2)
+  unit <- default_unit((bound$columns$upper - bound$columns$lower) / 2)
+  squares <- colSums(powers == 2) > 0
+  list(turns = as.double(turns), unit = ifelse(turned, unit, 0), stretch = replace(numeric(nrow(bound$columns)), turned, as.double(!squares)))
 }
 
 # Of a part's published components, a row each, the powers of these columns; NULL where a component is no product of powers.

@@ -130,11 +130,15 @@ static void read_others(SEXP sites, struct augment *a) {
     augment_join_sites(a, count, site);
 }
 
-static void read_reflections(SEXP spec, struct augment *a) {
+static void read_maps(SEXP spec, struct augment *a) {
     if (!spec || Rf_isNull(spec)) return;
-    a->origin = REAL(list_element(spec, "origin"));
-    a->reflection = REAL(list_element(spec, "columns"));
-    a->reflections = Rf_ncols(list_element(spec, "columns"));
+    struct record_maps *maps = a->maps = plugin_memory(1, sizeof *maps);
+    maps->origin = REAL(list_element(spec, "origin"));
+    maps->set = REAL(list_element(spec, "columns"));
+    maps->sets = Rf_ncols(list_element(spec, "columns"));
+    maps->keeps_squares = (int)list_number(spec, "turns");
+    maps->unit = REAL(list_element(spec, "unit"));
+    maps->stretched = REAL(list_element(spec, "stretch"));
 }
 
 static void *read(SEXP problem) {
@@ -148,7 +152,7 @@ static void *read(SEXP problem) {
     if (sites) read_others(sites, a);
     a->tells_sizes = sites != NULL;
     if (a->surrogate) augment_prepare_surrogate(a);
-    read_reflections(optional_element(problem, "reflect"), a);
+    read_maps(optional_element(problem, "reflect"), a);
     augment_prepare_moves(a);
     return a;
 }

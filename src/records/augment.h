@@ -104,6 +104,22 @@ struct augment_layer {
     int (*update)(void *self, int learning); /* theta given the records; returns PLUGIN_* */
 };
 
+/* Linear maps of all records: what R says of them, and workspace. See records/linear_maps.c. */
+struct record_maps {
+    int sets;                /* of columns that are reflected together */
+    const double *set;       /* 1 for each column of a set, else 0 */
+    const double *origin;    /* of each column: the point that powers are about */
+    int keeps_squares;       /* are maps of records/second_moments.c made? */
+    const double *unit;      /* of a column's directions; 0: it stays as it is */
+    const double *stretched; /* of each column: 1 where its square is not published */
+
+    /* x' = mix x + shift of the columns that are turned; log_volume: of all records' values */
+    int *turned;
+    double *mix, *shift, log_volume;
+    double *gram, *sums, *solved; /* of these columns about their origins */
+    double *slope_complete, *slope_kept; /* of a marginal density, of no use here */
+};
+
 struct augment {
     /* Releases of different records under one theta, one a site: each has records, statistics and
      * noise in a struct augment of its own. The first is this one, which all that concerns theta
@@ -135,8 +151,7 @@ struct augment {
     struct resize_counts *resize_counts; /* NULL: no such steps of n */
     struct redraw *redraw;               /* NULL: no new shapes */
     struct category_moves *categories;   /* NULL: no such moves */
-    int reflections;                   /* sets of columns, and the points they are reflected at: */
-    const double *reflection, *origin; /* 1 for each column of a set, else 0; of each column */
+    struct record_maps *maps;            /* NULL: none */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -198,7 +213,6 @@ struct augment {
     double pass_work, column_work; /* see records/work.c */
     struct terms map;              /* of a column under the surrogate's map */
     double map_work, leapfrog_work;
-    double *slope_complete, *slope_kept; /* of a marginal density, of no use to reflections */
     struct moments clamped;              /* of records as the bounds clamp them */
     double **clamped_x;
 };

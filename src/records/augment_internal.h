@@ -258,4 +258,13 @@ void augment_keep_mapped(struct augment *a);
  * all at once, which then must be left out. */
 int augment_set_size(struct augment *a);
 
+/* ---- records/linear_maps.c ------------------------------------------------------------ */
+
+/* The map of no column, to be filled in. */
+void augment_start_map(struct augment *a);
+
+/* Accepts the map, or leaves the records. It leaves the records' distribution with theta integrated
+ * out invariant: theta must be drawn after it. Needs the complete-data statistic, and keeps it. */
+void augment_try_map(struct augment *a);
+
 #endif

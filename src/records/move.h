@@ -64,6 +64,7 @@ struct move {
     X(move_resize) \
     X(move_redraw) \
     X(move_reflections) \
+    X(move_second_moments) \
     X(move_shape) \
     X(move_response) \
     X(move_resize_again) \

@@ -36,6 +36,42 @@ test_that("one record under a prior that is not symmetric: the posterior by quad
   expect_lt(abs(mean(draws) - expected) / posterior::mcse_mean(draws), 5)
 })
 
+test_that("maps that keep second moments are made where nothing else is published", {
+  made <- function(statistic, model = model_mvnormal()) {
+    rel <- as_release(rep(1, length(statistic$components)), statistic, mech_laplace(scale = 1), n = 20)
+    bound <- internal("bind_model")(internal("complete_model")(model, rel), rel$statistic)
+    internal("record_reflections")(bound, internal("component_parts")(rel))[c("turns", "unit", "stretch")]
+  }
+  two <- list(x = c(-1, 1), y = c(-3, 1))
+  unit <- internal("default_unit")(c(1, 2))
+  expect_identical(made(stat_sums(~ x:y, two)), list(turns = 1, unit = unit, stretch = c(1, 1)))
+  expect_identical(made(stat_sums(~ I(x^2) + x:y, two)), list(turns = 1, unit = unit, stretch = c(0, 1)))
+  expect_identical(made(stat_sums(~ I(x^2) + x:y + I(y^2), two)), list(turns = 1, unit = unit, stretch = c(0, 0)))
+  expect_identical(made(stat_sums(~ x + I(x^2) + I(y^2), two))$turns, 0)
+  expect_identical(made(stat_sums(~ I(x^4), two[1]), model_normal())$turns, 0)
+  expect_identical(made(stat_sums(~ I(x^2), two[1]), model_normal())$turns, 1)
+})
+
+test_that("reflections, turns and stretches leave the joint distribution", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(2)
+  two <- list(x = c(-1, 1), y = c(-3, 2))
+  model <- model_mvnormal(c("x", "y"), prior_niw(c(0.2, -0.3), 1, matrix(c(4, 1, 1, 6), 2), 12))
+  for (case in list(list(~ I(y^2) + y:x + I(x^2), 5), list(~ y:x, 3))) {
+    st <- stat_sums(case[[1]], two)
+    draws <- geweke(model, st, mech_laplace(scale = 0.2), case[[2]], 12000, NULL, warmup = 300L)
+    expect_prior(draws, prior_draws(model, st))
+  }
+})
+
+test_that("squares and products far from their origin converge", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- stat_sums(~ I(y^2) + y:x + I(x^2), list(y = c(-5, 5), x = c(-5, 5)), rescale = FALSE)
+  rel <- as_release(c(1100, 1200, 2500), st, mech_laplace(scale = 10), n = 500)
+  fit <- suppressMessages(suppressWarnings(sample_posterior(rel, model_mvnormal(c("x", "y")), seed = 2)))
+  expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 200) # 10 without the maps
+})
+
 test_that("chains go to both sides of a mirror", {
   skip_on_cran() # takes long; `make test` runs it
   both <- function(value, statistic, model, name, ...) {

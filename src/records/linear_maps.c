@@ -1,0 +1,84 @@
+/* Method "augment": linear maps of all records, x' = mix x + shift, that leave the totals as they
+ * are, or nearly. records/reflections.c and records/second_moments.c propose them; accepted by the
+ * ratio of
+ *
+ *   marginal(c) eta(z | s) times the volume of the map,
+ *
+ * theta integrated out. eta is compared as well: bounds clamp other records after a map.
+ *
+ * Invariants: the records' distribution, theta integrated out; residuals and complete-data
+ * statistic go with the records. Cost: a pass over the records for the totals, one to keep them.
+ */
+#include "records/augment_internal.h"
+
+void augment_start_map(struct augment *a) {
+    const size_t columns = (size_t)a->model.columns;
+    struct record_maps *map = a->maps;
+    memset(map->turned, 0, columns * sizeof(int));
+    memset(map->mix, 0, columns * columns * sizeof(double));
+    memset(map->shift, 0, columns * sizeof(double));
+    for (size_t j = 0; j < columns; ++j) map->mix[j * (columns + 1)] = 1;
+    map->log_volume = 0;
+}
+
+static const double *const *mapped_block(struct augment *a, int m) {
+    const struct record_maps *map = a->maps;
+    const int columns = a->model.columns;
+    for (int v = 0; v < columns; ++v) {
+        a->moved[v] = a->x_at[v];
+        if (!map->turned[v]) continue;
+        double *to = a->x_new[v];
+        for (int i = 0; i < m; ++i) to[i] = map->shift[v];
+        for (int k = 0; k < columns; ++k) {
+            const double by = map->mix[v * columns + k], *from = a->x_at[k];
+            for (int i = 0; by != 0 && i < m; ++i) to[i] += by * from[i];
+        }
+        a->moved[v] = to;
+    }
+    return a->moved;
+}
+
+/* totals and a->complete_after of the mapped records */
+static void sum_mapped(struct augment *a) {
+    augment_clear_total(a);
+    memset(a->complete_after, 0, (size_t)a->model.complete * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        const double *const *x = mapped_block(a, m);
+        (void)augment_add_totals(a, start, m, x);
+        a->model.class->add(a->model.self, m, x, a->complete_after);
+    }
+    augment_residuals(a, a->candidate, a->candidate_cells);
+}
+
+static double log_marginal(struct augment *a, const double *c) {
+    return a->model.class->marginal(a->model.self, c, (double)a->n, a->theta,
+                                    a->maps->slope_complete, a->maps->slope_kept);
+}
+
+static void keep_mapped(struct augment *a) {
+    const int *turned = a->maps->turned;
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        const double *const *x = mapped_block(a, m);
+        for (int v = 0; v < a->model.columns; ++v)
+            if (turned[v]) memcpy(a->x + v * a->stride + start, x[v], (size_t)m * sizeof(double));
+    }
+    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
+    if (a->model.cut) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+}
+
+void augment_try_map(struct augment *a) {
+    sum_mapped(a);
+    a->count.work += a->map_work;
+    const double fall = augment_total_energy(a, a->residual, a->cell_residual) -
+                        augment_total_energy(a, a->candidate, a->candidate_cells);
+    const double gain =
+        log_marginal(a, a->complete_after) - log_marginal(a, a->complete) + a->maps->log_volume;
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    if (-(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
+        (!a->model.cut || augment_draw_within(a, a->complete_after)))
+        keep_mapped(a);
+}
