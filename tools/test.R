@@ -40,6 +40,8 @@ Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000
 # cores: some tests wait for locks and servers.
 workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)))
 invisible(parallel::clusterEvalQ(workers, { library(testthat); library(noiseaware) }))
+# helpers and tests run once or twice: compiled, they take longer (what the package has is compiled)
+invisible(parallel::clusterCall(workers, compiler::enableJIT, 0L))
 parallel::clusterExport(workers, "reasons")
 # a file that ends its process leaves its name
 begun <- tempfile("begun-")

@@ -345,8 +345,8 @@ test_that("a chain cut in two is the same chain", {
   for (kind in c("factor", "logistic", "several")) {
     case <- surrogate_case(kind)
     release <- simulate_release(case$model, case$statistic, if (kind == "several") mech_laplace(scale = 0.2) else mech_laplace(epsilon = 3), n = 30)
-    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 500, warmup = 200, seed = 1))
-    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 300, warmup = 200, seed = 1), 200))
+    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 300, warmup = 200, seed = 1))
+    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 240, warmup = 200, seed = 1), 60))
     expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
   }
 })
@@ -416,7 +416,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_negative_binomial(20, 4), replicates = 45, method = "augment", chains = 1, iter = 650, warmup = 250, seed = 3,
+                     n = prior_negative_binomial(20, 4), replicates = 30, method = "augment", chains = 1, iter = 450, warmup = 200, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -188,7 +188,7 @@ test_that("calibrated", {
   statistic <- stat_survival(~ arm, c(0, 1, 2, 4), arms)
   for (n in c(30, 300)) {
     model <- model_survival(distribution = if (n == 30) "weibull" else "piecewise", prior = prior_normal(sd = 1))
-    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 40, chains = 1, iter = 450, warmup = 150, seed = 3)
+    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 25, chains = 1, iter = 400, warmup = 150, seed = 3)
     expect_false(any(cal$runs$failed))
     expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   }

@@ -48,7 +48,7 @@ test_that("built-in samplers are calibrated, log eta too", {
   bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 150, chains = 1, iter = 500, seed = 1)
   expect_true(all(summary(bernoulli)$in_band))
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
-  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 100, chains = 2, iter = 600, seed = 2)
+  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 60, chains = 1, iter = 500, seed = 2)
   expect_true(all(summary(lm)$in_band))
   expect_setequal(summary(lm)$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]", "log_eta"))
   expect_false(any(lm$runs$failed))
