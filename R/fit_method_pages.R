@@ -48,6 +48,9 @@ NULL
 #'
 #' **Factors.** Records are transferred between the levels of factors, whose probabilities are integrated out.
 #'
+#' **Squares and products alone.** Where the variables' own totals are not published, records are reflected, and turned so that means and standard
+#' deviations change while the totals of squares and products stay.
+#'
 #' **Rounds.** Where draws would be too dependent and time allows, an iteration makes several rounds of sweeps and moves. [acceptance()] says how many.
 #' Chains without `init` start near the release, further apart than the posterior is wide.
 #'
