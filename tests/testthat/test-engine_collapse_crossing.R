@@ -76,7 +76,7 @@ test_that("it agrees with method augment; a chain cut in two is the same chain",
 
 test_that("posteriors are calibrated", {
   skip_on_cran()
-  cal <- calibrate(model_table(chain, prior_dirichlet(0.7)), cube_statistics$pairs, mech_gaussian(mu = 1), n = 60, replicates = 120, chains = 1,
+  cal <- calibrate(model_table(chain, prior_dirichlet(0.7)), cube_statistics$pairs, mech_gaussian(mu = 1), n = 60, replicates = 80, chains = 1,
                    iter = 650, warmup = 200, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)

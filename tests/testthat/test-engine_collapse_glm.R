@@ -158,7 +158,7 @@ test_that("millions of records with little noise: the coefficients of glm()", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_glm(prior = prior_normal(0, 1))
-  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 90, chains = 1, iter = 450,
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 60, chains = 1, iter = 450,
                    warmup = 150, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)

@@ -155,7 +155,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 110, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 75, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -256,7 +256,7 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 110, chains = 1, iter = 700,
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 75, chains = 1, iter = 700,
                    warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
@@ -354,7 +354,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 90, chains = 1, iter = 900, warmup = 250, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 60, chains = 1, iter = 900, warmup = 250, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)

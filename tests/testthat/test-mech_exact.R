@@ -116,7 +116,7 @@ test_that("posteriors given exact numbers are calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(law = upper, counts = four)
   noise <- list(law = mech_exact(), counts = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_categorical(), st, noise, n = 30, replicates = 150, chains = 1, iter = 1200, warmup = 300, seed = 2)
+  cal <- calibrate(model_categorical(), st, noise, n = 30, replicates = 90, chains = 1, iter = 900, warmup = 300, seed = 2)
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -239,7 +239,7 @@ test_that("a regression with exact totals: the limit of small noise, and the den
 test_that("posteriors given exact totals of normal records are calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(law = stat_subset(squares, "x^2"), noisy = stat_subset(squares, "x"))
-  cal <- calibrate(nig, st, list(law = mech_exact(), noisy = mech_laplace(scale = 10)), n = 20, replicates = 150, method = "collapse",
+  cal <- calibrate(nig, st, list(law = mech_exact(), noisy = mech_laplace(scale = 10)), n = 20, replicates = 90, method = "collapse",
                    chains = 1, iter = 1000, warmup = 300, seed = 2)
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)

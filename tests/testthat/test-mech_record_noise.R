@@ -147,7 +147,7 @@ test_that("much noise leaves slopes right that the noisy values attenuate", {
 test_that("ranks of truths are uniform", {
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
-  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 80,
+  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 50,
                      chains = 2, iter = 800, seed = 5)
   expect_gt(min(summary(study)$p.value) * nrow(summary(study)), 0.01)
   expect_false("log_eta" %in% summary(study)$variable)
@@ -157,7 +157,7 @@ test_that("a default prior is the same for noisy records, simulated ones and the
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)), rescale = FALSE)
   noise <- mech_record_noise(sd = c(x = 0))
-  study <- function(method) calibrate(model_lm(), statistic, noise, n = 25, method = method, replicates = 40, chains = 2, iter = 1000, seed = 5)
+  study <- function(method) calibrate(model_lm(), statistic, noise, n = 25, method = method, replicates = 30, chains = 1, iter = 800, seed = 5)
   # without noise both have the same posterior of the same records
   imputed <- study("collapse")$results
   known <- study("nonprivate")$results

@@ -441,7 +441,7 @@ test_that("a release of queries can be checked against its replicates and calibr
   expect_identical(fit$method, "collapse")
   data <- check_of(fit, draws = 50, seed = 1)
   expect_identical(data$component, c("low", "d"))
-  cal <- calibrate(model_categorical(), rel$statistic, mech_laplace(epsilon = 1), n = 15, replicates = 60, method = "augment", chains = 1, iter = 800, seed = 8)
+  cal <- calibrate(model_categorical(), rel$statistic, mech_laplace(epsilon = 1), n = 15, replicates = 45, method = "augment", chains = 1, iter = 600, seed = 8)
   expect_gt(min(ks_uniform(cal)$p.value), 1e-3)
 })
 
