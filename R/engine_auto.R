@@ -142,7 +142,7 @@ warn_method <- function(message, .envir = parent.frame()) {
 # a short run of a method whose time is free of n
 try_method <- function(release, bound, method, records) {
   run <- list(chains = 2, iter = trial_iterations / 2, warmup = trial_iterations / 4, thin = 1, seed = 1L)
-  progressr::without_progress(sample_method(method, release, bound, run, records = records))
+  without_progress(sample_method(method, release, bound, run, records = records))
 }
 
 trial_iterations <- 1200

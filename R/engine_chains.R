@@ -216,20 +216,11 @@ tell_forecast <- function(seconds, what) {
   TRUE
 }
 
-# Is the plan of futures sequential? future takes longer to load than a small problem to sample, so
-# it is asked only where it was loaded, or would find another plan: in an option, an environment
-# variable or an argument of R (its help page future.options).
-plan_is_sequential <- function() {
-  other <- !is.null(getOption("future.plan")) || nzchar(Sys.getenv("R_FUTURE_PLAN")) || any(grepl("^(-p|--parallel)", commandArgs()))
-  if (!isNamespaceLoaded("future") && !other) return(TRUE)
-  inherits(future::plan("next"), "sequential")
-}
-
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends
 # the run; what is there by then is returned. Under a sequential plan no future
 # is made: that would cost more than a short chain.
 run_chains <- function(count, chain, total, call = caller_env()) {
-  progress <- progressr::progressor(steps = total)
+  progress <- progress_in_steps(total)
   here <- plan_is_sequential()
   rounds <- if (here) count else ceiling(count / future::nbrOfWorkers())
   report <- function(k) reporter(progress, rounds * total / count, told = k > 1L)

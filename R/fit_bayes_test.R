@@ -166,7 +166,7 @@ table_fit <- function(release, prior, draws, seed, call) {
   bound <- bind_model(complete_model(model, release, call), release$statistic, call)
   if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} a fit with a prior of it.", call = call)
   run <- list(chains = 4, iter = 500 + ceiling(draws / 4), warmup = 500, thin = 1, seed = seed)
-  progressr::without_progress(sample_method("collapse", release, bound, run, call = call))
+  without_progress(sample_method("collapse", release, bound, run, call = call))
 }
 
 read_independence <- function(formula, call) {

@@ -66,7 +66,7 @@ fit_beside <- function(fit) {
   if (!isTRUE(min(costs) <= max(own, beside_seconds))) return(sprintf("that would take %s", about_time(min(costs))))
   method <- methods[which.min(costs)]
   run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
-  tryCatch(without_troubles(progressr::without_progress(suppressMessages(sample_method(method, release, bound, run, records = records)))),
+  tryCatch(without_troubles(without_progress(suppressMessages(sample_method(method, release, bound, run, records = records)))),
            noiseaware_error = function(e) "the fit without clamping failed")
 }
 

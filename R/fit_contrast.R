@@ -224,7 +224,7 @@ print.noiseaware_contrast <- function(x, ...) {
 as.data.frame.noiseaware_contrast <- function(x, row.names = NULL, optional = FALSE, ...) x$table
 
 #' @rdname contrast
-#' @export
+#' @rawNamespace S3method(posterior::as_draws,noiseaware_contrast)
 as_draws.noiseaware_contrast <- function(x, ...) x$draws
 
 #' @rdname contrast

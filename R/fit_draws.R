@@ -1,31 +1,25 @@
 #' @rdname fit_methods
-#' @importFrom posterior as_draws
-#' @export
+#' @rawNamespace S3method(posterior::as_draws,noiseaware_fit)
 as_draws.noiseaware_fit <- function(x, ...) x$draws
 
 #' @rdname fit_methods
-#' @importFrom posterior as_draws_array
-#' @export
+#' @rawNamespace S3method(posterior::as_draws_array,noiseaware_fit)
 as_draws_array.noiseaware_fit <- function(x, ...) x$draws
 
 #' @rdname fit_methods
-#' @importFrom posterior as_draws_df
-#' @export
+#' @rawNamespace S3method(posterior::as_draws_df,noiseaware_fit)
 as_draws_df.noiseaware_fit <- function(x, ...) posterior::as_draws_df(x$draws, ...)
 
 #' @rdname fit_methods
-#' @importFrom posterior as_draws_list
-#' @export
+#' @rawNamespace S3method(posterior::as_draws_list,noiseaware_fit)
 as_draws_list.noiseaware_fit <- function(x, ...) posterior::as_draws_list(x$draws, ...)
 
 #' @rdname fit_methods
-#' @importFrom posterior as_draws_matrix
-#' @export
+#' @rawNamespace S3method(posterior::as_draws_matrix,noiseaware_fit)
 as_draws_matrix.noiseaware_fit <- function(x, ...) posterior::as_draws_matrix(x$draws, ...)
 
 #' @rdname fit_methods
-#' @importFrom posterior as_draws_rvars
-#' @export
+#' @rawNamespace S3method(posterior::as_draws_rvars,noiseaware_fit)
 as_draws_rvars.noiseaware_fit <- function(x, ...) posterior::as_draws_rvars(x$draws, ...)
 
 #' @rdname fit_methods
@@ -44,49 +38,40 @@ as.matrix.noiseaware_fit <- function(x, ...) parameter_matrix(x)
 as.data.frame.noiseaware_fit <- function(x, ...) as.data.frame(parameter_matrix(x), optional = TRUE)
 
 #' @rdname fit_methods
-#' @importFrom posterior variables
-#' @export
+#' @rawNamespace S3method(posterior::variables,noiseaware_fit)
 variables.noiseaware_fit <- function(x, ...) posterior::variables(x$draws)
 
 #' @rdname fit_methods
-#' @importFrom posterior nvariables
-#' @export
+#' @rawNamespace S3method(posterior::nvariables,noiseaware_fit)
 nvariables.noiseaware_fit <- function(x, ...) posterior::nvariables(x$draws)
 
 #' @rdname fit_methods
-#' @importFrom posterior ndraws
-#' @export
+#' @rawNamespace S3method(posterior::ndraws,noiseaware_fit)
 ndraws.noiseaware_fit <- function(x) posterior::ndraws(x$draws)
 
 #' @rdname fit_methods
-#' @importFrom posterior nchains
-#' @export
+#' @rawNamespace S3method(posterior::nchains,noiseaware_fit)
 nchains.noiseaware_fit <- function(x) posterior::nchains(x$draws)
 
 #' @rdname fit_methods
-#' @importFrom posterior niterations
-#' @export
+#' @rawNamespace S3method(posterior::niterations,noiseaware_fit)
 niterations.noiseaware_fit <- function(x) posterior::niterations(x$draws)
 
 #' @rdname fit_methods
 #' @rawNamespace S3method(bayesplot::rhat,noiseaware_fit)
-#' @importFrom posterior rhat
-#' @export
+#' @rawNamespace S3method(posterior::rhat,noiseaware_fit)
 rhat.noiseaware_fit <- function(x, ...) each_variable(x, posterior::rhat)
 
 #' @rdname fit_methods
-#' @importFrom posterior ess_bulk
-#' @export
+#' @rawNamespace S3method(posterior::ess_bulk,noiseaware_fit)
 ess_bulk.noiseaware_fit <- function(x, ...) each_variable(x, posterior::ess_bulk)
 
 #' @rdname fit_methods
-#' @importFrom posterior ess_tail
-#' @export
+#' @rawNamespace S3method(posterior::ess_tail,noiseaware_fit)
 ess_tail.noiseaware_fit <- function(x, ...) each_variable(x, posterior::ess_tail)
 
 #' @rdname fit_methods
-#' @importFrom bayesplot neff_ratio
-#' @export
+#' @rawNamespace S3method(bayesplot::neff_ratio,noiseaware_fit)
 neff_ratio.noiseaware_fit <- function(object, ...) each_variable(object, posterior::ess_bulk) / posterior::ndraws(object$draws)
 
 # of the draws of each, iterations x chains; named

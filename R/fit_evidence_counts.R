@@ -165,7 +165,7 @@ warmer_fit <- function(release, bound, heat, each, seed, call) {
     release$scale[part$index] <- release$scale[part$index] / if (part$mechanism$kernel == "absolute") heat else sqrt(heat)
   }
   run <- list(chains = 4, iter = 500 + each, warmup = 500, thin = 1, seed = seed)
-  without_troubles(progressr::without_progress(sample_method("collapse", release, bound, run, call = call)))
+  without_troubles(without_progress(sample_method("collapse", release, bound, run, call = call)))
 }
 
 # U of each draw, iterations x chains

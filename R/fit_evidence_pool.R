@@ -7,7 +7,7 @@ one_rate_evidence <- function(fit, call) {
 
 partial_evidence <- function(fit, draws, seed, call) {
   more <- ceiling(draws / length(fit$chains)) - nrow(fit$draws)
-  if (more > 0) fit <- without_troubles(progressr::without_progress(extend(fit, more * fit$run$thin)))
+  if (more > 0) fit <- without_troubles(without_progress(extend(fit, more * fit$run$thin)))
   effect_sd <- fit$problem$partial$effect_sd
   of_layer <- seq_len(2L + length(effect_sd))
   spread <- fit$problem$partial$sd[[1L]]$fields

@@ -58,7 +58,7 @@ run_clt <- function(release, bound, seed, call) {
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
   moves <- function() clt_sampler(released_distribution(bound, release, call), length(bound$unknown), bound_is_cut(bound))
   control <- if (length(bound$levels)) list(sampler = moves()) else list()
-  progressr::without_progress(sample_method("clt", release, bound, run, NULL, control, call = call))
+  without_progress(sample_method("clt", release, bound, run, NULL, control, call = call))
 }
 
 # Can the totals' density be integrated?
@@ -88,7 +88,7 @@ totals_method <- function(release, bound) {
 run_totals <- function(release, bound, method, seed, call) {
   check_totals(release, bound, call)
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
-  check_totals_problem(progressr::without_progress(sample_method(method, release, bound, run, call = call)), call)
+  check_totals_problem(without_progress(sample_method(method, release, bound, run, call = call)), call)
 }
 
 # Coordinates of the totals in `draws` more iterations, spread over the chains.

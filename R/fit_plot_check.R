@@ -36,8 +36,7 @@
 #' check <- bayesplot::pp_check(fit, draws = 50, seed = 1)
 #' check
 #' check$data
-#' @importFrom bayesplot pp_check
-#' @export
+#' @rawNamespace S3method(bayesplot::pp_check,noiseaware_fit)
 pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.9, seed = NULL, ..., type = c("intervals", "hist")) {
   check_no_dots(...)
   type <- if (missing(type)) "intervals" else check_check_type(type)

@@ -11,7 +11,7 @@ method_for_clamped <- function(made, releases, bound, run, words, partial, imput
   approximate <- !bearable && !clt_leaves_out_bounds(bound) && serves_by_clt(releases, bound, call)
   if (!bearable && !approximate) return("collapse")
   short <- utils::modifyList(run, list(chains = 1, iter = 240, warmup = 120, thin = 1))
-  trial <- without_troubles(progressr::without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, call)))
+  trial <- without_troubles(without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, call)))
   if (!isTRUE(outside_bounds(trial)[["share"]] > most_left_out)) return("collapse")
   if (bearable) return("augment")
   warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",

@@ -97,7 +97,7 @@ with_distribution <- function(model, name, distribution) {
 refit_quietly <- function(fit, given) {
   if (!"init" %in% names(given)) given["init"] <- list(NULL)
   if (!"control" %in% names(given)) given$control <- list()
-  without_troubles(progressr::without_progress(suppressMessages(refit(fit, given))))
+  without_troubles(without_progress(suppressMessages(refit(fit, given))))
 }
 
 refit_answers <- function(fit) {

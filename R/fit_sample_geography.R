@@ -433,9 +433,9 @@ summary.noiseaware_geography <- function(object, level = NULL, ...) {
 }
 
 #' @rdname sample_geography
-#' @export
+#' @rawNamespace S3method(posterior::as_draws,noiseaware_geography)
 as_draws.noiseaware_geography <- function(x, ...) x$draws
 
 #' @rdname sample_geography
-#' @export
+#' @rawNamespace S3method(posterior::as_draws_array,noiseaware_geography)
 as_draws_array.noiseaware_geography <- function(x, ...) x$draws

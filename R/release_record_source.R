@@ -134,7 +134,7 @@ source_total.record_files <- function(data, statistic, mechanism, neighbours, n 
     partial_parts(statistic, mechanism, neighbours, max(count, 1), call)
   })
   total_of <- function(file) file_total(file, data, numbers, parts, statistic, mechanism, neighbours, call)
-  totals <- if (length(data$files) == 1L || inherits(future::plan("next"), "sequential")) lapply(data$files, total_of) else {
+  totals <- if (length(data$files) == 1L || plan_is_sequential()) lapply(data$files, total_of) else {
     sent <- lapply(data$files, function(file) {
       future::future(total_of(file), globals = list(total_of = total_of, file = file), packages = "noiseaware", seed = NULL)
     })

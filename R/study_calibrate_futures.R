@@ -8,7 +8,7 @@ chunk_seconds <- function(waits) min(600, max(1, 10 * min(waits)))
 # Calls keep(runs) with finished replicates as they come. Returns a list: status
 # "done", "interrupted" or "failed" (a worker died), message.
 run_replicates <- function(problem, seeds, keep) {
-  progress <- progressr::progressor(steps = length(seeds))
+  progress <- progress_in_steps(length(seeds))
   take <- function(runs) {
     keep(runs)
     progress(amount = length(runs))

@@ -38,7 +38,7 @@ run_replicate <- function(problem, bound, seed) {
 
 rank_replicate <- function(problem, bound) {
   simulated <- simulate_design(problem, bound)
-  fit <- progressr::without_progress(draw_posterior(problem, simulated))
+  fit <- without_progress(draw_posterior(problem, simulated))
   is_fit <- inherits(fit, "noiseaware_fit")
   draws <- if (is_fit) fit$draws else posterior::as_draws_array(fit)
   truth <- c(simulated$parameters, if (length(simulated$log_eta)) c(log_eta = simulated$log_eta))
