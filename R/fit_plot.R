@@ -1,11 +1,12 @@
 #' Plot a fit
 #'
 #' @param x A fit from [sample_posterior()].
-#' @param type `"trace"` and `"density"` (bayesplot) of each chain; `"intervals"`:
-#'   posterior means with intervals; `"areas"`: densities with intervals; `"pairs"`: two
-#'   variables at a time; `"predictive"`: the expected response and a new record's response
-#'   over the public range, or the levels, of one covariate, other numbers at the middle of theirs,
-#'   factors at their first level. `"survival"`: survival curves, see [plot_survival()].
+#' @param type What to show.
+#'   * `"intervals"`, the default: posterior means with intervals. Behind them are light bars, the prior's intervals, cut off where they are much wider.
+#'   * `"areas"`: densities with intervals. `"pairs"`: two variables at a time. `"trace"` and `"density"` (bayesplot): each chain.
+#'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numbers are at the
+#'     middle of theirs, factors at their first level.
+#'   * `"survival"`: survival curves, see [plot_survival()].
 #' @param variables Names of variables. By default the coefficients and sigma of a
 #'   regression, otherwise all; of two that mirror each other, such as the probabilities of
 #'   two levels, only one. `"pairs"` shows the first 8 of them, with a message of class
@@ -22,12 +23,12 @@
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
-#' plot(fit, "intervals")
+#' plot(fit)
 #' plot(fit, "predictive")
 #' @export
-plot.noiseaware_fit <- function(x, type = c("trace", "density", "intervals", "areas", "pairs", "predictive", "survival"), variables = NULL,
+plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "survival"), variables = NULL,
                                 covariate = NULL, level = 0.9, ...) {
-  type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "survival"))
+  type <- if (missing(type)) "intervals" else check_choice(type, "type", c("intervals", "areas", "pairs", "trace", "density", "predictive", "survival"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "survival") return(plot_survival(x, level))
   if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
@@ -37,7 +38,7 @@ plot.noiseaware_fit <- function(x, type = c("trace", "density", "intervals", "ar
   switch(type,
     trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws, "free_y"),
     density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws, "free") + theme_without_y(),
-    intervals = plot_intervals(draws, level, ...),
+    intervals = plot_intervals(draws, level, prior_intervals(x, shown, level), ...),
     areas = plot_areas(draws, level, ...),
     pairs = plot_pairs(draws))
 }
@@ -49,18 +50,39 @@ first_for_pairs <- function(variables, most = 8L) {
   variables[seq_len(most)]
 }
 
-plot_intervals <- function(draws, level, ...) {
+# variables x (lower, upper); NULL where sites have parameters of their own, or a model has no draws of its prior
+prior_intervals <- function(fit, variables, level) {
+  if (is_read_off(fit) || inherits(fit, "noiseaware_pool") && fit$pool != "complete") return(NULL)
+  prior <- tryCatch(with_seed(1L, prior_draws(fit, 1000L)), noiseaware_error = function(e) NULL)
+  if (!all(variables %in% colnames(prior))) return(NULL)
+  t(draws_interval(prior[, variables, drop = FALSE], level))
+}
+
+plot_intervals <- function(draws, level, prior = NULL, ...) {
   data <- bayesplot::mcmc_intervals_data(draws, prob = 0.5, prob_outer = level, point_est = "mean", ...)
   # bayesplot's ends are of another type: see draws_quantiles()
   own <- match(posterior::variables(draws), data$parameter)
   data[own, c("ll", "l", "h", "hh")] <- t(draws_quantiles(posterior::as_draws_matrix(draws), (1 + c(-level, -0.5, 0.5, level)) / 2))
   data$row <- rev(seq_len(nrow(data)))
+  if (!is.null(prior)) {
+    beyond <- if (comparable(data$ll, data$hh)) 0.25 * diff(range(data$ll, data$hh)) else 0.5 * (data$hh - data$ll)
+    ends <- if (length(beyond) == 1L) rep(range(data$ll, data$hh), each = nrow(data)) else c(data$ll, data$hh)
+    lowest <- ends[seq_len(nrow(data))] - beyond
+    highest <- ends[nrow(data) + seq_len(nrow(data))] + beyond
+    shown <- prior[match(data$parameter, posterior::variables(draws)), , drop = FALSE]
+    data$prior_lower <- pmin(pmax(shown[, 1L], lowest), highest)
+    data$prior_upper <- pmin(pmax(shown[, 2L], lowest), highest)
+  }
   ggplot2::ggplot(data, ggplot2::aes(y = .data$row)) +
+    (if (!is.null(prior)) {
+      ggplot2::geom_segment(ggplot2::aes(x = .data$prior_lower, xend = .data$prior_upper, yend = .data$row), linewidth = 7, colour = "grey91")
+    }) +
     ggplot2::geom_segment(ggplot2::aes(x = .data$ll, xend = .data$hh, yend = .data$row), linewidth = 0.7, colour = "grey45") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$l, xend = .data$h, yend = .data$row), linewidth = 2.2, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +
     rows_of_variables(data$row, data$parameter, data$ll, data$hh) +
-    ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level)), y = NULL) +
+    ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
+                  caption = if (!is.null(prior)) "light bars: the prior, cut off where it is much wider") +
     theme_of_rows()
 }
 

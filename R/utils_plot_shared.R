@@ -66,5 +66,5 @@ mirrored <- function(values) {
 # can these intervals be seen on one scale, none too short and not most of it empty?
 comparable <- function(lower, upper) {
   width <- upper - lower
-  diff(range(lower, upper)) <= min(30 * min(width), 4 * sum(width))
+  diff(range(lower, upper)) <= min(15 * min(width), 4 * sum(width))
 }

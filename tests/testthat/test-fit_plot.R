@@ -42,11 +42,26 @@ test_that("plots show it, with the bounds and what is held", {
   expect_match(plot$labels$subtitle, "80% bands")
   expect_identical(plot$labels$caption, "x held at the middle of the bounds; g = a")
   # chain by chain, in order
-  traces <- plot(fit, variables = "x")
+  traces <- plot(fit, "trace", variables = "x")
   expect_equal(traces$data$value, as.numeric(fit$draws[, , "x"]))
   expect_s3_class(plot(fit, "density"), "ggplot")
   shown <- unique(as.character(plot(fit)$data$parameter))
   expect_identical(shown, c("(Intercept)", "x", "w", "gb", "sigma"))
+})
+
+test_that("the default shows the prior behind the posterior, cut off where it is much wider", {
+  data <- plot(fit, level = level)$data
+  skip_if_not_installed("rstantools")
+  prior <- rstantools::prior_summary(fit)
+  wide <- data$hh - data$ll
+  expect_true(all(data$prior_lower >= data$ll - 0.5 * wide - 1e-8 & data$prior_upper <= data$hh + 0.5 * wide + 1e-8))
+  own <- internal("prior_intervals")(fit, as.character(data$parameter), 0.9)
+  at <- match(data$parameter, prior$variable)
+  expect_equal(unname(own[, 2] - own[, 1]), prior$q95[at] - prior$q5[at], tolerance = 0.15)
+  narrow <- internal("plot_intervals")(fit$draws[, , 1:2], level, rbind(data$m[1] + c(-1, 1) * wide[1] / 4, data$m[2] + c(-1, 1) * wide[2] / 4))$data
+  expect_equal(narrow$prior_upper - narrow$prior_lower, wide[1:2] / 2)
+  pool <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 40, seed = 1)
+  expect_false("prior_lower" %in% names(plot(pool)$data))
 })
 
 built <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
@@ -98,8 +113,8 @@ test_that("intervals have one scale unless some would be too short, or most of i
   comparable <- internal("comparable")
   expect_true(comparable(3, 4))
   expect_true(comparable(1:8, 2:9))
-  expect_true(comparable(c(0, 0), c(1, 29)))
-  expect_false(comparable(c(0, 0), c(1, 31)))
+  expect_true(comparable(c(0, 0), c(1, 14)))
+  expect_false(comparable(c(0, 0), c(1, 16)))
   expect_false(comparable(c(0, 9), c(1, 10)))
 })
 

@@ -28,8 +28,8 @@ test_that("a release", {
 })
 
 test_that("a fit", {
-  looks("fit traces", plot(fit))
-  looks("fit intervals", plot(fit, "intervals"))
+  looks("fit traces", plot(fit, "trace"))
+  looks("fit intervals", internal("plot_intervals")(posterior::subset_draws(fit$draws, internal("plot_variables")(fit, NULL)), 0.9))
   looks("fit pairs", plot(fit, "pairs", variables = c("x", "sigma")))
   predicted <- transform(data.frame(covariate = "x", x = seq(-2, 2, length.out = 9)), mean = x, credible_lower = x - 0.3, credible_upper = x + 0.4,
                          predictive_lower = x - 2, predictive_upper = x + 2)
