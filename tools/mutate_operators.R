@@ -198,7 +198,7 @@ mutations_of <- function(file) {
   edits <- edits[!edits$from %in% t$from[t$said], ]
   edits <- rbind(edits, as_table(if (language == "R") drop_statements_r(text) else drop_statements_c(lines)))
   negated <- which(is.na(edits$by))
-  edits$by[negated] <- paste0("(!(", substring(text, edits$from[negated] + 1L, edits$to[negated] - 1L), "))")
+  if (length(negated)) edits$by[negated] <- paste0("(!(", substring(text, edits$from[negated] + 1L, edits$to[negated] - 1L), "))")
   # in C from the brace on: the head of a function is a declaration
   begins <- if (language == "R") functions$first else functions$brace + (functions$brace < functions$last)
   home <- vapply(edits$line, function(l) which(l >= begins & l <= functions$last)[1L], 0L)

@@ -71,3 +71,28 @@ test_that("`cores` is refused where chains run, with a pointer to future::plan()
   }
   show(refusals("argument", alist(sample_posterior(rel, model_bernoulli(), cores = 2))))
 })
+
+test_that("what is not an argument is refused wherever further arguments lead nowhere", {
+  namespace <- asNamespace("noiseaware")
+  # what shows or converts an object ignores further arguments, as is R's habit, and so do methods of generics that hand on what they are given
+  lenient <- "^(print|format|summary|as_draws.*|as[.](array|data.frame|matrix)|coef|vcov|nobs|variables|nvariables|rhat|ess_(bulk|tail)|neff_ratio|terms|privacy)[.]"
+  methods <- namespace$.__NAMESPACE__.$S3methods
+  handed <- methods[methods[, 4L] %in% c("bayestestR", "emmeans", "generics", "insight", "marginaleffects", "performance", "priorsense"), 3L]
+  leads_on <- function(e) {
+    if (is.name(e)) return(identical(e, quote(...)))
+    if (!is.call(e) || identical(e[[1L]], quote(check_no_dots))) return(FALSE)
+    as.character(e[[1L]])[1L] %in% c("NextMethod", "UseMethod", "...length", "...names") || any(vapply(as.list(e), leads_on, NA))
+  }
+  all <- Filter(function(name) is.function(namespace[[name]]) && "..." %in% names(formals(namespace[[name]])), ls(namespace))
+  all <- all[vapply(all, function(name) name %in% users_functions || sub("[.].*", "", name) %in% users_functions, NA)]
+  idle <- setdiff(grep(lenient, Filter(function(name) !leads_on(body(namespace[[name]])), all), value = TRUE, invert = TRUE), c(handed, "simulate.noiseaware_pool"))
+  expect_true(all(c("confidence_set", "p_value", "sample_posterior", "predict.noiseaware_fit") %in% idle))
+  for (name in idle) {
+    f <- namespace[[name]]
+    needed <- Filter(function(argument) identical(argument, quote(expr = )), as.list(formals(f))[names(formals(f)) != "..."])
+    condition <- tryCatch(do.call(f, c(lapply(needed, function(argument) NULL), list(nonsense = 1))), error = identity)
+    expect_true(inherits(condition, "noiseaware_error"), label = name)
+    # what is of no use, or of another class, is refused whatever is given
+    expect_true(any(grepl(if (endsWith(name, ".default")) "nonsense|must be" else "nonsense|has no meaning|cannot be", message_lines(condition))), label = name)
+  }
+})
