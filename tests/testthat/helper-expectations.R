@@ -47,3 +47,14 @@ survival_data <- function(fit, ...) plot_survival(fit, ...)$data
 table_data <- function(fit, ...) plot_table(fit, ...)$data
 prior_data <- function(fit, ...) plot_prior(fit, ...)$data
 predictive_data <- function(...) getFromNamespace("predictive_data", "noiseaware")(...)
+
+# What chains report of their moves can be: shares are shares, trajectories have steps, and nothing is divided by a count of zero.
+expect_possible_moves <- function(fit) {
+  told <- Filter(is.numeric, internal("diagnostics_of")(fit))
+  steps <- intersect(c("steps", "together_steps"), names(told))
+  tallies <- intersect(c("chain", "passes", "divergent", "deepest", "together_divergent", "parts", "rounds"), names(told))
+  least <- list(0, 1)[1L + names(told) %in% steps]
+  most <- ifelse(names(told) %in% steps, 1024, ifelse(names(told) %in% tallies, 1e9, 1 + 1e-12))
+  possible <- mapply(function(values, least, most) all(is.na(values) | (values >= least & values <= most)), told, least, most)
+  expect_true(all(possible), label = paste(names(told)[!possible], collapse = ", "))
+}

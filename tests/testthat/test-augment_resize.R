@@ -246,3 +246,13 @@ test_that("more records than are solved for: steps of n are made all the same", 
   n <- posterior::extract_variable(fit$draws, "n")
   expect_lt(max(abs(n - 30000)), 5000)
 })
+
+test_that("where n is by margins and the prior: their average with the weights of their precision", {
+  levels <- list(a = c("p", "q"), b = c("u", "v", "w"))
+  of <- function(mechanism) as_release(c("a=p" = 40, "a=q" = 52, "b=u" = 30, "b=v" = 31, "b=w" = 37), stat_counts(~ a + b, levels), mechanism, n = NULL, neighbours = "add_remove")
+  average <- function(n, sd) list(n = round(sum(n / sd^2) / sum(1 / sd^2)), sd = 1 / sqrt(sum(1 / sd^2)))
+  # a Laplace scale of 2 is a variance of 8 for each count
+  expect_equal(typical_size(of(mech_laplace(scale = 2)), prior_log_uniform()), average(c(92, 98), sqrt(c(16, 24))))
+  expect_equal(typical_size(of(mech_gaussian(sd = 2)), prior_poisson(120)), average(c(92, 98, 120), sqrt(c(8, 12, 120))))
+  expect_identical(typical_size(of(mech_laplace(scale = 2)), prior_uniform(60, 80))$n, 80)
+})

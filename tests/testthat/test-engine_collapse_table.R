@@ -583,3 +583,17 @@ test_that("what cannot be is refused", {
   expect_output(print(model_table(~ x * y + y * z)), "cliques    x:y, y:z")
   expect_output(print(model_table(zeros = data.frame(x = "a"))), "1 combination")
 })
+
+test_that("denoise() refuses margins that the fit has no counts of", {
+  few <- function(...) suppressWarnings(sample_posterior(..., chains = 1, iter = 20, warmup = 10, seed = 1))
+  st <- stat_counts(~ a:b + b:c, levels = list(a = c("p", "q"), b = c("u", "v"), c = c("k", "l")))
+  release <- suppressMessages(as_release(c(10, 12, 9, 11, 12, 10, 9, 11), st, mech_laplace(scale = 2), n = 42))
+  fit <- few(release, model_table(~ a:b + b:c), method = "collapse")
+  expect_identical(posterior::variables(denoise(fit, ~ a + b:c)), c("a=p", "a=q", "b=u:c=k", "b=u:c=l", "b=v:c=k", "b=v:c=l"))
+  expect_error(denoise(fit, ~ a:c), "inside a clique of the model.*`a:b` and `b:c`", class = "noiseaware_error_argument")
+  expect_error(denoise(fit, ~ a:z), "`z` is not", class = "noiseaware_error_variables")
+  imputed <- few(release, model_table(~ a:b + b:c), method = "augment")
+  expect_error(denoise(imputed, ~ a), "\"augment\" keeps no table", class = "noiseaware_error_argument")
+  plain <- few(as_release(c("a=p" = 40, "a=q" = 52), stat_counts(~ a, levels = list(a = c("p", "q"))), mech_laplace(scale = 2), n = 92), model_bernoulli())
+  expect_error(denoise(plain, ~ a), "not `model_table\\(\\)`", class = "noiseaware_error_argument")
+})

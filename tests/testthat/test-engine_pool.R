@@ -220,7 +220,18 @@ test_that("a run cut in two is the same run; a seed fixes the draws", {
   part <- sample_posterior(sites, totals_models$kept, pool = "complete", chains = 2, iter = 200, warmup = 100, seed = 1)
   expect_identical(extend(part, 100)$draws, whole$draws)
   expect_identical(update(part, iter = 300, warmup = 100)$draws, whole$draws)
-  expect_s3_class(acceptance(whole), "noiseaware_acceptance")
+})
+
+test_that("what the chains of several sites report of their moves is possible", {
+  set.seed(2)
+  st <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1)))
+  data <- data.frame(y = runif(20), x = runif(20))
+  lines <- list(a = simulate_release(data, st, mech_laplace(epsilon = 3)), b = simulate_release(data, st, mech_laplace(epsilon = 3)))
+  for (method in c("collapse", "clt", "augment")) for (pool in c("complete", "partial")) for (k in 1:2) {
+    fit <- suppressWarnings(sample_posterior(list(two_yes(), lines)[[k]], list(model_bernoulli(), model_lm())[[k]], pool = pool, method = method, chains = 1, iter = 60, warmup = 30, seed = 1))
+    expect_possible_moves(fit)
+    expect_s3_class(acceptance(fit), "noiseaware_acceptance")
+  }
 })
 
 test_that("separate fits are the fits of each site", {

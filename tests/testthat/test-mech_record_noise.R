@@ -449,6 +449,22 @@ test_that("answers: true levels give the records' posterior, and false ones leav
   expect_output(print(fit), "g by randomised response|factors by randomised response")
 })
 
+test_that("answers: the totals and the noise's energy that a chain keeps are those of the records that it keeps", {
+  sd <- c(y = 0.3, x = 0.8)
+  seen <- noisy_data(40, sd)$seen
+  release <- as_release(seen, stat_records(y ~ x + g, levels = three), mech_record_noise(sd = sd, answers = mech_randomized_response(epsilon = 0.5)))
+  fit <- suppressWarnings(sample_posterior(release, model_lm(), chains = 1, iter = 12, warmup = 6, seed = 1))
+  store <- fit$chains[[1L]]$state$store
+  totals <- length(store) - 1L - 3L * 40L
+  records <- matrix(store[-seq_len(totals + 1L)], 40L) # y, x and the place of g's level
+  level <- records[, 3L]
+  expect_equal(store[seq_len(totals)], .Call(internal("ffi_model_complete"), fit$bound$spec, cbind(records[, 1:2], level == 1, level == 2)))
+  answer <- match(seen$g, three$g) - 1
+  expect_gt(sum(level != answer), 0)
+  away <- (records[, 1:2] - as.matrix(seen[c("y", "x")])) / rep(sd, each = 40L)
+  expect_equal(store[totals + 1L], sum(away^2) / 2 + 0.5 * sum(level != answer))
+})
+
 test_that("answers: a chain cut in two, and what cannot be served is refused", {
   data <- noisy_data(30)$seen
   st <- stat_records(y ~ x + g, levels = three)

@@ -87,6 +87,26 @@ test_that("the same distribution as normal-inverse-Wishart, with a known mean or
   }
 })
 
+test_that("covariates of a regression whose mean or variance is known: the same cut distributions", {
+  st <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-1, 3)), rescale = FALSE)
+  niw <- prior_niw(0.5, 0.5, 6, 4, within = TRUE)
+  set.seed(6)
+  records <- cbind(rnorm(6), rnorm(6, 2.8))
+  x <- records[, 2L]
+  draws_of <- function(mean, cov) {
+    bound <- within_bind(model_lm(covariates = list(mean = mean, cov = cov)), st)
+    internal("reported")(bound, gibbs_draws(bound, records, 6000L))
+  }
+  # the mean is normal, the variance inverse gamma
+  m <- (0.5 * 0.5 + sum(x)) / 6.5
+  s <- sqrt(1.2 / 6.5)
+  ends <- pnorm(c(-1, 3), m, s)
+  expect_distribution(draws_of(niw, fixed(matrix(1.2)))[, "mean[x]"], function(p) qnorm(ends[1] + p * diff(ends), m, s))
+  rate <- 3 + sum((x - 0.5)^2) / 2
+  least <- pgamma(rate / 4, 5, lower.tail = FALSE) # a variance of at most 4
+  expect_distribution(draws_of(fixed(0.5), niw)[, "cov[x,x]"], function(p) rate / qgamma(least * p, 5, lower.tail = FALSE))
+})
+
 test_that("the slice sampler's step leaves the distribution of two variables as it is", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + z, list(x = c(-1, 3), z = c(0, 2)), rescale = FALSE)
