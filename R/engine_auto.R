@@ -71,7 +71,7 @@ choose_long <- function(method, release, run, trial, iteration, limits, is_exact
 
 choose_only_clt <- function(bound, run) {
   served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
-  warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for {served}.")
+  warn_method("Method {.val clt} was chosen, which is approximate: no other method is available for {served}.")
   chosen("clt", run, paste("approximate; the only method for", served))
 }
 

@@ -251,7 +251,7 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   status <- vapply(values, function(v) v$status, 0L)
   if (any(status == 2L)) {
     stop_classed("numerical", c("The update of the parameters failed: a matrix is not positive definite, or a number is not finite.",
-                                i = "Is the prior's scale far from that of the bounds?",
+                                i = "Is the prior's scale far from the bounds'?",
                                 i = "{.fn debug_model} tries a model of your own, function by function."), call = call)
   }
   incomplete <- interrupted || any(status == 1L) || length(values) < count

@@ -14,22 +14,23 @@
 #'
 #' **What an iteration does.** The parameters move with the confidential totals
 #' integrated out (the published values are normal given the parameters and the
-#' variances of the noise); then the totals are drawn, the parameters are updated
-#' from them as if they were known, and so are the variances of Laplace noise,
+#' variances of the noise). Then the totals are drawn, and the parameters are
+#' updated from them as if they were known. So are the variances of Laplace noise,
 #' which is a scale mixture of normals.
 #'
 #' A linear regression whose covariates have a distribution has a better way. The totals of the records before the bounds
-#' clamp them have a known distribution; they move as those of method `"collapse"` do, with the parameters integrated out, by Hamiltonian Monte Carlo
-#' ("totals"), and with factors so does their cross-table. Given them the published totals are taken to be normal, with the mean and the covariance that clamping
+#' clamp them have a known distribution. They move like the totals of method `"collapse"`, with the parameters integrated out, by Hamiltonian Monte Carlo
+#' (`"totals"`). With factors, their cross-table moves in the same way. Given them the published totals are taken to be normal, with the mean and the
+#' covariance that clamping
 #' gives them. So what is approximate is what clamping adds, and nothing is where no record lies outside the bounds. An unknown number of
 #' records moves along, whole numbers from one more than there are variables on, unless there are factors.
 #'
 #' In other regressions, with [covariate_moments()], or with factors and an unknown number of records, the totals are drawn
-#' first, and the parameters move with the totals' standard normal innovations fixed,
-#' which achieves nearly the same as integrating them out at a fraction of the cost. With more than 40 unknown parameters, and in
-#' a regression of a binary response or a count, the No-U-Turn sampler moves parameters and innovations at once instead, in
-#' coordinates in which the posterior is about standard normal, and nothing else is drawn: the draws are those of the
-#' normal distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
+#' first, and the parameters move with the totals' standard normal innovations fixed.
+#' That achieves nearly the same as integrating them out at a fraction of the cost. With more than 40 unknown parameters, and in
+#' a regression of a binary response or a count, the No-U-Turn sampler moves parameters and innovations at once instead. It
+#' uses coordinates in which the posterior is about standard normal. Nothing else is drawn. The draws come from the normal
+#' distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
 #' approximation. A prior that is cut off (`within`) has the former moves, with up to 40 parameters: trajectories would end at its bounds. Without that sampler a
 #' chain that has no `init`
 #' starts at one of up to 200 draws from the prior, chosen by the density of the release.
@@ -57,17 +58,17 @@
 #'
 #' **Clamping** is accounted for in counts, in powers of one variable, and in a regression by "totals". There the expected totals of clamped
 #' records follow from their bivariate normal distributions (Mehler's series), with factors from those in each cell of their cross-table.
-#' What the clamped totals vary by beside what the totals before clamping tell of
-#' them is estimated once before the chains run, from simulated records near the mean of a short run: its variances are exact there, its correlations
-#' those of the simulation. Directions in which it is below 2 per cent of the noise's variance only widen the noise. With three covariates,
-#' Laplace noise of epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations, between 93.0 and 97.0 per cent of the 95 per cent intervals
-#' covered the truth in 500 replicates, and the ranks of no parameter, nor of the noise's log density, were other than uniform
+#' What the clamped totals vary by beyond what the totals before clamping explain is
+#' estimated once before the chains run. It comes from simulated records near the mean of a short run. Its variances are exact there, and its
+#' correlations come from the simulation. Directions in which it is below 2 per cent of the noise's variance only widen the noise. An example has
+#' three covariates, Laplace noise of epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations. Between 93.0 and 97.0 per cent of the 95 per cent intervals
+#' covered the truth in 500 replicates. The ranks of no parameter, nor of the noise's log density, were other than uniform
 #' (`bench/calibrate_engines.R`).
 #' The print shows the expected share of records outside the bounds, and says when more than 30 per cent of the variables' values are: then use
 #' `"augment"`.
 #'
 #' The other samplers of a regression leave clamping out, those with [covariate_moments()], of binary responses or counts, and with factors and an
-#' unknown number of records among them, and more records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
+#' unknown number of records among them. More records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
 #' 300 replicates of a linear regression by `sampler = "noncentred"`, Laplace noise with epsilon = 1
 #' (`inst/replication/clt_calibration.R`; chance alone leaves 0.87 to 0.93):
 #'
@@ -101,7 +102,7 @@
 #' coefficients and sigma move, which mix better. With factors and more than 1,000 unknown parameters
 #' the Gibbs sampler is the default.
 #'
-#' **Binary responses and counts.** With normal covariates the linear predictor is one normal variable, and all
+#' **Binary responses and counts.** With normal covariates the linear predictor is one normal variable. All
 #' moments of the response with the covariates follow from four means over it
 #' (Stein's identity), in closed form for a probit link, to rounding error by the trapezoidal rule for the others. Counts have as many means for
 #' each of their powers up to the fourth, as the upper bound clamps them, which is thus accounted for. Factors among the covariates are refused:
@@ -175,7 +176,7 @@ clt_totals_problem <- function(release, bound, words, chains, records, call) {
   problem
 }
 
-# What clamped totals vary by beside what the totals of the records before they are clamped tell of
+# What clamped totals vary by beyond what the totals of the records before they are clamped tell of
 # them: the covariance of the residuals of simulated records' contributions, with the variances
 # that src/totals/clamped_moments.c knows. `spread`: its factor, in the directions in which its variance is more
 # than a share `drowned` of the noise's; the rest widens the noise, `clamp_weight`.
@@ -405,7 +406,7 @@ clt_expectation <- function(problem, bound, words, chains, call) {
     if (!is.null(distribution)) list(mean = distribution$mean[at], variance = pmax(diag(distribution$cov)[at], 0)) # rounding, where it is none
   }))
   if (length(moments) == 0L) {
-    stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from that of the bounds?"),
+    stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from the bounds'?"),
                  call = call)
   }
   over_draws <- function(name, summary) apply(matrix(unlist(lapply(moments, `[[`, name)), length(at)), 1L, summary)

@@ -117,7 +117,7 @@ check_cross_table <- function(bound, n, call, most = 10000) {
     if (cells > most) "Their cross-table has {format_size(cells)} cells, and at most {format_size(most)} are possible." else
       if (n < least) "The release has {n} record{?s}, and at least {least} are needed, one more than columns."
   if (is.null(fault)) return(invisible())
-  stop_classed("method", c("Method {.val collapse} cannot serve this regression with the factor{?s} {.var {names(bound$levels)}}.", x = fault,
+  stop_classed("method", c("Method {.val collapse} cannot fit this regression with the factor{?s} {.var {names(bound$levels)}}.", x = fault,
                            i = "Method {.val augment} can."), call = call)
 }
 

@@ -28,7 +28,7 @@ table_answers <- function(release, bound, call) {
   other <- Filter(function(p) p$mechanism$kernel != "match", parts)
   if (length(other)) {
     stop_classed("method", c("Method {.val collapse} needs answers by randomised response alone, where there are any.",
-                             x = "The release has {describe_statistic(other[[1L]]$statistic)} beside them.", i = "Method {.val augment} can use both."), call = call)
+                             x = "The release has {describe_statistic(other[[1L]]$statistic)} as well.", i = "Method {.val augment} can use both."), call = call)
   }
   n <- release$n
   codes <- do.call(cbind, lapply(parts, function(p) matrix(p$value, n, dimnames = list(NULL, p$statistic$columns$variable))))

@@ -9,22 +9,22 @@
 #' @section How sites are pooled:
 #' * `"complete"`: all sites have the same parameters. Each site keeps its own noise, so a precise release counts for more than a
 #'   vague one. (Adding up noisy totals loses that.)
-#' * `"partial"`: the parameters of the sites are normal about a mean, with standard deviations of their own priors; see [partial_pooling()], which has choices, among
-#'   them parameters that are the same in all sites: `pool = ~ (Intercept)` lets the intercept alone differ.
-#' * `"walk"`: sites are in order, such as weeks, and the parameters of each are normal about those of the one before; see [walk_pooling()].
+#' * `"partial"`: the parameters of the sites are normal about a mean, with standard deviations of their own priors; see [partial_pooling()]. Some parameters can be
+#'   the same in all sites: `pool = ~ (Intercept)` lets the intercept alone differ.
+#' * `"walk"`: sites are in order, such as weeks, and the parameters of each are normal about the previous site's; see [walk_pooling()].
 #' * `"none"`: separate fits, side by side, by any method.
 #'
 #' Sites may differ in the number of records, in the bounds, in the mechanism, in the statistic, and in which of its components they
 #' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
 #'
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
-#' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as `records = list(north =
+#' [release()]) have a prior for it each. `records` is one [prior][prior_records] for all of them, or a named list of priors, such as `records = list(north =
 #' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
-#' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
+#' by method `"augment"`, exact at a cost that grows with their number. Or the tables of counts, or normal totals, are moved by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
 #' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a
 #' cost that is free of their numbers, and assumes two records or more; not [model_expfam()] with complete pooling, and no prior that is cut off. With
-#' `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
+#' `pool = "none"` any method works that fits the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
 #' warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
@@ -34,34 +34,37 @@
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records. Where the numbers of
 #' records are known and sums alone were published, or a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead
 #' if 1,000 effective draws are
-#' expected to take less than five minutes; else, for rates alone, `"clt"`, which accounts for bounds there, with a warning.
+#' expected to take less than five minutes. Otherwise, for rates alone, it takes `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
-#' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
+#' complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
 #' number of records, which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of
-#' records of a site is unknown, and where there are more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
-#' So are responses that are binary, ordered or categorical, by [model_logistic()] or [model_glm()], whose covariates are all factors: chosen where numbers are exact,
+#' records of a site is unknown, and where there are more than about 60 records for each cell. Margins must be inside the cliques of a decomposable model.
+#' So are responses that are binary, ordered or categorical, by [model_logistic()] or [model_glm()], whose covariates are all factors. The method is chosen
+#' where numbers are exact,
 #' and from about 10 records for each combination of levels on, or with complete pooling 200.
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
-#' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also [mech_randomized_response()] and models
+#' statistic, bounds and mechanism, and draws the parameters given all of them. It works for every model, statistic and noise, including
+#' [mech_randomized_response()] and models
 #' made of R functions, but not [mech_exact()], which method `"collapse"` keeps. The cost of an iteration grows with the records of all sites. It is chosen where totals
 #' cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for example where records
 #' lie outside the bounds.
 #'
 #' Beyond that complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: a normal distribution for the totals of each site, given the
-#' parameters that all share. It serves whatever that method serves for one site, among them [model_logistic()] and [model_glm()] of numbers,
+#' parameters that all share. It works wherever that method does for one site, including [model_logistic()] and [model_glm()] of numbers,
 #' [model_categorical()] and [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The print says that it is
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
 #' 2,000 released numbers of all sites, of categories 300.
 #'
 #' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under parameters of its own. It works for
 #' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without
-#' factors, inside the bounds or not, priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`,
-#' whose parameters must have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: that of a level against
-#' those after it.
-#' For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"` is approximate in the way above, at a cost that
-#' grows with the number of sites alone, and chosen where imputing records would take too long.
+#' factors, inside the bounds or not. It also works for priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and
+#' [model_custom()] with a `log_density`,
+#' whose parameters must have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: the logit of a level
+#' against the later ones.
+#' For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"` is approximate in the way above. Its cost grows with
+#' the number of sites alone, and it is chosen where imputing records would take too long.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
@@ -233,8 +236,8 @@ pool_family <- function(bound, call, exact = FALSE) {
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
                            i = if (bound_is_cut(bound))
                              "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
-                           i = if (exact) "Methods {.val augment} and {.val clt}, which serve other models, do not keep the exact numbers of these sites." else
-                             "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
+                           i = if (exact) "Methods {.val augment} and {.val clt}, which fit other models, do not keep the exact numbers of these sites." else
+                             "{.code pool = \"complete\"} also takes what methods {.val augment} and {.val clt} can fit, {.code pool = \"none\"} every model."),
                  call = call)
 }
 

@@ -74,7 +74,7 @@ check_clt_sized <- function(bound, call) {
   stop_classed("method", c("Method {.val clt} pools sites of unknown numbers of records by the slopes of their density.",
                            x = if (cut) "The model has a prior that is cut off." else
                              "The model is {.fn model_expfam}, whose moments are integrals: slopes would take too many of them.",
-                           i = "{.code method = \"augment\"} serves it{if (!cut) ' where the model has r_records'}."), call = call)
+                           i = "{.code method = \"augment\"} can fit it{if (!cut) ' where the model has r_records'}."), call = call)
 }
 
 # What is moved in place of records: "tables", totals by "collapse", or NULL. `asked`: whether it pays or not

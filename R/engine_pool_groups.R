@@ -15,7 +15,7 @@
 #'
 #' Every group needs a total, and something that tells its size. Noise must be independent between
 #' the numbers, as it is by [mech_laplace()], [mech_gaussian()] and their discrete twins; [published()] may follow. A record is in one
-#' group: the noise and the guarantee are those of the one release, see [sensitivity()].
+#' group: the noise and the guarantee are the same as for one release, see [sensitivity()].
 #'
 #' @section Pooling:
 #' `pool` of [sample_posterior()] is
@@ -30,12 +30,12 @@
 #'
 #' @section Sizes that are not known:
 #' Each group's size is then a latent whole number, sampled with the rates: exact, whatever the noise. Given the number of
-#' all records n, all sizes that add up to it are equally probable beforehand (their shares are uniform); n is that of the release, or has the prior
-#' `records` of [sample_posterior()] where the release does not tell it. A rate tells nothing about the size of its group. [model_exponential()]
+#' all records n, all sizes that add up to it are equally probable beforehand, so their shares are uniform. The number n comes from the release, or has the prior
+#' `records` of [sample_posterior()] where the release does not give it. A rate tells nothing about the size of its group. [model_exponential()]
 #' and [model_normal()] need sizes that are known.
 #'
-#' Where the noise of sizes is large beside the sizes themselves, and larger in proportion than that of totals, chains mix slowly under partial pooling: a
-#' warning says so, and a larger share of the budget for sizes helps.
+#' Where the noise of sizes is large compared with the sizes, and relatively larger than the noise of totals, chains mix slowly under partial pooling. A
+#' warning says so; a larger share of the budget for sizes helps.
 #'
 #' @section Errors: `noiseaware_error_groups`: a release that does not hold what is needed. `noiseaware_error_method`: a
 #'   method other than `"auto"` and `"collapse"`, or what the method cannot use. `noiseaware_error_argument`.
@@ -86,7 +86,7 @@ part_pieces <- function(part, variable, call) {
   statistic <- part$statistic
   whole <- if (inherits(statistic, "stat_linear")) statistic$statistic else statistic
   if (!part$mechanism$kernel %in% c("absolute", "squared", "exact", "published")) {
-    stop_classed("groups", "The noise of each number must be independent of that of the others, but the mechanism is {format(part$mechanism)}.", call = call)
+    stop_classed("groups", "The noise of each number must be independent of the noise of the others, but the mechanism is {format(part$mechanism)}.", call = call)
   }
   entries <- if (inherits(statistic, "stat_linear"))
     data.frame(row = query_rows(statistic), column = statistic$queries$column, weight = statistic$queries$weight) else

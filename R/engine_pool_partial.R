@@ -4,44 +4,47 @@
 #'
 #' `pool = "partial"` and `pool = "walk"`, with choices. In partial pooling parameters of the sites are normal about a mean, with standard
 #' deviations that the releases tell something about. Each site then borrows from the others, the more the less its own release tells. In a walk sites
-#' are in order, such as weeks or years, and the parameters of each are normal about those of the one before.
+#' are in order, such as weeks or years, and the parameters of each site are normal about the previous site's.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the
 #'   same in all. `~ 1` is `~ (Intercept)`; unlike in a formula of a model, `~ age` has no intercept. `NULL`, or `~ .`: all.
 #'   In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean that depends on them.
 #'   A formula without a bar is short for `partial_pooling(formula)`.
 #' @param sd Prior of the standard deviation between sites, or of the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
-#'   of such priors, one for each parameter that varies. Without a scale they have that of the section below.
+#'   of such priors, one for each parameter that varies. Without a scale they have the default of the section below.
 #' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
 #' @param effects Prior of the covariates' coefficients: [prior_normal()] with mean 0, and one standard deviation for all, or the default.
 #' @param covariates Of a regression by method `"clt"`: the covariates' distribution is each site's own (`"separate"`), or the same in all (`"shared"`).
 #' @param correlation `NULL`: parameters of a site vary independently. [prior_lkj()]: they are correlated.
 #'
 #' @details
-#' Parameters are normal about their mean in coordinates without bounds: coefficients as they are, the intercept where covariates are at the
-#' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`; of more than two categories the logit of the first, then of
-#' each given that it is none of those before (`sd[logit(prob[b]|rest)]`). Of the covariance matrix of [model_mvnormal()] these are the entries of its Cholesky factor,
+#' Parameters are normal about their mean in coordinates without bounds. These are coefficients as they are, the intercept where covariates are
+#' at the middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`. With more than two categories they are the logit of the first,
+#' then of each later one given that it is none of the earlier ones (`sd[logit(prob[b]|rest)]`). Of the covariance matrix of [model_mvnormal()] these are the
+#' entries of its Cholesky factor,
 #' with logarithms on the diagonal (`sd[log_chol(cov[x,x])]`). The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
-#' distribution is each site's own, with the model's prior, and not pooled. Where noise is wide, the model's prior then decides much of it in each of many sites:
-#' a prior that expects covariates of three times their standard deviation draws the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
-#' `covariates = "shared"` gives them one distribution (method `"clt"` alone, which serves [model_glm()] and, asked for, [model_lm()]).
+#' distribution is each site's own, with the model's prior, and not pooled. Where noise is wide, the model's prior then decides much of it in each of many sites.
+#' A prior that expects covariates of three times their standard deviation pulls the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
+#' `covariates = "shared"` gives them one distribution (method `"clt"` alone, for [model_glm()] and, asked for, [model_lm()]).
 #'
 #' **Priors that are cut off.** Where the model's prior has bounds (`within`, see [priors]) the parameters of all sites lie within them, and so does their
-#' mean: the distribution above of all of these together is cut off. Given the parameters of the sites, bounds then say nothing of the standard deviations. Of a
+#' mean. The joint distribution of all of these is cut off. Given the parameters of the sites, bounds then say nothing of the standard deviations. Of a
 #' regression they are about the covariates, whose distribution is each site's own.
 #'
-#' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
+#' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean describes a site with average covariates. One
 #' that is the same for all sites changes nothing.
 #'
-#' **Default scales** of the standard deviation, the same by every method: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`, logarithms of gaps
-#' between thresholds and the diagonal of a Cholesky factor; for means and intercepts of normal variables h / 4, with h half the width of the
-#' bounds; for other coefficients half of the default prior standard deviation that [priors] states, also where the model's prior is another; and for covariances of
+#' **Default scales** of the standard deviation are the same in every method. They are 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`,
+#' logarithms of gaps
+#' between thresholds and the diagonal of a Cholesky factor. For means and intercepts of normal variables they are h / 4, with h half the width
+#' of the bounds. For other coefficients they are half of the default prior standard deviation that [priors] states, whatever the model's prior is. For covariances of
 #' [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
-#' own half of the standard deviation of the model's own prior; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's
+#' own they are half of the standard deviation of the model's own prior. Steps of a walk have half of these scales. The effect of a covariate has that scale
+#' divided by the covariate's
 #' standard deviation. rstantools' `prior_summary()` of the fit shows these priors.
 #'
 #' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
-#' none of what varies), the standard deviations as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as
+#' none of what varies). The standard deviations appear as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as
 #' `cor[...]`, and the parameters of each site, `(Intercept)[north]`.
 #' @return An object of class `noiseaware_pooling`, for the argument `pool` of [sample_posterior()].
 #' @section Errors: `noiseaware_error_pool`, `noiseaware_error_prior`.
@@ -86,7 +89,7 @@ partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL,
   }
   design <- if (!is.null(sides$given)) site_design(sides$given, sites)
   if (is.null(sides$given) && !is.null(sites)) {
-    stop_classed("pool", c("{.arg sites} has covariates of the sites, and {.arg vary} must name those of the mean behind a bar.",
+    stop_classed("pool", c("{.arg sites} has covariates of the sites, and {.arg vary} must name those that shift the mean, behind a bar.",
                            i = "For example {.code ~ (Intercept) | rural}."))
   }
   new_pooling("partial", sides$vary, sd, correlation, check_covariates_of_sites(covariates), design, effects)
@@ -409,7 +412,7 @@ varying_parameters <- function(vary, called, call) {
   wanted[wanted %in% c("1", "Intercept")] <- "(Intercept)"
   absent <- setdiff(wanted, called)
   if (length(absent)) {
-    stop_classed("pool", c("Parameters that vary between sites must be among those of a site, but {.val {absent}} {?is/are} not.",
+    stop_classed("pool", c("Parameters that vary between sites must be parameters of a site, but {.val {absent}} {?is/are} not.",
                            x = if ("(Intercept)" %in% absent) "{.code ~ 1} means {.code ~ (Intercept)}, the intercept of a regression.",
                            i = "Parameters, as a formula has them: {.code {as_typed(called)}}."), call = call)
   }

@@ -34,8 +34,8 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
                              i = "{.code method = \"augment\"} takes one."), call = call)
   }
   if (engine == "clt" && bound$spec$name == "expfam") {
-    stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
-                             i = "{.code method = \"augment\"} serves it where the model has {.arg r_records}."), call = call)
+    stop_classed("method", c("Partial pooling and walks are not available for {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
+                             i = "{.code method = \"augment\"} works where the model has {.arg r_records}."), call = call)
   }
   if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
 }

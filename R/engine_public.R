@@ -4,7 +4,7 @@
 sample_public <- function(release, model, method, run, init, control, records, asked, call = caller_env()) {
   check_choice(method, "method", c("auto", sampling_methods), "method", call)
   if (!method %in% c("auto", "collapse")) {
-    stop_classed("method", c("Public covariates are served by method {.val collapse}, which is exact here.", x = "{.arg method} is {.val {method}}."), call = call)
+    stop_classed("method", c("Method {.val collapse} fits regressions on public covariates, and is exact.", x = "{.arg method} is {.val {method}}."), call = call)
   }
   if (!is.null(records)) stop_argument("records", "NULL: public covariates show the number of records", describe(records), call = call)
   check_control(control, "collapse", call)

@@ -62,7 +62,7 @@ stop_crossing <- function(margins, bound, fault, call) {
   wide <- wider[[which.max(cells)]]
   enough <- if (sum(cells) <= most_table_cells) "These terms hold them all: {.code {clique_names(wider)}}." else
     "Terms that hold them all have {format_size(sum(cells))} cells (at most {format_size(most_table_cells)} are possible), one of them {length(wide)} variables."
-  stop_classed("method", c("Method {.val collapse} cannot serve this release: it has margins that are not inside a clique of the model.",
+  stop_classed("method", c("Method {.val collapse} cannot use this release: it has margins that are not inside a clique of the model.",
                            x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", x = fault, i = enough,
                            i = "Method {.val augment} can use them as they are."), call = call)
 }

@@ -52,22 +52,24 @@
 #'   * `noiseaware_message_prior`, a message: the prior decides much of what is known about some parameters, or about a combination of several, which no
 #'     single one shows. With the prior's density raised to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024) the mean of a parameter,
 #'     or its squared distance from the middle, moves by more than a tenth of its standard deviation. Much noise, and fewer published numbers
-#'     than unknown parameters, lead to that; so does a mean that `prior_nig()` or `prior_niw()` holds unlikely because it is many standard deviations from the middle of
+#'     than unknown parameters, lead to that. So does a mean that `prior_nig()` or `prior_niw()` holds unlikely because it is many standard deviations from the middle of
 #'     bounds that are wide: then the variance is too large. The message names the total with the most noise for its range, where totals differ in that. It also
 #'     comes from fits of several sites, for what they share, and of groups.
 #'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals give n
 #'     through their ratios alone, which priors of means and variances decide between. It has the interval of n and the parameters that n goes with.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
-#'     ignore clamping, and the probability that some record lies outside the bounds is
-#'     above 0.01; or `"clt"` for another regression, and most values are outside.
+#'     ignore clamping, and some record lies outside the bounds with a probability above
+#'     0.01. Or `"clt"` for another regression, and most values are outside.
 #'   * `noiseaware_warning_clamping`: the answer hangs on what lies beyond the bounds. Where more than 0.001 of the values are expected there, and the fit
-#'     accounts for their clamping, the release is also fitted as if the bounds were natural limits, with seeds of its own, by the fastest method that serves and for
-#'     at most what the fit itself takes, or two seconds if that is more. The warning has both answers for the parameters that differ by more than half a posterior
+#'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. That fit has seeds of its own. It is made by the fastest
+#'     method available and for at
+#'     most as long as the fit itself takes, or two seconds if that is more. The warning has both answers for the parameters that differ by more than half a posterior
 #'     standard deviation; [declare_outside()] says which is right. The print says so, too, or why there was no such fit.
-#'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks of all published totals: the noise that they would need, of
-#'     the draws of the confidential totals, one by one and several together; and their distances from what records simulated under draws of the parameters give. The
-#'     warning names the numbers that are farthest off, what the model lacks (a dependence of two variables, a distribution), and what would serve. Or chains are held,
-#'     which R-hat does not see. Of about 1,500 simulated releases of right models two were warned of, whose chains were short or had not converged.
+#'   * `noiseaware_warning_contradiction`: the release contradicts the model. There are two posterior predictive checks of all published totals. One looks at the noise
+#'     that they would need given the draws of the confidential totals, one by one and several together. The other looks at their distances from what records
+#'     simulated under draws of the parameters give. The
+#'     warning names the numbers that are farthest off, what the model lacks (a dependence of two variables, a distribution), and what would help. Or the chains are
+#'     stuck, which R-hat does not detect. Of about 1,500 simulated releases of right models two were warned of, whose chains were short or had not converged.
 #'   * `noiseaware_warning_mirror`: the release is the same for records mirrored at a point, as that of squares alone; method `"collapse"` or `"clt"` went
 #'     to one side only, where `"augment"` reaches both.
 #'   * `noiseaware_warning_diagnostic`: one of these checks failed and was left out; the draws are complete.

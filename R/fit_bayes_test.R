@@ -19,13 +19,13 @@
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
-#' **`test_slope()`**: H1 is the model, H0 the same with the slopes fixed to 0; of a prior that correlates the coefficients, H0 has that of the others given
-#' that these are 0. Two runs of [log_evidence()].
+#' **`test_slope()`**: H1 is the model, H0 the same with the slopes fixed to 0; of a prior that correlates the coefficients, H0 has the prior of the others
+#' given that these are 0. Two runs of [log_evidence()].
 #' The default prior of a slope, in units of sigma, is wide: 2 over a quarter of the covariate's range (and over the root of the number of covariates).
 #' The narrower the prior, the closer the Bayes factor is to 1, so state it.
 #'
-#' **`test_independence()`**: under H1 the cells (given each combination of the factors behind the bar) have Dirichlet probabilities, under H0 the two
-#' margins have, all with the same weight for each cell or level; with weight 1 that is the joint multinomial test of Gunel & Dickey (1974) where there is no noise. The
+#' **`test_independence()`**: under H1 the cells (given each combination of the factors behind the bar) have Dirichlet probabilities; under H0 the two
+#' margins have. All have the same weight for each cell or level. With weight 1 that is the joint multinomial test of Gunel & Dickey (1974) where there is no noise. The
 #' ratio is averaged over draws of the confidential table under H1, by method `"collapse"`. A note says when few draws decide it.
 #'
 #' **`test_equal_rates()`**: under H1 each site has a probability or rate with the model's prior, under H0 there is one for all. Exact, by enumeration of

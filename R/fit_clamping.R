@@ -62,7 +62,7 @@ fit_beside <- function(fit) {
   each <- function(method, on, of) predict_cost(cost_features(method, on, of, records = records))$iteration
   costs <- vapply(stats::setNames(nm = methods), each, 0, release, bound) * beside_run$chains * beside_run$iter
   own <- each(fit$method, fit$release, fit$bound) * fit$run$chains * fit$run$iter
-  if (length(costs) == 0L) return("no method serves it without clamping")
+  if (length(costs) == 0L) return("no method can fit it without clamping")
   if (!isTRUE(min(costs) <= max(own, beside_seconds))) return(sprintf("that would take %s", about_time(min(costs))))
   method <- methods[which.min(costs)]
   run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))

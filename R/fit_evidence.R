@@ -14,19 +14,20 @@
 #' * Sites of one rate or probability with `pool = "complete"`, and with `pool = "none"` whatever is exact of each.
 #'
 #' **Tempering**: other tables ([model_table()], [model_naive_bayes()]) whose numbers are sums of cells, such as margins, of a known number of records. The same engine
-#' samples with noise that is wider and wider, and each step between two widths is a bridge. `draws` is the number at each width, of which half serve each neighbour.
+#' samples with noise that is wider and wider, and each step between two widths is a bridge. `draws` is the number at each width, of which half go to each neighbour.
 #'
 #' **Sites whose rates differ**, `pool = "partial"`: each site's rate is integrated out by quadrature given the mean and the standard deviation between sites, which
 #' bridge sampling integrates out. `bayes_factor()` compares ways to pool the same sites.
 #'
 #' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a mixture of four normal
-#' distributions that is fitted to half of these draws: one, as the bridgesampling package has it, misses heavy tails. The error is that of Fruehwirth-Schnatter
+#' distributions fitted to half of these draws. A single normal distribution, as in the bridgesampling package, misses heavy tails. The error is that of
+#' Fruehwirth-Schnatter
 #' (2004), autocorrelation included. A note says where chains move so slowly that it may be too small.
-#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that of the totals, with the parameters
+#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is of the totals, with the parameters
 #'   integrated out, for fits by `"collapse"` and by `"clt"` where it moves the totals. A note says so where records outside the bounds, which these
 #'   methods do not treat exactly, are likely.
-#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: that of the parameters and of
-#'   the variances of the noise, approximate as the method is.
+#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: the density of the parameters and
+#'   of the variances of the noise, approximate as the method is.
 #'
 #' A fit by `"augment"` has no such density: the same release is then fitted by `"clt"` or `"collapse"`, and a message says so, of class
 #' `noiseaware_message_evidence`.
@@ -75,7 +76,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   if (release_crosses(fit$release, fit$bound)) stop_no_evidence("Released margins cross the cliques of the model.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
   if (!is.null(fit$weighted)) {
-    cli::cli_inform("The fit's draws were weighted for another prior: the evidence is that of a fit sampled with it.", class = "noiseaware_message_evidence")
+    cli::cli_inform("The fit's draws were weighted for another prior: the evidence refers to a fit sampled with it.", class = "noiseaware_message_evidence")
     fit <- without_troubles(suppressMessages(refit(fit, list(seed = seed))))
   }
   fit <- density_fit(engine_of(fit), fit, seed, environment())

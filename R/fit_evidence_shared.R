@@ -92,17 +92,17 @@ gaussian_sum <- function(sd) sum(exp(-seq(-ceiling(40 * sd), ceiling(40 * sd))^2
 # draws x sites
 site_log_lik <- function(fit, call) {
   if (fit$pool == "none") {
-    stop_classed("method", c("Sites that are not pooled share nothing: what the others tell of a site that is left out is the prior.",
+    stop_classed("method", c("Sites that are not pooled share nothing: without its own release, a site has only the prior.",
                              i = "{.fn log_evidence} of each fit in {.code fit$fits} has that."), call = call)
   }
   if (isTRUE(fit$problem$sized)) {
     stop_classed("method", "The likelihood of a group's totals is not known where its size is not: sizes of groups are sampled.", call = call)
   }
   if (fit$pool == "separate") {
-    stop_classed("method", "Groups that are not pooled share nothing: what the others tell of a group that is left out is the prior.", call = call)
+    stop_classed("method", "Groups that are not pooled share nothing: without its own numbers, a group has only the prior.", call = call)
   }
   if (fit$pool == "walk") {
-    stop_classed("method", "A site in a walk is told of by its neighbours in time, so that leaving it out is not what {.fn loo} takes it for.", call = call)
+    stop_classed("method", "In a walk the neighbours in time inform a site, so that leaving it out is not what {.fn loo} assumes.", call = call)
   }
   if (!moves_rates(fit)) {
     stop_classed("method", c("The likelihood of a site's release is known of one rate or probability.", x = "The model is: {describe_model(fit$bound)}."), call = call)

@@ -5,7 +5,7 @@
 #' The default of [sample_posterior()] predicts what each method would cost and prefers exact ones. The print of the fit says what was chosen, and why.
 #'
 #' @details
-#' For each method that serves, a formula predicts how many seconds 1,000 effective draws take. It uses the dimension, the number of records, the noise and
+#' For each method that can fit the model, a formula predicts how many seconds 1,000 effective draws take. It uses the dimension, the number of records, the noise and
 #' the levels of factors. Its constants were measured on one machine (`bench/cost.R`), so times are approximate. The rules are tried in this order:
 #'
 #' 1. The fastest exact method runs if it takes at most about 2 seconds. `"augment"` is exact for every model, `"collapse"` for counts.
@@ -15,10 +15,10 @@
 #' 4. Otherwise `"clt"` runs if it allows for clamping, or a short run finds nothing clamped. A warning says that it is approximate.
 #' 5. Otherwise the exact method runs with fewer iterations: as many as ten minutes allow, but at least 200. A warning says how many, and how to ask for more.
 #'
-#' Where only one method serves, it runs for as long as was asked. If 1,000 effective draws take more than five minutes, a message says how long. The
+#' Where only one method is available, it runs for as long as was asked. If 1,000 effective draws take more than five minutes, a message says how long. The
 #' warnings have the class `noiseaware_warning_method`. `control = list(passes = )` asks for `"augment"` where there is a choice.
 #' @family methods
-#' @seealso [supported()] for the methods that serve a model, a statistic and a mechanism.
+#' @seealso [supported()] for the methods available for a model, a statistic and a mechanism.
 #' @name method_auto
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
@@ -38,7 +38,8 @@ NULL
 #' proposal is accepted with probability at least exp(-epsilon).
 #'
 #' **Moves of all records at once.** In a normal model or a linear regression, all records move together if there are more than six unknown
-#' parameters, if the noise is small, or if the release shows a mean and a standard deviation together much better than either. The records keep their shape: what is
+#' parameters or the noise is small. They also do so if the release shows a mean and a standard deviation together much better than either. The records keep
+#' their shape: what is
 #' left of them without their means and covariances. Hamiltonian Monte Carlo runs on the density of their totals with the parameters integrated out. Where few
 #' records lie outside the bounds, the effect of clamping is approximated along the way and corrected by an acceptance step (a surrogate transition, Christen
 #' & Fox 2005). Otherwise the exact density is followed.
@@ -77,7 +78,7 @@ NULL
 #' Where the distribution of the totals given the parameters is known, no record is needed. The cost does not depend on the number of records.
 #'
 #' @details
-#' **Where it serves.**
+#' **Where it is available.**
 #'
 #' | published | model | exact |
 #' | --- | --- | --- |

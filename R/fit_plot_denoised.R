@@ -1,12 +1,13 @@
 #' Published numbers against what the fit makes of them
 #'
-#' The published numbers have noise; a fit knows more of the confidential ones than each number alone tells, as all of them must be totals
-#' of the same records, and the model says which records are likely.
+#' The published numbers have noise; a fit knows more of the confidential ones than each number alone does. All of them must be totals of
+#' the same records, and the model says which records are likely.
 #'
 #' @param fit A fit that [denoise()] takes.
 #' @param level Probability inside the intervals of the confidential numbers.
 #' @return A ggplot. For each number it shows the posterior mean of the confidential one with its interval, in standard deviations of the noise from what was
-#'   published, in front of a bar of two standard deviations of the noise each way; for the first 40 numbers. Its `$data` has a row for each number, and these columns:
+#'   published. Behind it is a bar of two standard deviations of the noise each way. The first 40 numbers are shown. Its `$data` has a row for each number, and
+#'   these columns:
 #'
 #' | column | meaning |
 #' | --- | --- |

@@ -136,7 +136,7 @@ simulate.noiseaware_pool <- function(object, nsim = 1, seed = NULL, ...) {
 
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
                 partial = "partial: parameters of sites are normal about a mean",
-                walk = "walk: parameters of each site are normal about those of the one before",
+                walk = "walk: parameters of each site are normal about the previous site's",
                 none = "none: separate fits, nothing is shared",
                 separate = "none: each group has parameters of its own, nothing is shared")
 

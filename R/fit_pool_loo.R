@@ -8,9 +8,9 @@
 #' @param object,x A fit of several sites of one rate or probability, [model_bernoulli()], [model_poisson()] or [model_exponential()], with complete or partial pooling.
 #' @param ... For `loo()`, passed on to `loo::loo()`. Must be empty for `log_lik()`.
 #' @details
-#' The site is the unit: its release is one observation. The likelihood is that of the published numbers, with the confidential total summed
+#' The site is the unit: its release is one observation. The likelihood refers to the published numbers, with the confidential total summed
 #' out and noise included. With partial pooling the site's own parameter is integrated out as well, over its distribution between sites, so that what is
-#' predicted is a new site; otherwise the release of a site would be predicted from a parameter that it determines itself.
+#' predicted is a new site. Otherwise the release of a site would be predicted from a parameter that it determines itself.
 #'
 #' Of **one release** there is no such thing. Its numbers are sums over all records, so the likelihood does not fall into parts that belong to records, none of which
 #' could be left out without the confidential data. `log_lik()` and `loo()` say so; [log_evidence()] and [bayes_factor()] compare models of one release.

@@ -4,7 +4,7 @@
 #' @param newdata A data frame with the covariates, by default those that are public ([public_covariates]), or the groups; of a table a formula
 #'   such as `~ a | b`: the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
-#'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
+#'   matrix of predictive draws, one row per posterior draw. `"expected"`: a matrix
 #'   of draws of the expected response (the probability of 1 of a
 #'   binary one, the rate of a count);
 #'   `"link"`: posterior mean of the linear predictor; `"response"` is another name of `"mean"`. Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or
@@ -22,10 +22,10 @@
 #'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix. Of [model_survival()] a data frame with the groups, `time`, `fit` (the posterior
 #'   mean; of a median time the posterior median), `lower` and `upper`.
 #'
-#'   Of a response of several levels ([cumulative()], [categorical()]) what is expected are the probabilities of the levels: a rows x
+#'   Of a response of several levels ([cumulative()], [categorical()]) the probabilities of the levels are predicted. They are a rows x
 #'   levels matrix, with `interval = "credible"` a rows x (`fit`, `lower`, `upper`) x levels array, with `type = "expected"` a draws x
-#'   rows x levels array. `interval = "predictive"` gives a data frame of `fit`, the most probable level, `set`, a list of the fewest levels that
-#'   hold a new response with at least probability `level` (of an ordered response they are next to each other), and that `probability`.
+#'   rows x levels array. `interval = "predictive"` gives a data frame of `fit`, the most probable level, and `set`. That is a list of the
+#'   fewest levels that hold a new response with at least probability `level` (of an ordered response they are next to each other); its probability is `probability`.
 #'   `type = "draws"` gives the numbers of the levels, whose names are the attribute `levels`.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].

@@ -13,15 +13,15 @@ least_refit <- 2000
 #' Does the answer hang on how a covariate is distributed?
 #'
 #' Fits a regression again with other distributions of its covariates, one covariate at a time, and compares the coefficients. A release of
-#' cross-products has only two moments of a covariate, its total and that of its squares. Given these, a logistic regression or another that is not
+#' cross-products has only two moments of a covariate, its total and the total of its squares. Given these, a logistic regression or another that is not
 #' linear still depends on the covariate's shape: whether it is normal, in two lumps, skewed, or spread up to its bounds. Where coefficients differ by
 #' more than their posterior standard deviation the model's
 #' assumption decides, not the data.
 #'
 #' @param fit A fit of a regression, from [sample_posterior()], with numbers among the covariates: [model_glm()], [model_logistic()], [model_lm()].
 #' @param covariates Names of the covariates to vary; `NULL`: all numbers.
-#' @param ... Arguments of [sample_posterior()] for the refits, such as `chains` and `iter`; by default those of the fit, with 2,000 iterations at least. The method is
-#'   `"augment"`, which alone serves.
+#' @param ... Arguments of [sample_posterior()] for the refits, such as `chains` and `iter`; by default as in the fit, with 2,000 iterations at least. The method is
+#'   `"augment"`, the only one available.
 #' @param x What `refit_covariates()` gives.
 #'
 #' @return A data frame of class `noiseaware_refits`, a row for each refit and coefficient: `covariate`, `distribution` ("normal", "mixture",
@@ -36,7 +36,7 @@ least_refit <- 2000
 #'
 #' In a linear regression whose bounds are natural limits ([declare_outside()]) the coefficients hardly differ.
 #'
-#' What helps: a release that has more of the covariate, such as [stat_counts()] of a covariate cut into classes by the response, or a [stat_histogram()] of it; or
+#' What helps: a release that has more of the covariate, such as [stat_counts()] of a covariate cut into classes by the response, or a [stat_histogram()] of it. Or
 #' a distribution that is known, given to the model as in `covariates = list(age = covariate_beta())`.
 #' @section Warnings: `noiseaware_warning_covariates`: the range of a coefficient exceeds its posterior standard deviation, by more than Monte Carlo error.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].

@@ -11,7 +11,7 @@
 #' @param formula `response ~ covariate + ...`: numbers of the fit, any of them as the response; `y ~ 1` for none, `y ~ .` for all others.
 #' @details
 #' Under the joint normal distribution the conditional distribution of the response is a linear regression, so a draw of means
-#' and covariances is a draw of its coefficients. The posterior is as exact as that of the fit. Its prior is what the joint prior implies:
+#' and covariances is a draw of its coefficients. The posterior is as exact as the fit. Its prior is what the joint prior implies:
 #' with [prior_niw()] slopes and residual variance have no prior of their own. For the prior of [model_lm()], or products and
 #' powers, fit that model to the release: it uses the numbers it needs, see [sample_posterior()].
 #'

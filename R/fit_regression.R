@@ -11,9 +11,9 @@
 #' * `formula()`: the model's formula. `family()`: [stats::gaussian()], or that of [model_glm()].
 #' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
 #' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
-#'   and `lower` and `upper`, its interval; of a response of several levels a row for each, with the column `level`. There are no records to fit, so it is of a grid.
+#'   and `lower` and `upper`, its interval. A response of several levels has a row for each, with the column `level`. There are no records to fit, so it is of a grid.
 #' * `covariate_grid()`: a data frame in place of the records, which a release does not have. At each combination of the levels of
-#'   factors it has a row with every number at the middle of its bounds, and two for each number, at its lower and its upper bound,
+#'   factors it has a row with every number at the middle of its bounds. Two more rows for each number have it at its lower and its upper bound,
 #'   the others at their middles. The mean of a number is the middle of its bounds, and its range their distance.
 #' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` where the grid would
 #'   have more than 100,000 rows; and those of [predict()][predict.noiseaware_fit].

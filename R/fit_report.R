@@ -2,8 +2,9 @@
 
 #' A fit as a web page
 #'
-#' Writes one HTML file that holds everything, pictures included: the release, the model, priors against posterior, diagnostics in words, a posterior
-#' predictive check, the published numbers against what the fit makes of them, what the noise cost, and the session. A regression has a plot of its prediction,
+#' Writes one HTML file that holds everything, pictures included. It has the release, the model, priors against posterior, diagnostics in words
+#' and a posterior predictive check. It also has the published numbers against what the fit makes of them, what the noise cost, and the session. A regression
+#' has a plot of its prediction,
 #' a table its margins, survival its curves, and several sites or groups their shrinkage and ranks. The file can be opened, sent and kept without R.
 #'
 #' @param fit A fit from [sample_posterior()].

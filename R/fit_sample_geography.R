@@ -4,7 +4,7 @@
 #' Counts of nested areas
 #'
 #' Persons by areas that are nested, such as states, counties and blocks, and by their own variables, given noisy counts at any
-#' of these levels and exact ones at some: the posterior of every cell, of millions of them, and of any sum.
+#' of these levels and exact ones at some. The posterior is of every cell, of millions of them, and of any sum.
 #'
 #' @param release A release of counts ([stat_counts()], [stat_subset()] of them), with built-in noise or exact ([mech_exact()]): each margin of one
 #'   area variable at most and any of the persons' variables. Margins of several levels are statistics of their own in a
@@ -21,9 +21,9 @@
 #'
 #' @details
 #' **Model.** All of a parent area's persons are divided among its parts by a Dirichlet-multinomial distribution with the weight of `sizes`.
-#' The persons of a smallest area fall into cells, the combinations of the persons' variables, by shares of its own, which have a Dirichlet distribution
-#' about the shares of its parent with a concentration (as many persons as that prior counts for); so have the parent's about those of the area above it, up
-#' to the shares in all areas. Siblings are thus pooled as far as the data say: the concentration of each level is unknown, with a gamma
+#' The persons of a smallest area fall into cells, the combinations of the persons' variables, by shares of its own. These have a Dirichlet distribution
+#' about the shares of its parent with a concentration (as many persons as that prior counts for). The parent's shares vary about the shares of the area above it,
+#' and so on up to all areas. Siblings are thus pooled as far as the data say: the concentration of each level is unknown, with a gamma
 #' distribution. The shares of the smallest areas are integrated out.
 #'
 #' **Draws** are exact whatever the noise: units move between cells. One iteration takes about half a second
@@ -31,8 +31,8 @@
 #' changed. The number of persons must be known.
 #'
 #' @return An object of class `noiseaware_geography`. `summary()` gives a data frame with a row for each cell of the smallest
-#'   areas, or of `level` (areas of one level): its codes, `mean`, `sd` and, with several chains, `rhat`, of their means;
-#'   for larger areas the means of sums alone: their draws are kept where `track` names them. [posterior::as_draws_array()] gives the draws of the
+#'   areas, or of `level` (areas of one level): its codes, `mean`, `sd` and, with several chains, `rhat`, of their means.
+#'   For larger areas it has the means of sums alone: their draws are kept where `track` names them. [posterior::as_draws_array()] gives the draws of the
 #'   tracked sums, of `concentration[level]`, of the shares `share[cell]` in all areas, and of up to 100 cells at random, `cell[..]`, by
 #'   which convergence is judged.
 #'   Where what was kept has an R-hat above 1.01 or fewer than 400 effective draws, a warning of class `noiseaware_warning_convergence` says so: concentrations

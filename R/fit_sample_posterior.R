@@ -52,7 +52,7 @@
 #' **Methods.** Each has a page: [method_auto], [method_augment], [method_collapse], [method_clt], [method_naive].
 #'
 #' **Unknown number of records.** `"collapse"` for counts and `"augment"` stay exact. The others assume a few records: see their pages. Where no method
-#' serves, describe the release by [as_release()] with an `n` that you believe.
+#' is available, describe the release by [as_release()] with an `n` that you believe.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed

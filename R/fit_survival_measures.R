@@ -17,7 +17,7 @@
 #' All is given survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may be beyond the
 #' last break, where nothing was released; others are `Inf` there. A discrete distribution has a constant hazard between breaks here.
 #'
-#' In a fit of [model_table()] people who are censored in an interval count as at risk for half of it, as in life tables: with \eqn{e_j} and \eqn{c_j} the
+#' In a fit of [model_table()] people who are censored in an interval count as at risk for half of it, as in life tables. With \eqn{e_j} and \eqn{c_j} the
 #' probabilities of an event and of being censored in interval \eqn{j}, and \eqn{l_j} that of leaving later, the hazard is
 #' \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)}, and survival the product of the \eqn{1 - h_j}, linear between breaks. Censoring is taken to be
 #' independent of the event.
@@ -109,7 +109,7 @@ default_times <- function(measure, curves) {
 check_survival_times <- function(times, curves, default, call, measure = "survival") {
   if (is.null(times)) return(default)
   if (curves$parametric && curves$by_interval && measure == "hazard") {
-    stop_classed("argument", "{.arg times} must be NULL for hazards of a discrete distribution, which are those of the intervals.", call = call)
+    stop_classed("argument", "{.arg times} must be NULL for hazards of a discrete distribution, one for each interval.", call = call)
   }
   if (!curves$parametric) stop_classed("argument", "{.arg times} must be NULL for a fit of {.fn model_table}, whose curves are known at the breaks.", call = call)
   first <- curves$breaks[1L]

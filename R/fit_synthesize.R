@@ -1,23 +1,23 @@
 #' Synthetic data sets, and what analyses of them tell together
 #'
 #' Data frames that can be shared and analysed by any software: draws from the posterior predictive distribution, so that what is
-#' uncertain, because of noise or of few records, differs between them. They are made from the release alone: the guarantee is
-#' that of the release, and no further budget is spent.
+#' uncertain, because of noise or of few records, differs between them. They are made from the release alone: the guarantee of
+#' the release still holds, and no further budget is spent.
 #'
 #' @param fit A fit from [sample_posterior()].
 #' @param m Number of data sets.
 #' @param of `"population"`: new records, drawn from the model with the parameters of a draw; for any model whose records can be drawn. `"records"`:
 #'   the confidential records themselves, imputed; for [model_table()] by method `"collapse"`, whose draws hold the table.
-#' @param n Number of records of each set, of a population; `NULL` takes that of the release.
+#' @param n Number of records of each set, of a population; `NULL` takes the release's.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
 #' **Combining rules.** With q_i the estimate from data set i, u_i its variance as if the data were real, and b the variance of the q_i, the
 #' estimate is their mean. For imputed records its variance is (1 + 1/m) b + mean(u), on (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of
 #' freedom (Rubin 1987). For sets from a population it is (1 + 1/m) b - mean(u), since their own sampling is in b once too often (Raghunathan,
-#' Reiter & Rubin 2003). That difference is uncertain, and below 0 for some sets: the interval is that of its posterior distribution given that it is
+#' Reiter & Rubin 2003). That difference is uncertain, and below 0 for some sets. The interval is from its posterior distribution given that it is
 #' positive (Si & Reiter 2011), and `std.error` the median of its root; `df` is `NA`. Sets whose estimates do not differ tell
-#' nothing of it: the variance is then mean(u), times the records of a set over those of the release. The rules need twenty sets or so, better a hundred.
+#' nothing of it: the variance is then mean(u), times the records of a set over the release's. The rules need twenty sets or so, better a hundred.
 #'
 #' **The mice package.** `as_mids()` gives the sets as that package's `mids` object, with every value imputed, for its `with()` and `complete()`. Its `pool()` has Rubin's
 #' rules: right for `of = "records"`, too wide for sets from a population.
@@ -93,7 +93,7 @@ check_has_table <- function(fit, n, call = caller_env()) {
   }
   if (release_crosses(fit$release, fit$bound)) {
     stop_classed("method", c("{.code of = \"records\"} needs released margins that are inside a clique of the model each.",
-                             i = "{.code of = \"population\"} serves any release."), call = call)
+                             i = "{.code of = \"population\"} works for any release."), call = call)
   }
   if (!is.null(n)) stop_classed("argument", "{.arg n} must be NULL with {.code of = \"records\"}: each draw says how many records there are.", call = call)
 }
@@ -129,7 +129,7 @@ print.noiseaware_synthetic <- function(x, ...) {
   size <- paste(vapply(unique(range(vapply(x, nrow, 0L))), format_size, ""), collapse = " to ")
   cat(sprintf("<synthetic> %d data sets of %s records and %d variables: %s\n", length(x), size, ncol(first), shorten_list(names(first), 6L)))
   cat(sprintf("  of         %s\n", if (attr(x, "of") == "records") "the confidential records, imputed" else "a population, by the posterior predictive distribution"))
-  cat(sprintf("  guarantee  that of the release: %s\n", paste(attr(x, "privacy"), collapse = "; ")))
+  cat(sprintf("  guarantee  the release's: %s\n", paste(attr(x, "privacy"), collapse = "; ")))
   invisible(x)
 }
 

@@ -204,7 +204,7 @@ add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
 #'   off a joint fit.
 #' @param prior A prior in the place of the model's argument `prior`; the rest of the model stays. See below.
 #' @return A fit.
-#' @section Another prior: `update(fit, prior = )` keeps the draws where they serve. Each gets an importance weight, the ratio of the new prior's density to the old
+#' @section Another prior: `update(fit, prior = )` keeps the draws where it can. Each gets an importance weight, the ratio of the new prior's density to the old
 #' one's, and the draws are resampled in proportion to the weights. The result has as many draws as before, some of them several times, so all that works on a fit
 #' works on it; its effective number of draws counts the repeats. Weights are taken to be good when Pareto k (Vehtari et al. 2024) is at most 0.7, or
 #' 1 - 1 / log10(draws) where that is less, and a fifth of the draws remain effective. Otherwise, and where another argument but `seed` changes too, chains

@@ -12,7 +12,7 @@
 #'   has no prior to draw from. Vary it with `init` of [sample_posterior()].
 #' @param ... Must be empty.
 #'
-#' @details The number of records is that of the matrix that `latent_f` returns.
+#' @details The number of records is the number of rows of the matrix that `latent_f` returns.
 #'   The plain sampler runs (Ju et al. 2022), which is the one of dapper: without a
 #'   move chains may mix slowly. `statistic_f` and `mechanism_f` take one record, so
 #'   they are called for each. Written over all records at once, with

@@ -7,7 +7,7 @@
 #' @param object,x A fit from [sample_posterior()]; for `prior_summary()` also a model.
 #' @param statistic The statistic that a model is to meet.
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
-#' @param draws,ndraws Number of draws, evenly spread over those of the fit; all by default. Packages differ in the name.
+#' @param draws,ndraws Number of draws, evenly spread over the draws of the fit; all by default. Packages differ in the name.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param re_formula `NULL` or `NA`, as brms has it: no model has effects of groups.
 #' @param transform Whether to give the expected response in place of the linear predictor.
@@ -29,7 +29,7 @@
 #'   of several levels `posterior_epred()` is a draws x rows x levels array of their probabilities, `posterior_predict()` a matrix of their numbers, and
 #'   `posterior_linpred()` has a third dimension where levels have predictors of their own. `posterior_interval()`, a
 #'   matrix with a row for each parameter; `prior_summary()`, the prior that was
-#'   used, those scaled by the bounds too, in the units of the data: a data frame with the columns `variable`,
+#'   used, with those scaled by the bounds, in the units of the data. It is a data frame with the columns `variable`,
 #'   `prior` (in words: the second argument of a normal or Student-t distribution is its standard
 #'   deviation or scale, unless it says cov), and `median`,
 #'   `mad`, `q5`, `q95` of 10,000 draws. Of a model, before there is a release:
@@ -39,8 +39,9 @@
 #'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
 #'   `rhat` (largest), `ess` (smallest).
 #' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with
-#'   partial pooling of the mean over sites). The likelihood component is that of the published numbers where it is known, for one rate or probability, also of pooled
-#'   sites; elsewhere the density of the noise at the imputed totals, whose powers say what more or less noise would do. Where neither is there (method
+#'   partial pooling of the mean over sites). The likelihood component is the likelihood of the published numbers where it is known, for one rate or
+#'   probability, also of pooled
+#'   sites. Elsewhere it is the density of the noise at the imputed totals, whose powers say what more or less noise would do. Where neither is there (method
 #'   `"naive"`, noisy records, pooled regressions) a message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense itself
 #'   refuses a prior that is constant, such as `prior_beta(1, 1)`.
 #' * coda: `as.mcmc.list()`, and `as.mcmc()` of all chains end to end.

@@ -18,7 +18,7 @@
 #' how likely such records are. Discrete noise has the density of its continuous twin, as in that method.
 #'
 #' In the program variables are measured from an origin, the middles of their bounds, and covariates come before the response. The
-#' generated quantity `intercept` is that of the data's units.
+#' generated quantity `intercept` is in the data's units.
 #'
 #' @return An object of class `noiseaware_stan`, a list: `program`, one text, in syntax that Stan reads from version 2.21 on; `data`, a named list; `init`, where
 #'   a chain may start, in the middle of the bounds; `names`, what the model's parameters are called in the program.

@@ -12,9 +12,10 @@ no_tests <- "It compares likelihoods or sums of squares, which a release does no
 
 #' Which functions of other packages work on a fit
 #'
-#' @return A data frame with a row for each function and the columns `package`; `call`, an example in which `fit` is a fit of a regression
-#'   from [sample_posterior()], `newdata` a data frame of its covariates and `pool` a fit of several sites; `works`; and `note`: what is special about it, or, if it
-#'   does not work, why it cannot. Those that cannot raise an error of class `noiseaware_error_meaningless`.
+#' @return A data frame with a row for each function and the columns `package`; `call`, `works` and `note`. A call is an example in which `fit`
+#'   is a fit of a regression from [sample_posterior()], `newdata` a data frame of its covariates and `pool` a fit of several sites. The note says what is
+#'   special about it,
+#'   or, if it does not work, why it cannot. Those that cannot raise an error of class `noiseaware_error_meaningless`.
 #' @details The methods are registered when the package that owns the function is loaded; none of them is needed by this package.
 #' @family links to other packages
 #' @examples

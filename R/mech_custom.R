@@ -39,9 +39,9 @@
 #'
 #' @return A mechanism: an object of class `mech_custom`.
 #' @section Errors: `noiseaware_error_custom`: not a function of one or two
-#'   arguments, or not self-contained; at the first use, a value that is not one number for each row, NA or
-#'   Inf, or differs when rows are evaluated one by one; an error in the function is
-#'   shown with its own message; a value that is NA or Inf is shown with the totals or the noise that gave it. `noiseaware_error_impossible`: no start was
+#'   arguments, or not self-contained. At the first use, a value that is not one number for each row, NA or
+#'   Inf, or differs when rows are evaluated one by one. An error in the function is
+#'   shown with its own message. A value that is NA or Inf is shown with the totals or the noise that gave it. `noiseaware_error_impossible`: no start was
 #'   found where the published value is possible. `noiseaware_error_mechanism` from [release()], and
 #'   from [simulate_release()] without `r`.
 #' @family mechanisms

@@ -18,9 +18,9 @@
 #' says what they leave out. [release()] refuses exact numbers alone.
 #'
 #' **Where it works.** Method `"collapse"` keeps exact counts of one variable, or of the class of a naive Bayes model, by moving
-#' records between cells that are in the same exact numbers; with few records it draws all counts at once, and then
+#' records between cells that are in the same exact numbers. With few records it draws all counts at once, and then
 #' also keeps single cells of features. For [model_table()] it keeps any exact counts and sums of them, such as exact margins that
-#' overlap, by transfers that leave them as they are; of up to 20,000 combinations of the levels that they are about. Of normal
+#' overlap, by transfers that leave them as they are. It does so for up to 20,000 combinations of the levels that they are about. Of normal
 #' records it keeps exact totals of variables and of their squares, so exact means and
 #' variances, and moves the others alone. All of this also holds for sites in a [pool][pooling]. Other methods and models refuse.
 #'

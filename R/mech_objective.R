@@ -27,7 +27,7 @@
 #' additivity of Ju et al. (2022, Assumption 2).
 #'
 #' **Why it is private.** Let one record be replaced, and B bound the length of a row (see
-#' [stat_objective()]); a record's part of H has rank one and an eigenvalue of
+#' [stat_objective()]). A record's part of H has rank one and an eigenvalue of
 #' at most lambda = B^2 / 4. (1) The determinant without the record, det A, is at most
 #' that with it, which is det A (1 + h'A^-1 h) <= det A (1 + lambda / Delta). So the
 #' determinants of neighbours differ by a factor of at most 1 + lambda / Delta. (2) G moves by at
@@ -43,16 +43,16 @@
 #' (|b'u| + |b'w|) / sd^2 + |d|^2 / (2 sd^2). The first sum is the larger of
 #' |b'(u + w)| and |b'(u - w)|, two normal variables whose variances add up to
 #' 4 B^2 sd^2 at most. With r = 2 B / sd and k the upper delta / 2 quantile
-#' of the standard normal distribution it exceeds r k sd^2 with a probability of at most delta:
-#' that bound is convex in how the variance is shared if k^2 >= 3, so it is largest where one has
+#' of the standard normal distribution it exceeds r k sd^2 with a probability of at most delta.
+#' That bound is convex in how the variance is shared if k^2 >= 3, so it is largest where one has
 #' all. Hence epsilon = r k + r^2 / 2 + log(1 + lambda / Delta). With a record added or removed there is only
 #' |b'w|, a normal variable of variance B^2 sd^2 or less, and r = B / sd.
 #'
 #' (4) `norm = "Linf"`: every component of G moves by at most 2 M, M the largest absolute
-#' entry that a row can have: 1 where all numbers are rescaled. So 2 M stands for 2 B in (2), and
+#' entry that a row can have: 1 where all numbers are rescaled. So 2 M replaces 2 B in (2), and
 #' (1) is as it was. Such a b is a Gamma(d + 1) variable times `scale`, times a point drawn
-#' uniformly from the cube \[-1, 1\]^d. Each component has the variance scale^2 (d + 1) (d + 2) / 3, that of
-#' Euclidean noise is scale^2 (d + 1): with k rescaled numbers, d = k + 1, the standard deviation
+#' uniformly from the cube \[-1, 1\]^d. Each component has the variance scale^2 (d + 1) (d + 2) / 3, with Euclidean
+#' noise scale^2 (d + 1). With k rescaled numbers, d = k + 1, the standard deviation
 #' at the same ridge is less by the factor sqrt((d + 2) / (3 d)), 0.82 for one covariate and 0.68 for four.
 #' Under either norm, with `ridge = B^2 / 4 / expm1((1 - q) * epsilon)` the share q of epsilon goes to b.
 #'

@@ -9,7 +9,7 @@
 #'
 #' @return A data frame with one row and the columns `epsilon` and `delta`
 #'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
-#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022); `NA` where the mechanism
+#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022). A column is `NA` where the mechanism
 #'   gives no such guarantee, or none that is known without a further choice.
 #' @family guarantees
 #' @examples

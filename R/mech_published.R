@@ -24,7 +24,7 @@
 #' The steps come in the order of the arguments: first the threshold, then rounding, then the limits.
 #'
 #' **The likelihood.** Let s be the exact total and r = s + noise. A hidden number says that r was below the threshold, a rounded one that it was between two
-#' halves, one at a limit that it was there or beyond: each has the probability of that under the noise, in closed form or by sums of the tails of
+#' halves, one at a limit that it was there or beyond. Each has the probability of that under the noise, in closed form or by sums of the tails of
 #' discrete noise. With `listed = FALSE` a number is only known since it was shown; it has its density divided by the probability of being
 #' shown, and what was not listed says nothing.
 #'

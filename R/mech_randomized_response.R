@@ -1,8 +1,8 @@
 #' Randomised response
 #'
-#' Local privacy for categories: of each record, the true level is published with
-#' probability e^epsilon / (e^epsilon + k - 1), k the number of levels, else one of
-#' the others, each with the same probability (Warner 1965; k-ary: Kairouz, Oh &
+#' Local privacy for categories. For each record, the true level is published with
+#' probability e^epsilon / (e^epsilon + k - 1), k the number of levels. Otherwise one of
+#' the others is published, each with the same probability (Warner 1965; k-ary: Kairouz, Oh &
 #' Viswanath 2014). This gives pure epsilon-differential privacy, also towards
 #' those who collect the data, if every person does it alone.
 #'
@@ -10,7 +10,7 @@
 #' share of epsilon; statistics of their own have a mechanism each.
 #'
 #' **Exact, and free of the number of records** where all variables are factors, under [model_glm()] with a binary response or one of several levels, and
-#' [model_table()] with [prior_normal()]: method `"collapse"` counts the records that gave the same answers and sums over their true levels. Other models
+#' [model_table()] with [prior_normal()]. Method `"collapse"` counts the records that gave the same answers and sums over their true levels. Other models
 #' impute the records.
 #'
 #' @param ... Must be empty: the other arguments must be named.

@@ -13,26 +13,26 @@
 #'   a list of such, named by factors. Those not named are as they are.
 #'
 #' @details
-#' [as_release()] takes noisy records themselves, with [stat_records()] without bounds, and keeps their totals and those of their products
-#' alone: see the examples. They may be a data frame, [record_files()], [record_chunks()], or a table or query of a database (through dbplyr), which
+#' [as_release()] takes noisy records themselves, with [stat_records()] without bounds, and keeps only their totals and the totals of
+#' their products: see the examples. They may be a data frame, [record_files()], [record_chunks()], or a table or query of a database (through dbplyr), which
 #' is read in one pass, some records at a time. Or it takes these totals, with [stat_crossprod()].
 #'
 #' **Exact, and free of the number of records** under [model_lm()] and [model_mvnormal()]: given a record's parameters and its noisy values the
-#' confidential ones are normal, so the totals of the noisy records are sufficient, and method `"collapse"` draws
+#' confidential ones are normal, so the totals of the noisy records are sufficient. Method `"collapse"` draws
 #' the totals of the confidential ones given them. Nothing is clamped: the statistic's bounds only scale the default priors. [as_release()]
-#' sets them to three standard deviations about the mean, both those of the noisy values with the noise's variance taken off, which are as
+#' sets them to three standard deviations about the mean, both from the noisy values, with the noise's variance taken off, which are as
 #' public as the noisy values. The default prior of [model_lm()], `prior_nig()`, which makes coefficients small where sigma is, stands here
 #' for [prior_normal()]: noise on covariates leaves sigma uncertain, and so it would decide the coefficients.
 #'
 #' **Products and powers of noisy variables** leave no totals that would be sufficient. Where the formula of [stat_records()] has some,
 #' `y ~ x * z + I(x^2)`, [as_release()] keeps the noisy records as well as their totals, and method `"collapse"` imputes the confidential values of each record
-#' under [model_lm()]: exact too, at a cost in proportion to the number of records. Such a release cannot be written to a file.
+#' under [model_lm()]. This is also exact, at a cost in proportion to the number of records. Such a release cannot be written to a file.
 #'
 #' **Factors with randomised response**, together with noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
 #' confidential level of each, given all else of its record, with or without products. [pp_check.noiseaware_fit()] refuses such a fit.
 #'
 #' *Shapes matter.* Imputed levels and curvature also follow from the form of the residuals' distribution, which is taken to be normal, as numbers
-#' among the covariates are: where a response is skewed, such as wages, its tail can pass for a level or a square. Take its logarithm.
+#' among the covariates are. Where a response is skewed, such as wages, its tail can pass for a level or a square. Take its logarithm.
 #'
 #' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` treats the noisy values as the
 #' true ones.

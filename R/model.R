@@ -55,7 +55,7 @@ with_binding <- function(bound, model, statistic, code) {
 # The columns of the release in the order of the model's variables, which must be the same.
 columns_in_order <- function(variables, columns, call) {
   if (!setequal(variables, columns$name)) {
-    stop_classed("variables", c("The model's variables must be those of the release.",
+    stop_classed("variables", c("The model's variables must be the release's.",
                                 x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
   }
   columns <- columns[match(variables, columns$name), ]

@@ -7,13 +7,13 @@
 #' @param symbol Name of the C function that returns the address of the table,
 #'   `const struct noiseaware_model_class *symbol(void)`.
 #' @param package,dll Where it is, one of them: the name of a package whose library
-#'   has the function or that has registered it with `R_RegisterCCallable()`; or the
-#'   path of a shared library, as `R CMD SHLIB` makes it, with or without its
+#'   has the function or that has registered it with `R_RegisterCCallable()`. Or it
+#'   is the path of a shared library, as `R CMD SHLIB` makes it, with or without its
 #'   extension.
 #' @param parameters Names of the values that a draw reports, in the order of the
 #'   hook `report`.
 #' @param variables Names of the records' columns, in the model's order; `NULL`
-#'   takes those of the release.
+#'   takes the release's.
 #' @param fields Named list of numeric vectors that the hook `create` may ask for,
 #'   such as the numbers of a prior. The public bounds of the columns are added as
 #'   `lower` and `upper`.

@@ -38,10 +38,10 @@ lone_kinds <- c("beta", "count", "mixture", "lognormal")
 #'
 #' Each is **independent of all other covariates** given the parameters. Where that matters, as it does for
 #' coefficients of covariates that go together, numbers had better be normal: then they are correlated. A covariate's total and its total of
-#' squares fit a normal distribution as well as any other that has two parameters: [pp_check()][pp_check.noiseaware_fit] shows that
+#' squares fit a normal distribution as well as any other that has two parameters. [pp_check()][pp_check.noiseaware_fit] shows that
 #' it is the wrong one only where the release tells more, such as a [stat_histogram()] of the covariate next to the cross-products.
 #'
-#' Only method `"augment"` serves, and it is exact: records are drawn with these covariates, and as bounds clamp them. Their
+#' Only method `"augment"` is available, and it is exact: records are drawn with these covariates, and as bounds clamp them. Their
 #' parameters are drawn given the records (conjugate or by slice sampling, with latent variables for negative binomial and
 #' mixed ones), and move with the records' innovations held fixed.
 #'
@@ -257,5 +257,5 @@ check_no_lone <- function(bound, method, call) {
   lone <- names(bound$model$covariates$lone)
   if (length(lone) == 0L) return(invisible())
   stop_classed("method", c("Method {.val {method}} needs normal covariates.", x = "{.var {lone}} {?has/have} a distribution of {?its/their} own.",
-                           i = "Method {.val augment} serves, and is exact."), call = call)
+                           i = "Method {.val augment} works, and is exact."), call = call)
 }

@@ -9,7 +9,7 @@
 #' @param draws A data frame or matrix of draws from the prior on the covariates,
 #'   with their names, at least 100 rows; more rows reduce the Monte Carlo
 #'   error of the moments. **Never the confidential records.** `NULL`: the
-#'   moments are those of the [stat_moments4()] in the release.
+#'   moments come from the [stat_moments4()] in the release.
 #'
 #' @details
 #' The paper's three sources of moments are
@@ -19,7 +19,7 @@
 #'   covariates, with moments in closed form; `covariate_moments(draws)` for any
 #'   other distribution.
 #' * **noisy**: `covariate_moments()`. The noise in the moments is not accounted
-#'   for: they are divided by n, moved into the ranges that the bounds allow and
+#'   for. They are divided by n, moved into the ranges that the bounds allow and
 #'   to a positive definite covariance (the fit says so), and then treated as true. Intervals may
 #'   be slightly off if that noise is large.
 #'
@@ -184,7 +184,7 @@ bind_moments <- function(bound, call) {
 check_no_factors <- function(factors, call) {
   if (length(factors)) {
     stop_classed("moments", c("{.fn covariate_moments} must be of numbers: joint moments of the factor{?s} {.var {factors}} and the numbers are missing.",
-                              i = "Give the numbers a distribution, {.fn prior_niw} or {.fn fixed}; that of a factor is {.arg levels}."), call = call)
+                              i = "Give the numbers a distribution, {.fn prior_niw} or {.fn fixed}; a factor's is {.arg levels}."), call = call)
   }
 }
 

@@ -12,7 +12,7 @@
 #'   records), or from any kernel that leaves it invariant; `records` is the
 #'   matrix with named columns, `theta` the current value. `NULL`: random walks by
 #'   `log_density`, see below.
-#' @param variables Names of the records' columns, those of the release.
+#' @param variables Names of the records' columns, as in the release.
 #' @param move `NULL`, or `function(theta, theta_new, records)`: the records with the
 #'   same innovations under `theta_new` (the non-centred view). Needs `log_prior`. With
 #'   it chains mix well when the noise dominates; without it the plain sampler runs,
@@ -37,7 +37,7 @@
 #'   inside a function is shown with its own message.
 #'
 #'   The model, and a fit with it, keep the functions without their source references, and with
-#'   copies of the variables that they use from where they were written: later changes to
+#'   copies of the variables that they use from where they were written. Later changes to
 #'   those are not seen, and nothing else from there is saved. Variables of
 #'   the global environment are looked up when a function runs.
 #'

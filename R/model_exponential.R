@@ -11,7 +11,7 @@
 #'   `rate`, one over the mean of a record.
 #' @details If records outside the bounds are left out (`outside = "drop"`), the
 #'   total of `~ time` alone is small both for short times and for times of which
-#'   most are left out: the posterior may then have two modes, which the chains
+#'   most are left out. The posterior may then have two modes, which the chains
 #'   may not join. Clamp, or release a second total such as `I(time^2)`.
 #'
 #' @section Errors: `noiseaware_error_prior` (also if the prior is to be scaled

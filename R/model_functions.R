@@ -20,12 +20,12 @@ with_model_functions <- function(said, released, call) {
   if (said$response %in% names(functions)) {
     f <- functions[[said$response]]
     stop_classed("variables", c("The response must be a variable of the release, but {.code {f$label}} is not.",
-                                x = "The release is of {.var {f$variable}}, whose totals are not those of a function of it.",
+                                x = "The release is of {.var {f$variable}}, and its totals are not the totals of a function of it.",
                                 i = "Release {.code {f$label}}: the formula of a statistic takes it."), call = call)
   }
   said$variables <- unique(ifelse(said$variables %in% names(functions), base_variables(said$variables), said$variables))
   if (said$response %in% said$variables[-1L] || any(vapply(functions, `[[`, "", "variable") == said$response)) {
-    stop_classed("formula", "The response {.var {said$response}} must not be a term or an offset of {.arg formula}, too.", call = call)
+    stop_classed("formula", "The response {.var {said$response}} must not also be a term or an offset of {.arg formula}.", call = call)
   }
   said$functions <- functions
   said$plain <- FALSE

@@ -31,14 +31,14 @@
 #' **Shapes.** With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
 #' variance mu + cv^2 mu^2. What other packages call the Gamma distribution's shape, or the negative binomial's size (or
 #' theta), is 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
-#' The `cv` mixes slowly given few records, factors alone or much noise, that of counts given many records, too: where
+#' The `cv` mixes slowly given few records, factors alone or much noise, and for counts also with many records: where
 #' [sample_posterior()] warns of few effective draws, run longer ([extend()]).
 #'
 #' **Offsets.** `offset(v)` adds a number v of the release to the linear predictor, `offset(log(v))` its logarithm: an exposure. The exposure
 #' is a covariate and needs a distribution that is positive, `covariates = list(v = covariate_lognormal())` or [covariate_beta()]; or the owner
 #' releases its logarithm, which may be normal. A response of several levels has the offset in every linear predictor. A public exposure that all records share is
 #' not in the release: `covariates = list(v = fixed(2))`. In the
-#' default prior the intercept is that of an exposure in the middle of its bounds.
+#' default prior the intercept refers to an exposure in the middle of its bounds.
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
 #' N(m, s^2), slope j N(0, (2 t / (sqrt(p) h_j))^2), a level's coefficient N(0, (t / sqrt(p))^2). The
@@ -65,8 +65,8 @@
 #' are accepted. In all of them they also move with the innovations of the responses held fixed, the uniform numbers of which these are
 #' quantiles; see [sample_posterior()].
 #'
-#' **Method `"collapse"`** serves a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000
-#' combinations of levels with the response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of
+#' **Method `"collapse"`** fits a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000
+#' combinations of levels with the response's. It moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of
 #' records, which may be unknown, and is exact. With few records imputing them is often quicker.
 #'
 #' **Method `"clt"`** takes numbers as covariates: the moments follow from means over one normal variable,

@@ -2,12 +2,12 @@
 #'
 #' y = beta_0 + sum beta_j x_j + N(0, sigma^2), continuous covariates
 #' multivariate normal, factor covariates categorical; factors depend on each other and numbers on factors, unless
-#' `factors` says otherwise. The regressors may be products and powers of the covariates, too. Any of the coefficients, sigma, the covariates' mean and covariance may
+#' `factors` says otherwise. The regressors may also be products and powers of the covariates. Any of the coefficients, sigma, the covariates' mean and covariance may
 #' be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`: variables of the release. A release may have more of them; the fit then uses the
 #'   numbers that involve these variables alone, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
-#'   possible, whatever was released; see below. Functions such as `log(x)` are those of the release, or of its variables: see [noiseaware_terms].
+#'   possible, whatever was released; see below. Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms].
 #'   `NULL` takes the statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
@@ -29,9 +29,10 @@
 #'   factors' cross-table. The cells' probabilities are Dirichlet, with weights that are the `concentration` times the product of the levels' `base[factor=level]`:
 #'   a large concentration makes factors independent, a small one leaves the table free. It is log-normal about the number of cells.
 #'   Each factor's `base` probabilities have the prior `levels`. Within a cell numbers are normal with the covariance `cov`, and a mean in which each level of each factor
-#'   has an `effect[x,factor=level]`, the difference to the factor's first level. Effects have a weak prior, with a standard deviation of five times that of the number
-#'   within cells; the prior of the mean is that of the first levels. `mean[x]` is the mean over all cells, `prob[factor=level]` the probability of a level,
-#'   `prob[f=level:g=level]` that of a cell. With one factor there are neither cells, base probabilities nor a concentration.
+#'   has an `effect[x,factor=level]`, the difference to the factor's first level. Effects have a weak prior, with a standard deviation five times the number's
+#'   within cells; the
+#'   prior of the mean refers to the first levels. `mean[x]` is the mean over all cells, `prob[factor=level]` the probability of a level,
+#'   `prob[f=level:g=level]` a cell's. With one factor there are neither cells, base probabilities nor a concentration.
 #'
 #'   Methods `"augment"` and `"collapse"` have it, for one release of a known number of records. `"clt"`, pooled sites, groups, and releases with noise on every
 #'   record do not; nor do a covariates' prior with `within`, factors released as codes, and a cross-table of more than 10,000 cells. [log_evidence()] and
@@ -41,14 +42,14 @@
 #'   tells little of the dependence, intervals of dependent ones are wider.
 #'
 #' @section Products and powers: The model may have more terms than the statistic: the records are imputed, and the response depends on
-#'   products and powers of their covariates. What the release cannot tell of a coefficient comes from the prior, and the print says so where that is all.
+#'   products and powers of their covariates. What the release does not say about a coefficient comes from the prior, and the print says so where that is all.
 #'   Coefficients have the names and the meaning that they have in [stats::lm()] with treatment contrasts. Numbers in products are measured from
-#'   the middles of their bounds for the default priors: the coefficient of `x`, with `I(x^2)` or `x:z` in the model, then is the slope in the middle, and a term
+#'   the middles of their bounds for the default priors. The coefficient of `x`, with `I(x^2)` or `x:z` in the model, then is the slope in the middle, and a term
 #'   counts as one
 #'   covariate, with the range that it has over the bounds. A prior with an `sd` of its own for a coefficient is of the natural
-#'   coefficient, at zero of all else. A product with a factor needs the term without the factor beside it, so that the factor's first
-#'   level is the reference. Only method `"augment"` serves, and it is exact. Where the
-#'   totals of a [stat_crossprod()] or [stat_sums()] tell of the response's products, all responses move at once, given the covariates.
+#'   coefficient, at zero of all else. A product with a factor also needs the term without the factor, so that the factor's first
+#'   level is the reference. Only method `"augment"` is available, and it is exact. Where the
+#'   totals of a [stat_crossprod()] or [stat_sums()] show of the response's products, all responses move at once, given the covariates.
 #'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,

@@ -24,7 +24,7 @@
 #' [stat_records()] and [stat_custom()], factors as dummy variables
 #' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
 #' factor's first level is the reference. Declare the response of a [stat_crossprod()] as
-#' `c(FALSE, TRUE)` or by its two levels: as a number with the bounds 0 and 1 it has a square,
+#' `c(FALSE, TRUE)` or by its two levels. As a number with the bounds 0 and 1 it has a square,
 #' which is redundant (rescaled, it is always 1) but still adds to the sensitivity.
 #'
 #' **Update.** Given the imputed records the coefficients are drawn by

@@ -3,7 +3,7 @@
 #' Records N(mean, cov) of one or more variables; the mean, the covariance or
 #' both are unknown.
 #'
-#' @param variables Names of the variables, which must be those of the release;
+#' @param variables Names of the variables, as in the release;
 #'   `NULL` takes them in its order.
 #' @param prior [prior_niw()] for both; or `list(mean = , cov = )` with one of
 #'   the two [fixed()] and the other a [prior_niw()].

@@ -34,26 +34,26 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' | `"discrete"` | \eqn{\exp(\beta'x)} times the sum of \eqn{-\log(1 - h_j)} of the intervals \eqn{j} that have passed, with the `hazard` \eqn{h_j} |
 #'
 #' so that \eqn{\exp(\alpha)} is the mean hazard up to the last break where \eqn{x = 0}, per unit of time, and \eqn{\exp(\beta)} a hazard ratio. The
-#' exponential distribution is that of rstanarm, brms and flexsurv with the same coefficients; of the Weibull distribution their intercept, the
+#' exponential distribution has the same coefficients as in rstanarm, brms and flexsurv. Of the Weibull distribution their intercept, the
 #' log of `scale` of flexsurv's `"weibullPH"`, is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are
 #' \eqn{-\beta / k}.
 #'
 #' **Hazards by interval.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978) or a beta process (Hjort 1990), see
-#' [prior_gamma_process()], whose mean grows by \eqn{\exp(\alpha)} per unit of time: here the intercept says where the hazards are, and does not
+#' [prior_gamma_process()], whose mean grows by \eqn{\exp(\alpha)} per unit of time. Here the intercept says where the hazards are, and does not
 #' multiply them. Where the process has a declared `rate`, there is no intercept.
 #'
 #' **Discrete hazards.** Whoever is censored in an interval counts as at risk in the whole of it, as for [survival::survfit()] of times that
 #' are rounded up to their intervals' ends. Without groups in `formula`, and with a declared rate, the posterior of the hazards without noise is
 #' \eqn{h_j \sim \mathrm{Beta}(c h_{0j} + d_j, c (1 - h_{0j}) + r_j - d_j)}, with \eqn{d_j} events of \eqn{r_j} who enter the interval.
-#' The coefficients are those of a proportional hazards model of grouped times, with the complementary log-log link.
+#' The coefficients belong to a proportional hazards model of grouped times, with the complementary log-log link.
 #'
 #' **Censoring** is independent of the event given the group. Both are taken to have constant intensities in an interval, or at least
-#' proportional ones: of those who enter it, an event takes \eqn{(d / s) (1 - \exp(-s))}, censoring \eqn{(g / s) (1 - \exp(-s))}, and
+#' proportional ones. Of those who enter it, an event takes \eqn{(d / s) (1 - \exp(-s))}, censoring \eqn{(g / s) (1 - \exp(-s))}, and
 #' \eqn{\exp(-s)} stay, where \eqn{d} and \eqn{g} are the growths of the two cumulative hazards and \eqn{s = d + g}. The
 #' parameters `censored[...)` are \eqn{1 - \exp(-g)}. (Of a discrete distribution the event comes first, and censoring takes \eqn{1 - \exp(-g)} of
 #' those who are left.) Where the first break is not 0, all times are taken to be known to lie behind it.
 #'
-#' The release's table of exits then has probabilities that are smooth functions of the parameters, and method `"collapse"` is exact, with `n` known or
+#' The release's table of exits then has probabilities that are smooth functions of the parameters. Method `"collapse"` is exact, with `n` known or
 #' unknown, whatever was done after the noise, and free of the number of records. Numbers as covariates would need their totals in each interval, which
 #' [stat_survival()] does not have: make them factors with declared levels.
 #'

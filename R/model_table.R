@@ -10,8 +10,8 @@
 #' @param prior Of the probabilities: [prior_dirichlet()]. Of a saturated table one weight, or one for each possible
 #'   cell, named after the cells or in their order. Of several cliques one weight: see below. Or [prior_normal()], of the
 #'   coefficients of a log-linear model: one mean and sd for all of them, or named after some; by default 0 and 2.
-#' @param zeros Combinations of levels that cannot be, of a saturated or a log-linear table: a formula such as `~ sex == "male" & pregnant == "yes"`, true where
-#'   they are; or a data frame with a column for each of some variables and a row for each impossible combination.
+#' @param zeros Combinations of levels that cannot be, of a saturated or a log-linear table. It is a formula such as `~ sex == "male" & pregnant == "yes"`, true where
+#'   they are, or a data frame with a column for each of some variables and a row for each impossible combination.
 #'
 #' @details
 #' The release may hold whatever sums of the table's cells: margins of any variables ([stat_counts()]), overlapping
@@ -33,19 +33,19 @@
 #' cells of a clique have the same sum in each, spread evenly; in the largest clique a cell has the weight that was given.
 #'
 #' **Log-linear models.** With [prior_normal()] the logarithms of the probabilities are sums of coefficients (Bishop, Fienberg & Holland
-#' 1975): of each term and of all terms inside it, in R's treatment contrasts, as [stats::glm()] with the family `poisson()` has them.
+#' 1975). There are coefficients of each term and of all terms inside it, in R's treatment contrasts, as [stats::glm()] with the family `poisson()` has them.
 #' There is no intercept, since probabilities sum to 1. The coefficients are the parameters, named as by `glm()`; probabilities
 #' and all else come from [table_measures()]. The whole table of counts is kept, up to 10^6 cells, and any margins may be released; method
 #' `"collapse"` moves it given the coefficients, and these by Hamiltonian Monte Carlo given the table. Tables of some
 #' thousand cells take minutes.
 #'
-#' @return A model: an object of class `model_table`. Its parameters are the coefficients of a log-linear model; else they are
+#' @return A model: an object of class `model_table`. Its parameters are the coefficients of a log-linear model. Otherwise they are
 #'   `prob[a=x:b=y]`, one for each cell that is possible,
-#'   the last variable fastest; of several cliques those of the first, then `prob[c=z|b=y]`, of each further clique what is new
+#'   the last variable fastest. With several cliques they are the cells of the first, then `prob[c=z|b=y]`, of each further clique what is new
 #'   in it given what it shares with those before.
 #' @section Errors: `noiseaware_error_formula` (also for a model that is not decomposable, with a Dirichlet prior), `noiseaware_error_prior`,
 #'   `noiseaware_error_argument`, `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all
-#'   cliques; of a log-linear model more than 10^6 cells or 5,000 coefficients).
+#'   cliques, or in a log-linear model more than 10^6 cells or 5,000 coefficients).
 #' @references
 #' Bishop, Y. M. M., Fienberg, S. E. and Holland, P. W. (1975). *Discrete Multivariate Analysis: Theory and Practice*. MIT Press.
 #'

@@ -23,7 +23,7 @@ bind_only_column <- function(variable, columns, levels, call) {
                                 i = "Name one of them as the model's variable; numbers that involve others are then left out."), call = call)
   }
   if (!identical(variable, columns$name)) {
-    stop_classed("variables", c("The model's variable must be that of the release.",
+    stop_classed("variables", c("The model's variable must be the release's.",
                                 x = "The model has {.var {variable}}, the release {.var {columns$name}}."), call = call)
   }
   columns

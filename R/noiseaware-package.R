@@ -64,7 +64,7 @@
 #' | `levels` | values are not among the declared levels | declare all levels, or recode the records before the release |
 #' | `meaningless` | another package's function needs what a release does not have | [works_with()] says why, and what does instead |
 #' | `mechanism` | noise was described in a way that is not possible, or that the statistic does not allow | arguments are named; the message says which fit |
-#' | `method` | the method does not serve this model, statistic or noise | [supported()] shows those that do; `method = "auto"` chooses |
+#' | `method` | the method is not available for this model, statistic or noise | [supported()] shows those that are; `method = "auto"` chooses |
 #' | `missing` | records have missing values | decide what a missing value means before the release |
 #' | `moments` | [covariate_moments()] does not have what it needs | a release of [stat_moments4()], or a prior of the covariates |
 #' | `neighbours` | the statistic has no finite sensitivity for this kind of neighbours | the message names the other kind |

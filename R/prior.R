@@ -17,8 +17,8 @@
 #'   precision^-1). `precision` is a number, the diagonal, or a matrix.
 #'
 #'   The first two take values by name, `prior_normal(sd = c(age = 2, lwt = 1))`; the
-#'   coefficients that are not named have the default. An intercept's `sd` that you give is
-#'   that of the reported intercept, the response where all covariates are zero. By default
+#'   coefficients that are not named have the default. An intercept's `sd` that you give refers
+#'   to the reported intercept, the response where all covariates are zero. By default
 #'   the prior is on the response with the covariates at the middle of their bounds, as
 #'   in rstanarm and brms; `mean`, if you give it, is then the mean of that response.
 #'
@@ -40,19 +40,19 @@
 #'   density is det(R)^(eta - 1), and all correlations are equally likely at 1.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
 #' * `prior_gamma_process(concentration, rate)`: of the hazards of a piecewise exponential or discrete distribution, see [model_survival()]. The
-#'   cumulative hazard's growth in an interval, relative to its mean, is Gamma(a, a), independently in each interval, where a is the concentration times the
+#'   cumulative hazard's growth in an interval, relative to its mean, is Gamma(a, a), independently in each interval. Here a is the concentration times the
 #'   interval's share of the time between the first and the last break. By default the concentration is twice the number of intervals, so that hazards
-#'   differ by a factor of about 2; of a beta process too. The mean hazard per unit of time is `rate`, one number (an exponential distribution) or
+#'   differ by a factor of about 2; also of a beta process. The mean hazard per unit of time is `rate`, one number (an exponential distribution) or
 #'   one for each interval; or else learned, by the intercept.
 #' * `prior_beta_process(concentration, rate)`: of the same. The probability of the event in an interval, of those who enter it, is
-#'   Beta(c h, c (1 - h)), independently in each interval, with the concentration c, so many people seen before, and h = 1 - exp(-rate x width).
+#'   Beta(c h, c (1 - h)), independently in each interval. The concentration c is a number of people seen before, and h = 1 - exp(-rate x width).
 #'   Chains take the longer the further c h is below 1.
 #'
 #' @section Priors scaled by the bounds:
-#' They hold likely what records between the bounds can be: the central 90 per cent of a standard deviation are 0.06 to 0.78 of the
-#' bounds' width (records that are uniform between the bounds have 0.29, records at both bounds 0.5), and correlations are not drawn towards 0.
-#' Where a noisy sum alone was published, 95% intervals of a mean cover 98 per cent of data whose standard deviation is
-#' 0.05 of the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
+#' They hold likely what records between the bounds can be. The central 90 per cent of a standard deviation are 0.06 to 0.78 of the
+#' bounds' width (records that are uniform between the bounds have 0.29, records at both bounds 0.5). Correlations are not drawn towards 0.
+#' Where only a noisy sum was published, the coverage of 95% intervals of a mean depends on the standard deviation of the
+#' data. It is 98 per cent where that is 0.05 of the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
 #' Let c be the middle of a variable's bounds and h half their width, y the
 #' response, and p the number of covariates (a factor is one). With covariates measured from
 #' their middles:
@@ -66,21 +66,21 @@
 #'
 #' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, `prior_exponential()`
 #' the mean h_y / 2. Covariates have `prior_niw(c, 1/16, 2 diag((h / 5)^2), q + 1/2)` for q numbers,
-#' so that correlations have the density (1 - r^2)^(-1/4), each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an
-#' intercept is; [model_mvnormal()] too.
+#' so that correlations have the density (1 - r^2)^(-1/4). Each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an
+#' intercept is; so has [model_mvnormal()].
 #' [model_normal()] has the prior of a regression without covariates. [model_logistic()] has, for the intercept, the slopes and
-#' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2): the linear
+#' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2). The linear
 #' predictor has a standard deviation of about 2 whatever p is, for covariates within their bounds.
 #'
 #' These priors have the weight of a few records. They matter where the noise leaves
 #' little information: see [plot_prior()].
-#' Bounds that are very wide for a variable also matter: its mean may be more than twenty of its standard deviations from c,
+#' Bounds that are very wide for a variable also matter. Its mean may be more than twenty of its standard deviations from c,
 #' which `prior_nig()` and `prior_niw()` hold unlikely, so that they favour a larger variance. Narrower bounds, or a
 #' smaller `precision` or `kappa`, prevent it.
 #'
 #' @section Priors cut off:
 #' `prior_nig()` and `prior_niw()` may be cut off where bounds constrain the parameters
-#' (Kazan & Reiter 2025): `within` leaves only means between two bounds and standard
+#' (Kazan & Reiter 2025). `within` leaves only means between two bounds and standard
 #' deviations of at most half the width between them, which records between
 #' the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
 #' `c(lower, upper)`, or a named list of such pairs, one per variable. It is the

@@ -1,6 +1,6 @@
 #' Priors of the number of records
 #'
-#' What the analyst believes of the number of records n, where a release does not tell it
+#' A prior of the number of records n, where a release does not give it
 #' (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()]): for the argument
 #' `records` of [sample_posterior()], and for the argument `n` of [calibrate()].
 #'

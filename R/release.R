@@ -37,13 +37,13 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
 #'   that would exceed it is refused.
 #' @param neighbours What the guarantee is about, see below and [sensitivity()].
-#' @param public `NULL`, or a formula such as `~ x + z` of variables that are public, and published as they are beside [stat_records()] of
+#' @param public `NULL`, or a formula such as `~ x + z` of variables that are public, and published as they are, next to [stat_records()] of
 #'   the confidential ones: see [public_covariates].
 #'
 #' @details
 #'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
 #'   of records n is public and is published with the totals. With `"add_remove"`, one of them has
-#'   a record more, and n is confidential: nothing in the release tells it, and what is possible
+#'   a record more, and n is confidential. Nothing in the release tells it, and what is possible
 #'   does not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if analysts are to learn n. A release says which
 #'   neighbours it is about; a
 #'   [budget()] is about one kind.
@@ -51,19 +51,19 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   **Integer arithmetic.** Noise that is added in floating-point arithmetic leaks
 #'   through the last bits of the sums (Mironov 2012; Haney et al. 2022;
 #'   Casacuberta et al. 2022). So each record's values are rounded to multiples of a
-#'   unit, the release's `granularity`, and added as 64-bit integers; the noise is a
+#'   unit, the release's `granularity`, and added as 64-bit integers. The noise is a
 #'   discrete Laplace or discrete Gaussian number of units, drawn exactly by
 #'   integer arithmetic (Canonne, Kamath & Steinke 2020) from the operating
-#'   system's entropy; the result becomes a double once, at the end. The possible
+#'   system's entropy. The result becomes a double once, at the end. The possible
 #'   outputs are the same for all data.
 #'
 #'   The unit is a power of two, computed from public facts: the noise scale is
 #'   2^23 units or more where the bounds and n allow it, never less than 2^10.
-#'   Rounding can move the difference of two records by one unit per component; that is
+#'   Rounding can move the difference of two records by one unit per component. That is
 #'   counted in the sensitivity, and the scale is rounded up to whole units, so the
 #'   release's noise is larger than that of [simulate_release()] by a factor of
-#'   about 1 + 2^-20. The log density of the continuous noise, which [sample_posterior()] uses, is
-#'   that of the discrete noise up to a constant; rounding the records moves a
+#'   about 1 + 2^-20. The log density of the continuous noise, which [sample_posterior()] uses, equals
+#'   the discrete one up to a constant. Rounding the records moves a
 #'   total by about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
 #'
 #'   Discrete Gaussian noise has the zero-concentrated guarantee exactly; for `mu`
@@ -71,8 +71,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   total variation below 1e-13 at that granularity, which adds to `delta`.
 #'
 #'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up
-#'   integers; only the sums leave it, and the noise is added here. The result is that of the data frame, bit for bit for the same
-#'   noise. Tested with SQLite and PostgreSQL (by RPostgres and RPostgreSQL), with DuckDB where that package is. The SQL for Spark is read with
+#'   integers; only the sums leave it, and the noise is added here. The result is the same as from the data frame, bit for bit for
+#'   the same noise. Tested with SQLite and PostgreSQL (by RPostgres and RPostgreSQL), with DuckDB where that package is. The SQL for Spark is read with
 #'   Spark's grammar by `tools/spark_grammar.R` in the repository, but has not been run.
 #'   A database that rounds in another way is refused before records are read. Missing
 #'   values and levels that are not declared are counted there, and refused. Names and levels are quoted; the query holds no value of a record. Messages

@@ -10,7 +10,7 @@
 #' @param ... Of a fit, arguments of [sample_posterior()] that change, as in [update()][update.noiseaware_fit].
 #'
 #' @details
-#' That the records are the same is what you know, and no release can show it: their numbers of records and what they
+#' That the records are the same is what you know, and no release can show it. Their numbers of records and what they
 #' say of variables must agree, but those of other people may agree as well. Of **different** records never join
 #' releases, nor add up their totals. [c()] refuses for that reason.
 #'

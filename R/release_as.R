@@ -1,14 +1,14 @@
 #' Describe numbers that someone else has published
 #'
-#' @param value The published totals: a named numeric vector in any order (the factors of a product may be swapped
-#'   too: `x:y` for `y:x`), or an unnamed one in the statistic's order
+#' @param value The published totals: a named numeric vector in any order (the factors of a product may also be
+#'   swapped: `x:y` for `y:x`), or an unnamed one in the statistic's order
 #'   (see `statistic$components`). A named one may have fewer numbers than the statistic has components: those that
 #'   are missing were not published, see Details. Counts may also be a table, its dimensions in any order and
 #'   named by variables, or, of one variable, a vector named by its levels; with several
 #'   margins a list of tables, one per margin. Products ([stat_crossprod()]) and covariances ([stat_covariance()]) may be a symmetric
 #'   matrix named by the variables. Values of single records may be a matrix whose columns are
 #'   the components. For several statistics: a named list of such vectors,
-#'   one per statistic; or one vector, whose names are those of the statistics and their
+#'   one per statistic; or one vector, named by the statistics and their
 #'   components, as in `"totals: age"`.
 #' @param statistic What was summed, such as [stat_crossprod()]; or a named list of
 #'   statistics of the same records: those of different people must not be in one release.
@@ -20,14 +20,14 @@
 #'
 #' @param ... Not used.
 #' @param number,noise,labels Of a data frame, a row for each number: `number` is the name of its column. Where `mechanism` is a function such as
-#'   [mech_gaussian], `noise` says which column has the size of each number's noise, and what it is of it: `c(sd = "column")`, its standard
+#'   [mech_gaussian], `noise` says which column has the size of each number's noise, and which size it is: `c(sd = "column")`, its standard
 #'   deviation; `c(scale = "column")`, the scale of Laplace noise (of Gaussian noise the same as the standard deviation);
 #'   `c(variance = "column")`; `c(margin = "column", level = 0.95)`, a margin of error within which that share of the noise lies; or, of Laplace noise,
 #'   `c(epsilon = "column", sensitivity = 3)`, its budget and what one person can change, a number or a column. `NULL` takes a column that is
 #'   called `scale` or `sd`. `labels` are the columns of
 #'   variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
-#' @param public `NULL`, or a data frame of exact covariates beside [stat_records()] of the response, one row a record: see [public_covariates].
+#' @param public `NULL`, or a data frame of exact covariates next to [stat_records()] of the response, one row a record: see [public_covariates].
 #'
 #' @details
 #' **A data frame** has a column of numbers, and says what each of them is by a column `component` or, for counts, by
@@ -51,7 +51,7 @@
 #' **Units.** `value` is in the units of the statistic, which its print names. [stat_crossprod()], and [stat_sums()] of several terms, are by default
 #' totals of variables rescaled to \[-1, 1\]; others usually publish totals in the variables' own units, which `rescale = FALSE` describes.
 #'
-#' **Natural limits.** That no record lies beyond the bounds, as of scores, 0/1 variables or numbers of children, is knowledge that an analyst adds: by
+#' **Natural limits.** That no record lies beyond the bounds, as of scores, 0/1 variables or numbers of children, is knowledge that an analyst adds. It is given by
 #' `outside = "none"` in the statistic, or for a release that was read by [declare_outside()].
 #'
 #' @return A release: an object of class `noiseaware_release`.

@@ -23,19 +23,19 @@
 #'   [sensitivity()] and [release()].
 #'
 #' @details
-#' **Composition.** What is published of the same records adds up: the epsilons under
-#' pure differential privacy; the rhos under zero-concentrated differential privacy,
+#' **Composition.** What is published of the same records adds up. Epsilons add under
+#' pure differential privacy. Rhos add under zero-concentrated differential privacy,
 #' where a release with pure epsilon costs epsilon^2 / 2 and one with mu costs
 #' mu^2 / 2 (Bun & Steinke 2016). A release whose guarantee is of a different kind than the limit
 #' is refused. All guarantees are for the same neighbours.
 #'
 #' A limit in `epsilon` and `delta` holds the sums of the epsilons and of the deltas with
-#' `composition = "basic"`. With `"concentrated"` it holds the smallest of: [zcdp_epsilon()] of
-#' the summed rho and `delta`; the sum of the epsilons, if no release has a delta; the epsilon of
+#' `composition = "basic"`. With `"concentrated"` it holds the smallest of three. These
+#' are [zcdp_epsilon()] of the summed rho and `delta`; the sum of the epsilons, if no release has a delta; the epsilon of
 #' the only release, if its delta is within the limit. The smallest is a valid bound even if
 #' each release is chosen after the earlier ones were seen. Sort the outcomes by the bound
 #' that holds at their end. Each bound only grows with further releases, so that the outcomes of
-#' a sort are those of a procedure that stops before its own bound exceeds the limit, and such
+#' a sort are the outcomes of a procedure that stops before its own bound exceeds the limit. Such
 #' procedures keep it (Rogers et al. 2016; Feldman & Zrnic 2021). Where the pure bound
 #' holds, probabilities differ by a factor of at most exp(epsilon), without a delta; so
 #' delta is needed once, for the concentrated sort, and not once for each. A first release that is
@@ -44,14 +44,14 @@
 #' two in sum. So the choice between these is made in advance.
 #'
 #' **Copies.** An account can be spent only once. A budget in memory belongs to the process and
-#' the session that made it, and cannot be spent from after a fork (such as by
+#' the session that made it. It cannot be spent from after a fork (such as by
 #' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
 #' workspace) or copied. For these there is `file`: every release reads what is spent,
 #' adds its cost and only then returns, while a lock of the operating system keeps other
 #' processes out. The lock is on the file itself, whatever symbolic or hard link is its name, and is gone when its process ends, even
 #' if that is killed. A line that was cut short is refused. Nothing prevents a copy or an earlier
 #' version of the file, a second budget for the same records, releases that are given no budget,
-#' or a copy of the whole machine. The file system must have locks: a local disk does, and so do most network drives; where a drive has
+#' or a copy of the whole machine. The file system must have locks. A local disk does, and so do most network drives. Where a drive has
 #' locks that other machines do not see, let one machine keep the account, or a database.
 #'
 #' **In a database** the account is a table of numbered lines, which is made if it is not there. The lock is a transaction in which nobody else can write to the table (in
@@ -236,7 +236,7 @@ print.noiseaware_budget <- function(x, ...) {
 #' From zero-concentrated to approximate differential privacy
 #'
 #' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of
-#' pairs; these functions give one from the other by the tight conversion of
+#' pairs. These functions give one from the other by the tight conversion of
 #' Canonne, Kamath & Steinke (2020), Corollary 13:
 #' delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1)
 #' (1 - 1 / alpha)^alpha.

@@ -41,7 +41,7 @@ functions_from_json <- function(x, statistic, refuse) {
   for (label in names(functions)) {
     at <- match(label, statistic$columns$variable)
     has <- if (!is.na(at)) statistic$levels[[label]] %||% c(statistic$columns$lower[at], statistic$columns$upper[at])
-    if (!same_image(has, declared[[label]])) refuse(paste0("The statistic must have the bounds that ", label, " has between those of its variable."))
+    if (!same_image(has, declared[[label]])) refuse(paste0("The statistic must have the bounds that ", label, " can take between the bounds of its variable."))
   }
   with_functions(statistic, attr(declared, "functions"))
 }

@@ -18,7 +18,7 @@
 #'
 #' **Not protected against attacks on floating-point numbers**, unlike [release()]: b comes from the
 #' operating system's entropy, but is computed in double precision, and which
-#' doubles z can be depends on the records. The guarantee is that of the real
+#' doubles z can be depends on the records. The guarantee holds for real
 #' numbers. [release()] of a [stat_crossprod()] has no such weakness.
 #'
 #' The coefficients say little about the distribution of the covariates. If [model_logistic()] does

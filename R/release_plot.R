@@ -5,7 +5,7 @@
 #' @param ... Must be empty.
 #' @return `as.data.frame()` gives a row for each published number: `component`, `value`,
 #'   `noise_sd` (`NA` where no noise is added to a number), and `lower` and `upper`, the
-#'   least and the largest number that n records can give (`NA` where that is not known); where numbers are hidden
+#'   least and the largest number that n records can give (`NA` where that is not known). Where numbers are hidden
 #'   ([published()]), `hidden_below` has the threshold of those.
 #'   `plot()` gives a ggplot of it, each number with two standard deviations of the noise
 #'   each way.

@@ -2,8 +2,8 @@
 
 #' Public covariates
 #'
-#' Where covariates are public and exact, such as those of areas, and only the response is confidential, each record's response is published with noise of its own,
-#' and the covariates beside it: `as_release(..., public = data)`, or of the owner `release(..., public = ~ x + z)`. A regression then needs no
+#' Where covariates are public and exact, such as those of areas, and only the response is confidential, each record's response is published with noise of its own.
+#' The covariates are published next to it: `as_release(..., public = data)`, or of the owner `release(..., public = ~ x + z)`. A regression then needs no
 #' distribution of the covariates, and its posterior is exact.
 #'
 #' @details

@@ -9,8 +9,8 @@
 #' @param geocode The geography, by its code in the file; `NULL` if the file has one.
 #' @param query Names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several make a release
 #'   of several statistics of the same records.
-#' @param levels A named list with the levels of each variable of the queries, in the order of the file; those of the
-#'   redistricting data are known: `hhgq`, `votingage`, `hispanic`, `cenrace` and `h1`.
+#' @param levels A named list with the levels of each variable of the queries, in the order of the file; the variables of
+#'   the redistricting data are known: `hhgq`, `votingage`, `hispanic`, `cenrace` and `h1`.
 #' @param statistic What was estimated, such as [stat_counts()].
 #' @param queries Which query of the file is which component of the statistic: codes named by components, as in
 #'   `c("race=white" = "P0010003")`.
@@ -24,7 +24,7 @@
 #' replaced may live elsewhere: neighbours of a release with this query differ by a record that is added or removed.
 #'
 #' **Least squares estimates**: a file separated by `|` with the columns `geocode`, `query`, `estimate`, `std_dev`. Estimates of
-#' a geography are correlated, and how is not published: this release treats them as independent, which
+#' a geography are correlated, and how is not published. This release treats them as independent, which
 #' is right for a single one, and a working approximation for a few cells that do not overlap. For anything more take the noisy measurements.
 #'
 #' @return A release: an object of class `noiseaware_release`.

@@ -8,7 +8,7 @@
 #'
 #' @param path The name of the JSON file.
 #' @param value What the measurement released: a number; the counts in the order of the categories; counts named by their keys; for randomised response
-#'   everyone's answers. For several measurements a list, in the order of the file; its names are those of the statistics.
+#'   everyone's answers. For several measurements a list, in the order of the file; its names are the statistics' names.
 #' @param variable What the variable shall be called. `NULL` takes the column that the file selects, or `"x"`.
 #' @param n The public number of records; `NULL` if it is not known, or if the file has it (`vector_domain(size = )`).
 #' @param statistic What was released; `NULL` reads it from the file. For several measurements a list.
@@ -25,14 +25,14 @@
 #' | `make_composition`, `make_basic_composition` | each of them |
 #'
 #' Noise: `laplace`, `gaussian`, `geometric` and `noise`, by any of their names in the library's versions (tried with layouts of 0.8 to 0.15), also with a
-#' threshold, below which counts are hidden; `geometric` with bounds is [published()] with limits, and the exact number is taken to lie between them.
+#' threshold, below which counts are hidden. `geometric` with bounds is [published()] with limits. The exact number is taken to lie between them.
 #' Noise is discrete for counts of
 #' integer type, and for sums the continuous noise of the same scale. Distances between data sets: the symmetric
 #' one is of neighbours that differ by a record added or removed,
 #' `change_one_distance()`, `hamming_distance()` and data of known size by one replaced. Counts by category have one more, of records in none of the categories, unless
 #' it was left out: its level is called `other`.
 #'
-#' OpenDP does not promise that its JSON stays the same between versions; what is not understood is refused by its name: what is done to
+#' OpenDP does not promise that its JSON stays the same between versions. What is not understood is refused by its name: what is done to
 #' the noisy result, and other noise, with any `statistic`; other transformations, such as `make_resize`, unless `statistic` is given,
 #' which vouches for them. `make_variance` is about the exact mean, which no likelihood of totals describes, see [stat_covariance()].
 #' @return A release: an object of class `noiseaware_release`.

@@ -7,7 +7,7 @@
 #'
 #' @param summary What `query.summarize()` gave: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`, `distribution`,
 #'   `scale` and, if groups below a threshold are hidden, `threshold`.
-#' @param table The numbers: a data frame or a file. Columns that are not in the summary are those of the groups.
+#' @param table The numbers: a data frame or a file. Columns that are not in the summary name the groups.
 #' @param levels A named list with all levels of each variable that groups, if they are public. `NULL` takes those that are there; where groups
 #'   are hidden nobody knows which others there might have been.
 #' @param bounds A named list with `c(lower, upper)` of each column that is a sum: the summary does not have the limits that its values were clamped to.
@@ -39,7 +39,7 @@ read_opendp_table <- function(summary, table, levels = NULL, bounds = NULL, n = 
   table <- opendp_rows(table, unique(summary$column), "table")
   check_opendp_summary(summary)
   groups <- setdiff(names(table), summary$column)
-  if (length(groups) == 0L && nrow(table) != 1L) stop_classed("file", "{.arg table} must have one row, or columns of groups beside {.field {summary$column}}.")
+  if (length(groups) == 0L && nrow(table) != 1L) stop_classed("file", "{.arg table} must have one row, or columns of groups next to {.field {summary$column}}.")
   hidden <- "threshold" %in% names(summary) && any(!is.na(summary$threshold))
   keys <- opendp_keys(table, groups, levels)
   parts <- lapply(stats::setNames(seq_len(nrow(summary)), summary$column), function(row) {

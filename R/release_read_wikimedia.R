@@ -8,15 +8,15 @@
 #' @param pages Titles, or numbers (`page_id`), of two pages or more: those that are not in the file were hidden. `NULL` takes the pages that are
 #'   there, and says that nobody knows which others there might have been.
 #' @param date The day, a [Date] or a text such as `"2023-02-06"`; `NULL` reads it from the name of the file.
-#' @param mechanism How noise was added and what was shown; `NULL` takes that of the date.
+#' @param mechanism How noise was added and what was shown; `NULL` takes what the date implies.
 #' @param columns Names of the file's columns, where its first row does not have them.
 #'
 #' @details
-#' **The layout** is that of the Foundation's documentation: columns `country`, `project`, `page_id`, `page_title` and `private_count` (in earlier files
+#' **The layout** follows the Foundation's documentation: columns `country`, `project`, `page_id`, `page_title` and `private_count` (in earlier files
 #' `gbc`); any others are left alone.
 #'
-#' **Noise and threshold by date**, as documented: until 8 February 2017 Laplace noise of scale 300 (up to 300 views of a user at epsilon = 1), shown from 3,500;
-#' until 5 February 2023 of scale 30, shown from 450; from then on Gaussian noise with rho = 0.015 for a user's first 10 different pages of a day, that is
+#' **Noise and threshold by date**, as documented: until 8 February 2017 Laplace noise of scale 300 (up to 300 views of a user at epsilon = 1), shown from 3,500.
+#' Until 5 February 2023 the scale was 30, shown from 450. From then on it is Gaussian noise with rho = 0.015 for a user's first 10 different pages of a day. That is
 #' an sd of sqrt(10 / (2 rho)) = 18.3, shown from 90. Counts are whole numbers, so that the noise is discrete.
 #' Since 15 February 2024 some countries have other values: say them by `mechanism`, as in
 #' `published(mech_discrete_gaussian(sd = 25), threshold = 150)`.

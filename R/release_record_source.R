@@ -6,7 +6,7 @@
 #' are added up, and it is forgotten; the result does not depend on where chunks begin and end.
 #'
 #' @param files Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
-#'   if it is installed), all with the same design; further columns are not kept.
+#'   if it is installed), all with the same design. Further columns are not kept.
 #'   Text files compressed by gzip or xz are decompressed as they are read.
 #' @param sep One character, of text files.
 #' @param rows How many records of a text file are read at once. Parquet files are read by their row groups.
@@ -20,12 +20,12 @@
 #' quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field among
 #' numbers. No value of a record gets into an error, nor into a file.
 #'
-#' **Parquet**: a file is known by its name (`.parquet`) or its first and last bytes. Its columns are taken as those of a data
-#' frame are. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
+#' **Parquet**: a file is known by its name (`.parquet`) or its first and last bytes. Its columns are read like a data
+#' frame's. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
 #' can be behind [record_chunks()].
 #'
 #' **Arrow**: [release()], [partial_total()] and [as_release()] take a table, a data set of many files, a query of one, a scanner or a
-#' reader of the package arrow, and any stream of the package nanoarrow, which reads them batch by batch and has to be installed. A query that
+#' reader of the package arrow. They also take any stream of the package nanoarrow, which reads them batch by batch and has to be installed. A query that
 #' selects the variables spares reading the others. Streams and readers can be read once. Tested with streams of nanoarrow; objects of
 #' arrow become such streams, and are not among the tests.
 #'

@@ -5,9 +5,9 @@
 #' The file holds public facts only, doubles with 17 significant digits, so that
 #' reading gives back the same bits. It is written to a temporary file in the same folder and then renamed: it is whole or absent. It carries a checksum of what
 #' it says, so that a number that was changed on the way is noticed; the layout
-#' is free. Files of earlier versions of the layout can be read: those of version 1, which said nothing else,
-#' are of a public number of records and one replaced record; those of versions 1 and 2 are of numbers as the noise left them, those before version 4
-#' of numbers with noise. A
+#' is free. Files of earlier versions of the layout can be read. Version 1, which said nothing else, is of
+#' a public number of records and one replaced record. Versions 1 and 2 have numbers as the noise left them, and version 3 numbers with
+#' noise. A
 #' hidden number ([published()]) is `null`.
 #'
 #' @param release A release.
@@ -17,9 +17,9 @@
 #' @section Errors: `noiseaware_error_file`: no such file, too large (more than
 #'   64 MB), not JSON, another schema version, a field that is missing, not known, or
 #'   out of range, contents that are not those that were written, more than the limits below. A file that fails is not used in part.
-#' @section Limits: Reading takes a time in proportion to the size of the file, whatever it says: a
+#' @section Limits: Reading takes a time in proportion to the size of the file, whatever it says. A
 #'   statistic has at most 2,000 variables and 2,000 terms in a formula of at most 100,000
-#'   bytes, and a statistic with more than 10,000 components is refused before they are made if the file has fewer values.
+#'   bytes. A statistic with more than 10,000 components is refused before they are made if the file has fewer values.
 #' @section Layout: An object with these fields, in this order:
 #'
 #' | field | what it has |

@@ -17,8 +17,7 @@
 #' `~ y:x1`.
 #'
 #' **Sensitivity** (replace one record). A record adds 1 to one cell of each
-#' margin, so replacing it changes two cells of each of the k margins by at most 1:
-#' 2 k in the L1 norm, sqrt(2 k) in the L2 norm. A record with other levels in
+#' margin. Replacing it changes two cells of each of the k margins by at most 1: 2 k in the L1 norm, sqrt(2 k) in the L2 norm. A record with other levels in
 #' every variable attains both. Add or remove one record: k and sqrt(k).
 #'
 #' Noise makes counts fractional, negative, or not adding up to the number of

@@ -3,7 +3,7 @@
 
 #' Variances and covariances about a public centre
 #'
-#' Sums of squares and products of deviations from a public point, over a public number: what projects publish as a
+#' Sums of squares and products of deviations from a public point, over a public number. This is what projects publish as a
 #' variance or a covariance, where it is centred at a mean that they have published itself, noise and all.
 #'
 #' @param formula `~ x + y + ...`, main effects only.
@@ -18,7 +18,7 @@
 #' `divisor`. [stat_subset()] has some of them.
 #'
 #' **About which mean?** A noisy mean that is published is public, and the variance about it is a total of contributions of
-#' single records: it has a sensitivity, and the posterior accounts for its noise exactly. The variance about the *exact* mean
+#' single records. It has a sensitivity, and the posterior accounts for its noise exactly. The variance about the *exact* mean
 #' is not such a total: it is a difference of the mean square and the square of the mean. Noise that was added to that has
 #' no likelihood that this package computes, and `centre = NULL` is refused. If it was computed from two noisy numbers, describe these:
 #' a mean of squares and a mean, by [stat_means()].

@@ -16,7 +16,7 @@
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
 #' @param outside What lies beyond the bounds: `"clamp"`, records whose values were moved to the nearer bound; `"none"`, no record, because the bounds are
-#'   the natural limits of the variable, such as those of a score, a number of children or a 0/1 variable. For all variables, or by variable as in
+#'   the natural limits of the variable, as for a score, a number of children or a 0/1 variable. For all variables, or by variable as in
 #'   `c(age = "none")`, where the others are clamped. See [declare_outside()] for which is right.
 #'
 #' @details
@@ -40,15 +40,15 @@
 #' *L1.* The norm is at most 2 B + 2 A B + 2 sum |a_i| |b_i|, and
 #' sum |a_i| |b_i| = B - sum b_i^2 <= B - B^2 / m. So it is at most
 #' (4 + 2 m) B - 2 (1 + 1/m) B^2, which is largest at B = m (m + 2) / (2 (m + 1)),
-#' with the value above; v = (1, ..., 1), w = -(1, ..., 1) / (m + 1) attain it.
+#' with the value above. The records v = (1, ..., 1), w = -(1, ..., 1) / (m + 1) attain it.
 #'
 #' *L2.* With alpha = |a|, beta = |b|, c_i = alpha_i beta_i the squared norm is
 #' at most 4 sum(beta^2) (1 + sum(alpha^2)) + 4 (sum c)^2 + 8 sum(c^2). As a
 #' function of one beta_i = x, and with A', B', C' the sums over the others, this
 #' is four times x^2 (1 + A') + B' (1 - x)^2 + 4 x^2 (1 - x)^2 + 2 C' x (1 - x)
 #' plus a constant, where C' <= (A' + B') / 2. With M = max(1 + A', B') the
-#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M: it is largest with
-#' every beta_i in {0, 1}, where it equals 4 k (m + 1 - k) for k ones; k =
+#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest
+#' with every beta_i in {0, 1}, where it equals 4 k (m + 1 - k) for k ones; k =
 #' floor((m + 1) / 2) is best.
 #'
 #' With factors both are upper bounds. With `rescale = FALSE` the sensitivity
@@ -61,11 +61,11 @@
 #' modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2.
 #' In the variables' own units a record has a 1 in one column of each factor at most.
 #'
-#' **Products and powers** in the formula, as in [model_lm()], are columns too: the components are the distinct monomials of degree 1 and 2 in
+#' **Products and powers** in the formula, as in [model_lm()], are also columns. The components are the distinct monomials of degree 1 and 2 in
 #' the response, all variables and these, such as `x:gb`, `x^3` and `y:x^2`. Numbers are rescaled before they are multiplied, dummy
 #' columns stay 0 and 1. A record has one level of each factor, so that it touches only the components of its levels. The
 #' sensitivity of a replacement is the largest sum (root of the sum of squares), over the levels of two records, of the range of
-#' each component that both have and the largest modulus of each that one of them has: an upper bound, since not all components can be at
+#' each component that both have and the largest modulus of each that one of them has. This is an upper bound, since not all components can be at
 #' their worst at once. That of an added record is attained. With more than 200 combinations of levels the factors are bounded as if
 #' their columns were independent. An offset of the formula adds its variable.
 #'

@@ -13,15 +13,15 @@
 #'
 #' @details The function is kept without its source references and attributes, and
 #'   without the environment in which it was written, so that a release cannot carry data
-#'   along: it may use R's own functions and `package::function`, and must otherwise be
+#'   along. It may use R's own functions and `package::function`, and must otherwise be
 #'   self-contained. A function that uses a variable from the function in which it was written is
 #'   refused. Such a release cannot be written as JSON; publish the numbers and the
 #'   function's text, and read them back with [as_release()].
 #'
 #'   **One record at a time.** `x - mean(x)` or `rank(x)` has no sensitivity that could be
 #'   declared for one replaced record. Such functions are refused: here, by what they return
-#'   for records made up from the bounds, together and one by one; and again by
-#'   [release()] and [simulate_release()], for the records themselves, in another order and
+#'   for records made up from the bounds, together and one by one. They are refused
+#'   again by [release()] and [simulate_release()], for the records themselves, in another order and
 #'   in two groups. A function that mixes records only in rare cases can still escape.
 #'
 #'   **What the function says** about confidential records is not passed on: errors are

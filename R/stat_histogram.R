@@ -19,7 +19,7 @@
 #' **Sensitivity** is that of [stat_counts()]: 2 k and sqrt(2 k) for k margins where a record is replaced, k and sqrt(k) where it is added
 #' or removed.
 #'
-#' **Methods.** `"augment"` is exact for every model of the number, regressions included. `"clt"` serves the histogram of one number
+#' **Methods.** `"augment"` is exact for every model of the number, regressions included. `"clt"` takes the histogram of one number
 #' under [model_normal()], [model_poisson()] and [model_exponential()].
 #'
 #' @return A statistic: an object of class `stat_histogram`.

@@ -24,7 +24,7 @@
 #'
 #' **Sensitivity.** Of counts: the largest distance between what two records add, over all
 #' pairs of records (where one is replaced), or the largest of what one record adds (where it is added or removed). It is exact for up to 2,000
-#' combinations of levels, and for any number of them if a single margin is
+#' combinations of levels. It is exact for any number of them if a single margin is
 #' published and its cells, or totals of disjoint groups of them; else a bound, the sum over the margins.
 #' Of rescaled cross-products without squares: exact for up to 12 variables. Else a bound, the least of these: that which
 #' the ranges of the components give; and the sensitivity of the whole statistic

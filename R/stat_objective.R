@@ -2,7 +2,7 @@
 #'
 #' For coefficients that minimise a perturbed logistic loss (Kifer, Smith & Thakurta
 #' 2012). Nothing is summed and then published: the release is the minimiser z itself.
-#' What the records tell of it is the gradient and the Hessian of the loss at z,
+#' What the records contribute to it is the gradient and the Hessian of the loss at z,
 #' both sums over the records. So z belongs to this statistic, with the mechanism
 #' [mech_objective()].
 #'
@@ -14,7 +14,7 @@
 #' @param rescale Whether to map each clamped number but the response to \[-1, 1\]
 #'   first. Then the coefficients are of the mapped variables.
 #' @param radius `NULL`, or the largest length of a row (1, x); longer ones are
-#'   shortened to it. Less noise is needed for it, and the loss is that of the shortened
+#'   shortened to it. Less noise is needed for it, and the loss is computed from the shortened
 #'   rows.
 #'
 #' @details
@@ -26,7 +26,7 @@
 #'
 #' **Components** are the coefficients: `(Intercept)`, then the covariates' columns.
 #'
-#' **Sensitivity** is that of the gradient at any z. As |p - y| <= 1, one replaced
+#' **Sensitivity** refers to the gradient at any z. As |p - y| <= 1, one replaced
 #' record moves it by at most 2 B (L2), and by sqrt(d) times that in the L1 norm, d
 #' the number of coefficients. With two numbers or more among the
 #' covariates there are z and records that come arbitrarily close to 2 B. A record added or

@@ -148,9 +148,9 @@ outside_from_json <- function(x) {
 #' @details
 #' **Which is right?** Totals of clamped values do not show how far the clamped ones lay beyond. Under `"clamp"` the model's
 #' distribution says it: with normal records and bounds at 1.5 standard deviations, one record in eight is taken to lie beyond. That is right for incomes
-#' that were cut off at some amount. It is wrong where the bounds are what the variable can be: a score from 0 to 100, an answer from 1 to 5, a
-#' variable that is 0 or 1, a number of children, a share, a depth that is never negative. State `"none"` for these: the totals are then those of the
-#' records themselves. A wrong `"none"` makes means and slopes those of the clamped values.
+#' that were cut off at some amount. It is wrong where the bounds are what the variable can be. Examples are a score from 0 to 100, an answer from 1 to 5, a
+#' variable that is 0 or 1, a number of children, a share, a depth that is never negative. State `"none"` for these: the totals are then sums of the
+#' records themselves. A wrong `"none"` makes means and slopes refer to the clamped values.
 #'
 #' Whoever publishes says it in the statistic, as in `stat_crossprod(y ~ x, bounds, outside = "none")`. [release()] clamps all the same, so
 #' that a record that is beyond, against the statement, is as protected as any other. Where some statistic of a release says `"none"` of a variable, it

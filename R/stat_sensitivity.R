@@ -8,7 +8,7 @@
 #' @param norm `"L1"` (sum of absolute changes, for Laplace noise) or `"L2"`
 #'   (root of the sum of squares, for Gaussian noise).
 #' @param neighbours Which databases are neighbours: `"replace"`, those that differ in one
-#'   replaced record, so that the number of records is public; or `"add_remove"`, those of
+#'   replaced record, so that the number of records is public. Or `"add_remove"`, those of
 #'   which one has a record more, so that the number of records is confidential. The
 #'   sensitivity for the latter is the largest norm of what a single record contributes.
 #' @return A non-negative number, in the units of the released totals.

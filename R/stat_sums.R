@@ -16,10 +16,10 @@
 #'   to the nearer bound. `"drop"`: records that are left out: if any of its
 #'   variables lies outside, a record adds 0 to every total (Bernstein & Sheldon 2018,
 #'   section 3.3). The number of records left out is not published. `"none"`: no record, because the bounds are the natural
-#'   limits of the variable, such as those of a score, a number of children or a 0/1 variable; also by variable, as in `c(age = "none")`, where the
+#'   limits of the variable, as for a score, a number of children or a 0/1 variable. It can be given by variable, as in `c(age = "none")`, where the
 #'   others are clamped. See [declare_outside()] for which is right.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals
-#'   get the same noise, which in the variables' own units is that of the term with the largest range: on \[0, 700\] the noise of the square hides the
+#'   get the same noise, which in the variables' own units is set by the term with the largest range: on \[0, 700\] the noise of the square hides the
 #'   variable. `FALSE`: totals in the variables' own units, which is what others usually publish. `NULL` means `TRUE` where there are several terms;
 #'   a single total is in its own units, where rescaling would gain nothing.
 #' @param centre A public number for each variable, named by it, that is taken off before summing: totals of deviations, `(x)`. So do projects that
@@ -29,7 +29,7 @@
 #' @details
 #' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, the
 #' variables of a product in the order in which the formula first has them. Rescaled, `x` is the total of 2 (x - lower) / (upper - lower) - 1, and `x^2`
-#' that of its square. With `outside = "drop"` a record that is left out must add 0: there variables are divided by the bound that is farther from 0.
+#' the sum of its square. With `outside = "drop"` a record that is left out must add 0: there variables are divided by the bound that is farther from 0.
 #'
 #' **Sensitivity** (replace one record). A term takes values between its minimum
 #' and its maximum over the box of bounds; the variables of a product vary
@@ -43,8 +43,8 @@
 #' of a variable that is not negative, attain it; otherwise it is an upper bound.
 #'
 #' Rescaled, it is less, since the terms cannot all change the most at once. With records v and w, b = (v - w) / 2 and x = |b|, a variable changes by at
-#' most 2 x, a product by 2 (x + y - 2 x y), a square by 4 x (1 - x), all attained by v = 1 and w = 1 - 2 x. The largest sum of these over the cube
-#' \[0, 1\]^q is found on its faces (L1), that of their squares at its corners (L2): exact for up to 7 (12) variables, unless a square is
+#' most 2 x, a product by 2 (x + y - 2 x y), a square by 4 x (1 - x). All are attained by v = 1 and w = 1 - 2 x. The largest sum of these over the cube
+#' \[0, 1\]^q is found on its faces (L1), the sum of their squares at its corners (L2). It is exact for up to 7 (12) variables, unless a square is
 #' without its variable in L2, else that of [stat_crossprod()]. For powers of one variable it is the largest over w = -t, with v = 1. With other terms
 #' it is the sum of ranges, 2 or 1 each.
 #'

@@ -1,22 +1,22 @@
 #' Is a design calibrated?
 #'
 #' Simulation-based calibration: draws parameters from the prior, records from
-#' the model, a release of them, and the posterior given that release; the truth
+#' the model, a release of them, and the posterior given that release. The truth
 #' must then rank uniformly among the posterior draws (Cook, Gelman & Rubin 2006,
 #' Talts et al. 2018). All of it is repeated `replicates` times. With `data` the owner of
 #' the records checks her design on these records instead, before she publishes.
 #'
 #' @param model,statistic,mechanism The design, as in [simulate_release()].
-#' @param n The number of records, known to the analyst; or a prior of it, such as [prior_poisson()]: then n is
-#'   drawn from it in every replicate, the release does not tell it, the sampler gets the prior
+#' @param n The number of records, known to the analyst; or a prior of it, such as [prior_poisson()]. Then n is
+#'   drawn from it in every replicate, the release does not give it, the sampler gets the prior
 #'   as `records`, and n is ranked as well. That needs `neighbours = "add_remove"`. With `data` it is their number of rows: leave it
 #'   out, or give a prior where it is not published.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates Number of replicates.
 #' @param method As in [sample_posterior()]; or `"nonprivate"`, for
-#'   [nonprivate_posterior()] of the simulated records; or a sampler of your own:
+#'   [nonprivate_posterior()] of the simulated records. Or a sampler of your own:
 #'   a function of `release` and `model` (and of `data`, the simulated records,
-#'   if it has such an argument) that returns a fit or draws, in any form that
+#'   if it has such an argument). It returns a fit or draws, in any form that
 #'   [posterior::as_draws()] takes, of some or all parameters. With a variable
 #'   `log_eta` among them, log eta(z | s) is also ranked.
 #' @param ... Further arguments of the sampler: of [sample_posterior()] `chains`,
@@ -34,8 +34,8 @@
 #' @param data `NULL`, or a data frame of confidential records: the owner's own check, see below.
 #'
 #' @details
-#' **On the records themselves.** With `data` each replicate is a new release of these records and a fit to it, and the truth is what the
-#' records alone say: the posterior mean of each parameter without noise or clamping ([nonprivate_posterior()]). The intervals
+#' **On the records themselves.** With `data` each replicate is a new release of these records and a fit to it. The truth is what the records
+#' alone say: the posterior mean of each parameter without noise or clamping ([nonprivate_posterior()]). The intervals
 #' also allow for sampling error, so they should hold these estimates at least as often as their level says. Where they do so less
 #' often, the model leaves out something that these records have: a dependence between variables, a shape, values beyond the bounds. Warnings and
 #' messages of the fits are counted: they are what an analyst will see. `summary()` has, for each parameter, the
@@ -84,7 +84,7 @@
 #'
 #' **File.** JSON lines: a header with the problem, then one line per replicate,
 #' added when the replicate comes back from its worker. If the process was killed in the middle of
-#' the last line, that replicate is run again; any other damage, or a file of another problem, is an
+#' the last line, that replicate is run again. Any other damage, or a file of another problem, is an
 #' error, and nothing of the file is used. The problem is compared through the
 #' text of models, functions and arguments; what a function finds in its
 #' environment is not compared.

@@ -22,7 +22,7 @@
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
 #'   last has the distribution of the first (Geweke 2004).
 #' * `log_density`: two parts sum to the whole; and as for `rtheta`, with random walks by `log_density` in place of the
-#'   update: a density that is not that of the records shows here.
+#'   update: a density that does not match the records shows here.
 #' * `curve`, `prior_curve`: their slopes are those of `log_density` and `dprior`, by differences. The package's own
 #'   regressions have these hooks.
 #' * `dprior`: Metropolis steps with it leave the prior draws' distribution as it is; a

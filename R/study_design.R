@@ -17,7 +17,7 @@
 #'   that the owner has in mind: [calibrate()] takes such a prior.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
-#'   the grid. Every cell has the same seed. `parameters` may name some of the parameters, such as the slope that the study is about: the others
+#'   the grid. Every cell has the same seed. `parameters` may name some of the parameters, such as the slope that the study is about. The others
 #'   are at the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL` all are drawn from the prior.
 #' @param x A design.
 #' @param variables Names of variables to draw; all by default.
@@ -34,7 +34,7 @@
 #' | `coverage`, `coverage_lower`, `coverage_upper` | of that interval, with a 95 per cent interval of its own |
 #' | `replicates` | how many did not fail |
 #' | `of_prior` | `width` as a share of the prior's interval |
-#' | `without`, `ratio` | width that the records themselves would give, and `width` over it; `NA` where [nonprivate_posterior()] does not serve |
+#' | `without`, `ratio` | width that the records themselves would give, and `width` over it; `NA` where [nonprivate_posterior()] is not available |
 #' @section Warnings: Where `of_prior` is above 0.9 the release hardly narrows what the prior says, and `sd` and
 #'   `coverage` are properties of the prior: a warning of class `noiseaware_warning_prior` names these cells.
 #' @section Errors: As in [calibrate()].

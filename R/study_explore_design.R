@@ -2,8 +2,9 @@
 
 #' Choose a design with sliders
 #'
-#' An app in the browser: sliders for the budget, the number of records, the bounds and the prior; the noise of what would be published, at once, and on request the
-#' expected widths of posterior intervals ([design()]), next to those of the designs that were tried before.
+#' An app in the browser, with sliders for the budget, the number of records, the bounds and the prior. It shows the noise of what would be published, at once,
+#' and on request the
+#' expected widths of posterior intervals ([design()]), next to the widths of earlier designs.
 #'
 #' @param model A model; or a function that makes one of a number, which then has a slider, such as
 #'   `function(scale) model_lm(prior = prior_normal(0, scale))`.

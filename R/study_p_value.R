@@ -19,7 +19,7 @@
 #' standard deviation, that the tested parameters move and the others do not (Neyman's C(alpha)). R releases are simulated at theta, and the observed T
 #' is ranked among theirs, itself counted: p(theta) = (1 + number of simulated T at least as large) / (R + 1). Under theta all R + 1 are exchangeable, so
 #' P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest p(theta)
-#' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994); gamma is 0.001, or 1 / (R + 1) if
+#' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.001, or 1 / (R + 1) if
 #' that is more. Without nuisance parameters gamma is 0.
 #'
 #' **What is not guaranteed.** The largest is found by a search. It starts at the best fit under the null hypothesis and goes in the direction in which the

@@ -15,7 +15,7 @@
 #' @return A ggplot. Its `$data` has a row for each variable and point and, according to the type, the columns
 #'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`, for `"intervals"` also `estimate`, `held`.
 #' @details The band of the ECDF holds all of a calibrated sampler's ECDF with
-#'   probability `prob`, for one variable; that of `"rank"` holds all bars with at
+#'   probability `prob`, for one variable. The band of `"rank"` holds all bars with at
 #'   least that probability (Bonferroni); those of `"coverage"` and `"qq"` are for
 #'   one level, one point.
 #' @references

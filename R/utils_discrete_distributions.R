@@ -12,7 +12,7 @@
 #' @param p Vector of probabilities.
 #' @param n Number of draws; of a vector, its length.
 #' @param location Location, finite.
-#' @param scale,sd Scale, positive: that of the continuous distribution of the same kernel.
+#' @param scale,sd Scale, positive: as in the continuous distribution with the same kernel.
 #'   The standard deviation of the discrete Gaussian distribution comes close to `sd` from
 #'   above 1 on, and is smaller below.
 #' @param log,log.p Whether probabilities are given as their logarithms.

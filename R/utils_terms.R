@@ -33,7 +33,7 @@ model_terms <- function(formula, call = caller_env()) {
   variables <- unique(c(response, vapply(atoms, `[[`, "", "variable"), vapply(offsets, `[[`, "", "variable")))
   inside <- c(vapply(atoms, `[[`, "", "variable"), vapply(offsets, `[[`, "", "variable"))
   if (response %in% inside) {
-    stop_classed("formula", "The response {.var {response}} must not be a term or an offset of {.arg formula}, too.", call = call)
+    stop_classed("formula", "The response {.var {response}} must not also be a term or an offset of {.arg formula}.", call = call)
   }
   for (term in terms) check_term(term, call)
   list(response = response, variables = variables, terms = terms, offsets = offsets, plain = FALSE)
@@ -339,8 +339,8 @@ check_plain_terms <- function(bound, method, call) {
   if (is.null(bound$terms)) return(invisible())
   derived <- c(bound$terms$functions$name, bound$design$name[bound$terms$product], if (length(bound$terms$fields$offset_of)) "an offset")
   what <- if (length(derived)) "The formula has {.val {derived}}." else "The formula leaves variables out of the linear predictor."
-  stop_classed("method", c("Method {.val {method}} serves regressions on the variables themselves.", x = what,
-                           i = "Method {.val augment} serves, and is exact."), call = call)
+  stop_classed("method", c("Method {.val {method}} is for regressions on the variables themselves.", x = what,
+                           i = "Method {.val augment} works, and is exact."), call = call)
 }
 
 # Natural coefficients b relate to those of centred columns, a, by b = A a + c:

@@ -180,7 +180,7 @@ test_that("a walk over three sites: quadrature", {
   draws <- function(name) posterior::subset_draws(fit$draws, variable = name)
   away <- (qlogis(site_draws(fit, "next", seed = 1)) - qlogis(draws("prob[yes,west]"))) / draws("sd[logit(prob[yes])]")
   expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
-  expect_output(print(fit), "walk: parameters of each site are normal about those of the one before")
+  expect_output(print(fit), "walk: parameters of each site are normal about the previous site's")
   expect_identical(shrinkage_data(fit)$pooled, unname(coef(fit)[, 1]))
 })
 
