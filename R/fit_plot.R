@@ -30,6 +30,7 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
                                 covariate = NULL, level = 0.9, ...) {
   type <- if (missing(type)) "intervals" else check_choice(type, "type", c("intervals", "areas", "pairs", "trace", "density", "predictive", "survival"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  if (type %in% c("survival", "predictive", "pairs")) check_no_dots(...)
   if (type == "survival") return(plot_survival(x, level))
   if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
   shown <- plot_variables(x, variables)

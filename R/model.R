@@ -129,8 +129,8 @@ check_parameter_values <- function(values, bound, name, call) {
   given <- names(values)
   was <- if (!is.numeric(values)) paste("It is", describe(values)) else if (is.null(given)) "It has no names" else
     if (anyDuplicated(given)) paste("Given more than once:", shorten_list(unique(given[duplicated(given)]))) else
-    if (length(setdiff(wanted, given))) paste("Not given:", shorten_list(setdiff(wanted, given))) else
     if (length(setdiff(given, wanted))) paste("Not a parameter:", shorten_list(setdiff(given, wanted))) else
+    if (length(setdiff(wanted, given))) paste("Not given:", shorten_list(setdiff(wanted, given))) else
     if (!all(is.finite(values))) paste("Not finite:", shorten_list(given[!is.finite(values)]))
   if (!is.null(was)) {
     stop_classed("argument", c("{.arg {name}} must be a named vector of finite values, one for each unknown parameter.",

@@ -28,7 +28,7 @@ tell_fewer <- function(mechanism, statistic, at, neighbours, call) {
   if (anyNA(c(part, whole)) || isTRUE(all.equal(part, whole))) return(invisible())
   shown <- lapply(list(part = part, whole = whole), function(sd) format_number(unique(signif(sd, 6)), 4))
   cli::cli_inform(c("The budget is taken as spent on {cli::qty(length(at))}{?the one number that is/the {length(at)} numbers that are} given: noise of sd {shown$part}.",
-                    x = "Spent on all {length(statistic$components)} components of the statistic it has sd {shown$whole}.",
+                    i = "Spent on all {length(statistic$components)} components of the statistic it has sd {shown$whole}.",
                     i = "If that is how noise was added, give its size, {.arg scale} or {.arg sd}, to the mechanism."),
                   class = "noiseaware_message_fewer")
 }

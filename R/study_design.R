@@ -94,6 +94,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
     warn_prior_decides(result)
   } else {
     attr(result, "needed") <- cbind(cells, do.call(rbind, lapply(found, attr, "needed")))
+    warn_not_found(attr(result, "needed"), ratio, budget)
   }
   result
 }
@@ -206,8 +207,19 @@ print.noiseaware_design <- function(x, ...) {
 
 needed_lines <- function(needed, budget) {
   several <- length(unique(needed$statistic)) > 1L
-  sprintf("  needed  %s = %s for %s records%s: the widest interval is %s times as wide as without noise", budget, format_number(needed$budget, 3),
-          format_size(needed$n), if (several) paste0(", ", needed$statistic) else "", format_number(needed$ratio, 3))
+  what <- ifelse(is.na(needed$budget), sprintf("no %s from %s to %s", budget, format_number(needed$least, 3), format_number(needed$most, 3)),
+                 sprintf("%s = %s", budget, format_number(needed$budget, 3)))
+  sprintf("  needed  %s for %s records%s: the widest interval, of %s, is %s times as wide as without noise", what, format_size(needed$n),
+          if (several) paste0(", ", needed$statistic) else "", needed$variable, format_number(needed$ratio, 3))
+}
+
+warn_not_found <- function(needed, ratio, budget, call = caller_env()) {
+  lost <- needed[is.na(needed$budget), ]
+  if (nrow(lost) == 0L) return(invisible())
+  which <- unique(lost$variable)
+  cli::cli_warn(c("No {budget} was found with intervals {format_number(ratio, 3)} times as wide as without noise: that of {.val {which}} stays wider.",
+                  i = "Does the release have a number with information on {.val {which}}? If not, add one, give a {.fn fixed} value, or name in {.arg parameters} what the study is about."),
+                class = "noiseaware_warning_prior", call = call)
 }
 
 format_cell <- function(x) if (is.numeric(x)) vapply(x, function(v) format(v, digits = 5, big.mark = ",", decimal.mark = "."), "") else x

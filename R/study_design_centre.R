@@ -51,8 +51,14 @@ search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
     at[k + 1L] <- further
   }
   best <- which.min(abs(log(reached / ratio)))
-  structure(tried, needed = data.frame(budget = at[best], ratio = reached[best]))
+  found <- abs(reached[best] / ratio - 1) < budget_found
+  rows <- tried[[best]][tried[[best]]$variable %in% wanted, ]
+  structure(tried, needed = data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],
+                                       least = min(at), most = max(at)))
 }
+
+# A ratio so far from the one that was asked for is not that one.
+budget_found <- 0.1
 
 # Noise adds to the squared width about what is inversely proportional to the square of the budget: a line in logarithms.
 next_budget <- function(at, ratio, target) {

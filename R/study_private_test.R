@@ -16,6 +16,7 @@
 #' | formula | variables | model | question | interval |
 #' | --- | --- | --- | --- | --- |
 #' | `~ y` | a factor of two levels | [model_bernoulli()] | is the probability of the second level `null`? | of the probability |
+#' | `~ y` | a number within 0 and 1 whose total alone is released, read as a 0/1 variable | [model_bernoulli()] | is the probability of 1 `null`? | of the probability |
 #' | `~ y` | a factor of more | [model_categorical()] | are the probabilities `null`? | |
 #' | `~ y` | a number | [model_normal()] | is the mean `null`? (needs totals of y and of y^2) | of the mean |
 #' | `y ~ x` | two factors | [model_table()] | are they independent? Of two levels each: are the proportions equal? | of the difference of proportions |
@@ -83,7 +84,7 @@ read_question <- function(formula, release, null, call) {
   levels <- lapply(stats::setNames(nm = variables), function(v) public$levels[[v]])
   if (length(formula) == 2L) {
     if (length(variables) > 1L) stop_argument("formula", "one variable, or a response and covariates", formula_text(formula), "formula", call)
-    return(ask_one_variable(variables, levels[[1L]], null, call))
+    return(ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, call))
   }
   factors <- lengths(levels) > 0L
   if (all(factors) && length(variables) == 2L) return(ask_two_factors(variables, levels, null, release, call))
@@ -92,6 +93,13 @@ read_question <- function(formula, release, null, call) {
                               x = "{.var {variables[1L]}} has {length(levels[[1L]])}."), call = call)
   }
   ask_slopes(formula, factors, levels, null, release, call)
+}
+
+# A number within 0 and 1 whose total alone is released is read as a 0/1 variable: of others that total does not tell the variance.
+zero_or_one <- function(variable, public, release) {
+  bounds <- public$columns[match(variable, public$columns$variable), c("lower", "upper")]
+  powers <- lapply(component_parts(release), published_powers, variable)
+  if (isTRUE(all(bounds == 0:1)) && all(unlist(powers) <= 1)) c("0", "1")
 }
 
 ask_one_variable <- function(variable, levels, null, call) {
