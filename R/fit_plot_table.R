@@ -1,7 +1,7 @@
 #' A table as it was published and as the fit knows it
 #'
 #' @param fit A fit of [model_table()] by method `"collapse"`, which keeps the table's counts; at most 5,000 cells.
-#' @param margin One margin of up to three variables, a formula such as `~ a:b`; see [denoise()]. It need not have been released.
+#' @param margin One margin of up to three variables, a formula such as `~ a:b`; see [denoise()]. It need not have been released. `NULL`: all variables, if there are at most three.
 #' @param level Probability inside the intervals of the counts.
 #' @return A ggplot, a tile for each cell with the posterior mean of its count, plus or minus its standard deviation, and below it, if it
 #'   was released, the published number. Its `$data` has a row for each cell, with a column for each variable;
@@ -18,7 +18,7 @@
 #' plot_table(fit, ~ Admit:Dept)
 #' plot_table(fit, ~ Admit:Gender)$data
 #' @export
-plot_table <- function(fit, margin, level = 0.9) {
+plot_table <- function(fit, margin = NULL, level = 0.9) {
   check_given()
   table <- data <- margin_data(fit, margin, level)
   variables <- names(data)[seq_len(match("released", names(data)) - 1L)]
@@ -49,6 +49,8 @@ format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)),
 margin_data <- function(fit, margin, level, call = caller_env()) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()", call = call)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  margin <- margin %||% if (length(fit$bound$levels) <= 3L) stats::reformulate(paste(format_name(names(fit$bound$levels)), collapse = ":")) else
+    stop_argument("margin", "given for more than three variables", describe(margin), "formula", call)
   variables <- formula_margins(margin, call)
   if (length(variables) != 1L || length(variables[[1L]]) > 3L) {
     stop_classed("formula", "{.arg margin} must be one margin of up to three variables, but is {.code {shorten_text(formula_text(margin))}}.", call = call)

@@ -1,4 +1,4 @@
-#' Discrete Laplace noise
+#' Discrete Laplace (geometric) noise
 #'
 #' Adds an independent integer to every component, P(k) = tanh(1 / (2 b))
 #' exp(-|k| / b), for statistics whose components are integers, such as counts.

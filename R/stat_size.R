@@ -51,7 +51,7 @@ sensitivity.stat_size <- function(statistic, norm = c("L1", "L2"), neighbours = 
 neighbours_fault.stat_size <- function(statistic, neighbours) {
   if (neighbours == "replace") {
     c("The number of records is public where neighbours differ in a replaced record: there is nothing to release.",
-      i = "Use {.code neighbours = \"add_remove\"}.")
+      i = "A noisy number of records goes with {.code neighbours = \"add_remove\"} and {.code n = NULL}.")
   }
 }
 

@@ -103,3 +103,11 @@ test_that("what is missing in a data frame is asked for by name", {
     as_release(cells, crossed, laplace, 129, columns = "value")
   )))
 })
+
+test_that("a margin of error without its level, or with one in per cent, is refused with the reason", {
+  rows <- data.frame(g = c("a", "b"), number = c(10, 20), pm = 12)
+  st <- stat_counts(~ g, list(g = c("a", "b")))
+  read <- function(noise) as_release(rows, st, mech_laplace, n = 30, number = "number", noise = noise)
+  expect_error(read(c(margin = "pm")), "level` is missing", class = "noiseaware_error_argument")
+  expect_error(read(c(margin = "pm", level = 90)), "a share such as 0.9, but is 90", class = "noiseaware_error_argument")
+})

@@ -55,3 +55,15 @@ test_that("either budgets or a ratio are given", {
   none <- function(value) data.frame(variable = "a", ratio = NA_real_)
   expect_error(internal("search_budget")(2, none, "a"), "no posterior from records", class = "noiseaware_error_method")
 })
+
+test_that("a ratio that no budget gives is not called found", {
+  never <- function(value) data.frame(variable = c("mean", "sd"), ratio = c(20, 30 + log(value)), n = 5)
+  tried <- internal("search_budget")(1.5, never, c("mean", "sd"))
+  needed <- attr(tried, "needed")
+  expect_identical(needed$budget, NA_real_)
+  expect_identical(needed$variable, "sd")
+  needed <- cbind(statistic = "a", n = 5, needed)
+  expect_warning(internal("warn_not_found")(needed, 1.5, "epsilon"), "No epsilon was found with intervals 1.5 times as wide", class = "noiseaware_warning_prior")
+  expect_match(internal("needed_lines")(needed, "epsilon"), "no epsilon from 1e-04 to|no epsilon from .* for 5 records")
+  expect_no_warning(internal("warn_not_found")(transform(needed, budget = 2), 1.5, "epsilon"))
+})

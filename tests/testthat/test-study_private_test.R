@@ -69,3 +69,13 @@ test_that("numbers that are left out are named once", {
   })
   expect_identical(heard, 1)
 })
+
+test_that("the total of a 0/1 variable tests its proportion", {
+  rel <- as_release(c(event = 130), stat_sums(~ event, list(event = c(0, 1))), mech_laplace(epsilon = 0.5), n = 400)
+  test <- private_test(rel, ~ event, null = 0.3, seed = 1, replicates = 199)
+  expect_match(test$method, "One proportion")
+  expect_identical(test$p.value, p_value(rel, model_bernoulli(), c(`prob[1]` = 0.3), seed = 1, replicates = 199)$p)
+  # a share, whose squares were released as well, has a mean
+  both <- stat_sums(~ event + I(event^2), list(event = c(0, 1)), rescale = FALSE)
+  expect_match(private_test(as_release(c(event = 130, `event^2` = 90), both, mech_laplace(epsilon = 5), n = 400), ~ event, seed = 1, replicates = 99)$method, "One mean")
+})
