@@ -345,6 +345,7 @@ test_that("draws do not depend on the number of workers", {
   set.seed(6)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 20)
   one <- sample_posterior(rel, model_lm(), chains = 3, iter = 200, seed = 5)
+  skip_if_not_installed("future")
   old <- future::plan(future::multisession, workers = 2)
   on.exit(future::plan(old))
   two <- sample_posterior(rel, model_lm(), chains = 3, iter = 200, seed = 5)

@@ -445,6 +445,7 @@ test_that("draws do not depend on the number of workers", {
   skip_on_cran()
   rel <- collapse_release()
   one <- collapse_fit(rel, model_lm(), chains = 3, iter = 200, seed = 5)
+  skip_if_not_installed("future")
   old <- future::plan(future::multisession, workers = 2)
   on.exit(future::plan(old))
   two <- collapse_fit(rel, model_lm(), chains = 3, iter = 200, seed = 5)

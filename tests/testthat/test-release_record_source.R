@@ -92,6 +92,7 @@ test_that("bad Parquet files are refused without a word of a record", {
 test_that("files are read in processes of their own", {
   skip_on_cran()
   skip_on_os("windows")
+  skip_if_not_installed("future")
   future::plan(future::multicore, workers = 2)
   withr::defer(future::plan(future::sequential))
   halves <- c(written(as_text[1:90, ]), written(as_text[91:250, ]))

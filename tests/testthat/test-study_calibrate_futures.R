@@ -1,3 +1,5 @@
+skip_if_not_installed("future")
+
 # workers of another R process need the installed package
 local_workers <- function(strategy, ..., env = parent.frame()) {
   old <- future::plan(strategy, workers = 2, ...)
