@@ -38,6 +38,19 @@ log_seen <- function(bound, theta, x, noise) {
   })
 }
 
+test_that("the density of parameters is that of the noisy records, confidential ones integrated out, and its slopes are those of differences", {
+  sd <- c(y = 0.3, x = 0.8, w = 0.4)
+  seen <- noisy_data(12, sd)$seen
+  release <- noisy_release_of(seen, y ~ x + w, sd)
+  fit <- suppressWarnings(sample_posterior(release, model_lm(prior = prior_normal(0, 2)), chains = 1, iter = 20, warmup = 10, seed = 1))
+  at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+  q <- .Call(internal("ffi_model_prior"), fit$problem$model, internal("with_seed")(1L, internal("new_stream")()), 3L)$theta
+  exact <- log_seen(fit$bound, q, as.matrix(seen[c("y", "x", "w")]), sd) + .Call(internal("ffi_model_log_prior"), fit$problem$model, q)
+  told <- apply(q, 2, at)
+  expect_equal(diff(told[1L, ]), diff(exact))
+  for (k in 1:3) expect_equal(told[-1L, k], difference_slopes(at, q[, k], 1e-5), tolerance = 1e-6)
+})
+
 test_that("with few records the posterior is that of the prior weighted by the density of the noisy records", {
   skip_on_cran() # takes long; `make test` runs it
   sd <- c(y = 0.3, x = 0.8)
