@@ -26,6 +26,19 @@ test_that("the noise of a design is that of its release", {
   expect_error(design_noise(st, mech_laplace(epsilon = 1), 0), class = "noiseaware_error_argument")
 })
 
+test_that("sliders go from and to what can be chosen, and stand where the design does", {
+  skip_if_not_installed("shiny")
+  page <- function(epsilon) {
+    chosen <- list(budget = "epsilon", epsilon = epsilon, n = 100, bounds = list(y = c(-8, 8), x = c(0, 10)), prior = c(0.1, 10), replicates = 2, level = 0.95)
+    html <- as.character(internal("design_page")(chosen))
+    of <- function(name) as.numeric(sub(".*\"(.*)\"", "\\1", regmatches(html, gregexpr(sprintf("data-%s=\"[^\"]*\"", name), html))[[1L]]))
+    sapply(c(min = "min", max = "max", from = "from", step = "step", to = "to"), of)
+  }
+  # budget and records as powers of ten; a bound as far again as the two are apart; the prior's number in the middle
+  expect_equal(page(0.5), list(min = c(-2, 1, -24, -10, -1), max = c(2, 5, 24, 20, 1), from = c(-0.3, 2, -8, 0, 0), step = c(0.05, 0.05, 0.32, 0.2, 0.05), to = c(8, 10)))
+  expect_identical(c(page(1e-4)$from[1L], page(1e4)$from[1L]), c(-2, 2)) # a budget beyond the slider's ends
+})
+
 test_that("sliders make the design, and the table has its rows", {
   skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("shiny")
