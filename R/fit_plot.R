@@ -5,7 +5,7 @@
 #'   * `"intervals"`, the default: posterior means with intervals. Behind them are light bars, the prior's intervals, cut off where they are much wider.
 #'   * `"areas"`: densities with intervals. `"pairs"`: two variables at a time. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numbers are at the
-#'     middle of theirs, factors at their first level.
+#'     posterior mean of their mean, or at the middle of their bounds where the model has none; factors are at their first level.
 #'   * `"survival"`: survival curves, see [plot_survival()].
 #' @param variables Names of variables. By default the coefficients and sigma of a
 #'   regression, otherwise all; of two that mirror each other, such as the probabilities of
@@ -215,11 +215,19 @@ covariate_range <- function(fit, covariate, points) {
   seq(at$lower, at$upper, length.out = points)
 }
 
-# All combinations of `values`, by name; other numbers at the middle of their bounds, other factors at their first level.
+# Where a number that is not shown is held: at the posterior mean of its mean, where the model has one, else at the middle of its bounds.
+held_number <- function(fit, covariate) {
+  name <- sprintf("mean[%s]", covariate)
+  if (!name %in% posterior::variables(fit$draws)) return(covariate_range(fit, covariate, 3L)[2L])
+  inside <- range(covariate_range(fit, covariate, 3L))
+  min(max(mean(posterior::extract_variable(fit$draws, name)), inside[1L]), inside[2L])
+}
+
+# All combinations of `values`, by name; other numbers as held_number() has them, other factors at their first level.
 covariate_rows <- function(fit, values) {
   all <- unique(covariate_columns(fit$bound)$variable)
   others <- setdiff(all, names(values))
-  held <- lapply(stats::setNames(nm = others), function(v) if (is.null(fit$bound$levels[[v]])) covariate_range(fit, v, 3)[2L] else covariate_range(fit, v)[1L])
+  held <- lapply(stats::setNames(nm = others), function(v) if (is.null(fit$bound$levels[[v]])) held_number(fit, v) else covariate_range(fit, v)[1L])
   grid <- expand.grid(c(values, held), KEEP.OUT.ATTRS = FALSE, stringsAsFactors = FALSE)
   grid[all]
 }
@@ -242,7 +250,8 @@ plot_predictive <- function(data, fit, level) {
   numbers <- setdiff(others, factors)
   # of noisy records the bounds lie about the means, and nothing is clamped
   noisy <- has_record_noise(fit$release)
-  held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at", if (noisy) "the mean of the noisy values" else "the middle of the bounds"),
+  held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at", if (noisy) "the mean of the noisy values" else
+    if (all(sprintf("mean[%s]", numbers) %in% posterior::variables(fit$draws))) "the posterior mean" else "the middle of the bounds"),
             if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
   # a new answer of yes or no, or a new level, has no band
   binary <- !isFALSE(response_of(fit$bound)$binary)

@@ -1,7 +1,8 @@
 #' A table as it was published and as the fit knows it
 #'
 #' @param fit A fit of [model_table()] by method `"collapse"`, which keeps the table's counts; at most 5,000 cells.
-#' @param margin One margin of up to three variables, a formula such as `~ a:b`; see [denoise()]. It need not have been released. `NULL`: all variables, if there are at most three.
+#' @param margin One margin of up to three variables, a formula such as `~ a:b`; see [denoise()]. It need not have been released. `NULL`: all
+#'   variables, if there are at most three.
 #' @param level Probability inside the intervals of the counts.
 #' @return A ggplot, a tile for each cell with the posterior mean of its count, plus or minus its standard deviation, and below it, if it
 #'   was released, the published number. Its `$data` has a row for each cell, with a column for each variable;

@@ -6,8 +6,8 @@
 #'
 #' @param x A fit of a regression.
 #' @param effects Names of covariates, or two of them as `"age:smoke"`. `NULL`: each covariate, and the pairs whose product the formula has.
-#' @param conditions A data frame with values of other covariates, a row for each condition, whose row names are the titles. `NULL`: numbers at the middle of their
-#'   bounds, factors at their first level.
+#' @param conditions A data frame with values of other covariates, a row for each condition, whose row names are the titles. `NULL`: numbers at the
+#'   posterior mean of their mean (where the model has none, at the middle of their bounds), factors at their first level.
 #' @param int_conditions A named list of values that the second of two covariates takes; by default all levels, or a quarter, half and three quarters of the way
 #'   between the bounds.
 #' @param prob Probability inside the intervals.

@@ -130,7 +130,8 @@ check_noise_column <- function(noise, call) {
   if (!ok || !checkmate::test_scalar(noise$sensitivity, null.ok = TRUE)) {
     stop_classed("argument", c("{.arg noise} must say which column it is and what it has of the noise.", i = noise_forms,
                                x = if (identical(what, "margin") && is.null(noise$level)) "{.arg level} is missing: the share of the noise that lies within the margin.",
-                               x = if (!is.null(noise$level) && !isTRUE(level > 0 && level < 1)) "{.arg level} must be a share such as 0.9, but is {noise$level}."), call = call)
+                               x = if (!is.null(noise$level) && !isTRUE(level > 0 && level < 1))
+                                 "{.arg level} must be a share such as 0.9, but is {noise$level}."), call = call)
   }
   list(what = what, column = noise[[what]], level = level, sensitivity = noise$sensitivity)
 }

@@ -218,7 +218,8 @@ warn_not_found <- function(needed, ratio, budget, call = caller_env()) {
   if (nrow(lost) == 0L) return(invisible())
   which <- unique(lost$variable)
   cli::cli_warn(c("No {budget} was found with intervals {format_number(ratio, 3)} times as wide as without noise: that of {.val {which}} stays wider.",
-                  i = "Does the release have a number with information on {.val {which}}? If not, add one, give a {.fn fixed} value, or name in {.arg parameters} what the study is about."),
+                  i = "Does the release have a number with information on {.val {which}}?",
+                  i = "If not, add one, give a {.fn fixed} value, or name in {.arg parameters} what the study is about."),
                 class = "noiseaware_warning_prior", call = call)
 }
 

@@ -18,7 +18,8 @@ test_that("effects are the expected response, others held fixed", {
                unname(c(median(last), sd(last), quantile(last, c(0.1, 0.9), type = 6))))
   smoke <- effects$smoke
   expect_identical(levels(smoke$effect1__), c("0", "1"))
-  expect_equal(smoke$estimate__[2], median(beta %*% c(1, 32, 1)))
+  held <- mean(posterior::extract_variable(fit$draws, "mean[age]"))
+  expect_equal(smoke$estimate__[2], median(beta %*% c(1, held, 1)))
   fixed <- conditional_effects(fit, "smoke", conditions = data.frame(age = c(20, 40), row.names = c("young", "old")))$smoke
   expect_identical(levels(fixed$cond__), c("young", "old"))
   expect_equal(fixed$estimate__, unname(apply(beta %*% rbind(1, c(20, 20, 40, 40), c(0, 1, 0, 1)), 2, median)))
@@ -32,7 +33,7 @@ test_that("two covariates, new responses and the linear predictor", {
   expect_identical(levels(turned$effect2__), c("20", "30"))
   expect_identical(levels(conditional_effects(fit, "smoke:age")[["smoke:age"]]$effect2__), c("23", "32", "41"))
   new <- conditional_effects(fit, "smoke", method = "posterior_predict", seed = 1)$smoke
-  expect_equal(new$se__[1], sd(predict(fit, data.frame(age = 32, smoke = factor(c("0", "1"))), type = "draws", seed = 1)[, 1]))
+  expect_equal(new$se__[1], sd(predict(fit, data.frame(age = mean(posterior::extract_variable(fit$draws, "mean[age]")), smoke = factor(c("0", "1"))), type = "draws", seed = 1)[, 1]))
   expect_identical(conditional_effects(fit, "smoke", method = "posterior_linpred")$smoke$estimate__, conditional_effects(fit, "smoke")$smoke$estimate__)
 })
 
