@@ -40,7 +40,7 @@ test_that("seeds, sizes, other models, print", {
   expect_false(identical(sets, synthesize(fit, m = 5, seed = 4)))
   expect_identical(unique(vapply(synthesize(fit, 3, n = 40, seed = 1), nrow, 0L)), 40L)
   expect_output(print(sets), "5 data sets of 110 records and 2 variables: x, y")
-  expect_output(print(sets), "that of the release")
+  expect_output(print(sets), "the release's: mu", fixed = TRUE)
   st <- stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-3, 3)))
   set.seed(1)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 2), n = 300)
