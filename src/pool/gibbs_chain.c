@@ -199,7 +199,7 @@ static void create_site(struct pool_records *s, struct pool_records_site *site,
     a->model = s->model;
     if (site->table) {
         a->complete = doubles(s->model.complete);
-        a->size_prior = site->table->size_prior;
+        a->size.prior = site->table->size_prior;
         s->tables = 1;
         s->movable = s->movable && site->table->class->carry != NULL;
         return;
@@ -476,7 +476,7 @@ static double carry(struct pool_records *s) {
         }
         a->model.class->set(a->model.self, a->theta);
         site->innovations = *s->rng;
-        a->model.class->set_move(a->model.self, site->theta_new, a->changed);
+        a->model.class->set_move(a->model.self, site->theta_new, a->step.changed);
         site->moved_energy = augment_moved_energy(a);
         gain += (site->energy - site->moved_energy) * *a->adapt.temper;
     }
@@ -492,9 +492,9 @@ static void keep_carried(struct pool_records *s) {
             read_table(site);
             continue;
         }
-        if (!a->moved_x) {
+        if (!a->block.moved_x) {
             a->model.class->set(a->model.self, a->theta);
-            a->model.class->set_move(a->model.self, site->theta_new, a->changed);
+            a->model.class->set_move(a->model.self, site->theta_new, a->step.changed);
         }
         augment_keep_moved(a, &site->innovations);
         site->energy = site->moved_energy;

@@ -1,7 +1,8 @@
 /* Method "augment" as R sees it. */
 #include "r/augment.h"
 #include "contract/model.h"
-#include "records/move.h"
+#include "records/category_hmc.h"
+#include "records/response_hmc.h"
 
 /* R's names */
 static const char *const part_kinds[] = {
@@ -31,9 +32,9 @@ static void read_part(SEXP spec, struct part *part) {
 }
 
 static void read_parts(SEXP parts, struct augment *a) {
-    a->parts = (int)Rf_xlength(parts);
-    a->part = plugin_memory((size_t)a->parts, sizeof *a->part);
-    for (int k = 0; k < a->parts; ++k) read_part(VECTOR_ELT(parts, k), a->part + k);
+    a->noise.parts = (int)Rf_xlength(parts);
+    a->noise.part = plugin_memory((size_t)a->noise.parts, sizeof *a->noise.part);
+    for (int k = 0; k < a->noise.parts; ++k) read_part(VECTOR_ELT(parts, k), a->noise.part + k);
     augment_lay_out(a);
 }
 
@@ -43,17 +44,17 @@ static void read_parts(SEXP parts, struct augment *a) {
 SEXP ffi_augment_layout(SEXP parts) {
     struct augment *a = plugin_memory(1, sizeof *a);
     read_parts(parts, a);
-    const int size = a->dense + a->cells;
+    const int size = a->noise.dense + a->noise.cells;
     SEXP released = PROTECT(Rf_allocVector(REALSXP, size));
     SEXP weight = PROTECT(Rf_allocVector(REALSXP, size));
-    SEXP where = PROTECT(Rf_allocVector(VECSXP, a->parts));
-    SEXP dense = PROTECT(Rf_ScalarInteger(a->dense));
+    SEXP where = PROTECT(Rf_allocVector(VECSXP, a->noise.parts));
+    SEXP dense = PROTECT(Rf_ScalarInteger(a->noise.dense));
     memset(REAL(released), 0, (size_t)size * sizeof(double));
     memset(REAL(weight), 0, (size_t)size * sizeof(double));
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         const int summed = part->kind != PART_RECORDS, count = summed ? part->stat.size : 0;
-        const int at = part->offset + (part_is_counts(part->kind) ? a->dense : 0);
+        const int at = part->offset + (part_is_counts(part->kind) ? a->noise.dense : 0);
         SEXP spec = VECTOR_ELT(parts, k), places = Rf_allocVector(INTSXP, count);
         SET_VECTOR_ELT(where, k, places);
         for (int j = 0; j < count; ++j) {
@@ -76,43 +77,43 @@ static void read_surrogate(SEXP spec, struct augment *a) {
          rider = list_element(spec, "rider"), bend = list_element(spec, "bend");
     const int free = (int)Rf_xlength(column);
     struct surrogate *s = plugin_memory(1, sizeof *s);
-    s->released = a->released;
+    s->released = a->noise.released;
     s->centre = REAL(list_element(spec, "centre"));
     s->lower = REAL(list_element(spec, "lower"));
     s->upper = REAL(list_element(spec, "upper"));
     s->scatter_noise = list_number(spec, "scatter_noise");
     s->same_bounds = Rf_asLogical(list_element(spec, "same_bounds"));
-    s->density.components = a->dense;
-    s->density.absolute = a->absolute;
-    s->density.weight = a->weight;
-    s->density.component =
-        read_components(model_moments(&a->model), a->dense, REAL(list_element(spec, "terms")));
+    s->density.components = a->noise.dense;
+    s->density.absolute = a->noise.absolute;
+    s->density.weight = a->noise.weight;
+    s->density.component = read_components(model_moments(&a->model), a->noise.dense,
+                                           REAL(list_element(spec, "terms")));
     if (free > 0 && surrogate_create(s, &a->model, (double)a->n, free, INTEGER(column),
                                      1 + (int)Rf_xlength(fixed), INTEGER(fixed),
                                      (int)Rf_xlength(rider), INTEGER(rider)))
         a->surrogate = s;
     if (Rf_xlength(bend) > 0) s->density.totals.bend = REAL(bend);
-    if (a->surrogate && a->size_prior) surrogate_vary(s);
+    if (a->surrogate && a->size.prior) surrogate_vary(s);
     struct response *r = plugin_memory(1, sizeof *r);
-    s->density.released = a->released;
+    s->density.released = a->noise.released;
     if ((a->surrogate || free == 0) && response_create(r, &a->model, (double)a->n, &s->density))
-        a->response = r;
+        OWN(a, response) = r;
     s->density.released = s->offset;
 }
 
 void read_augment_release(SEXP spec, struct augment *a) {
     read_parts(list_element(spec, "parts"), a);
-    a->released = REAL(list_element(spec, "released"));
-    a->weight = REAL(list_element(spec, "weight"));
+    a->noise.released = REAL(list_element(spec, "released"));
+    a->noise.weight = REAL(list_element(spec, "weight"));
     a->n = (ptrdiff_t)list_number(spec, "n");
     a->stride = PAD_LANES(a->n);
     SEXP hold = list_element(spec, "hold");
-    if (Rf_xlength(hold) > 0) a->hold = REAL(hold);
-    a->size_prior = read_size_prior(spec);
-    if (!a->size_prior) return;
+    if (Rf_xlength(hold) > 0) OWN(a, held_total) = REAL(hold);
+    a->size.prior = read_size_prior(spec);
+    if (!a->size.prior) return;
     a->stride = (ptrdiff_t)list_number(spec, "room");
-    a->size_spread = list_number(spec, "size_spread");
-    a->most_born = (int)list_number(spec, "most_born");
+    a->size.spread = list_number(spec, "size_spread");
+    a->size.most_born = (int)list_number(spec, "most_born");
 }
 
 /* Sites of which `a` is the first. */
@@ -132,7 +133,7 @@ static void read_others(SEXP sites, struct augment *a) {
 
 static void read_maps(SEXP spec, struct augment *a) {
     if (!spec || Rf_isNull(spec)) return;
-    struct record_maps *maps = a->maps = plugin_memory(1, sizeof *maps);
+    struct record_maps *maps = OWN(a, reflections) = plugin_memory(1, sizeof *maps);
     maps->origin = REAL(list_element(spec, "origin"));
     maps->set = REAL(list_element(spec, "columns"));
     maps->sets = Rf_ncols(list_element(spec, "columns"));
@@ -150,7 +151,7 @@ static void *read(SEXP problem) {
     if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
     augment_prepare(a);
     if (sites) read_others(sites, a);
-    a->tells_sizes = sites != NULL;
+    a->size.told = sites != NULL;
     if (a->surrogate) augment_prepare_surrogate(a);
     read_maps(optional_element(problem, "reflect"), a);
     augment_prepare_moves(a);
@@ -162,9 +163,9 @@ static void *read(SEXP problem) {
 enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
 
 static R_xlen_t size_stored(const struct augment *a) {
-    if (!a->size_prior) return 0;
-    return SIZE_STATE +
-           (R_xlen_t)(size_slope_stored(a->slope.moving) + size_slope_stored(a->pace.moving));
+    if (!a->size.prior) return 0;
+    return SIZE_STATE + (R_xlen_t)(size_slope_stored(a->size.slope.moving) +
+                                   size_slope_stored(a->size.pace.moving));
 }
 
 /* The moving coordinate of a response's shape, from 1; 0: there is none, or it does not move: in
@@ -191,7 +192,7 @@ void augment_record_parts(int sites, struct augment *const *site, struct state_p
     R_xlen_t room = 0, released = 0, size = 0;
     for (int k = 0; k < sites; ++k) {
         room += site[k]->stride;
-        released += site[k]->dense + site[k]->cells;
+        released += site[k]->noise.dense + site[k]->noise.cells;
         size += size_stored(site[k]);
     }
     part[0] = (struct state_part){"x", REALSXP, room * site[0]->model.columns};
@@ -219,23 +220,22 @@ static struct state_shape shape(const void *self) {
     if (augment_makes_rounds(a))
         shape.part[shape.parts++] =
             (struct state_part){"rounds", REALSXP, (R_xlen_t)rounds_stored(a->model.parameters)};
-    for (const struct move *const *move = augment_moves; *move; ++move)
-        for (int k = 0; k < MOVE_STORES && (*move)->store[k]; ++k) {
-            const R_xlen_t stored = (R_xlen_t)(*move)->stored(a, k);
-            if (stored > 0)
-                shape.part[shape.parts++] = (struct state_part){(*move)->store[k], REALSXP, stored};
-        }
+    for (const struct move *const *move = augment_moves; *move; ++move) {
+        const R_xlen_t stored = (*move)->store ? (R_xlen_t)(*move)->stored(a) : 0;
+        if (stored > 0)
+            shape.part[shape.parts++] = (struct state_part){(*move)->store, REALSXP, stored};
+    }
     return shape;
 }
 
 /* n, and room for as many records as the state has: it may have been given more */
 static void attach_size(struct augment *a, double room, double *size) {
-    size_slope_attach(&a->slope, a->slope.moving, a->slope.moves, size + SIZE_STATE);
-    size_slope_attach(&a->pace, a->pace.moving, a->pace.moves,
-                      size + SIZE_STATE + size_slope_stored(a->slope.moving));
+    size_slope_attach(&a->size.slope, a->size.slope.moving, a->size.slope.moves, size + SIZE_STATE);
+    size_slope_attach(&a->size.pace, a->size.pace.moving, a->size.pace.moves,
+                      size + SIZE_STATE + size_slope_stored(a->size.slope.moving));
     if (room > (double)a->stride) augment_make_room(a, (ptrdiff_t)room);
     a->n = (ptrdiff_t)size[0];
-    memcpy(&a->births, size + 1, sizeof a->births);
+    memcpy(&a->size.births, size + 1, sizeof a->size.births);
 }
 
 void attach_augment_records(int sites, struct augment *const *site, SEXP state) {
@@ -246,15 +246,16 @@ void attach_augment_records(int sites, struct augment *const *site, SEXP state) 
     double *size = REAL(list_element(state, "size"));
     for (int k = 0; k < sites; ++k) {
         struct augment *a = site[k];
-        if (a->size_prior) attach_size(a, room[k], size);
+        if (a->size.prior) attach_size(a, room[k], size);
         size += size_stored(a);
         a->x = x;
         a->accepted = accepted;
-        memcpy(a->residual, residual, (size_t)a->dense * sizeof(double));
-        memcpy(a->cell_residual, residual + a->dense, (size_t)a->cells * sizeof(double));
+        memcpy(a->residual.dense, residual, (size_t)a->noise.dense * sizeof(double));
+        memcpy(a->residual.cells, residual + a->noise.dense,
+               (size_t)a->noise.cells * sizeof(double));
         x += a->stride * a->model.columns;
         accepted += a->stride;
-        residual += a->dense + a->cells;
+        residual += a->noise.dense + a->noise.cells;
     }
 }
 
@@ -264,14 +265,15 @@ void detach_augment_records(int sites, struct augment *const *site, SEXP state) 
     for (int k = 0; k < sites; ++k) {
         const struct augment *a = site[k];
         room[k] = (double)a->stride;
-        if (a->size_prior) {
+        if (a->size.prior) {
             size[0] = (double)a->n;
-            memcpy(size + 1, &a->births, sizeof a->births);
+            memcpy(size + 1, &a->size.births, sizeof a->size.births);
         }
         size += size_stored(a);
-        memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
-        memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
-        residual += a->dense + a->cells;
+        memcpy(residual, a->residual.dense, (size_t)a->noise.dense * sizeof(double));
+        memcpy(residual + a->noise.dense, a->residual.cells,
+               (size_t)a->noise.cells * sizeof(double));
+        residual += a->noise.dense + a->noise.cells;
     }
 }
 
@@ -288,9 +290,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (augment_makes_rounds(a))
         rounds_attach(&a->rounds, a->model.parameters, REAL(list_element(state, "rounds")));
     for (const struct move *const *move = augment_moves; *move; ++move)
-        for (int k = 0; k < MOVE_STORES && (*move)->store[k]; ++k)
-            if ((*move)->stored(a, k) > 0)
-                (*move)->attach(a, k, REAL(list_element(state, (*move)->store[k])));
+        if ((*move)->store && (*move)->stored(a) > 0)
+            (*move)->attach(a, REAL(list_element(state, (*move)->store)));
     memcpy(&a->count, REAL(list_element(state, "counters")), sizeof a->count);
     augment_share_theta(a);
 }
@@ -317,8 +318,8 @@ static void start(void *self, SEXP problem) {
     augment_start(a, !Rf_asLogical(list_element(problem, "given")), theta_sd);
     if (update_theta_is_needed(&a->model)) update_theta_start(&a->update, theta_sd);
     const double *sd = REAL(list_element(problem, "move_sd"));
-    for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
-    adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
+    for (int j = 0; j < a->adapt.shape.dim; ++j) a->step.by[j] = sd[a->model.moves[j]];
+    adapt_start(&a->adapt, a->step.by, list_number(problem, "passes"));
     augment_share_theta(a);
     augment_find_support(a);
     augment_share_theta(a);
@@ -333,10 +334,11 @@ SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     rng_read(list_element(state, "rng"), &rng);
     attach(a, state, &rng);
     const int of_response = Rf_asLogical(exact) == NA_LOGICAL;
-    const int size = of_response && a->categories ? a->categories->size
-                     : of_response                ? a->response->p + 1
-                     : a->surrogate               ? a->surrogate->density.size
-                                                  : 0;
+    const int size = of_response && OWN(a, categories)
+                         ? ((struct category_moves *)OWN(a, categories))->size
+                     : of_response  ? ((struct response *)OWN(a, response))->p + 1
+                     : a->surrogate ? a->surrogate->density.size
+                                    : 0;
     const int padded = PAD_LANES(size);
     double *at = plugin_memory((size_t)padded, sizeof *at);
     double *gradient = plugin_memory((size_t)padded, sizeof *gradient);
@@ -344,8 +346,8 @@ SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     at[0] = NA_REAL;
     if (Rf_xlength(q) == size) memcpy(at, REAL(q), (size_t)size * sizeof(double));
     REAL(out)
-    [0] = of_response && a->categories ? augment_categories_density(a, at, gradient)
-          : of_response                ? augment_response_density(a, at, gradient)
+    [0] = of_response && OWN(a, categories) ? augment_categories_density(a, at, gradient)
+          : of_response                     ? augment_response_density(a, at, gradient)
                         : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
     memcpy(REAL(out) + 1, gradient, (size_t)size * sizeof(double));
     memcpy(REAL(out) + 1 + size, at, (size_t)size * sizeof(double));
@@ -364,25 +366,26 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 static void report(void *self, double *draw) {
     const struct augment *a = self;
     model_report(&a->model, a->theta, draw);
-    if (a->tells_sizes) augment_sizes(a->sites, a->site, draw + a->model.reported);
+    if (a->size.told) augment_sizes(a->sites, a->site, draw + a->model.reported);
 }
 
 void start_augment_size(SEXP spec, struct augment *a) {
-    if (a->size_prior) a->n = (ptrdiff_t)list_number(spec, "n");
+    if (a->size.prior) a->n = (ptrdiff_t)list_number(spec, "n");
 }
 
 void augment_sizes(int sites, struct augment *const *site, double *out) {
     for (int k = 0; k < sites; ++k)
-        if (site[k]->size_prior) *out++ = (double)site[k]->n;
+        if (site[k]->size.prior) *out++ = (double)site[k]->n;
 }
 
 void augment_statistic(int sites, struct augment *const *site, double *out) {
     for (int k = 0; k < sites; ++k) {
         const struct augment *a = site[k];
-        const int dense = a->dense;
-        for (int j = 0; j < dense + a->cells; ++j) {
-            const double residual = j < dense ? a->residual[j] : a->cell_residual[j - dense];
-            *out++ = a->weight[j] > 0 ? a->released[j] - residual / a->weight[j] : 0;
+        const int dense = a->noise.dense;
+        for (int j = 0; j < dense + a->noise.cells; ++j) {
+            const double residual = j < dense ? a->residual.dense[j] : a->residual.cells[j - dense];
+            *out++ =
+                a->noise.weight[j] > 0 ? a->noise.released[j] - residual / a->noise.weight[j] : 0;
         }
     }
 }

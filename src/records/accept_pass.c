@@ -22,16 +22,16 @@
  * record leaves its threshold, which nobody has looked at, to the next one.
  * Moves the ones left to the front and tops them up to `count`. */
 static void draw_thresholds(struct augment *a, double temper, int count) {
-    double *threshold = a->threshold;
-    const int left = a->drawn - a->taken, more = count - left;
-    memmove(threshold, threshold + a->taken, (size_t)left * sizeof(double));
-    a->taken = 0;
-    a->drawn = left;
+    double *threshold = a->visit.threshold;
+    const int left = a->visit.drawn - a->visit.taken, more = count - left;
+    memmove(threshold, threshold + a->visit.taken, (size_t)left * sizeof(double));
+    a->visit.taken = 0;
+    a->visit.drawn = left;
     if (more <= 0) return;
     rng_fill_exponential(a->rng, more, threshold + left);
     if (temper < 1)
         for (int i = left; i < count; ++i) threshold[i] /= temper;
-    a->drawn = count;
+    a->visit.drawn = count;
 }
 
 static void draw_innovations(struct augment *a, struct draws *draws, int count) {
@@ -42,7 +42,7 @@ static void draw_innovations(struct augment *a, struct draws *draws, int count) 
 
 /* a record's threshold; `draws` may be NULL */
 static double next_threshold(struct augment *a, struct draws *draws, int taken) {
-    if (!draws) return a->threshold[taken];
+    if (!draws) return a->visit.threshold[taken];
     const double threshold = rng_exponential(a->rng) * draws->slack;
     if (draws->needed >= draws->each) draw_innovations(a, draws, draws->each);
     return threshold;
@@ -79,12 +79,12 @@ static INLINE double step_squared(int size, const double *restrict residual,
 
 /* Change of energy when a record leaves one cell and enters another. */
 static INLINE double step_cells(const struct augment *a, const struct part *part, int i) {
-    const double *residual = a->cell_residual + part->offset;
-    const double *weight = a->weight + a->dense + part->offset;
+    const double *residual = a->residual.cells + part->offset;
+    const double *weight = a->noise.weight + a->noise.dense + part->offset;
     double step = 0;
     for (int k = 0; k < part->stat.touched; ++k) {
-        const int from = part->cell_before[k * a->block + i];
-        const int to = part->cell_after[k * a->block + i];
+        const int from = part->cell_before[k * a->block.most + i];
+        const int to = part->cell_after[k * a->block.most + i];
         if (from == to) continue; /* changes by 0, not by +1 and -1 */
         const double leave = residual[from], enter = residual[to];
         const double left = leave + weight[from], entered = enter - weight[to];
@@ -97,11 +97,11 @@ static INLINE double step_cells(const struct augment *a, const struct part *part
 }
 
 static INLINE void change_cells(struct augment *a, const struct part *part, int i) {
-    double *residual = a->cell_residual + part->offset;
-    const double *weight = a->weight + a->dense + part->offset;
+    double *residual = a->residual.cells + part->offset;
+    const double *weight = a->noise.weight + a->noise.dense + part->offset;
     for (int k = 0; k < part->stat.touched; ++k) {
-        const int from = part->cell_before[k * a->block + i];
-        const int to = part->cell_after[k * a->block + i];
+        const int from = part->cell_before[k * a->block.most + i];
+        const int to = part->cell_after[k * a->block.most + i];
         if (from == to) continue;
         residual[from] += weight[from];
         residual[to] -= weight[to];
@@ -110,10 +110,10 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
 VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
-    const int width = a->dense, absolute = a->absolute;
-    const int sparse = a->open > 0 || a->locals > 0;
-    const double *diff = a->diff;
-    double *residual = a->residual, *candidate = a->candidate;
+    const int width = a->noise.dense, absolute = a->noise.absolute;
+    const int sparse = a->noise.open > 0 || a->noise.locals > 0;
+    const double *diff = a->visit.diff;
+    double *residual = a->residual.dense, *candidate = a->candidate.dense;
     double energy = augment_dense_energy(a, residual), most = a->count.most_energy_step;
     int taken = 0;
     for (int i = 0; i < m; ++i, diff += width) {
@@ -125,26 +125,27 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
                                      candidate + absolute);
         double step = proposed - energy;
         if (sparse) {
-            step += a->extra[i];
-            for (int k = 0; k < a->parts; ++k)
-                if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
+            step += a->visit.extra[i];
+            for (int k = 0; k < a->noise.parts; ++k)
+                if (a->noise.part[k].kind == PART_CELLS)
+                    step += step_cells(a, a->noise.part + k, i);
         }
         most = step > most ? step : most;
         taken += step > 0;
         const int accepted = draws && !sparse ? proposed <= energy + limit : step <= limit;
-        a->gap[i] = accepted ? 0 : 1;
+        a->visit.gap[i] = accepted ? 0 : 1;
         if (!accepted) continue;
         double *swap = residual;
         residual = candidate;
         candidate = swap;
         energy = proposed;
-        for (int k = 0; sparse && k < a->parts; ++k)
-            if (a->part[k].kind == PART_CELLS) change_cells(a, a->part + k, i);
+        for (int k = 0; sparse && k < a->noise.parts; ++k)
+            if (a->noise.part[k].kind == PART_CELLS) change_cells(a, a->noise.part + k, i);
     }
-    a->residual = residual;
-    a->candidate = candidate;
+    a->residual.dense = residual;
+    a->candidate.dense = candidate;
     a->count.most_energy_step = most;
-    a->taken = taken;
+    a->visit.taken = taken;
     if (draws) draw_innovations(a, draws, draws->needed);
 }
 
@@ -178,11 +179,11 @@ static INLINE double sum_of_few(int summed, const lanes *sum) {
 static INLINE void decide_few(struct augment *a, const struct draws *draws, int ahead, int m,
                               int vectors, int summed, enum rng_kind kind) {
     enum { MOST = 4 };
-    const enum kernel kernel = a->absolute > 0 ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
-    const double *restrict diff = a->diff, *restrict threshold = a->threshold;
+    const enum kernel kernel = a->noise.absolute > 0 ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
+    const double *restrict diff = a->visit.diff, *restrict threshold = a->visit.threshold;
     const double slack = ahead ? draws->slack : 1;
-    double *restrict residual = a->residual, *restrict gap = a->gap;
-    double *restrict drawn = a->innovation;
+    double *restrict residual = a->residual.dense, *restrict gap = a->visit.gap;
+    double *restrict drawn = a->visit.innovation;
     double most = a->count.most_energy_step;
     int needed = ahead ? draws->needed : 0, taken = 0;
     struct rng rng = *a->rng; /* its address goes nowhere: it stays in registers */
@@ -222,14 +223,14 @@ static INLINE void decide_few(struct augment *a, const struct draws *draws, int 
         *a->rng = rng;
         rng_fill(a->rng, kind, needed, drawn);
     } else {
-        a->taken = taken;
+        a->visit.taken = taken;
     }
 }
 
 static int few_totals_alone(const struct augment *a) {
-    const int one_kernel = a->absolute == a->dense || a->absolute == 0;
-    const int alone = a->open == 0 && a->locals == 0 && a->dense > 0;
-    return one_kernel && alone && a->dense <= 4 * LANES;
+    const int one_kernel = a->noise.absolute == a->noise.dense || a->noise.absolute == 0;
+    const int alone = a->noise.open == 0 && a->noise.locals == 0 && a->noise.dense > 0;
+    return one_kernel && alone && a->noise.dense <= 4 * LANES;
 }
 
 static int few_totals_waiting(const struct augment *a, int ahead) {
@@ -237,12 +238,13 @@ static int few_totals_waiting(const struct augment *a, int ahead) {
 }
 
 static int few_totals_ahead(const struct augment *a, int ahead) {
-    return ahead && few_totals_alone(a) && (a->used <= 2 || a->model.innovation == RNG_NORMAL);
+    return ahead && few_totals_alone(a) &&
+           (a->noise.used <= 2 || a->model.innovation == RNG_NORMAL);
 }
 
 /* In both, constants choose the copy that the compiler makes: registers have no index. */
 VECTOR_CLONES static void accept_waiting(struct augment *a, int m) {
-    switch (a->dense / LANES) {
+    switch (a->noise.dense / LANES) {
     case 1:
         decide_few(a, NULL, 0, m, 1, LANES, RNG_NORMAL);
         break;
@@ -259,17 +261,17 @@ VECTOR_CLONES static void accept_waiting(struct augment *a, int m) {
 
 VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *draws, int m) {
     const enum rng_kind kind = a->model.innovation;
-    if (a->used == 1 && kind == RNG_UNIFORM)
+    if (a->noise.used == 1 && kind == RNG_UNIFORM)
         decide_few(a, draws, 1, m, 1, 1, RNG_UNIFORM);
-    else if (a->used == 1 && kind == RNG_NORMAL)
+    else if (a->noise.used == 1 && kind == RNG_NORMAL)
         decide_few(a, draws, 1, m, 1, 1, RNG_NORMAL);
-    else if (a->used == 1)
+    else if (a->noise.used == 1)
         decide_few(a, draws, 1, m, 1, 1, RNG_EXPONENTIAL);
-    else if (a->used == 2 && kind == RNG_UNIFORM)
+    else if (a->noise.used == 2 && kind == RNG_UNIFORM)
         decide_few(a, draws, 1, m, 1, 2, RNG_UNIFORM);
-    else if (a->used == 2 && kind == RNG_NORMAL)
+    else if (a->noise.used == 2 && kind == RNG_NORMAL)
         decide_few(a, draws, 1, m, 1, 2, RNG_NORMAL);
-    else if (a->used == 2)
+    else if (a->noise.used == 2)
         decide_few(a, draws, 1, m, 1, 2, RNG_EXPONENTIAL);
     else if (draws->each == 1)
         decide_few(a, draws, 1, m, 1, LANES, RNG_NORMAL);
@@ -286,45 +288,47 @@ VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *dr
 
 /* One record, whose densities change the energy by `change`. */
 static int accept_one(struct augment *a, struct draws *draws, int i, double change) {
-    const double *diff = a->diff + (size_t)i * a->dense;
-    double *residual = a->residual, *candidate = a->candidate;
-    const int absolute = a->absolute, separable = a->separable;
-    double step = change + a->extra[i] - augment_dense_energy(a, residual);
+    const double *diff = a->visit.diff + (size_t)i * a->noise.dense;
+    double *residual = a->residual.dense, *candidate = a->candidate.dense;
+    const int absolute = a->noise.absolute, separable = a->noise.separable;
+    double step = change + a->visit.extra[i] - augment_dense_energy(a, residual);
     step += step_absolute(absolute, residual, diff, candidate);
     step += step_squared(separable - absolute, residual + absolute, diff + absolute,
                          candidate + absolute);
-    for (int j = separable; j < a->dense; ++j) candidate[j] = residual[j] - diff[j];
-    for (int k = 0; k < a->parts; ++k)
-        if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
+    for (int j = separable; j < a->noise.dense; ++j) candidate[j] = residual[j] - diff[j];
+    for (int k = 0; k < a->noise.parts; ++k)
+        if (a->noise.part[k].kind == PART_CELLS) step += step_cells(a, a->noise.part + k, i);
     if (step > a->count.most_energy_step) a->count.most_energy_step = step;
-    const int accepted = !(step > next_threshold(a, draws, a->taken));
-    a->gap[i] = accepted ? 0 : 1;
-    a->taken += step > 0;
+    const int accepted = !(step > next_threshold(a, draws, a->visit.taken));
+    a->visit.gap[i] = accepted ? 0 : 1;
+    a->visit.taken += step > 0;
     if (!accepted) return 0;
-    a->residual = candidate;
-    a->candidate = residual;
-    for (int k = 0; k < a->parts; ++k)
-        if (a->part[k].kind == PART_CELLS) change_cells(a, a->part + k, i);
+    a->residual.dense = candidate;
+    a->candidate.dense = residual;
+    for (int k = 0; k < a->noise.parts; ++k)
+        if (a->noise.part[k].kind == PART_CELLS) change_cells(a, a->noise.part + k, i);
     return 1;
 }
 
 /* path_energy[k] of the state (k = 0) and of what it would be after record
  * `first` + k - 1, if until there all are accepted, or none is. */
 static void speculate(struct augment *a, int first, int count, int accepting) {
-    const int separable = a->separable;
-    for (int j = separable; j < a->dense; ++j) {
-        double *path = a->path + (size_t)(j - separable) * PATH;
-        path[0] = a->residual[j];
+    const int separable = a->noise.separable;
+    for (int j = separable; j < a->noise.dense; ++j) {
+        double *path = a->visit.path + (size_t)(j - separable) * PATH;
+        path[0] = a->residual.dense[j];
         for (int k = 0; k < count; ++k)
-            path[k + 1] = path[accepting ? k : 0] - a->diff[(size_t)(first + k) * a->dense + j];
+            path[k + 1] =
+                path[accepting ? k : 0] - a->visit.diff[(size_t)(first + k) * a->noise.dense + j];
     }
-    memset(a->path_energy, 0, PATH * sizeof(double));
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    memset(a->visit.path_energy, 0, PATH * sizeof(double));
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
         augment_log_density(a, part, count + 1, PATH,
-                            a->path + (size_t)(part->offset - separable) * PATH, a->path_log);
-        for (int i = 0; i <= count; ++i) a->path_energy[i] -= a->path_log[i];
+                            a->visit.path + (size_t)(part->offset - separable) * PATH,
+                            a->visit.path_log);
+        for (int i = 0; i <= count; ++i) a->visit.path_energy[i] -= a->visit.path_log[i];
     }
 }
 
@@ -334,15 +338,16 @@ static void speculate(struct augment *a, int first, int count, int accepting) {
  * the speculation decides about the number of calls, not about the records. */
 static void accept_speculatively(struct augment *a, struct draws *draws, int m) {
     for (int i = 0; i < m;) {
-        const int accepting = a->accepted_share > 0.5;
-        const double miss = accepting ? 1 - a->accepted_share : a->accepted_share;
+        const int accepting = a->visit.accepted_share > 0.5;
+        const double miss = accepting ? 1 - a->visit.accepted_share : a->visit.accepted_share;
         const double run = 2 / (miss + 2.0 / MOST_SPECULATED); /* twice the expected one */
         const int ahead = run < 1 ? 1 : (int)run, count = ahead < m - i ? ahead : m - i;
         speculate(a, i, count, accepting);
         for (int k = 0, right = 1; k < count && right; ++k, ++i) {
-            const double change = a->path_energy[k + 1] - a->path_energy[accepting ? k : 0];
+            const double change =
+                a->visit.path_energy[k + 1] - a->visit.path_energy[accepting ? k : 0];
             const int accepted = accept_one(a, draws, i, change);
-            a->accepted_share += 0.05 * (accepted - a->accepted_share);
+            a->visit.accepted_share += 0.05 * (accepted - a->visit.accepted_share);
             right = accepted == accepting;
         }
     }
@@ -377,15 +382,15 @@ static INLINE double kernel_change(enum kernel kernel, double old, double change
 /* A record's change of energy, in lanes: leaving the cell of an even margin,
  * entering its other one, leaving that of an odd margin, entering. */
 static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one, int count) {
-    const struct part *part = a->counts;
-    const int touched = one ? 1 : part->stat.touched, stride = a->block;
+    const struct part *part = a->noise.counts;
+    const int touched = one ? 1 : part->stat.touched, stride = a->block.most;
     const int *from = part->cell_before, *to = part->cell_after;
-    const double weight = a->weight[0], *by = a->by, *threshold = a->threshold;
-    double *restrict residual = a->cell_residual, *restrict gap = a->gap;
+    const double weight = a->noise.weight[0], *by = a->visit.by, *threshold = a->visit.threshold;
+    double *restrict residual = a->residual.cells, *restrict gap = a->visit.gap;
     double most = a->count.most_energy_step;
     int taken = 0;
     for (int j = 0; j < count; ++j) {
-        const int i = one ? a->listed[j] : j;
+        const int i = one ? a->visit.listed[j] : j;
         double sum[4] = {0};
         for (int k = 0, at = i; k < touched; ++k, at += stride) {
             const double change = one ? weight : by[at];
@@ -405,37 +410,38 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
         }
     }
     a->count.most_energy_step = most;
-    a->taken = taken;
+    a->visit.taken = taken;
 }
 
 static int one_margin_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->counts && a->counts->stat.touched == 1;
+    return a->noise.counts && a->noise.counts->stat.touched == 1;
 }
 
 /* A record that is known to change nothing is accepted without a random number. */
 VECTOR_CLONES static void accept_one_margin(struct augment *a, double temper, int m) {
-    const struct part *part = a->counts;
-    double *restrict gap = a->gap;
+    const struct part *part = a->noise.counts;
+    double *restrict gap = a->visit.gap;
     FOR_RECORDS(i, m) gap[i] = 0;
-    const int count = list_changes(m, part->cell_before, part->cell_after, a->listed);
+    const int count = list_changes(m, part->cell_before, part->cell_after, a->visit.listed);
     draw_thresholds(a, temper, count);
     accept_changes(a, part->kernel, 1, count);
 }
 
 VECTOR_CLONES static void compare_margins(struct augment *a, int m) {
-    const struct part *part = a->counts;
-    for (int at = 0; at < part->stat.touched * a->block; at += a->block)
-        compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at, a->by + at);
+    const struct part *part = a->noise.counts;
+    for (int at = 0; at < part->stat.touched * a->block.most; at += a->block.most)
+        compare_cells(m, a->noise.weight[0], part->cell_before + at, part->cell_after + at,
+                      a->visit.by + at);
 }
 
 static int margins_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->counts != NULL;
+    return a->noise.counts != NULL;
 }
 
 VECTOR_CLONES static void accept_margins(struct augment *a, int m) {
-    accept_changes(a, a->counts->kernel, 0, m);
+    accept_changes(a, a->noise.counts->kernel, 0, m);
 }
 
 #if HAS_LANES
@@ -444,14 +450,15 @@ enum { MOST_PAIRS = 4 };
 /* The same for a few pairs of margins; what the residuals would be stays in
  * registers until it is known whether they will. */
 static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs, int m) {
-    const int *before = a->counts->cell_before, *after = a->counts->cell_after, stride = a->block;
-    const double *threshold = a->threshold;
-    double *restrict residual = a->cell_residual, *restrict gap = a->gap;
+    const int *before = a->noise.counts->cell_before, *after = a->noise.counts->cell_after,
+              stride = a->block.most;
+    const double *threshold = a->visit.threshold;
+    double *restrict residual = a->residual.cells, *restrict gap = a->visit.gap;
     double most = a->count.most_energy_step;
     int taken = 0;
     for (int i = 0; i < m; ++i) {
         const int *from = before + i, *to = after + i;
-        const double *by = a->by + i;
+        const double *by = a->visit.by + i;
         lanes old[MOST_PAIRS], fresh[MOST_PAIRS], sum;
         UNROLL for (int p = 0; p < pairs; ++p) {
             const int even = 2 * p * stride, odd = even + stride;
@@ -481,16 +488,16 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
         }
     }
     a->count.most_energy_step = most;
-    a->taken = taken;
+    a->visit.taken = taken;
 }
 
 static int few_margins_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->counts && a->counts->stat.touched <= 2 * MOST_PAIRS;
+    return a->noise.counts && a->noise.counts->stat.touched <= 2 * MOST_PAIRS;
 }
 
 static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, int m) {
-    const int pairs = (a->counts->stat.touched + 1) / 2;
+    const int pairs = (a->noise.counts->stat.touched + 1) / 2;
     if (pairs == 1) accept_pairs(a, kernel, 1, m);
     if (pairs == 2) accept_pairs(a, kernel, 2, m);
     if (pairs == 3) accept_pairs(a, kernel, 3, m);
@@ -498,7 +505,7 @@ static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, 
 }
 
 VECTOR_CLONES static void accept_few_margins(struct augment *a, int m) {
-    if (a->counts->kernel == KERNEL_ABSOLUTE)
+    if (a->noise.counts->kernel == KERNEL_ABSOLUTE)
         accept_constant_pairs(a, KERNEL_ABSOLUTE, m);
     else
         accept_constant_pairs(a, KERNEL_SQUARED, m);
@@ -551,7 +558,7 @@ static void run_ahead(struct augment *a, struct draws *draws, double temper, int
 
 static int has_density(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->separable < a->dense;
+    return a->noise.separable < a->noise.dense;
 }
 
 static int always(const struct augment *a, int ahead) {

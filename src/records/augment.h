@@ -9,8 +9,7 @@
 #include "mcmc/n_regression_proposal.h"
 #include "mcmc/rounds_per_iteration.h"
 #include "mcmc/theta_metropolis.h"
-#include "records/category_hmc.h"
-#include "records/response_hmc.h"
+#include "records/move.h"
 #include "records/shape_hmc.h"
 
 /* How a part's noise meets its statistic. DENSE: a record may change every
@@ -63,22 +62,44 @@ struct births {
     double ways[RESIZE_WAYS];   /* and of each way in which records come to have these */
 };
 
-/* Transfers between levels take so many records at once, at most. */
-enum { MOST_REGROUPED = 1024 };
-
-struct regroup {
-    double *scale, *tries; /* of each factor: of how many records, and how often it was learned */
-    int *code, *sorted;    /* of each record: its level's place; records, place after place */
-    double *level;
-    int *order, *place, *first; /* of levels; where the records of each place begin */
-    double **before, **after;   /* the records that a transfer takes */
+/* What was released, and its noise. Dense components come first: `absolute` with the absolute
+ * kernel, then the rest of `separable` with the squared one, the rest of `dense` with a density of
+ * their own. All are multiples of LANES; a component that only pads has released = weight = 0. Then
+ * the cells, first the `open` ones that records can leave. */
+struct released {
+    int parts;
+    struct part *part;
+    int absolute, separable, dense, cells, open;
+    int dense_parts, used; /* used: dense components up to the last that does not only pad */
+    int locals;            /* components of all parts of kind RECORDS */
+    const double *released, *weight; /* dense + cells */
+    const struct part *counts; /* if its cells, of one scale, are all that records can change */
+    int searching;             /* for a start that the release has density at */
 };
 
-/* Of new shapes, see records/redraw_steps.c; in warmup, running means: the share of a sweep's
- * proposals that are accepted, that of steps that hold the totals and of those that draw them;
- * and tries. */
-struct redrawn {
-    double swept, taken[2], tries;
+/* (released - total) * weight */
+struct residuals {
+    double *dense, *cells;
+};
+
+/* The number of records, where it is not known: records/n_birth_death.c. */
+struct size {
+    const struct size_prior *prior; /* NULL: n is known; else a part of the state */
+    double spread;                  /* sd of its start about the n that is given */
+    int most_born;                  /* births and deaths at once, at most */
+    int told;                       /* is a draw to have the numbers of records? */
+
+    /* state */
+    struct births births;
+    struct size_slope slope; /* of the coordinates that move without a surrogate; and of the */
+    struct size_slope pace;  /* complete-data statistic, of nothing where no update takes it */
+
+    /* workspace */
+    double **born;              /* records that are to be born */
+    double *jump;               /* by which steps of n moved theta's coordinates */
+    double *followed, *updates; /* of what warmup learns */
+    double *batch_log, *beside; /* of steps that take theta along */
+    struct rng *batch_start;
 };
 
 /* Of the iterations after warmup, part of the state as they stand here. */
@@ -92,9 +113,51 @@ struct counters {
     double regrouped_made, regrouped_accepted; /* transfers between levels */
 };
 
-struct redraw;        /* records/redraw_steps.c */
-struct resize;        /* records/n_all_records_steps.c */
-struct resize_counts; /* records/n_poisson_counts.c */
+/* Work, see records/work.c: of a pass over the records, of moving a column; of the surrogate's map
+ * and of a leapfrog step. */
+struct work {
+    double pass, column, map, leapfrog;
+};
+
+/* Views of some records, and what becomes of them. */
+struct block {
+    int most, most_moved; /* records of a block of a sweep, and of a pass */
+    double **x_new, **x_at, **at_chunk, **to_chunk;
+    const double **view, **view_new, **moved;
+    /* all records after a move, columns of `stride`: where they are expensive to make twice */
+    double *moved_x;
+    struct terms map;               /* of a column under a linear map */
+    struct record_columns *records; /* of each site */
+};
+
+/* Workspace of a sweep. */
+struct visit {
+    double *before, *change; /* dense components of a block, one after the other */
+    double *diff;            /* the changes, record after record */
+    double *local;           /* components of a block under local noise */
+    double *extra;           /* what local noise adds to a record's step */
+    double *threshold;       /* drawn, of which the first are taken */
+    int drawn, taken;
+    /* Whether a pass may draw thresholds, and the innovations of the next block's
+     * records meanwhile: see records/accept_pass.c */
+    int draws_ahead;
+    double *innovation; /* of a block, column after column */
+    const double **column_of;
+    double *gap; /* of the records of a block: above 0 where the proposal is rejected */
+    int *listed; /* with `counts`: the records of a block that would change a cell, */
+    double *by;  /* and how far they would move residuals, touched * block */
+    double *path, *path_energy, *path_log; /* see accept_speculatively */
+    double accepted_share;                 /* share of the last proposals that were accepted */
+    double *complete_before;               /* the complete-data statistic before it */
+};
+
+/* Of steps of theta: by how much, its moving coordinates, the columns that move with it; log prior
+ * and energy of the state while passes run. */
+struct theta_step {
+    double *by, *place;
+    int *changed;
+    double log_prior, energy;
+};
 
 /* In place of the model's prior and update of theta: where theta has a prior that depends on other
  * sites. */
@@ -116,7 +179,7 @@ struct record_maps {
     /* x' = mix x + shift of the columns that are turned; log_volume: of all records' values */
     int *turned;
     double *mix, *shift, log_volume;
-    double *gram, *sums, *solved; /* of these columns about their origins */
+    double *gram, *sums, *solved;        /* of these columns about their origins */
     double *slope_complete, *slope_kept; /* of a marginal density, of no use here */
 };
 
@@ -128,94 +191,37 @@ struct augment {
     struct augment **site, *lead; /* lead: the first of all sites */
 
     struct model model;
-    int parts;
-    struct part *part;
-    /* Dense components come first: `absolute` with the absolute kernel, then
-     * the rest of `separable` with the squared one, the rest of `dense` with a
-     * density of their own. All are multiples of LANES; a component that only pads
-     * has released = weight = 0. Then the cells, first the `open` ones that records can leave. */
-    int absolute, separable, dense, cells, open;
-    const double *released, *weight; /* dense + cells */
+    const struct augment_layer *layer; /* NULL: none */
+    struct released noise;
     ptrdiff_t n, stride; /* records, and room for them: PAD_LANES(n), or more where n is unknown */
-    const struct augment_layer *layer;   /* NULL: none */
-    const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
-    double size_spread;                  /* sd of its start about the n that is given */
-    int most_born;                       /* births and deaths at once, at most */
-    int tells_sizes;                     /* is a draw to have the numbers of records? */
-    const double *hold;          /* NULL, or bounds of a column whose total alone is public */
-    int searching;               /* for a start that the release has density at */
+    struct size size;
     int plain;                   /* no partial refresh: the sweep of Ju et al. alone */
-    struct surrogate *surrogate; /* NULL: no such moves */
-    struct response *response;   /* the same; only beside a surrogate */
-    struct resize *resize;       /* the same, of steps of n */
-    struct resize_counts *resize_counts; /* NULL: no such steps of n */
-    struct redraw *redraw;               /* NULL: no new shapes */
-    struct category_moves *categories;   /* NULL: no such moves */
-    struct record_maps *maps;            /* NULL: none */
+    struct surrogate *surrogate; /* what is expected of all records' totals; NULL: none */
+    void *own[MOVES];            /* what each move has of its own; NULL: it does not serve */
 
-    /* State: with these restored, a run continues bit for bit. */
+    /* State: with these restored, a run continues bit for bit. The residuals are copied in and out
+     * because the dense part swaps places with its candidate. */
     double *theta;
-    double *x; /* columns of `stride` */
+    double *x;     /* columns of `stride` */
+    int *accepted; /* of each record, after warmup; of no account where n is unknown */
     struct rng *rng;
     struct adapt adapt;
     struct theta_update update; /* of a model without rtheta() */
-    struct births births;
-    struct size_slope slope; /* of the coordinates that move without a surrogate */
-    struct size_slope
-        pace; /* of the complete-data statistic; of nothing where no update takes it */
-    struct regroup regroup;  /* only beside a surrogate */
-    struct redrawn *redrawn; /* only with new shapes */
-    struct rounds rounds;    /* where augment_makes_rounds(), or those of a pool */
-    /* (released - total) * weight, dense and cells; part of the state, copied in
-     * and out because the dense part swaps places with its candidate. */
-    double *residual, *cell_residual;
-
-    int *accepted; /* of each record, after warmup; of no account where n is unknown */
+    struct rounds rounds;       /* where augment_makes_rounds(), or those of a pool */
+    struct residuals residual;
     struct counters count;
 
     /* Workspace, see augment_prepare() */
-    struct record_columns *records; /* of each site */
-    int block, move_block;
-    int locals; /* components of all parts of kind RECORDS */
-    double *complete, *complete_before, *complete_after, *total;
-    int dense_parts;
-    int used;                /* dense components up to the last that does not only pad */
-    double *before, *change; /* dense components of a block, one after the other */
-    double *diff;            /* the changes, record after record */
-    double *local;           /* components of a block under local noise */
-    double *extra;           /* what local noise adds to a record's step */
-    double *candidate, *candidate_cells;
-    double *threshold; /* drawn, of which the first are taken */
-    int drawn, taken;
-    /* Whether a pass may draw thresholds, and the innovations of the next block's
-     * records meanwhile: see records/accept_pass.c */
-    int draws_ahead;
-    double *innovation; /* of a block, column after column */
-    const double **column_of;
-    double *gap; /* of the records of a block: above 0 where the proposal is rejected */
-    const struct part *counts; /* if its cells, of one scale, are all that records can change */
-    int *listed;               /* then: the records of a block that would change a cell */
-    double *by;                /* and how far they would move residuals, touched * block */
-    double *path, *path_energy, *path_log; /* see accept_speculatively */
-    double accepted_share;                 /* share of the last proposals that were accepted */
-    double **born;                         /* unknown n: records that are to be born, */
-    double *followed, *updates;            /* of augment_saw_size(), */
-    double *batch_log, *beside;            /* and of steps that take theta along */
-    struct rng *batch_start;
-    double **x_new, **x_at, **at_chunk, **to_chunk;
-    const double **view, **view_new, **moved;
-    /* all records after a move, columns of `stride`: where they are expensive to make twice */
-    double *moved_x;
-    double *theta_new, *step, *place; /* place: moving coordinates of theta */
-    double *jump;                     /* by which steps of n moved these: no pass need do it */
-    int *changed;
-    double log_prior, energy;
-    double pass_work, column_work; /* see records/work.c */
-    struct terms map;              /* of a column under the surrogate's map */
-    double map_work, leapfrog_work;
-    struct moments clamped;              /* of records as the bounds clamp them */
-    double **clamped_x;
+    struct residuals candidate;
+    double *total, *complete, *complete_after, *theta_new;
+    struct theta_step step;
+    struct block block;
+    struct visit visit;
+    struct work cost;
 };
+
+/* What a move has of its own, by its name in AUGMENT_MOVES. */
+#define OWN(a, name) ((a)->own[OWN_##name])
 
 /* Where each part's components stand: sets the parts' offsets, and absolute, separable,
  * dense and cells, from the parts' kinds, kernels and sizes. */

@@ -17,7 +17,6 @@
  * number per record. What it learns (mcmc/adapt_start.c) it learns in warmup only.
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 #include "base/lanes.h"
 
@@ -37,8 +36,8 @@ enum { SUPPORT_SWEEPS = 1000 };
 
 /* dense parts with that kernel from `at` on, padded; returns where they end */
 static int place_dense(struct augment *a, enum kernel kernel, int at) {
-    for (int k = 0; k < a->parts; ++k) {
-        struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        struct part *part = a->noise.part + k;
         if (part->kind != PART_DENSE || part->kernel != kernel) continue;
         part->offset = at;
         at += part->stat.size;
@@ -48,8 +47,8 @@ static int place_dense(struct augment *a, enum kernel kernel, int at) {
 
 /* the same of the cells of one kind of part */
 static int place_cells(struct augment *a, enum part_kind kind, int at) {
-    for (int k = 0; k < a->parts; ++k) {
-        struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        struct part *part = a->noise.part + k;
         if (part->kind != kind) continue;
         part->offset = at;
         at += part->stat.size;
@@ -58,74 +57,76 @@ static int place_cells(struct augment *a, enum part_kind kind, int at) {
 }
 
 void augment_lay_out(struct augment *a) {
-    a->absolute = place_dense(a, KERNEL_ABSOLUTE, 0);
-    a->separable = place_dense(a, KERNEL_SQUARED, a->absolute);
-    a->dense = place_dense(a, KERNEL_DENSITY, a->separable);
-    a->open = place_cells(a, PART_CELLS, 0);
-    a->cells = place_cells(a, PART_SIZE, a->open);
+    a->noise.absolute = place_dense(a, KERNEL_ABSOLUTE, 0);
+    a->noise.separable = place_dense(a, KERNEL_SQUARED, a->noise.absolute);
+    a->noise.dense = place_dense(a, KERNEL_DENSITY, a->noise.separable);
+    a->noise.open = place_cells(a, PART_CELLS, 0);
+    a->noise.cells = place_cells(a, PART_SIZE, a->noise.open);
 }
 
 void augment_prepare(struct augment *a) {
-    const int columns = a->model.columns, size = a->dense + a->cells;
+    const int columns = a->model.columns, size = a->noise.dense + a->noise.cells;
     int whole = a->model.whole, local_size = 0;
-    for (int k = 0; k < a->parts; ++k) {
-        const struct stat *stat = &a->part[k].stat;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct stat *stat = &a->noise.part[k].stat;
         whole = whole || stat->whole;
-        a->dense_parts += a->part[k].kind == PART_DENSE;
-        if (a->part[k].kind != PART_RECORDS) continue;
-        a->locals += stat->size;
+        a->noise.dense_parts += a->noise.part[k].kind == PART_DENSE;
+        if (a->noise.part[k].kind != PART_RECORDS) continue;
+        a->noise.locals += stat->size;
         local_size = stat->size > local_size ? stat->size : local_size;
     }
-    int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->dense > 0 ? a->dense : 1);
+    int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->noise.dense > 0 ? a->noise.dense : 1);
     block = PAD_LANES(block < LEAST_BLOCK ? LEAST_BLOCK : block);
     if (block > MAX_BLOCK) block = MAX_BLOCK;
-    if (whole || (!a->size_prior && a->n < block)) block = (int)a->stride;
-    a->block = block;
-    for (int j = 0; j < a->dense; ++j)
-        if (a->weight[j] != 0) a->used = j + 1;
-    a->move_block = whole ? block : MAX_BLOCK;
-    a->adapt.most_parts = whole || a->surrogate || a->size_prior ? 1 : MOST_PARTS;
-    const size_t records = (size_t)block, components = (size_t)a->dense * records;
+    if (whole || (!a->size.prior && a->n < block)) block = (int)a->stride;
+    a->block.most = block;
+    for (int j = 0; j < a->noise.dense; ++j)
+        if (a->noise.weight[j] != 0) a->noise.used = j + 1;
+    a->block.most_moved = whole ? block : MAX_BLOCK;
+    a->adapt.most_parts = whole || a->surrogate || a->size.prior ? 1 : MOST_PARTS;
+    const size_t records = (size_t)block, components = (size_t)a->noise.dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
-    a->complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
+    a->visit.complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->complete_after = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->total = plugin_memory((size_t)size, sizeof(double));
-    a->residual = plugin_memory((size_t)a->dense, sizeof(double));
-    a->candidate = plugin_memory((size_t)a->dense, sizeof(double));
-    a->cell_residual = plugin_memory((size_t)a->cells + 1, sizeof(double));
-    a->candidate_cells = plugin_memory((size_t)a->cells, sizeof(double));
-    a->before = plugin_memory(components, sizeof(double));
-    a->change = plugin_memory(components, sizeof(double));
-    a->diff = plugin_memory(components, sizeof(double));
-    a->local = plugin_memory((size_t)local_size * records, sizeof(double));
-    a->extra = plugin_memory(records, sizeof(double));
-    a->path = plugin_memory((size_t)(a->dense - a->separable) * PATH, sizeof(double));
-    a->path_energy = plugin_memory(PATH, sizeof(double));
-    a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
-    a->accepted_share = 1;
-    a->threshold = plugin_memory(records, sizeof(double));
-    a->draws_ahead = a->model.innovations > 0 && !whole;
-    a->innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));
-    a->column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
-    a->gap = plugin_memory(records, sizeof(double));
-    double ***const pointers[] = {&a->x_new, &a->x_at, &a->at_chunk, &a->to_chunk};
+    a->residual.dense = plugin_memory((size_t)a->noise.dense, sizeof(double));
+    a->candidate.dense = plugin_memory((size_t)a->noise.dense, sizeof(double));
+    a->residual.cells = plugin_memory((size_t)a->noise.cells + 1, sizeof(double));
+    a->candidate.cells = plugin_memory((size_t)a->noise.cells, sizeof(double));
+    a->visit.before = plugin_memory(components, sizeof(double));
+    a->visit.change = plugin_memory(components, sizeof(double));
+    a->visit.diff = plugin_memory(components, sizeof(double));
+    a->visit.local = plugin_memory((size_t)local_size * records, sizeof(double));
+    a->visit.extra = plugin_memory(records, sizeof(double));
+    a->visit.path =
+        plugin_memory((size_t)(a->noise.dense - a->noise.separable) * PATH, sizeof(double));
+    a->visit.path_energy = plugin_memory(PATH, sizeof(double));
+    a->visit.path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
+    a->visit.accepted_share = 1;
+    a->visit.threshold = plugin_memory(records, sizeof(double));
+    a->visit.draws_ahead = a->model.innovations > 0 && !whole;
+    a->visit.innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));
+    a->visit.column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
+    a->visit.gap = plugin_memory(records, sizeof(double));
+    double ***const pointers[] = {&a->block.x_new, &a->block.x_at, &a->block.at_chunk,
+                                  &a->block.to_chunk};
     for (int k = 0; k < 4; ++k) *pointers[k] = plugin_memory((size_t)columns, sizeof(double *));
-    a->view = plugin_memory((size_t)columns, sizeof(double *));
-    a->view_new = plugin_memory((size_t)columns, sizeof(double *));
-    a->moved = plugin_memory((size_t)columns, sizeof(double *));
+    a->block.view = plugin_memory((size_t)columns, sizeof(double *));
+    a->block.view_new = plugin_memory((size_t)columns, sizeof(double *));
+    a->block.moved = plugin_memory((size_t)columns, sizeof(double *));
     if (a->model.costs.move > 0 && !a->plain)
-        a->moved_x = plugin_memory((size_t)a->stride * (size_t)columns, sizeof(double));
+        a->block.moved_x = plugin_memory((size_t)a->stride * (size_t)columns, sizeof(double));
     for (int v = 0; v < columns; ++v)
-        a->x_new[v] =
+        a->block.x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
-    a->map = terms_new(model_moments(&a->model));
-    a->changed = plugin_memory((size_t)columns, sizeof(int));
+    a->block.map = terms_new(model_moments(&a->model));
+    a->step.changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->step = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->place = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->jump = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    for (int k = 0; k < a->parts; ++k) {
-        struct part *part = a->part + k;
+    a->step.by = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->step.place = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->size.jump = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    for (int k = 0; k < a->noise.parts; ++k) {
+        struct part *part = a->noise.part + k;
         if (part->kind != PART_CELLS) continue;
         /* an odd number of margins is made even by a cell that nobody leaves */
         const size_t own = (size_t)part->stat.touched * records, touched = own + records;
@@ -133,16 +134,18 @@ void augment_prepare(struct augment *a) {
         part->cell_after = plugin_memory(touched, sizeof(int));
         for (size_t i = own; i < touched; ++i)
             part->cell_before[i] = part->cell_after[i] = part->stat.size;
-        a->counts = a->dense == 0 && a->locals == 0 && a->open == part->stat.size ? part : NULL;
-        for (int j = 0; j < a->open; ++j)
-            if (a->weight[j] != a->weight[0]) a->counts = NULL;
-        a->listed = plugin_memory(records, sizeof(int));
-        a->by = plugin_memory(touched, sizeof(double));
+        a->noise.counts =
+            a->noise.dense == 0 && a->noise.locals == 0 && a->noise.open == part->stat.size ? part
+                                                                                            : NULL;
+        for (int j = 0; j < a->noise.open; ++j)
+            if (a->noise.weight[j] != a->noise.weight[0]) a->noise.counts = NULL;
+        a->visit.listed = plugin_memory(records, sizeof(int));
+        a->visit.by = plugin_memory(touched, sizeof(double));
     }
     augment_count_work(a);
     a->sites = 1;
     a->site = plugin_memory(1, sizeof *a->site);
-    a->records = plugin_memory(1, sizeof *a->records);
+    a->block.records = plugin_memory(1, sizeof *a->block.records);
     *a->site = a->lead = a;
     CALL_MOVES(prepare_site, a);
 }
@@ -153,7 +156,7 @@ void augment_join_sites(struct augment *a, int sites, struct augment **site) {
     struct adapt_costs *costs = &a->adapt.costs;
     a->sites = sites;
     a->site = site;
-    a->records = plugin_memory((size_t)sites, sizeof *a->records);
+    a->block.records = plugin_memory((size_t)sites, sizeof *a->block.records);
     for (int k = 1; k < a->sites; ++k) {
         struct augment *other = a->site[k];
         const struct adapt_costs *more = &other->adapt.costs;
@@ -161,12 +164,12 @@ void augment_join_sites(struct augment *a, int sites, struct augment **site) {
         costs->refresh += more->refresh;
         costs->look += more->look;
         costs->complete += more->complete;
-        a->column_work += other->column_work;
-        a->pass_work += other->pass_work;
+        a->cost.column += other->cost.column;
+        a->cost.pass += other->cost.pass;
         other->complete = a->complete;
-        other->changed = a->changed;
+        other->step.changed = a->step.changed;
         other->lead = a;
-        if (other->size_prior) a->adapt.most_parts = 1;
+        if (other->size.prior) a->adapt.most_parts = 1;
     }
 }
 
@@ -182,8 +185,8 @@ void augment_share_theta(struct augment *a) {
 
 void augment_make_room(struct augment *a, ptrdiff_t room) {
     a->stride = room;
-    if (a->moved_x)
-        a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
+    if (a->block.moved_x)
+        a->block.moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
     CALL_MOVES(make_room, a);
 }
 
@@ -191,9 +194,9 @@ void augment_make_room(struct augment *a, ptrdiff_t room) {
 
 static void start_records(struct augment *a) {
     CALL_MOVES(start_site, a);
-    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
-        const int m = augment_block_at(a, start, a->block);
-        augment_propose(a, 0, m, a->x_at);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most) {
+        const int m = augment_block_at(a, start, a->block.most);
+        augment_propose(a, 0, m, a->block.x_at);
     }
     augment_sum_up(a);
 }
@@ -201,7 +204,7 @@ static void start_records(struct augment *a) {
 void augment_start(struct augment *a, int search, const double *sd) {
     a->model.class->set(a->model.self, a->theta);
     for (int k = 0; k < a->sites; ++k) start_records(a->site[k]);
-    CALL_MOVES(start, a, search, sd);
+    CALL_MOVES(start, a, &(struct move_start){search, sd});
 }
 
 /* released values, of records too */
@@ -209,7 +212,8 @@ static double released_values(const struct augment *a) {
     double values = 0;
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        values += site->dense + site->cells + (double)site->locals * (double)site->n;
+        values +=
+            site->noise.dense + site->noise.cells + (double)site->noise.locals * (double)site->n;
     }
     return values;
 }
@@ -224,13 +228,13 @@ static int update_theta_given_records(struct augment *a, int learning) {
     if (status != PLUGIN_OK || !update_theta_is_needed(&a->model)) return status;
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        a->records[k] = (struct record_columns){site->x, site->n, site->stride};
+        a->block.records[k] = (struct record_columns){site->x, site->n, site->stride};
     }
-    return update_theta(&a->update, a->sites, a->records, a->rng, learning, a->theta);
+    return update_theta(&a->update, a->sites, a->block.records, a->rng, learning, a->theta);
 }
 
 static void set_searching(struct augment *a, int searching) {
-    for (int k = 0; k < a->sites; ++k) a->site[k]->searching = searching;
+    for (int k = 0; k < a->sites; ++k) a->site[k]->noise.searching = searching;
 }
 
 static void make_moves(struct augment *a, enum move_phase phase, struct round *round) {
@@ -263,8 +267,8 @@ static void end_warmup(struct augment *a) {
 
 static void count_visits(struct augment *a, double accepted) {
     for (int k = 0; k < a->sites; ++k) {
-        a->site[k]->births.visited += (double)a->site[k]->n;
-        a->site[k]->births.updated += (double)a->site[k]->n * accepted;
+        a->site[k]->size.births.visited += (double)a->site[k]->n;
+        a->site[k]->size.births.updated += (double)a->site[k]->n * accepted;
     }
 }
 
@@ -306,7 +310,7 @@ static double sweep(struct augment *a, struct round *round, int number) {
     const int trying =
         round->learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !round->empty;
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
-    if (trying) augment_take_complete(a, 0, a->complete_before);
+    if (trying) augment_take_complete(a, 0, a->visit.complete_before);
     const int parts = after < 0 ? round->parts : (int)*adapt->parts;
     const int at = after < 0 ? iteration : after * rounds_made(&a->rounds) + number;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
@@ -317,7 +321,7 @@ static double sweep(struct augment *a, struct round *round, int number) {
     a->count.work += work;
     if (trying) {
         if (class->add_latent) augment_take_complete(a, 0, a->complete_after);
-        adapt_saw_refresh(adapt, refresh, a->complete_before,
+        adapt_saw_refresh(adapt, refresh, a->visit.complete_before,
                           class->add_latent ? a->complete_after : a->complete);
     }
     return work;
@@ -351,7 +355,7 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int number,
     const double work = sweep(a, &round, number);
     *accepted = round.swept;
 
-    double *before = a->step, *after = a->place;
+    double *before = a->step.by, *after = a->step.place;
     if (round.learning) augment_gather(a, before);
     const double followed = a->count.work;
     make_moves(a, MOVE_AFTER, &round);
@@ -362,7 +366,7 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int number,
     CALL_MOVES(learn, a, &round);
     if (round.learning) {
         augment_gather(a, after);
-        for (int j = 0; j < a->model.moving; ++j) before[j] -= a->jump[j];
+        for (int j = 0; j < a->model.moving; ++j) before[j] -= a->size.jump[j];
         adapt_saw_sweep(&a->adapt, before, after, work + a->count.work - followed);
     }
     learn(a, &round,

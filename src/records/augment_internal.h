@@ -24,7 +24,7 @@ static inline const double *const *augment_read_only(double *const *x) {
 
 /* Points x_at at the block that starts there; returns its number of records. */
 static inline int augment_block_at(struct augment *a, ptrdiff_t start, int most) {
-    for (int v = 0; v < a->model.columns; ++v) a->x_at[v] = a->x + v * a->stride + start;
+    for (int v = 0; v < a->model.columns; ++v) a->block.x_at[v] = a->x + v * a->stride + start;
     return (int)(a->n - start < most ? a->n - start : most);
 }
 
@@ -36,8 +36,8 @@ static inline int augment_chunk(int whole, int left) {
 /* the variables of one statistic from record `start` of a block on */
 static inline const double *const *augment_view(struct augment *a, const struct part *part,
                                                 const double *const *x, int start) {
-    for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]] + start;
-    return a->view;
+    for (int v = 0; v < part->stat.columns; ++v) a->block.view[v] = x[part->column[v]] + start;
+    return a->block.view;
 }
 
 /* ---- several records at once -------------------------------------------------------- */
@@ -74,7 +74,7 @@ static inline double augment_records(const struct augment *a) {
 /* Is the number of records of any site unknown? */
 static inline int augment_is_sized(const struct augment *a) {
     for (int k = 0; k < a->sites; ++k)
-        if (a->site[k]->size_prior) return 1;
+        if (a->site[k]->size.prior) return 1;
     return 0;
 }
 
@@ -123,7 +123,7 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
 double augment_size_energy(const struct augment *a, double more);
 
 /* of all totals: dense residuals, and those of the cells */
-double augment_total_energy(const struct augment *a, const double *dense, const double *cells);
+double augment_total_energy(const struct augment *a, const struct residuals *of);
 
 /* extra[i] += sign * energy of the local noise of record i of the block */
 void augment_clear_extra(struct augment *a);
@@ -135,7 +135,9 @@ void augment_clear_total(struct augment *a);
 double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x);
 
 /* residuals from a->total */
-void augment_residuals(const struct augment *a, double *dense, double *cells);
+void augment_residuals(const struct augment *a, struct residuals *out);
+void augment_copy_residuals(const struct augment *a, struct residuals *to,
+                            const struct residuals *from);
 
 /* Totals and residuals of the records, from the records themselves. */
 void augment_sum_up(struct augment *a);
@@ -217,7 +219,9 @@ void augment_keep_size(struct augment *a, int m, int birth);
  */
 
 /* Are there such steps? */
-static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
+static inline int augment_resizes(const struct augment *a) {
+    return OWN(a, resize) || OWN(a, resize_counts);
+}
 
 /* Do such steps draw n anew, and records with it, often enough? */
 int augment_redraws(const struct augment *a);
@@ -234,9 +238,6 @@ int augment_redraws_totals(const struct augment *a);
 int augment_redraw_start(struct augment *a, double temper);
 
 /* ---- records/level_transfers.c ------------------------------------------------------------ */
-
-/* Workspace of one entry a record. */
-void augment_make_level_room(struct augment *a);
 
 /* The records by their level of factor f; the list of those of one level; and m of a list of
  * `count`, chosen uniformly, to its end or to its beginning. */
@@ -259,6 +260,8 @@ void augment_keep_mapped(struct augment *a);
 int augment_set_size(struct augment *a);
 
 /* ---- records/linear_maps.c ------------------------------------------------------------ */
+
+static inline struct record_maps *maps_of(const struct augment *a) { return OWN(a, reflections); }
 
 /* The map of no column, to be filled in. */
 void augment_start_map(struct augment *a);

@@ -6,44 +6,45 @@
  * of MAX_POINTS records for each level. No allocation but in prepare().
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
+#include "records/category_hmc.h"
 
 /* Totals of single records of one site, with noise whose kernel is separable. */
 static int serves(const struct augment *a) {
-    if (a->sites > 1 || a->plain || a->locals > 0 || a->separable < a->dense) return 0;
-    for (int k = 0; k < a->parts; ++k)
-        if (a->part[k].stat.whole || a->part[k].kernel == KERNEL_MATCH) return 0;
+    if (a->sites > 1 || a->plain || a->noise.locals > 0 || a->noise.separable < a->noise.dense)
+        return 0;
+    for (int k = 0; k < a->noise.parts; ++k)
+        if (a->noise.part[k].stat.whole || a->noise.part[k].kernel == KERNEL_MATCH) return 0;
     return 1;
 }
 
 static void prepare(struct augment *a) {
     if (!serves(a)) return;
     int touched = 0;
-    for (int k = 0; k < a->parts; ++k)
-        if (a->part[k].kind == PART_CELLS) touched += a->part[k].stat.touched;
+    for (int k = 0; k < a->noise.parts; ++k)
+        if (a->noise.part[k].kind == PART_CELLS) touched += a->noise.part[k].stat.touched;
     struct category_moves *r = plugin_memory(1, sizeof *r);
-    if (!category_moves_create(r, &a->model, a->dense, a->cells, touched)) return;
-    r->released = a->released;
-    r->weight = a->weight;
-    char *bent = plugin_memory((size_t)(a->dense + a->cells), sizeof *bent);
-    memset(bent, 1, (size_t)a->absolute);
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    if (!category_moves_create(r, &a->model, a->noise.dense, a->noise.cells, touched)) return;
+    r->released = a->noise.released;
+    r->weight = a->noise.weight;
+    char *bent = plugin_memory((size_t)(a->noise.dense + a->noise.cells), sizeof *bent);
+    memset(bent, 1, (size_t)a->noise.absolute);
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part_is_counts(part->kind) && part->kernel == KERNEL_ABSOLUTE)
-            memset(bent + a->dense + part->offset, 1, (size_t)part->stat.size);
+            memset(bent + a->noise.dense + part->offset, 1, (size_t)part->stat.size);
     }
     r->bent = bent;
-    a->categories = r;
+    OWN(a, categories) = r;
 }
 
 /* Components of the points with this level of the response, and the cells that they touch. */
 static void evaluate_points(struct augment *a, int level) {
-    struct category_moves *r = a->categories;
+    struct category_moves *r = OWN(a, categories);
     double *add = r->add + (size_t)level * (size_t)r->dense * MAX_POINTS;
     int *touch = r->touch + (size_t)level * (size_t)r->touched * MAX_POINTS;
     a->model.class->categorise(a->model.self, level, r->points, r->x);
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         const struct stat *stat = &part->stat;
         const double *const *view = augment_view(a, part, augment_read_only(r->x), 0);
         if (part->kind == PART_DENSE) {
@@ -59,7 +60,7 @@ static void evaluate_points(struct augment *a, int level) {
 
 /* Evenly spread over the records, from a place that is drawn. */
 static void choose_points(struct augment *a) {
-    struct category_moves *r = a->categories;
+    struct category_moves *r = OWN(a, categories);
     const double u = rng_uniform(a->rng);
     r->points = a->n < MAX_POINTS ? (int)a->n : MAX_POINTS;
     r->share = (double)a->n / r->points;
@@ -75,21 +76,22 @@ static void choose_points(struct augment *a) {
  * theta, and records. */
 static int begin(struct augment *a) {
     choose_points(a);
-    a->categories->temper = *a->adapt.temper;
-    return category_moves_begin(a->categories, a->theta, a->rng);
+    struct category_moves *r = OWN(a, categories);
+    r->temper = *a->adapt.temper;
+    return category_moves_begin(r, a->theta, a->rng);
 }
 
 double augment_categories_density(struct augment *a, double *q, double *gradient) {
     a->model.class->set(a->model.self, a->theta);
     if (!begin(a)) return NAN;
-    return category_moves_density(a->categories, q, gradient);
+    return category_moves_density(OWN(a, categories), q, gradient);
 }
 
 static void respond(struct augment *a, const struct round *round) {
-    struct category_moves *r = a->categories;
+    struct category_moves *r = OWN(a, categories);
     a->model.class->set(a->model.self, a->theta);
     if (!begin(a)) return;
-    a->count.work += r->points * a->model.categories * a->pass_work / (double)a->n;
+    a->count.work += r->points * a->model.categories * a->cost.pass / (double)a->n;
     const struct response_guide guide = {r,
                                          category_moves_refer,
                                          category_moves_correct,
@@ -100,28 +102,26 @@ static void respond(struct augment *a, const struct round *round) {
 }
 
 static void make(struct augment *a, struct round *round) {
-    for (int k = 0; a->categories && !round->empty && k < RESPONSES; ++k) respond(a, round);
+    for (int k = 0; OWN(a, categories) && !round->empty && k < RESPONSES; ++k) respond(a, round);
 }
 
-static size_t stored(const struct augment *a, int k) {
-    (void)k;
-    return a->categories ? category_moves_stored(a->categories) : 0;
+static size_t stored(const struct augment *a) {
+    const struct category_moves *r = OWN(a, categories);
+    return r ? category_moves_stored(r) : 0;
 }
 
-static void attach(struct augment *a, int k, double *store) {
-    (void)k;
-    category_moves_attach(a->categories, store);
+static void attach(struct augment *a, double *store) {
+    category_moves_attach(OWN(a, categories), store);
 }
 
 /* their coefficients are the first of theta, and walk */
-static void start(struct augment *a, int search, const double *sd) {
-    (void)search;
-    if (a->categories) category_moves_start(a->categories, sd);
+static void start(struct augment *a, const struct move_start *start) {
+    if (OWN(a, categories)) category_moves_start(OWN(a, categories), start->sd);
 }
 
 const struct move move_categories = {
     .phase = MOVE_AFTER,
-    .store = {"categories"},
+    .store = "categories",
     .prepare = prepare,
     .stored = stored,
     .attach = attach,

@@ -2,7 +2,6 @@
  * and what became of its moves. Of several sites, all of them together.
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 double augment_most_energy_step(const struct augment *a) {
     double most = -INFINITY;
@@ -16,9 +15,9 @@ struct updates {
 
 /* Adds those of one site. */
 static void count_updates(const struct augment *a, double after, struct updates *updates) {
-    if (a->size_prior) { /* records come and go */
-        updates->accepted += a->births.updated;
-        updates->visited += a->births.visited;
+    if (a->size.prior) { /* records come and go */
+        updates->accepted += a->size.births.updated;
+        updates->visited += a->size.births.visited;
         updates->lowest = NAN;
         return;
     }

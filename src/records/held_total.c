@@ -19,10 +19,9 @@
  * ten passes over the records, of one comparison each. No allocation.
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 /* a move takes about as many passes over the records */
-enum { MOVES = 8, PASSES = 12, MOST_SOLVED = 60 };
+enum { STEPS = 8, PASSES = 12, MOST_SOLVED = 60 };
 
 /* Steps of log sd have standard deviations between these, uniform on the log scale. */
 static const double LONGEST = 1.5, SHORTEST = 0.05;
@@ -34,13 +33,14 @@ enum { MEAN, LOG_SD };
 
 static int serves(const struct augment *a) {
     const struct model_class *class = a->model.class;
-    return a->hold && a->n > 0 && !a->plain && !a->searching && a->sites == 1 && !a->redraw &&
-           !(a->layer && a->model.moving < 2) && class->set_move && class->distribution;
+    return OWN(a, held_total) && a->n > 0 && !a->plain && !a->noise.searching && a->sites == 1 &&
+           !OWN(a, redraw) && !(a->layer && a->model.moving < 2) && class->set_move &&
+           class->distribution;
 }
 
 /* The total of shift + stretch x, clamped; how many are inside the bounds, to `inside`. */
 static double clamped_total(const struct augment *a, double shift, double stretch, double *inside) {
-    const double lower = a->hold[0], upper = a->hold[1];
+    const double *hold = OWN(a, held_total), lower = hold[0], upper = hold[1];
     double sum = 0, count = 0;
     for (ptrdiff_t i = 0; i < a->n; ++i) {
         const double x = shift + stretch * a->x[i];
@@ -55,8 +55,8 @@ static double clamped_total(const struct augment *a, double shift, double stretc
  * brackets it. Returns the records inside; 0 where there are none. */
 static double solve(const struct augment *a, double total, double stretch, double shift,
                     double *out) {
-    const double width = a->hold[1] - a->hold[0];
-    const double close = SAME * (fabs(a->hold[0]) + fabs(a->hold[1])) * (double)a->n;
+    const double *hold = OWN(a, held_total), width = hold[1] - hold[0];
+    const double close = SAME * (fabs(hold[0]) + fabs(hold[1])) * (double)a->n;
     double below = -INFINITY, above = INFINITY, inside;
     for (int k = 0; k < MOST_SOLVED; ++k) {
         const double off = clamped_total(a, shift, stretch, &inside) - total;
@@ -94,8 +94,8 @@ static void take(struct augment *a, double log_prior, double energy) {
     augment_keep_moved(a, &innovations);
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
     a->model.class->set(a->model.self, a->theta);
-    a->log_prior = log_prior;
-    a->energy = energy;
+    a->step.log_prior = log_prior;
+    a->step.energy = energy;
 }
 
 static void move(struct augment *a) {
@@ -110,10 +110,10 @@ static void move(struct augment *a) {
     place(a, step, shift, mean);
     const double log_prior = augment_log_prior(a, a->theta_new);
     if (!isfinite(log_prior)) return;
-    a->model.class->set_move(a->model.self, a->theta_new, a->changed);
+    a->model.class->set_move(a->model.self, a->theta_new, a->step.changed);
     const double energy = augment_moved_energy(a);
-    const double log_ratio = log_prior - a->log_prior + log(inside / inside_new) +
-                             (a->energy - energy) * *a->adapt.temper;
+    const double log_ratio = log_prior - a->step.log_prior + log(inside / inside_new) +
+                             (a->step.energy - energy) * *a->adapt.temper;
     if (-log_ratio < threshold) take(a, log_prior, energy);
 }
 
@@ -121,10 +121,10 @@ static void make(struct augment *a, struct round *round) {
     (void)round;
     if (!serves(a)) return;
     a->model.class->set(a->model.self, a->theta);
-    a->log_prior = augment_log_prior(a, a->theta);
-    a->energy = augment_energy(a);
-    for (int k = 0; k < MOVES; ++k) move(a);
-    a->count.work += MOVES * PASSES * a->pass_work;
+    a->step.log_prior = augment_log_prior(a, a->theta);
+    a->step.energy = augment_energy(a);
+    for (int k = 0; k < STEPS; ++k) move(a);
+    a->count.work += STEPS * PASSES * a->cost.pass;
 }
 
 const struct move move_held_total = {.phase = MOVE_BEFORE, .make = make};

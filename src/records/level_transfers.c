@@ -22,7 +22,9 @@
  * prepare().
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
+
+/* so many records at once, at most */
+enum { MOST_REGROUPED = 1024 };
 
 /* transfers between two neighbours in an iteration; with more of them than that, one */
 enum { TRANSFERS = 8, FEW_PAIRS = 60 };
@@ -30,23 +32,32 @@ enum { TRANSFERS = 8, FEW_PAIRS = 60 };
 /* of the cells of a cross-table, which are next to few of the others in one order */
 enum { ORDERS = 4 };
 
+struct levels {
+    double *scale, *tries; /* of each factor: of how many records, and how often it was learned */
+    int *code, *sorted;    /* of each record: its level's place; records, place after place */
+    double *level;
+    int *order, *place, *first; /* of levels; where the records of each place begin */
+    double **before, **after;   /* the records that a transfer takes */
+};
+
 /* Up to so many a pass for each is the faster way to sort records by their level. */
 enum { FEW_LEVELS = 4 };
 
-void augment_make_level_room(struct augment *a) {
-    struct regroup *g = &a->regroup;
+static void make_room(struct augment *a) {
+    struct levels *g = OWN(a, levels);
+    if (!g) return;
     g->code = plugin_memory((size_t)a->stride, sizeof *g->code);
     g->sorted = plugin_memory((size_t)a->stride + 1, sizeof *g->sorted);
 }
 
 static void prepare(struct augment *a) {
     const struct model *model = &a->model;
-    if (!augment_has_levels(a)) return;
-    struct regroup *g = &a->regroup;
+    if (!a->surrogate || model->factors == 0) return;
+    struct levels *g = OWN(a, levels) = plugin_memory(1, sizeof *g);
     int levels = 0;
     for (int f = 0; f < augment_factors(model); ++f)
         if (augment_factor(model, f)->levels > levels) levels = augment_factor(model, f)->levels;
-    augment_make_level_room(a);
+    make_room(a);
     g->level = plugin_memory(MAX_BLOCK, sizeof *g->level);
     g->order = plugin_memory((size_t)levels, sizeof *g->order);
     g->place = plugin_memory((size_t)levels, sizeof *g->place);
@@ -61,18 +72,18 @@ static void prepare(struct augment *a) {
 
 /* The place of each record's level, to `code`. */
 static void read_places(struct augment *a, int f) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     const struct model *model = &a->model;
     for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
         const int m = augment_block_at(a, start, MAX_BLOCK);
-        model->class->read_levels(model->self, f, m, augment_read_only(a->x_at), g->level);
+        model->class->read_levels(model->self, f, m, augment_read_only(a->block.x_at), g->level);
         for (int i = 0; i < m; ++i) g->code[start + i] = g->place[(int)g->level[i]];
     }
 }
 
 /* A pass for each level, of which no record waits for the one before it. */
 static void sort_few(struct augment *a, int levels) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     const int n = (int)a->n;
     int at = 0;
     for (int k = 0; k < levels; ++k) {
@@ -87,7 +98,7 @@ static void sort_few(struct augment *a, int levels) {
 
 /* Counting sort */
 static void sort_many(struct augment *a, int levels) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     memset(g->first, 0, ((size_t)levels + 1) * sizeof *g->first);
     for (ptrdiff_t i = 0; i < a->n; ++i) g->first[g->code[i]] += 1;
     int end = 0; /* of each level, then its first as records are put before it */
@@ -97,7 +108,7 @@ static void sort_many(struct augment *a, int levels) {
 
 /* Records of the level at place k stand from first[k] to before first[k + 1]. */
 void augment_sort_levels(struct augment *a, int f) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     const int levels = augment_factor(&a->model, f)->levels;
     for (int l = 0; l < levels; ++l) g->order[l] = l;
     for (int l = levels - 1; l > 0; --l) {
@@ -111,7 +122,7 @@ void augment_sort_levels(struct augment *a, int f) {
 }
 
 int *augment_level_records(struct augment *a, int level) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     return g->sorted + g->first[g->place[level]];
 }
 
@@ -139,15 +150,15 @@ static void gather(const struct augment *a, const int *list, int m, double *cons
 
 static void relevel(struct augment *a, int f, int from, int to, int m) {
     const struct model *model = &a->model;
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
         for (int v = 0; v < model->columns; ++v) {
-            a->at_chunk[v] = g->before[v] + start;
-            a->to_chunk[v] = g->after[v] + start;
+            a->block.at_chunk[v] = g->before[v] + start;
+            a->block.to_chunk[v] = g->after[v] + start;
         }
         model->class->relevel(model->self, a->rng, f, from, to, chunk,
-                              augment_read_only(a->at_chunk), a->to_chunk);
+                              augment_read_only(a->block.at_chunk), a->block.to_chunk);
     }
 }
 
@@ -155,25 +166,26 @@ static void relevel(struct augment *a, int f, int from, int to, int m) {
 static void add_residuals(struct augment *a, int m, double *const *x, double sign) {
     augment_clear_total(a);
     (void)augment_add_totals(a, 0, m, augment_read_only(x));
-    for (int j = 0; j < a->dense; ++j) a->candidate[j] += sign * a->weight[j] * a->total[j];
-    for (int j = 0; j < a->cells; ++j)
-        a->candidate_cells[j] += sign * a->weight[a->dense + j] * a->total[a->dense + j];
+    for (int j = 0; j < a->noise.dense; ++j)
+        a->candidate.dense[j] += sign * a->noise.weight[j] * a->total[j];
+    for (int j = 0; j < a->noise.cells; ++j)
+        a->candidate.cells[j] +=
+            sign * a->noise.weight[a->noise.dense + j] * a->total[a->noise.dense + j];
 }
 
 static void add_complete(struct augment *a, int m, double *const *x, double *c) {
     const struct model *model = &a->model;
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
-        for (int v = 0; v < model->columns; ++v) a->at_chunk[v] = x[v] + start;
-        model->class->add(model->self, chunk, augment_read_only(a->at_chunk), c);
+        for (int v = 0; v < model->columns; ++v) a->block.at_chunk[v] = x[v] + start;
+        model->class->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
     }
 }
 
 static void keep(struct augment *a, const int *list, int m) {
     const struct model *model = &a->model;
-    const struct regroup *g = &a->regroup;
-    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
-    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    const struct levels *g = OWN(a, levels);
+    augment_copy_residuals(a, &a->residual, &a->candidate);
     add_complete(a, m, g->after, a->complete);
     memset(a->complete_after, 0, (size_t)model->complete * sizeof(double));
     add_complete(a, m, g->before, a->complete_after);
@@ -186,7 +198,7 @@ static void keep(struct augment *a, const int *list, int m) {
 
 /* One transfer between the levels at places k and k + 1, one way or the other. */
 static int transfer(struct augment *a, int f, int k, int m) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     const double *alpha = augment_factor(&a->model, f)->alpha;
     const int up = (int)(rng_bits(a->rng) >> 63);
     const int from = g->order[up ? k : k + 1], to = g->order[up ? k + 1 : k];
@@ -197,16 +209,15 @@ static int transfer(struct augment *a, int f, int k, int m) {
     const int *list = g->sorted + g->first[k + 1] - (up ? m : 0);
     gather(a, list, m, g->before);
     relevel(a, f, from, to, m);
-    memcpy(a->candidate, a->residual, (size_t)a->dense * sizeof(double));
-    memcpy(a->candidate_cells, a->cell_residual, (size_t)a->cells * sizeof(double));
+    augment_copy_residuals(a, &a->candidate, &a->residual);
     add_residuals(a, m, g->before, 1);
     add_residuals(a, m, g->after, -1);
-    const double rise = augment_total_energy(a, a->candidate, a->candidate_cells) -
-                        augment_total_energy(a, a->residual, a->cell_residual);
+    const double rise =
+        augment_total_energy(a, &a->candidate) - augment_total_energy(a, &a->residual);
     const double log_ratio = log_weight(alpha[from], out - m) - log_weight(alpha[from], out) +
                              log_weight(alpha[to], in + m) - log_weight(alpha[to], in) -
                              *a->adapt.temper * rise;
-    a->count.work += 2 * a->pass_work * m / (double)a->n;
+    a->count.work += 2 * a->cost.pass * m / (double)a->n;
     if (!(-log_ratio < rng_exponential(a->rng))) return 0;
     keep(a, list, m);
     g->first[k + 1] += up ? -m : m;
@@ -215,9 +226,9 @@ static int transfer(struct augment *a, int f, int k, int m) {
 
 /* `each` transfers between neighbours in an order that is drawn. */
 static void pass_levels(struct augment *a, int f, int each, int learning) {
-    struct regroup *g = &a->regroup;
+    struct levels *g = OWN(a, levels);
     augment_sort_levels(a, f);
-    a->count.work += a->column_work;
+    a->count.work += a->cost.column;
     for (int k = 0; k + 1 < augment_factor(&a->model, f)->levels; ++k)
         for (int t = 0; t < each; ++t) {
             const int m = augment_draw_count(a->rng, g->scale[f], MOST_REGROUPED);
@@ -232,7 +243,7 @@ static void pass_levels(struct augment *a, int f, int each, int learning) {
 static void make(struct augment *a, struct round *round) {
     const struct model *model = &a->model;
     const int rests = augment_redraws(a) && round->iteration % 2 == 1;
-    if (!augment_has_levels(a) || round->empty || rests) return;
+    if (!OWN(a, levels) || round->empty || rests) return;
     for (int f = 0; f < augment_factors(model); ++f) {
         const int many = augment_factor(model, f)->levels > FEW_PAIRS;
         for (int k = 0; k < (model->joint && !many ? ORDERS : 1); ++k)
@@ -245,35 +256,28 @@ static void make(struct augment *a, struct round *round) {
 }
 
 /* scales, and how often each was learned */
-static size_t stored(const struct augment *a, int k) {
-    (void)k;
-    return augment_has_levels(a) ? 2 * (size_t)augment_factors(&a->model) : 0;
+static size_t stored(const struct augment *a) {
+    return OWN(a, levels) ? 2 * (size_t)augment_factors(&a->model) : 0;
 }
 
-static void attach(struct augment *a, int k, double *store) {
-    (void)k;
-    a->regroup.scale = store;
-    a->regroup.tries = store + augment_factors(&a->model);
+static void attach(struct augment *a, double *store) {
+    struct levels *g = OWN(a, levels);
+    g->scale = store;
+    g->tries = store + augment_factors(&a->model);
 }
 
-static void start(struct augment *a, int search, const double *sd) {
-    (void)search;
-    (void)sd;
-    for (int f = 0; augment_has_levels(a) && f < augment_factors(&a->model); ++f)
-        a->regroup.scale[f] = 1;
-}
-
-static void make_room(struct augment *a) {
-    if (augment_has_levels(a) || a->resize) augment_make_level_room(a);
+static void start_site(struct augment *a) {
+    struct levels *g = OWN(a, levels);
+    for (int f = 0; g && f < augment_factors(&a->model); ++f) g->scale[f] = 1;
 }
 
 const struct move move_levels = {
     .phase = MOVE_AFTER,
-    .store = {"levels"},
+    .store = "levels",
     .prepare = prepare,
     .make_room = make_room,
     .stored = stored,
     .attach = attach,
-    .start = start,
+    .start_site = start_site,
     .make = make,
 };

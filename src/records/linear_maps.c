@@ -13,7 +13,7 @@
 
 void augment_start_map(struct augment *a) {
     const size_t columns = (size_t)a->model.columns;
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     memset(map->turned, 0, columns * sizeof(int));
     memset(map->mix, 0, columns * columns * sizeof(double));
     memset(map->shift, 0, columns * sizeof(double));
@@ -22,61 +22,60 @@ void augment_start_map(struct augment *a) {
 }
 
 static const double *const *mapped_block(struct augment *a, int m) {
-    const struct record_maps *map = a->maps;
+    const struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
     for (int v = 0; v < columns; ++v) {
-        a->moved[v] = a->x_at[v];
+        a->block.moved[v] = a->block.x_at[v];
         if (!map->turned[v]) continue;
-        double *to = a->x_new[v];
+        double *to = a->block.x_new[v];
         for (int i = 0; i < m; ++i) to[i] = map->shift[v];
         for (int k = 0; k < columns; ++k) {
-            const double by = map->mix[v * columns + k], *from = a->x_at[k];
+            const double by = map->mix[v * columns + k], *from = a->block.x_at[k];
             for (int i = 0; by != 0 && i < m; ++i) to[i] += by * from[i];
         }
-        a->moved[v] = to;
+        a->block.moved[v] = to;
     }
-    return a->moved;
+    return a->block.moved;
 }
 
 /* totals and a->complete_after of the mapped records */
 static void sum_mapped(struct augment *a) {
     augment_clear_total(a);
     memset(a->complete_after, 0, (size_t)a->model.complete * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
-        const int m = augment_block_at(a, start, a->move_block);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
+        const int m = augment_block_at(a, start, a->block.most_moved);
         const double *const *x = mapped_block(a, m);
         (void)augment_add_totals(a, start, m, x);
         a->model.class->add(a->model.self, m, x, a->complete_after);
     }
-    augment_residuals(a, a->candidate, a->candidate_cells);
+    augment_residuals(a, &a->candidate);
 }
 
 static double log_marginal(struct augment *a, const double *c) {
     return a->model.class->marginal(a->model.self, c, (double)a->n, a->theta,
-                                    a->maps->slope_complete, a->maps->slope_kept);
+                                    maps_of(a)->slope_complete, maps_of(a)->slope_kept);
 }
 
 static void keep_mapped(struct augment *a) {
-    const int *turned = a->maps->turned;
-    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
-        const int m = augment_block_at(a, start, a->move_block);
+    const int *turned = maps_of(a)->turned;
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
+        const int m = augment_block_at(a, start, a->block.most_moved);
         const double *const *x = mapped_block(a, m);
         for (int v = 0; v < a->model.columns; ++v)
             if (turned[v]) memcpy(a->x + v * a->stride + start, x[v], (size_t)m * sizeof(double));
     }
-    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
-    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    augment_copy_residuals(a, &a->residual, &a->candidate);
     memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
     if (a->model.cut) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
 void augment_try_map(struct augment *a) {
     sum_mapped(a);
-    a->count.work += a->map_work;
-    const double fall = augment_total_energy(a, a->residual, a->cell_residual) -
-                        augment_total_energy(a, a->candidate, a->candidate_cells);
+    a->count.work += a->cost.map;
+    const double fall =
+        augment_total_energy(a, &a->residual) - augment_total_energy(a, &a->candidate);
     const double gain =
-        log_marginal(a, a->complete_after) - log_marginal(a, a->complete) + a->maps->log_volume;
+        log_marginal(a, a->complete_after) - log_marginal(a, a->complete) + maps_of(a)->log_volume;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     if (-(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
         (!a->model.cut || augment_draw_within(a, a->complete_after)))

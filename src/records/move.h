@@ -26,28 +26,30 @@ struct round {
     int least_rounds; /* that the schedule may choose */
 };
 
-/* vectors of the state that a move may have */
-enum { MOVE_STORES = 2 };
+/* How a chain begins. `search`: the records are to be moved to where the release has density. `sd`:
+ * guesses of the standard deviations of theta, NULL where there are none. */
+struct move_start {
+    int search;
+    const double *sd;
+};
 
 /* A hook that is NULL does nothing. Each sees for itself whether the move serves: all but the first
  * and start_site() have the first of all sites. */
 struct move {
     enum move_phase phase;
-    const char *store[MOVE_STORES]; /* names of its vectors */
+    const char *store; /* the name of its vector of the state; NULL: none */
 
     void (*prepare_site)(struct augment *site); /* of each site, before the surrogate is prepared */
     void (*prepare)(struct augment *a);         /* once all else of the problem is there */
     void (*make_room)(struct augment *a);       /* workspace of one entry a record, again */
 
-    /* Numbers in its k-th vector, 0 where the move does not serve; and a view of it. */
-    size_t (*stored)(const struct augment *a, int k);
-    void (*attach)(struct augment *a, int k, double *store);
+    /* Numbers in that vector, 0 where the move does not serve; and a view of it. */
+    size_t (*stored)(const struct augment *a);
+    void (*attach)(struct augment *a, double *store);
 
-    /* A chain begins: before a site has records, and when all have. `search`: these are to be moved
-     * to where the release has density. `sd`: guesses of the standard deviations of theta, NULL
-     * where there are none. */
+    /* A chain begins: before a site has records, and when all have. */
     void (*start_site)(struct augment *site);
-    void (*start)(struct augment *a, int search, const double *sd);
+    void (*start)(struct augment *a, const struct move_start *start);
 
     void (*make)(struct augment *a, struct round *round);
     void (*learn)(struct augment *a, const struct round *round); /* at the end of it, in warmup */
@@ -55,24 +57,30 @@ struct move {
     void (*tell)(const struct augment *a, struct chain_diagnostics *told);
 };
 
-/* In the order of a round. */
+/* In the order of a round; move_births and so on are the descriptors. */
 #define AUGMENT_MOVES(X) \
-    X(move_births) \
-    X(move_passes) \
-    X(move_held_total) \
-    X(move_levels) \
-    X(move_resize) \
-    X(move_redraw) \
-    X(move_reflections) \
-    X(move_second_moments) \
-    X(move_shape) \
-    X(move_response) \
-    X(move_resize_again) \
-    X(move_categories)
+    X(births) \
+    X(passes) \
+    X(held_total) \
+    X(levels) \
+    X(resize) \
+    X(resize_counts) \
+    X(redraw) \
+    X(guide) \
+    X(reflections) \
+    X(second_moments) \
+    X(shape) \
+    X(response) \
+    X(resize_again) \
+    X(categories)
 
-#define DECLARE_MOVE(name) extern const struct move name;
+#define DECLARE_MOVE(name) extern const struct move move_##name;
 AUGMENT_MOVES(DECLARE_MOVE)
 #undef DECLARE_MOVE
+
+#define INDEX_MOVE(name) OWN_##name,
+enum { AUGMENT_MOVES(INDEX_MOVE) MOVES };
+#undef INDEX_MOVE
 
 /* ends with NULL */
 extern const struct move *const augment_moves[];

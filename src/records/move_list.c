@@ -1,4 +1,4 @@
 #include "records/move.h"
 
-#define ADDRESS(name) &name,
+#define ADDRESS(name) &move_##name,
 const struct move *const augment_moves[] = {AUGMENT_MOVES(ADDRESS) NULL};

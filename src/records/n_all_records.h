@@ -44,6 +44,7 @@ struct resize {
     double *change; /* of the counts */
     /* Records that go; of their places, those that others fill, and by which. */
     int *gone, *hole, *filler, holes;
+    int *all, *goes;      /* of each record: its number; does it go? */
     double *mean, *moved; /* k x d: level means of Y before and after */
     double *normal, *spread;
     /* Maps d x d, and shifts k x d: of a record to Y, of Y to a record */
@@ -58,6 +59,8 @@ struct resize {
     struct place *to;
     struct resize_totals *there;
 };
+
+static inline struct resize *resize_of(const struct augment *a) { return OWN(a, resize); }
 
 /* Are there such steps? Prepares what follows. */
 int resize_create(struct augment *a);
@@ -115,9 +118,5 @@ void resize_create_clamped(struct augment *a);
 int resize_begin_clamped(struct augment *a);
 double resize_follow_clamped(struct augment *a);
 void resize_keep_clamped(struct augment *a);
-
-/* Of counts: prepares a->resize_counts, if there are such steps; a step. */
-void resize_create_counts(struct augment *a);
-void resize_move_counts(struct augment *a, int fresh, int learning);
 
 #endif

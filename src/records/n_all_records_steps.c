@@ -37,9 +37,8 @@
  *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
- * prepare() and make_room().
+ * prepare() and make_more_room().
  */
-#include "records/move.h"
 #include "records/n_all_records.h"
 
 #include "base/linalg.h"
@@ -55,13 +54,22 @@ static const double GROWS = 0.15, SCATTERS = 0.15;
  * the latter are made, which take longer. The share of steps of warmup that try the other way. */
 static const double WORSE = 0.5, OTHER = 0.125;
 
-static void prepare(struct augment *a) {
-    if (resize_create(a)) resize_create_clamped(a);
-    resize_create_counts(a);
+static void make_room(struct augment *a) {
+    struct resize *r = resize_of(a);
+    r->all = plugin_memory((size_t)a->stride, sizeof *r->all);
+    r->goes = plugin_memory((size_t)a->stride, sizeof *r->goes);
 }
 
-static void make_room(struct augment *a) {
-    if (a->resize && a->resize->redraw) resize_create_clamped(a);
+static void prepare(struct augment *a) {
+    if (!resize_create(a)) return;
+    make_room(a);
+    resize_create_clamped(a);
+}
+
+static void make_more_room(struct augment *a) {
+    if (!resize_of(a)) return;
+    make_room(a);
+    if (resize_of(a)->redraw) resize_create_clamped(a);
 }
 
 /* ---- the records ------------------------------------------------------------------------------
@@ -81,7 +89,7 @@ static void divide(struct resize *r, const double *left, const double *right, do
 
 /* What makes Y of records: to `standard` and, for each level, `standard_shift`. */
 static void set_standard(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const double *centre = a->surrogate->centre;
     const int d = r->d;
     divide(r, r->normal, r->now->factor, r->standard);
@@ -98,11 +106,12 @@ static void set_standard(struct augment *a) {
 /* The columns of a block times a lower triangle, and a shift */
 static void map_columns(struct augment *a, const double *matrix, const double *shift, int m,
                         double *const *x, double **out) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     for (int i = 0; i < r->d; ++i) {
-        terms_clear(&a->map);
-        for (int j = 0; j <= i; ++j) terms_add(&a->map, matrix[i * r->d + j], x[r->column[j]]);
-        terms_sum(&a->map, shift[i], m, out[r->column[i]]);
+        terms_clear(&a->block.map);
+        for (int j = 0; j <= i; ++j)
+            terms_add(&a->block.map, matrix[i * r->d + j], x[r->column[j]]);
+        terms_sum(&a->block.map, shift[i], m, out[r->column[i]]);
     }
 }
 
@@ -118,7 +127,7 @@ static void add_records(struct resize *r, int g, double sign, int m, double *con
 
 /* Level means and scatter of standard normal records, as many as there are; then their sums. */
 static void draw_standard(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const int d = r->d;
     for (int g = 0; g < r->k; ++g)
         for (int i = 0; i < d; ++i) {
@@ -141,18 +150,19 @@ static void draw_standard(struct augment *a) {
 /* Of the records of `born` those from `start` to before `end`, as many as a block has: `to_chunk`.
  */
 static int born_chunk(struct augment *a, int start, int end) {
-    const int m = end - start < a->move_block ? end - start : a->move_block;
-    for (int v = 0; v < a->model.columns; ++v) a->to_chunk[v] = a->born[v] + start;
+    const int m = end - start < a->block.most_moved ? end - start : a->block.most_moved;
+    for (int v = 0; v < a->model.columns; ++v) a->block.to_chunk[v] = a->size.born[v] + start;
     return m;
 }
 
 /* Y of those of level g that go, from `start` to before `end` of `born`. */
 static void take_away(struct augment *a, int g, int start, int end) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     while (start < end) {
         const int m = born_chunk(a, start, end);
-        map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->to_chunk, a->x_new);
-        add_records(r, g, -1, m, a->x_new);
+        map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->block.to_chunk,
+                    a->block.x_new);
+        add_records(r, g, -1, m, a->block.x_new);
         start += m;
     }
 }
@@ -160,18 +170,18 @@ static void take_away(struct augment *a, int g, int start, int end) {
 /* m of those of level g, chosen uniformly, to `list`. Not some that stand together: where a record
  * stands tells of it, for births go to the end. */
 static void choose_level(struct augment *a, int g, int m, int *list) {
-    int *all = a->regroup.sorted;
-    if (a->resize->k > 1)
+    int *all = resize_of(a)->all;
+    if (resize_of(a)->k > 1)
         all = augment_level_records(a, g);
     else
         for (int i = 0; i < a->n; ++i) all[i] = i;
-    augment_choose_records(a->rng, all, (int)a->resize->now->count[g], m, 0);
+    augment_choose_records(a->rng, all, (int)resize_of(a)->now->count[g], m, 0);
     memcpy(list, all, (size_t)m * sizeof *list);
 }
 
 /* Those that go, chosen uniformly in their levels; returns how many. */
 static int choose_deaths(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     int gone = 0;
     for (int g = 0; g < r->k; ++g) {
         const int m = r->change[g] < 0 ? (int)-r->change[g] : 0;
@@ -181,7 +191,7 @@ static int choose_deaths(struct augment *a) {
         choose_level(a, g, m, list);
         for (int i = 0; i < r->d; ++i) {
             const double *const x = a->x + r->column[i] * a->stride;
-            double *const out = a->born[r->column[i]] + gone;
+            double *const out = a->size.born[r->column[i]] + gone;
             for (int t = 0; t < m; ++t) out[t] = x[list[t]];
         }
         take_away(a, g, gone, gone + m);
@@ -192,9 +202,9 @@ static int choose_deaths(struct augment *a) {
 
 /* What fills the places that those leave, `gone` of them: from the end, in their order. */
 static void find_holes(struct augment *a, int gone) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const int n = (int)a->n, stay = n - gone;
-    int *const goes = a->regroup.code;
+    int *const goes = r->goes;
     int left = 0;
     r->holes = 0;
     memset(goes + stay, 0, (size_t)gone * sizeof *goes);
@@ -212,7 +222,7 @@ static void find_holes(struct augment *a, int gone) {
 
 /* These change places; a second time, they are back. */
 static void fill_holes(struct augment *a) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     for (int v = 0; v < a->model.columns; ++v) {
         double *const x = a->x + v * a->stride;
         for (int t = 0; t < r->holes; ++t) {
@@ -237,15 +247,16 @@ static int births_of(const struct resize *r, int g) {
 
 /* Y of those that come, level after level, to `born`; returns how many. */
 static int draw_births(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     int born = 0;
     for (int g = 0; g < r->k; ++g)
         for (const int end = born + births_of(r, g); born < end;) {
             const int m = born_chunk(a, born, end);
-            for (int i = 0; i < r->d; ++i) rng_fill_normal(a->rng, m, a->to_chunk[r->column[i]]);
+            for (int i = 0; i < r->d; ++i)
+                rng_fill_normal(a->rng, m, a->block.to_chunk[r->column[i]]);
             for (int h = 1; h < r->k; ++h)
-                for (int b = 0; b < m; ++b) a->to_chunk[r->fixed[h - 1]][b] = h == g;
-            add_records(r, g, 1, m, a->to_chunk);
+                for (int b = 0; b < m; ++b) a->block.to_chunk[r->fixed[h - 1]][b] = h == g;
+            add_records(r, g, 1, m, a->block.to_chunk);
             born += m;
         }
     return born;
@@ -268,7 +279,7 @@ static int finish_standard(struct resize *r) {
 /* What makes W' = B_g' + F' G^-1 (Y - mean of Y'), to `shape` and, for each level, `shape_shift`;
  * and of that and what makes Y, for the records that stay, the surrogate's map. */
 static void set_map(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const double *centre = a->surrogate->centre;
     const int d = r->d, stride = a->model.columns + 1;
     double *const map = a->surrogate->map;
@@ -293,14 +304,15 @@ static void set_map(struct augment *a) {
 }
 
 static void shape_births(struct augment *a) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     int start = 0;
     for (int g = 0; g < r->k; ++g)
         for (const int end = start + births_of(r, g); start < end;) {
             const int m = born_chunk(a, start, end);
-            map_columns(a, r->shape, r->shape_shift + g * r->d, m, a->to_chunk, a->x_new);
+            map_columns(a, r->shape, r->shape_shift + g * r->d, m, a->block.to_chunk,
+                        a->block.x_new);
             for (int i = 0; i < r->d; ++i)
-                memcpy(a->to_chunk[r->column[i]], a->x_new[r->column[i]],
+                memcpy(a->block.to_chunk[r->column[i]], a->block.x_new[r->column[i]],
                        (size_t)m * sizeof(double));
             start += m;
         }
@@ -308,7 +320,7 @@ static void shape_births(struct augment *a) {
 
 /* The log ratio of the densities of records, `stay` of which are old ones and `born` new. */
 static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     draw_standard(a);
     set_standard(a);
     *stay = take_deaths(a);
@@ -320,16 +332,15 @@ static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
     a->n = *stay;
     augment_mapped_totals(a);
     a->n = n;
-    if (*born > 0) (void)augment_add_totals(a, 0, *born, augment_read_only(a->born));
-    augment_residuals(a, a->candidate, a->candidate_cells);
-    return augment_total_energy(a, a->residual, a->cell_residual) -
-           augment_total_energy(a, a->candidate, a->candidate_cells);
+    if (*born > 0) (void)augment_add_totals(a, 0, *born, augment_read_only(a->size.born));
+    augment_residuals(a, &a->candidate);
+    return augment_total_energy(a, &a->residual) - augment_total_energy(a, &a->candidate);
 }
 
 /* Records that came stand at the end, level after level. But a sweep visits records in their order,
  * which must not tell of their levels: these go to any place. */
 static void scatter(struct augment *a, int born) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const ptrdiff_t first = a->n - born;
     for (int t = 0; t < born; ++t) r->gone[t] = (int)augment_choose(a->rng, first + t + 1);
     for (int v = 0; v < a->model.columns; ++v) {
@@ -346,9 +357,9 @@ static void keep(struct augment *a, ptrdiff_t stay, int born) {
     a->n = stay;
     augment_keep_mapped(a);
     augment_keep_size(a, born, 1);
-    memcpy(a->theta, a->resize->next->theta, (size_t)a->model.parameters * sizeof(double));
+    memcpy(a->theta, resize_of(a)->next->theta, (size_t)a->model.parameters * sizeof(double));
     augment_take_complete(a, 0, a->complete);
-    if (a->resize->k > 1) scatter(a, born);
+    if (resize_of(a)->k > 1) scatter(a, born);
 }
 
 /* Is there a way from the records to `next`? */
@@ -371,7 +382,7 @@ static enum resize_kind choose_any_kind(struct augment *a, int fresh, enum resiz
 /* Steps of the chain of totals from `now` on, to `next`; returns whether they moved. */
 static int walk(struct augment *a, int fresh, enum resize_way way, int learning, int steps,
                 double *log_ratio) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
     for (int k = 0; k < steps; ++k) {
         const enum resize_kind kind = choose_any_kind(a, fresh, way);
@@ -389,8 +400,8 @@ static int walk(struct augment *a, int fresh, enum resize_way way, int learning,
 /* One way, for as long as a run goes on; in warmup now and then the other, which may come to serve.
  */
 static enum resize_way choose_way(struct augment *a, int learning) {
-    const double *taken = a->births.ways;
-    if (!a->resize->redraw) return RESIZE_FOLLOW;
+    const double *taken = a->size.births.ways;
+    if (!resize_of(a)->redraw) return RESIZE_FOLLOW;
     const enum resize_way best =
         taken[RESIZE_FOLLOW] < WORSE * taken[RESIZE_SOLVE] ? RESIZE_SOLVE : RESIZE_FOLLOW;
     return learning && rng_uniform(a->rng) < OTHER ? RESIZE_WAYS - 1 - best : best;
@@ -399,13 +410,13 @@ static enum resize_way choose_way(struct augment *a, int learning) {
 /* The log ratio of a step from the records to totals that `now` holds, the chain being at `next`.
  */
 static double follow_to(struct augment *a, ptrdiff_t *stay, int *born) {
-    const struct resize *r = a->resize;
-    if (!find_change(a->resize, a->most_born)) return -INFINITY;
+    const struct resize *r = resize_of(a);
+    if (!find_change(resize_of(a), a->size.most_born)) return -INFINITY;
     return *a->adapt.temper * (follow(a, stay, born) - r->now->energy + r->next->energy);
 }
 
 static void move(struct augment *a, int fresh, int learning, int steps) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     double log_ratio = -INFINITY;
     ptrdiff_t stay = a->n;
     int born = 0, accept = 0, learns = learning;
@@ -413,14 +424,14 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     const enum resize_way way = choose_way(a, learning);
     const int solves = way == RESIZE_SOLVE;
     if (!(solves ? resize_begin_clamped(a) : resize_read(a))) {
-        if (learning) a->births.ways[way] -= RESIZE_FORGET * a->births.ways[way];
+        if (learning) a->size.births.ways[way] -= RESIZE_FORGET * a->size.births.ways[way];
         return;
     }
     if (walk(a, fresh, way, learning, steps, &log_ratio)) {
         log_ratio = solves ? resize_follow_clamped(a) : follow_to(a, &stay, &born);
         accept = -log_ratio < rng_exponential(a->rng);
         learns = learning && r->next->n != r->now->n; /* at the same n records follow easily */
-        if (learns) a->births.ways[way] += RESIZE_FORGET * (accept - a->births.ways[way]);
+        if (learns) a->size.births.ways[way] += RESIZE_FORGET * (accept - a->size.births.ways[way]);
     }
     if (!accept)
         fill_holes(a);
@@ -433,23 +444,20 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
 
 static void make(struct augment *a, struct round *round) {
     const int learning = round->learning;
-    if (!augment_resizes(a) || round->empty) return;
+    if (!resize_of(a) || round->empty) return;
     const int steps = augment_size_steps(a, round->iteration, learning);
     for (int fresh = 1; fresh >= 0; --fresh) {
         if (!(steps & (fresh ? SIZE_FRESH : SIZE_WALK))) continue;
-        if (a->resize)
-            move(a, fresh, learning, !fresh ? 1 : learning || augment_redraws(a) ? FEW : STEPS);
-        else
-            resize_move_counts(a, fresh, learning);
+        move(a, fresh, learning, !fresh ? 1 : learning || augment_redraws(a) ? FEW : STEPS);
     }
 }
 
 /* After warmup, where they draw n anew: another such step of a round. */
 static void make_again(struct augment *a, struct round *round) {
     const int made = round->iteration >= round->warmup && !round->empty;
-    if (made && a->resize && augment_redraws(a)) move(a, 1, 0, FEW);
+    if (made && resize_of(a) && augment_redraws(a)) move(a, 1, 0, FEW);
 }
 
 const struct move move_resize = {
-    .phase = MOVE_AFTER, .prepare = prepare, .make_room = make_room, .make = make};
+    .phase = MOVE_AFTER, .prepare = prepare, .make_room = make_more_room, .make = make};
 const struct move move_resize_again = {.phase = MOVE_AFTER, .make = make_again};

@@ -38,7 +38,6 @@
  * for all births of an iteration must be there before it: augment_is_full().
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 #include <stdlib.h>
 
@@ -66,29 +65,30 @@ enum { UPDATES = 15 };
 enum { REDRAWN_PARTS = 4 };
 
 static void prepare_site(struct augment *a) {
-    if (!a->size_prior) return;
+    if (!a->size.prior) return;
     const int updates = a->model.class->rtheta && !update_theta_is_needed(&a->model) && !a->layer;
-    const int complete = a->pace.moving = updates ? a->model.complete : 0;
-    a->slope.moving = a->model.moving;
-    a->slope.moves = a->model.moves;
-    a->born = plugin_memory((size_t)a->model.columns, sizeof(double *));
+    const int complete = a->size.pace.moving = updates ? a->model.complete : 0;
+    a->size.slope.moving = a->model.moving;
+    a->size.slope.moves = a->model.moves;
+    a->size.born = plugin_memory((size_t)a->model.columns, sizeof(double *));
     for (int v = 0; v < a->model.columns; ++v)
-        a->born[v] = plugin_memory((size_t)a->most_born, sizeof(double));
-    a->batch_log = plugin_memory(MOST_BATCHES, sizeof(double));
-    a->batch_start = plugin_memory(MOST_BATCHES, sizeof *a->batch_start);
-    a->beside = plugin_memory((size_t)(a->dense + a->cells), sizeof(double));
-    a->followed = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->updates = plugin_memory((size_t)a->slope.moving * UPDATES, sizeof(double));
+        a->size.born[v] = plugin_memory((size_t)a->size.most_born, sizeof(double));
+    a->size.batch_log = plugin_memory(MOST_BATCHES, sizeof(double));
+    a->size.batch_start = plugin_memory(MOST_BATCHES, sizeof *a->size.batch_start);
+    a->size.beside = plugin_memory((size_t)(a->noise.dense + a->noise.cells), sizeof(double));
+    a->size.followed = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->size.updates = plugin_memory((size_t)a->size.slope.moving * UPDATES, sizeof(double));
     int *all = plugin_memory((size_t)complete, sizeof(int));
     for (int j = 0; j < complete; ++j) all[j] = j;
-    a->pace.moves = all;
+    a->size.pace.moves = all;
 }
 
 int augment_is_full(const struct augment *a) {
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        const ptrdiff_t most = rounds_made(&a->rounds) * (SIZE_MOVES + TILTED) * site->most_born;
-        if (site->size_prior && site->stride - site->n < most) return 1;
+        const ptrdiff_t most =
+            rounds_made(&a->rounds) * (SIZE_MOVES + TILTED) * site->size.most_born;
+        if (site->size.prior && site->stride - site->n < most) return 1;
     }
     return 0;
 }
@@ -112,8 +112,8 @@ static void draw_born(struct augment *a, const double *theta, int m) {
     model->class->set(model->self, theta);
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
-        for (int v = 0; v < model->columns; ++v) a->to_chunk[v] = a->born[v] + start;
-        model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
+        for (int v = 0; v < model->columns; ++v) a->block.to_chunk[v] = a->size.born[v] + start;
+        model->class->rrecords(model->self, a->rng, chunk, a->block.to_chunk);
     }
 }
 
@@ -125,30 +125,30 @@ static void find_records(struct augment *a, int m, int birth) {
     }
     choose_last(a, m);
     for (int v = 0; v < a->model.columns; ++v)
-        memcpy(a->born[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
+        memcpy(a->size.born[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
 }
 
 /* Energy with the m records of `born` more or less than dense and cells have, as candidate. */
 static double changed_energy(struct augment *a, const double *dense, const double *cells, int m,
                              int sign) {
     augment_clear_total(a);
-    (void)augment_add_totals(a, 0, m, augment_read_only(a->born));
-    for (int j = 0; j < a->dense; ++j)
-        a->candidate[j] = dense[j] - sign * a->total[j] * a->weight[j];
-    for (int j = 0; j < a->cells; ++j)
-        a->candidate_cells[j] = cells[j] - sign * a->total[a->dense + j] * a->weight[a->dense + j];
-    return augment_total_energy(a, a->candidate, a->candidate_cells);
+    (void)augment_add_totals(a, 0, m, augment_read_only(a->size.born));
+    for (int j = 0; j < a->noise.dense; ++j)
+        a->candidate.dense[j] = dense[j] - sign * a->total[j] * a->noise.weight[j];
+    for (int j = 0; j < a->noise.cells; ++j)
+        a->candidate.cells[j] =
+            cells[j] - sign * a->total[a->noise.dense + j] * a->noise.weight[a->noise.dense + j];
+    return augment_total_energy(a, &a->candidate);
 }
 
 static void append_born(struct augment *a, int m) {
     for (int v = 0; v < a->model.columns; ++v)
-        memcpy(a->x + v * a->stride + a->n, a->born[v], (size_t)m * sizeof(double));
+        memcpy(a->x + v * a->stride + a->n, a->size.born[v], (size_t)m * sizeof(double));
     a->n += m;
 }
 
 void augment_keep_size(struct augment *a, int m, int birth) {
-    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
-    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    augment_copy_residuals(a, &a->residual, &a->candidate);
     if (birth)
         append_born(a, m);
     else
@@ -157,30 +157,31 @@ void augment_keep_size(struct augment *a, int m, int birth) {
 
 /* Has warmup seen n vary by more than births and deaths alone go? */
 static int is_far(const struct augment *a) {
-    return size_slope_knows(&a->slope) &&
-           size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
+    return size_slope_knows(&a->size.slope) &&
+           size_slope_spread(&a->size.slope) > 1 + ALONE * a->size.births.scale;
 }
 
 static void move_size(struct augment *a, int learning) {
-    struct births *b = &a->births;
-    const int m = augment_draw_count(a->rng, b->scale, a->most_born);
+    struct births *b = &a->size.births;
+    const int m = augment_draw_count(a->rng, b->scale, a->size.most_born);
     const int birth = (int)(rng_bits(a->rng) >> 63), sign = birth ? 1 : -1;
     const double n = (double)a->n + sign * m;
-    const double log_prior = n < 0 ? -INFINITY : size_prior_log(a->size_prior, n);
+    const double log_prior = n < 0 ? -INFINITY : size_prior_log(a->size.prior, n);
     int accept = 0;
     if (log_prior > -INFINITY) {
-        const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+        const double energy = augment_total_energy(a, &a->residual);
         find_records(a, m, birth);
         const double log_ratio =
-            log_prior - size_prior_log(a->size_prior, (double)a->n) -
-            *a->adapt.temper * (changed_energy(a, a->residual, a->cell_residual, m, sign) - energy);
+            log_prior - size_prior_log(a->size.prior, (double)a->n) -
+            *a->adapt.temper *
+                (changed_energy(a, a->residual.dense, a->residual.cells, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
-        a->lead->count.work += a->pass_work * m / fmax((double)a->n, m);
+        a->lead->count.work += a->cost.pass * m / fmax((double)a->n, m);
         if (accept) augment_keep_size(a, m, birth);
     }
     b->made += 1;
     b->accepted += accept;
-    if (learning) units_learn(&b->scale, &b->tries, accept, a->most_born);
+    if (learning) units_learn(&b->scale, &b->tries, accept, a->size.most_born);
 }
 
 /* How many batches of m records cost little beside so many others. */
@@ -208,36 +209,37 @@ static double log_mean(int count, const double *log_x) {
     return most > -INFINITY ? most + log(relative_sum(count, log_x) / count) : most;
 }
 
-/* Draws batches of m records under theta beside those that a->beside is of, from `first` on, and
- * the log of the mean of eta over all `count`. */
+/* Draws batches of m records under theta beside those that a->size.beside is of, from `first` on,
+ * and the log of the mean of eta over all `count`. */
 static double draw_batches(struct augment *a, const double *theta, int m, int first, int count) {
-    double *const log_eta = a->batch_log;
+    double *const log_eta = a->size.batch_log;
     for (int k = first; k < count; ++k) {
-        a->batch_start[k] = *a->rng;
+        a->size.batch_start[k] = *a->rng;
         draw_born(a, theta, m);
-        log_eta[k] = -*a->adapt.temper * changed_energy(a, a->beside, a->beside + a->dense, m, 1);
+        log_eta[k] = -*a->adapt.temper *
+                     changed_energy(a, a->size.beside, a->size.beside + a->noise.dense, m, 1);
     }
     return log_mean(count, log_eta);
 }
 
 /* One batch of those, as likely as its eta is high, to `born`, and candidates with it. */
 static void choose_batch(struct augment *a, int m, int count) {
-    const double *const log_eta = a->batch_log;
+    const double *const log_eta = a->size.batch_log;
     const double most = largest(count, log_eta);
     double left = rng_uniform(a->rng) * relative_sum(count, log_eta);
     int chosen = 0;
     while (chosen < count - 1 && (left -= exp(log_eta[chosen] - most)) >= 0) ++chosen;
     const struct rng later = *a->rng;
-    *a->rng = a->batch_start[chosen];
+    *a->rng = a->size.batch_start[chosen];
     draw_born(a, a->theta_new, m);
     *a->rng = later;
-    (void)changed_energy(a, a->beside, a->beside + a->dense, m, 1);
+    (void)changed_energy(a, a->size.beside, a->size.beside + a->noise.dense, m, 1);
 }
 
 static void set_move(struct augment *a) {
     const struct model *model = &a->model;
     model->class->set(model->self, a->theta);
-    model->class->set_move(model->self, a->theta_new, a->changed);
+    model->class->set_move(model->self, a->theta_new, a->step.changed);
 }
 
 /* Energy of the first n records moved, whose residuals are the candidates then; those of other
@@ -253,21 +255,22 @@ static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovatio
     a->n = old;
     *others = 0;
     if (lead->sites == 1) return all;
-    const double own = augment_total_energy(a, a->candidate, a->candidate_cells);
-    const double before = augment_total_energy(a, a->residual, a->cell_residual);
+    const double own = augment_total_energy(a, &a->candidate);
+    const double before = augment_total_energy(a, &a->residual);
     *others = all - own - (augment_energy(lead) - before);
     return own;
 }
 
 static void copy_beside(struct augment *a) {
-    memcpy(a->beside, a->candidate, (size_t)a->dense * sizeof(double));
-    memcpy(a->beside + a->dense, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    memcpy(a->size.beside, a->candidate.dense, (size_t)a->noise.dense * sizeof(double));
+    memcpy(a->size.beside + a->noise.dense, a->candidate.cells,
+           (size_t)a->noise.cells * sizeof(double));
 }
 
 /* What the ratio of a step to m records more, with theta_new, has of eta */
 static double tilted_birth(struct augment *a, int m, struct rng *innovations) {
     const int count = count_batches((double)a->n, m);
-    const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    const double energy = augment_total_energy(a, &a->residual);
     double others;
     (void)moved_energy(a, a->n, innovations, &others);
     copy_beside(a);
@@ -277,11 +280,11 @@ static double tilted_birth(struct augment *a, int m, struct rng *innovations) {
 /* The same for m less: those that stand last then. */
 static double tilted_death(struct augment *a, int m, struct rng *innovations) {
     const int count = count_batches((double)(a->n - m), m);
-    const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    const double energy = augment_total_energy(a, &a->residual);
     find_records(a, m, 0);
-    (void)changed_energy(a, a->residual, a->cell_residual, m, -1);
+    (void)changed_energy(a, a->residual.dense, a->residual.cells, m, -1);
     copy_beside(a);
-    a->batch_log[0] = -*a->adapt.temper * energy;
+    a->size.batch_log[0] = -*a->adapt.temper * energy;
     const double back = draw_batches(a, a->theta, m, 1, count);
     double others;
     const double moved = moved_energy(a, a->n - m, innovations, &others);
@@ -302,14 +305,14 @@ static void keep_tilted(struct augment *a, int m, int birth, const struct rng *i
 }
 
 double augment_propose_size(struct augment *a, double n, int fresh, double *log_back) {
-    return (fresh ? size_slope_fresh : size_slope_walk)(&a->slope, n, a->rng, log_back);
+    return (fresh ? size_slope_fresh : size_slope_walk)(&a->size.slope, n, a->rng, log_back);
 }
 
 void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept) {
-    struct births *b = &a->births;
+    struct births *b = &a->size.births;
     b->tilt_made += 1;
     b->tilt_accepted += accept;
-    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->most_born);
+    if (learning && !fresh) size_slope_tried(&a->size.slope, log_ratio, a->size.most_born);
     if (learning && fresh) b->followed += FORGET * (accept - b->followed);
 }
 
@@ -317,20 +320,22 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
     const struct model *model = &a->model;
     double log_ratio = -INFINITY, log_back;
     const double n = augment_propose_size(a, (double)a->n, fresh, &log_back);
-    const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), a->most_born + 1);
-    const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= a->most_born;
-    const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
+    const int birth = n > (double)a->n,
+              m = (int)fmin(fabs(n - (double)a->n), a->size.most_born + 1);
+    const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= a->size.most_born;
+    const double log_prior = possible ? size_prior_log(a->size.prior, n) : -INFINITY;
     struct rng innovations;
     if (log_prior > -INFINITY) {
         const double log_step = log(n / (double)a->n);
-        size_slope_follow(&a->slope, log_step, a->theta, (size_t)model->parameters, a->theta_new);
+        size_slope_follow(&a->size.slope, log_step, a->theta, (size_t)model->parameters,
+                          a->theta_new);
         const double forth = augment_log_prior(a->lead, a->theta_new);
         if (isfinite(forth)) {
             log_ratio = log_back + forth - augment_log_prior(a->lead, a->theta) + log_prior -
-                        size_prior_log(a->size_prior, (double)a->n);
+                        size_prior_log(a->size.prior, (double)a->n);
             log_ratio +=
                 birth ? tilted_birth(a, m, &innovations) : tilted_death(a, m, &innovations);
-            a->lead->count.work += 2 * a->lead->pass_work;
+            a->lead->count.work += 2 * a->lead->cost.pass;
         }
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
@@ -348,19 +353,19 @@ static int compare_numbers(const void *a, const void *b) {
  * number that the other takes, so the median of UPDATES is taken. */
 static void follow_updates(struct augment *a) {
     const struct model_class *class = a->model.class;
-    const struct size_slope *pace = &a->pace;
-    const int moving = a->slope.moving, complete = a->model.complete;
+    const struct size_slope *pace = &a->size.pace;
+    const int moving = a->size.slope.moving, complete = a->model.complete;
     const double about = *pace->at_mean, square = *pace->at_square;
     const double width = sqrt(square / *pace->count);
     const double others = augment_records(a->lead) - (double)a->n;
     if (!(width > 0)) return;
-    double *const c[] = {a->complete_before, a->complete_after};
+    double *const c[] = {a->visit.complete_before, a->complete_after};
     for (int j = 0; j < complete; ++j)
         for (int k = 0; k < 2; ++k)
             c[k][j] = pace->mean[j] + (2 * k - 1) * width * pace->cross[j] / square;
     for (int u = 0; u < UPDATES; ++u) {
         const struct rng start = *a->rng;
-        double *const theta[] = {a->theta_new, a->followed};
+        double *const theta[] = {a->theta_new, a->size.followed};
         for (int k = 0; k < 2; ++k) {
             const double n = others + exp(about + (2 * k - 1) * width);
             *a->rng = start;
@@ -370,86 +375,88 @@ static void follow_updates(struct augment *a) {
                 return;
         }
         for (int j = 0; j < moving; ++j) {
-            const int at = a->slope.moves[j];
-            a->updates[j * UPDATES + u] = (theta[1][at] - theta[0][at]) / (2 * width);
+            const int at = a->size.slope.moves[j];
+            a->size.updates[j * UPDATES + u] = (theta[1][at] - theta[0][at]) / (2 * width);
         }
     }
     for (int j = 0; j < moving; ++j) {
-        double *const of = a->updates + (size_t)j * UPDATES;
+        double *const of = a->size.updates + (size_t)j * UPDATES;
         qsort(of, UPDATES, sizeof *of, compare_numbers);
-        a->slope.slope[j] = of[UPDATES / 2];
+        a->size.slope.slope[j] = of[UPDATES / 2];
     }
 }
 
 static void saw_size(struct augment *a, int closes) {
-    size_slope_saw(&a->slope, (double)a->n, log((double)a->n), a->theta);
-    if (a->pace.moving > 0) size_slope_saw(&a->pace, (double)a->n, log((double)a->n), a->complete);
+    size_slope_saw(&a->size.slope, (double)a->n, log((double)a->n), a->theta);
+    if (a->size.pace.moving > 0)
+        size_slope_saw(&a->size.pace, (double)a->n, log((double)a->n), a->complete);
     if (!closes) return;
-    size_slope_close(&a->slope);
-    if (a->pace.moving > 0) {
+    size_slope_close(&a->size.slope);
+    if (a->size.pace.moving > 0) {
         follow_updates(a);
-        size_slope_close(&a->pace);
+        size_slope_close(&a->size.pace);
     }
-    a->births.tries = 0;
+    a->size.births.tries = 0;
 }
 
 int augment_redraws(const struct augment *a) {
-    return augment_resizes(a) && is_far(a) && a->births.followed > POOR;
+    return augment_resizes(a) && is_far(a) && a->size.births.followed > POOR;
 }
 
 int augment_size_steps(const struct augment *a, int iteration, int learning) {
-    const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM, far = is_far(a);
+    const int knows = size_slope_knows(&a->size.slope), turn = iteration % SELDOM, far = is_far(a);
     if (learning) {
         if (knows && !far && turn >= 2) return 0;
         return knows && iteration % 2 == 0 ? SIZE_FRESH : SIZE_WALK;
     }
     if (!knows) return SIZE_WALK;
-    const int fresh = far || turn == 0, walk = far && (turn == 0 || a->births.followed < POOR);
+    const int fresh = far || turn == 0, walk = far && (turn == 0 || a->size.births.followed < POOR);
     return (fresh ? SIZE_FRESH : 0) | (walk ? SIZE_WALK : 0);
 }
 
 static void move_site(struct augment *a, int iteration, int learning) {
     for (int k = 0; k < (augment_redraws(a) ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
-    if (augment_resizes(a) || a->model.class->move == NULL || a->slope.moving == 0 || a->plain)
+    if (augment_resizes(a) || a->model.class->move == NULL || a->size.slope.moving == 0 || a->plain)
         return;
     const int steps = augment_size_steps(a, iteration, learning);
     if (steps & SIZE_FRESH) move_tilted(a, 1, learning);
     if (steps & SIZE_WALK) move_tilted(a, 0, learning);
 }
 
-/* At all sites where n is not known; a->jump: by which theta went along. Warmup makes whole sweeps,
- * except in its second half where steps of n draw many records anew. */
+/* At all sites where n is not known; a->size.jump: by which theta went along. Warmup makes whole
+ * sweeps, except in its second half where steps of n draw many records anew. */
 static void make(struct augment *a, struct round *round) {
     const int iteration = round->iteration, warmup = round->warmup;
     if (!augment_is_sized(a)) return;
-    augment_gather(a, a->jump);
+    augment_gather(a, a->size.jump);
     for (int k = 0; k < a->sites; ++k)
-        if (a->site[k]->size_prior) move_site(a->site[k], iteration, round->learning);
-    augment_gather(a, a->place);
-    for (int j = 0; j < a->model.moving; ++j) a->jump[j] = a->place[j] - a->jump[j];
-    if (iteration > warmup / 2 && a->resize && augment_redraws(a)) round->parts = REDRAWN_PARTS;
+        if (a->site[k]->size.prior) move_site(a->site[k], iteration, round->learning);
+    augment_gather(a, a->step.place);
+    for (int j = 0; j < a->model.moving; ++j) a->size.jump[j] = a->step.place[j] - a->size.jump[j];
+    if (iteration > warmup / 2 && OWN(a, resize) && augment_redraws(a))
+        round->parts = REDRAWN_PARTS;
 }
 
 static void learn(struct augment *a, const struct round *round) {
     for (int k = 0; k < a->sites && round->learning; ++k)
-        if (a->site[k]->size_prior && a->site[k]->n > 0) saw_size(a->site[k], round->closes);
+        if (a->site[k]->size.prior && a->site[k]->n > 0) saw_size(a->site[k], round->closes);
 }
 
 static void start_site(struct augment *a) {
-    const struct size_prior *prior = a->size_prior;
+    const struct size_prior *prior = a->size.prior;
     if (!prior) return;
-    const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
+    const double n = rint((double)a->n + a->size.spread * rng_normal(a->rng));
     a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
-    a->births.scale = a->births.followed = 1;
-    for (int k = 0; k < RESIZE_KINDS; ++k) a->births.taken[k] = 0.5;
-    for (int k = 0; k < RESIZE_WAYS; ++k) a->births.ways[k] = 0.5;
-    size_slope_start(&a->slope);
+    a->size.births.scale = a->size.births.followed = 1;
+    for (int k = 0; k < RESIZE_KINDS; ++k) a->size.births.taken[k] = 0.5;
+    for (int k = 0; k < RESIZE_WAYS; ++k) a->size.births.ways[k] = 0.5;
+    size_slope_start(&a->size.slope);
 }
 
 static void end_warmup(struct augment *a) {
     if (augment_redraws(a)) *a->adapt.parts = fmax(*a->adapt.parts, REDRAWN_PARTS);
     for (int k = 0; k < a->sites; ++k) {
-        struct births *b = &a->site[k]->births;
+        struct births *b = &a->site[k]->size.births;
         b->made = b->accepted = b->visited = b->updated = b->tilt_made = b->tilt_accepted = 0;
     }
 }
@@ -458,7 +465,7 @@ static void tell(const struct augment *a, struct chain_diagnostics *told) {
     double made = 0, accepted = 0, tilt_made = 0, tilt_accepted = 0;
     if (!augment_is_sized(a)) return;
     for (int k = 0; k < a->sites; ++k) {
-        const struct births *b = &a->site[k]->births;
+        const struct births *b = &a->site[k]->size.births;
         made += b->made;
         accepted += b->accepted;
         tilt_made += b->tilt_made;

@@ -35,7 +35,7 @@ static const double SWEEPS = 2;
 static const double SAME = 1e-6;
 
 void resize_create_clamped(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     r->most = a->stride;
     r->redraw = a->n > MOST_REDRAWN ? NULL : redraw_new(a, r->most);
     if (r->redraw && r->redraw->untold > 0) r->redraw = NULL;
@@ -45,7 +45,7 @@ void resize_create_clamped(struct augment *a) {
  */
 static double log_density(struct augment *a, const struct place *at, double log_slope,
                           struct resize_totals *t) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const int d = r->d;
     const double n = t->n, root = sqrt(n);
     double log_volume = 0.5 * d * (d + 3) * log(n);
@@ -62,7 +62,7 @@ static double log_density(struct augment *a, const struct place *at, double log_
 }
 
 int resize_begin_clamped(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     struct resize_totals *now = r->kept, *records = r->there = r->kept + 3;
     struct place *at = r->redraw->kept;
     double log_slope, log_volume;
@@ -111,13 +111,13 @@ static int matches(struct resize *r, const struct resize_totals *t, struct resiz
 }
 
 double resize_follow_clamped(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const struct resize_totals *next = r->next;
     const ptrdiff_t n = (ptrdiff_t)next->n;
     struct place *to = r->to;
     double log_slope, log_volume;
     expect(r, next, to->seen);
-    if (n > r->most || fabs(next->n - (double)a->n) > a->most_born ||
+    if (n > r->most || fabs(next->n - (double)a->n) > a->size.most_born ||
         !matches(r, next, r->there, to->seen, &log_volume) || !redraw_shape(a, r->redraw, n, to) ||
         !redraw_find(a, r->redraw, n, to, &log_slope))
         return -INFINITY;
@@ -129,7 +129,7 @@ double resize_follow_clamped(struct augment *a) {
 }
 
 void resize_keep_clamped(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     a->n = (ptrdiff_t)r->next->n;
     redraw_write(a, r->redraw, a->n, r->to);
     augment_sum_up(a);

@@ -5,7 +5,7 @@
 static const double LEAST = 0.02;
 
 static double worth(const struct augment *a, int kind) {
-    return LEAST + a->births.taken[kind] * a->births.taken[kind];
+    return LEAST + a->size.births.taken[kind] * a->size.births.taken[kind];
 }
 
 /* More often where warmup saw it taken more often, but each now and then. */
@@ -21,6 +21,6 @@ enum resize_kind resize_choose_kind(struct augment *a) {
 int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning) {
     const int taken = -log_ratio < rng_exponential(a->rng);
     if (learning && kind < RESIZE_KINDS)
-        a->births.taken[kind] += RESIZE_FORGET * (taken - a->births.taken[kind]);
+        a->size.births.taken[kind] += RESIZE_FORGET * (taken - a->size.births.taken[kind]);
     return taken;
 }

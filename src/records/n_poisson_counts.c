@@ -32,7 +32,7 @@
  *
  * Served are dense totals of a statistic that does not fall with a count and is constant beyond
  * MOST / 2, as declared bounds make it. Cost: O(components) a step of the chain; a Poisson draw and
- * an evaluation of the statistic a record. No allocation but in resize_create_counts().
+ * an evaluation of the statistic a record. No allocation but in prepare().
  */
 #include "records/n_all_records.h"
 
@@ -71,44 +71,47 @@ struct resize_counts {
     struct dist_poisson *records;
 };
 
+static struct resize_counts *counts_of(const struct augment *a) { return OWN(a, resize_counts); }
+
 /* ---- set-up -------------------------------------------------------------------------------- */
 
 /* The dense components of one record each, counts from 0 on. */
 static void fill_values(struct augment *a, double *value) {
-    double *const x = a->born[0];
-    const double *const *const columns = augment_read_only(a->born);
-    const int most = a->block < MAX_BLOCK ? a->block : MAX_BLOCK;
+    double *const x = a->size.born[0];
+    const double *const *const columns = augment_read_only(a->size.born);
+    const int most = a->block.most < MAX_BLOCK ? a->block.most : MAX_BLOCK;
     for (int start = 0, m; start <= MOST; start += m) {
         m = MOST + 1 - start < most ? MOST + 1 - start : most;
         for (int i = 0; i < m; ++i) x[i] = start + i;
-        for (int k = 0; k < a->parts; ++k) {
-            const struct part *part = a->part + k;
+        for (int k = 0; k < a->noise.parts; ++k) {
+            const struct part *part = a->noise.part + k;
             if (part->kind != PART_DENSE) continue;
-            part->stat.class->eval(part->stat.self, m, augment_view(a, part, columns, 0), a->block,
-                                   a->before);
+            part->stat.class->eval(part->stat.self, m, augment_view(a, part, columns, 0),
+                                   a->block.most, a->visit.before);
             for (int j = 0; j < part->stat.size; ++j)
                 for (int i = 0; i < m; ++i)
-                    value[(size_t)(start + i) * (size_t)a->dense + (size_t)(part->offset + j)] =
-                        a->before[(size_t)j * (size_t)a->block + (size_t)i];
+                    value[(size_t)(start + i) * (size_t)a->noise.dense +
+                          (size_t)(part->offset + j)] =
+                        a->visit.before[(size_t)j * (size_t)a->block.most + (size_t)i];
         }
     }
 }
 
 static double value_of(const struct augment *a, int x, int j) {
-    const struct resize_counts *r = a->resize_counts;
-    return r->value[(size_t)(x < r->size ? x : r->size) * (size_t)a->dense + (size_t)j];
+    const struct resize_counts *r = counts_of(a);
+    return r->value[(size_t)(x < r->size ? x : r->size) * (size_t)a->noise.dense + (size_t)j];
 }
 
 /* The component that tells most of the counts, from how it goes with them; -1: none that rises. */
 static int choose_held(const struct augment *a) {
-    const struct resize_counts *r = a->resize_counts;
+    const struct resize_counts *r = counts_of(a);
     int held = -1;
     double most = 0;
-    for (int j = 0; j < a->dense; ++j) {
+    for (int j = 0; j < a->noise.dense; ++j) {
         int rises = 1;
         for (int x = 0; x < r->size; ++x)
             rises = rises && value_of(a, x + 1, j) >= value_of(a, x, j);
-        const double told = (value_of(a, r->size, j) - value_of(a, 0, j)) * a->weight[j];
+        const double told = (value_of(a, r->size, j) - value_of(a, 0, j)) * a->noise.weight[j];
         if (!rises || !(told > most)) continue;
         most = told;
         held = j;
@@ -120,54 +123,56 @@ static double mean_at(int k) { return (double)k * k / (FINE * FINE); }
 
 /* E t of one record of that mean, to `expected` */
 static void expect(const struct augment *a, double mean, double *expected) {
-    const int size = a->resize_counts->size;
+    const int size = counts_of(a)->size;
     double left = 1;
-    memset(expected, 0, (size_t)a->dense * sizeof(double));
+    memset(expected, 0, (size_t)a->noise.dense * sizeof(double));
     const int mode = (int)fmin(floor(mean), size - 1);
     const double at_mode = mean > 0 ? exp(dist_log_poisson(mode, mean)) : 1;
     double p = at_mode;
     for (int x = mode; x >= 0 && p > RARE; p *= x-- / mean) {
-        for (int j = 0; j < a->dense; ++j) expected[j] += p * value_of(a, x, j);
+        for (int j = 0; j < a->noise.dense; ++j) expected[j] += p * value_of(a, x, j);
         left -= p;
     }
     p = at_mode * mean / (mode + 1);
     for (int x = mode + 1; x < size && p > RARE; p *= mean / ++x) {
-        for (int j = 0; j < a->dense; ++j) expected[j] += p * value_of(a, x, j);
+        for (int j = 0; j < a->noise.dense; ++j) expected[j] += p * value_of(a, x, j);
         left -= p;
     }
-    for (int j = 0; j < a->dense; ++j) expected[j] += fmax(left, 0) * value_of(a, size, j);
+    for (int j = 0; j < a->noise.dense; ++j) expected[j] += fmax(left, 0) * value_of(a, size, j);
 }
 
 static void fill_table(struct augment *a) {
-    struct resize_counts *r = a->resize_counts;
+    struct resize_counts *r = counts_of(a);
     r->points = 1 + (int)ceil(FINE * (sqrt(r->size) + BEYOND));
-    r->table = plugin_memory((size_t)r->points * (size_t)a->dense, sizeof(double));
+    r->table = plugin_memory((size_t)r->points * (size_t)a->noise.dense, sizeof(double));
     for (int k = 0; k < r->points; ++k)
-        expect(a, mean_at(k), r->table + (size_t)k * (size_t)a->dense);
+        expect(a, mean_at(k), r->table + (size_t)k * (size_t)a->noise.dense);
     for (int k = 1; k < r->points; ++k) {
-        const double *const at = r->table + (size_t)k * (size_t)a->dense + r->held;
-        r->steepest = fmax(r->steepest, (at[0] - at[-a->dense]) / (mean_at(k) - mean_at(k - 1)));
+        const double *const at = r->table + (size_t)k * (size_t)a->noise.dense + r->held;
+        r->steepest =
+            fmax(r->steepest, (at[0] - at[-a->noise.dense]) / (mean_at(k) - mean_at(k - 1)));
     }
 }
 
-void resize_create_counts(struct augment *a) {
+static void prepare(struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->size_prior || a->plain || a->sites > 1 || !model->class->log_total || model->cut ||
-        a->open > 0 || a->locals > 0 || a->dense == 0 || a->separable < a->dense || !a->moved_x)
+    if (!a->size.prior || a->plain || a->sites > 1 || !model->class->log_total || model->cut ||
+        a->noise.open > 0 || a->noise.locals > 0 || a->noise.dense == 0 ||
+        a->noise.separable < a->noise.dense || !a->block.moved_x)
         return;
     struct resize_counts *r = plugin_memory(1, sizeof *r);
-    r->value = plugin_memory((size_t)(MOST + 1) * (size_t)a->dense, sizeof(double));
+    r->value = plugin_memory((size_t)(MOST + 1) * (size_t)a->noise.dense, sizeof(double));
     fill_values(a, r->value);
     r->size = MOST;
-    a->resize_counts = r;
+    OWN(a, resize_counts) = r;
     for (int same = 1; same && r->size > 0; r->size -= same)
-        for (int j = 0; j < a->dense; ++j)
+        for (int j = 0; j < a->noise.dense; ++j)
             same = same && value_of(a, r->size, j) == value_of(a, r->size - 1, j);
     r->held = r->size < MOST / 2 ? choose_held(a) : -1;
     r->records = plugin_memory(1, sizeof *r->records);
     r->records->mean = -1;
     if (r->held < 0)
-        a->resize_counts = NULL;
+        OWN(a, resize_counts) = NULL;
     else
         fill_table(a);
 }
@@ -188,19 +193,19 @@ static int place(const struct resize_counts *r, double mean, double *share) {
 
 /* E t of component j in one record at that place, and its slope in the mean */
 static double expected_at(const struct augment *a, int j, int k, double share) {
-    const double *const at = a->resize_counts->table + (size_t)k * (size_t)a->dense + j;
-    return at[0] + share * (at[a->dense] - at[0]);
+    const double *const at = counts_of(a)->table + (size_t)k * (size_t)a->noise.dense + j;
+    return at[0] + share * (at[a->noise.dense] - at[0]);
 }
 
 static double slope_at(const struct augment *a, int j, int k) {
-    const double *const at = a->resize_counts->table + (size_t)k * (size_t)a->dense + j;
-    return (at[a->dense] - at[0]) / (mean_at(k + 1) - mean_at(k));
+    const double *const at = counts_of(a)->table + (size_t)k * (size_t)a->noise.dense + j;
+    return (at[a->noise.dense] - at[0]) / (mean_at(k + 1) - mean_at(k));
 }
 
 /* The mean of a record for which the held component is expected to be `aim`; -1 where there is
  * none, or where it tells hardly more. *slope: there. */
 static double solve(const struct augment *a, double aim, double *slope) {
-    const struct resize_counts *r = a->resize_counts;
+    const struct resize_counts *r = counts_of(a);
     int low = 0, high = r->points - 1;
     if (!(aim > expected_at(a, r->held, low, 0)) || !(aim < expected_at(a, r->held, high - 1, 1)))
         return -1;
@@ -219,13 +224,15 @@ static double solve(const struct augment *a, double aim, double *slope) {
 
 static void evaluate(struct augment *a, struct counts_state *s) {
     double share;
-    const double log_prior = size_prior_log(a->size_prior, s->n);
+    const double log_prior = size_prior_log(a->size.prior, s->n);
     s->log_density = -INFINITY;
     if (!(log_prior > -INFINITY)) return;
-    const int k = place(a->resize_counts, s->sum / s->n, &share);
-    for (int j = 0; j < a->dense; ++j)
-        a->candidate[j] = (a->released[j] - s->n * expected_at(a, j, k, share)) * a->weight[j];
-    s->energy = augment_dense_energy(a, a->candidate) + augment_size_energy(a, s->n - (double)a->n);
+    const int k = place(counts_of(a), s->sum / s->n, &share);
+    for (int j = 0; j < a->noise.dense; ++j)
+        a->candidate.dense[j] =
+            (a->noise.released[j] - s->n * expected_at(a, j, k, share)) * a->noise.weight[j];
+    s->energy =
+        augment_dense_energy(a, a->candidate.dense) + augment_size_energy(a, s->n - (double)a->n);
     s->log_density = log_prior + a->model.class->log_total(a->model.self, s->sum, s->n) -
                      *a->adapt.temper * s->energy;
 }
@@ -233,12 +240,13 @@ static void evaluate(struct augment *a, struct counts_state *s) {
 /* A new value of what is held from its release and the noise; the log density of the old value over
  * that of the new. */
 static double refresh(struct augment *a, double *at) {
-    const int j = a->resize_counts->held, bent = j < a->absolute;
-    const double temper = *a->adapt.temper, weight = a->weight[j] * (bent ? temper : sqrt(temper));
+    const int j = counts_of(a)->held, bent = j < a->noise.absolute;
+    const double temper = *a->adapt.temper,
+                 weight = a->noise.weight[j] * (bent ? temper : sqrt(temper));
     const double noise =
         bent ? rng_exponential(a->rng) - rng_exponential(a->rng) : rng_normal(a->rng);
-    const double old = (a->released[j] - *at) * weight;
-    *at = a->released[j] - noise / weight;
+    const double old = (a->noise.released[j] - *at) * weight;
+    *at = a->noise.released[j] - noise / weight;
     return bent ? fabs(noise) - fabs(old) : 0.5 * (noise * noise - old * old);
 }
 
@@ -253,7 +261,7 @@ static double step(struct augment *a, int fresh, enum resize_kind kind,
     if (kind == RESIZE_STRETCH) {
         log_ratio += log(next->n / now->n);
     } else {
-        const struct resize_counts *r = a->resize_counts;
+        const struct resize_counts *r = counts_of(a);
         const int k = place(r, mean, &share);
         const double slope = slope_at(a, r->held, k);
         if (!(slope > FLAT * r->steepest)) return -INFINITY;
@@ -271,7 +279,7 @@ static double step(struct augment *a, int fresh, enum resize_kind kind,
 /* The same, where log r moves, and n stays or goes to where n E t is what it was. */
 static double wander(struct augment *a, int follows, const struct counts_state *now,
                      struct counts_state *next) {
-    const struct resize_counts *r = a->resize_counts;
+    const struct resize_counts *r = counts_of(a);
     const double by = exp(FAR * rng_normal(a->rng));
     const double mean = (now->sum + rng_uniform(a->rng)) / now->n;
     double log_ratio = log(by), share;
@@ -323,7 +331,7 @@ static double sum_of(ptrdiff_t n, const double *x) {
 
 /* n records with that sum, drawn anew. Returns the sum that they have. */
 static double draw_all(struct augment *a, const struct counts_state *to, double *x) {
-    struct resize_counts *r = a->resize_counts;
+    struct resize_counts *r = counts_of(a);
     const ptrdiff_t n = (ptrdiff_t)to->n;
     const double mean = to->sum / to->n;
     if (r->records->mean != mean) dist_poisson_set(r->records, mean);
@@ -362,7 +370,7 @@ static double carry(struct augment *a, const struct counts_state *to, double *x)
 
 /* The candidate records, in moved_x, with their residuals; returns their energy. */
 static double follow(struct augment *a, const struct counts_state *to) {
-    double *const x = a->moved_x;
+    double *const x = a->block.moved_x;
     const ptrdiff_t n = (ptrdiff_t)to->n;
     const double come = fabs((double)(n - a->n));
     const double has =
@@ -370,25 +378,25 @@ static double follow(struct augment *a, const struct counts_state *to) {
     give(a->rng, to->sum - has, 0, n, x);
     take(a->rng, has - to->sum, n, x);
     augment_clear_total(a);
-    for (ptrdiff_t start = 0; start < n; start += a->move_block) {
+    for (ptrdiff_t start = 0; start < n; start += a->block.most_moved) {
         const double *const block = x + start;
         (void)augment_add_totals(
-            a, start, (int)(n - start < a->move_block ? n - start : a->move_block), &block);
+            a, start, (int)(n - start < a->block.most_moved ? n - start : a->block.most_moved),
+            &block);
     }
-    augment_residuals(a, a->candidate, a->candidate_cells);
-    a->count.work += 2 * a->pass_work;
-    return augment_total_energy(a, a->candidate, a->candidate_cells);
+    augment_residuals(a, &a->candidate);
+    a->count.work += 2 * a->cost.pass;
+    return augment_total_energy(a, &a->candidate);
 }
 
 static void keep(struct augment *a, const struct counts_state *to) {
     a->n = (ptrdiff_t)to->n;
-    memcpy(a->x, a->moved_x, (size_t)a->n * sizeof(double));
-    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
-    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    memcpy(a->x, a->block.moved_x, (size_t)a->n * sizeof(double));
+    augment_copy_residuals(a, &a->residual, &a->candidate);
     a->complete[0] = to->sum;
 }
 
-void resize_move_counts(struct augment *a, int fresh, int learning) {
+static void move(struct augment *a, int fresh, int learning) {
     struct counts_state records = {.n = (double)a->n, .sum = a->complete[0]}, now, next;
     double log_ratio = -INFINITY;
     int accept = 0, moved = 0, proposed = 0;
@@ -408,11 +416,20 @@ void resize_move_counts(struct augment *a, int fresh, int learning) {
         if (taken) now = next;
         moved = moved || taken;
     }
-    if (moved && fabs(now.n - records.n) <= a->most_born) {
-        const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    if (moved && fabs(now.n - records.n) <= a->size.most_born) {
+        const double energy = augment_total_energy(a, &a->residual);
         log_ratio = *a->adapt.temper * (energy - follow(a, &now) - records.energy + now.energy);
         accept = -log_ratio < rng_exponential(a->rng);
     }
     if (accept) keep(a, &now);
     augment_tried_size(a, fresh, learning && proposed, log_ratio, accept);
 }
+
+static void make(struct augment *a, struct round *round) {
+    if (!counts_of(a) || round->empty) return;
+    const int steps = augment_size_steps(a, round->iteration, round->learning);
+    if (steps & SIZE_FRESH) move(a, 1, round->learning);
+    if (steps & SIZE_WALK) move(a, 0, round->learning);
+}
+
+const struct move move_resize_counts = {.phase = MOVE_AFTER, .prepare = prepare, .make = make};

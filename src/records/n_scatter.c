@@ -59,11 +59,11 @@ static double log_cauchy(double x, double centre, double scale) {
  * and how well the noise lets it be known. */
 static double released_log_sd(const struct augment *a, const struct resize_totals *t, int i,
                               double *scale) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const int at = r->product_told[i * r->d + i] - 1;
     const double coef = a->surrogate->density.component[at].coef[2];
-    const double noise = 1 / (a->weight[at] * fabs(coef));
-    double square = a->released[at] / coef;
+    const double noise = 1 / (a->noise.weight[at] * fabs(coef));
+    double square = a->noise.released[at] / coef;
     for (int g = 0; g < r->k; ++g) {
         const double off = t->total[g * r->d + i] / t->count[g] - r->pace[i];
         square -= t->count[g] * off * off;
@@ -76,7 +76,7 @@ static double released_log_sd(const struct augment *a, const struct resize_total
 /* A new standard deviation of column i, to `next`; returns the log of the proposal back over that
  * forth, with the Jacobian. */
 static double propose_sd(struct augment *a, int i) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const int d = r->d;
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;
@@ -94,7 +94,7 @@ static double propose_sd(struct augment *a, int i) {
 /* The same of the correlation of i and another column, where their product and its square are
  * released. */
 static double propose_correlation(struct augment *a, int i) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const int d = r->d, other = (int)augment_choose(a->rng, d - 1), j = other + (other >= i);
     const int row = i > j ? i : j, column = i > j ? j : i, at = row * d + column;
     if (!r->product_told[at] || !r->product_told[j * d + j]) return 0;
@@ -110,7 +110,7 @@ static double propose_correlation(struct augment *a, int i) {
 }
 
 double resize_draw_scatter(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const size_t d = (size_t)r->d, k = (size_t)r->k;
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;

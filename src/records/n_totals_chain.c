@@ -55,7 +55,7 @@ static double aim_at(const struct resize *r, const struct resize_totals *t, int 
 /* Counts of so many records more. Returns the log of the proposal back over that forth; -INFINITY
  * where a level would be empty. */
 static double propose_counts(struct augment *a, double m) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     double log_back = 0, first = m;
     r->next->n = r->now->n + m;
     for (int g = 1; g < r->k; ++g) {
@@ -305,7 +305,7 @@ int resize_match(struct resize *r, struct resize_totals *t, const double *seen,
 
 /* S_ij; returns the log Jacobian. */
 static double propose_product(struct augment *a, int i, int j) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const int d = r->d, at = i * d + j;
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;
@@ -332,14 +332,14 @@ static double propose_product(struct augment *a, int i, int j) {
 /* A new value of component `at` - 1 from its release and the noise, by chance in half of the cases:
  * the change, and the log density of the old value over that of the new. */
 static double refresh(struct augment *a, int at, double *log_back) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const double temper = *a->adapt.temper;
     if (at == 0 || rng_bits(a->rng) >> 63) return 0;
-    const int j = at - 1, bent = j < a->absolute;
-    const double weight = a->weight[j] * (bent ? temper : sqrt(temper));
+    const int j = at - 1, bent = j < a->noise.absolute;
+    const double weight = a->noise.weight[j] * (bent ? temper : sqrt(temper));
     const double noise =
         bent ? rng_exponential(a->rng) - rng_exponential(a->rng) : rng_normal(a->rng);
-    const double old = weight * (a->released[j] - r->now->value[j]);
+    const double old = weight * (a->noise.released[j] - r->now->value[j]);
     *log_back += bent ? fabs(noise) - fabs(old) : 0.5 * (noise * noise - old * old);
     return (old + noise) / weight;
 }
@@ -347,7 +347,7 @@ static double refresh(struct augment *a, int at, double *log_back) {
 /* Changes of H, Q and products that new values of some components make. Returns the log density of
  * the old ones over that of the new. */
 static double refresh_components(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const struct component *component = a->surrogate->density.component;
     const int d = r->d, k = r->k;
     double log_back = 0;
@@ -378,7 +378,7 @@ static double refresh_components(struct augment *a) {
 /* T and S of the next number of records; returns the log Jacobian, -INFINITY where no records have
  * them. */
 static double propose_totals(struct augment *a, enum resize_kind kind) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     const int d = r->d;
     const double stretch = kind == RESIZE_STRETCH ? sqrt(r->next->n / r->now->n) : 1;
     double log_jacobian = 0;
@@ -398,7 +398,7 @@ static double propose_totals(struct augment *a, enum resize_kind kind) {
 
 /* What the model keeps of theta. */
 static void propose_kept(struct augment *a) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const struct model *model = &a->model;
     const int last = r->d * r->d - 1;
     const double log_share = log(r->next->n / r->now->n);
@@ -406,24 +406,24 @@ static void propose_kept(struct augment *a) {
     memcpy(theta, r->now->theta, (size_t)model->parameters * sizeof(double));
     for (int j = 0; j < model->keeps; ++j) {
         const int at = model->kept[j];
-        const int learned = resize_place_of(a->slope.moving, a->slope.moves, at);
+        const int learned = resize_place_of(a->size.slope.moving, a->size.slope.moves, at);
         if (at == model->residual)
             theta[at] += log(r->next->factor[last] / r->now->factor[last]) - 0.5 * log_share;
         else if (learned >= 0)
-            theta[at] += a->slope.slope[learned] * log_share;
+            theta[at] += a->size.slope.slope[learned] * log_share;
     }
 }
 
 /* The number of records that a step goes to, and the log of the proposal back over that forth. */
 static double propose_size(struct augment *a, int fresh, double *log_back) {
-    const double n = a->resize->now->n;
+    const double n = resize_of(a)->now->n;
     if (!fresh || !(rng_uniform(a->rng) < NEAR)) return augment_propose_size(a, n, fresh, log_back);
-    *log_back = size_slope_share(&a->slope) * rng_normal(a->rng);
+    *log_back = size_slope_share(&a->size.slope) * rng_normal(a->rng);
     return floor(exp(*log_back) * (n + rng_uniform(a->rng)));
 }
 
 double resize_step(struct augment *a, int fresh, enum resize_kind kind) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     if (kind == RESIZE_SCATTER) return resize_draw_scatter(a);
     double log_ratio;
     const double n = propose_size(a, fresh, &log_ratio), m = n - r->now->n;

@@ -26,11 +26,11 @@ static const double MOST = 0.9;
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->size_prior || !a->surrogate || a->plain || !model->origin || model->cut ||
+    if (!a->size.prior || !a->surrogate || a->plain || !model->origin || model->cut ||
         !model->class->marginal_size || model->tied > 0 || model->factors > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
-    return t->riders == 0 && t->d > 0 && a->dense > 0 &&
+    return t->riders == 0 && t->d > 0 && a->noise.dense > 0 &&
            t->k == (model->factors > 0 ? model->factor[0].levels : 1);
 }
 
@@ -73,13 +73,13 @@ static void create_totals(struct resize_totals *t, int d, int k, const struct au
     t->column = plugin_memory((size_t)(k * d), sizeof *t->column);
     t->c = doubles(a->model.complete);
     t->theta = doubles(a->model.parameters);
-    t->value = doubles(a->dense);
+    t->value = doubles(a->noise.dense);
 }
 
 int resize_create(struct augment *a) {
     if (!serves(a)) return 0;
     struct surrogate *s = a->surrogate;
-    struct resize *r = a->resize = plugin_memory(1, sizeof *r);
+    struct resize *r = OWN(a, resize) = plugin_memory(1, sizeof *r);
     const struct totals *t = &s->density.totals;
     const int d = r->d = t->d, k = r->k = t->k;
     r->column = t->column;
@@ -97,20 +97,19 @@ int resize_create(struct augment *a) {
     r->change_first = doubles(k * d);
     r->change_product = doubles(d * d);
     r->product_told = integers(d * d);
-    for (int j = 0; j < a->dense; ++j)
-        if (a->weight[j] > 0)
+    for (int j = 0; j < a->noise.dense; ++j)
+        if (a->noise.weight[j] > 0)
             read_component(r, s->density.component + j, j, s->density.rate[j], s->centre);
     for (int g = 1; g < k; ++g) r->level_pace[g] += s->centre[r->fixed[g - 1]];
     for (int i = 0; i < d; ++i) {
         r->all_told[i] = r->total_told[i] != 0;
         for (int g = 1; g < k; ++g) r->all_told[i] = r->all_told[i] && r->cross_told[g * d + i];
     }
-    if (k == 1) augment_make_level_room(a);
     for (int j = 0; j < 4; ++j) create_totals(r->kept + j, d, k, a);
     r->change = doubles(k);
-    r->gone = integers(a->most_born + 1);
-    r->hole = integers(a->most_born + 1);
-    r->filler = integers(a->most_born + 1);
+    r->gone = integers(a->size.most_born + 1);
+    r->hole = integers(a->size.most_born + 1);
+    r->filler = integers(a->size.most_born + 1);
     r->mean = doubles(k * d);
     r->moved = doubles(k * d);
     r->normal = doubles(d * d);
@@ -141,7 +140,7 @@ void resize_place_column(const struct resize *r, struct resize_totals *t, int i,
 /* The complete-data statistic whose totals of columns in levels, and of products, are these. */
 static void write_sums(const struct augment *a, const struct resize_totals *t, const double *total,
                        const double *product, double *c) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const double *centre = a->surrogate->centre;
     const int d = r->d, q = a->model.columns;
     for (int i = 0; i < d; ++i) {
@@ -165,7 +164,7 @@ static void write_sums(const struct augment *a, const struct resize_totals *t, c
 }
 
 static void write_complete(const struct augment *a, const struct resize_totals *t, double *c) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const int d = r->d;
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j) {
@@ -179,7 +178,7 @@ static void write_complete(const struct augment *a, const struct resize_totals *
 
 /* The same of records as the bounds clamp them, as they are expected to be. */
 static void write_expected(const struct augment *a, const struct resize_totals *t, double *c) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const int d = r->d;
     for (int i = 0; i < d; ++i) {
         for (int g = 0; g < r->k; ++g)
@@ -213,9 +212,9 @@ double resize_product_held(const struct resize *r, const struct resize_totals *t
 }
 
 double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const int at = r->product_told[i * r->d + j] - 1;
-    const double aim = a->released[at] / a->surrogate->density.component[at].coef[2];
+    const double aim = a->noise.released[at] / a->surrogate->density.component[at].coef[2];
     double slope;
     const double left = resize_product_held(r, t, i, j, &slope), most = slope * t->sd[i] * t->sd[j];
     return atanh(fmax(-MOST, fmin((aim - left) / most, MOST)));
@@ -223,10 +222,10 @@ double resize_released_z(const struct augment *a, const struct resize_totals *t,
 
 /* The log density of the head of records/n_all_records_steps.c without eta, but for constants. */
 static double log_totals(const struct augment *a, const struct resize_totals *t) {
-    const struct resize *r = a->resize;
+    const struct resize *r = resize_of(a);
     const struct model *model = &a->model;
     const double d = r->d, n = t->n, left = n - r->k;
-    double sum = size_prior_log(a->size_prior, n) + lgamma(n + 1) + 0.5 * left * d * log(M_PI) -
+    double sum = size_prior_log(a->size.prior, n) + lgamma(n + 1) + 0.5 * left * d * log(M_PI) -
                  dist_log_multigamma(r->d, 0.5 * left);
     if (model->factors > 0) sum -= lgamma(r->weight + n);
     for (int g = 0; g < r->k; ++g) sum -= lgamma(t->count[g] + 1) + 0.5 * d * log(t->count[g]);
@@ -241,7 +240,7 @@ double resize_log_totals(struct augment *a, struct resize_totals *t) {
 }
 
 void resize_evaluate(struct augment *a, struct resize_totals *t) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     struct totals_density *density = &a->surrogate->density;
     const size_t complete = (size_t)a->model.complete;
     t->log_density = resize_log_totals(a, t);
@@ -250,15 +249,15 @@ void resize_evaluate(struct augment *a, struct resize_totals *t) {
     memcpy(density->seen, t->c, complete * sizeof(double));
     write_expected(a, t, density->seen);
     memset(r->gradient_c, 0, complete * sizeof(double));
-    totals_density_noise(density, a->released, r->gradient_c);
-    for (int j = 0; j < a->dense; ++j)
+    totals_density_noise(density, a->noise.released, r->gradient_c);
+    for (int j = 0; j < a->noise.dense; ++j)
         t->value[j] = component_value(density->component + j, density->seen);
     t->energy = density->energy + augment_size_energy(a, t->n - (double)a->n);
     t->log_density -= *a->adapt.temper * t->energy;
 }
 
 int resize_read(struct augment *a) {
-    struct resize *r = a->resize;
+    struct resize *r = resize_of(a);
     struct resize_totals *t = r->now = r->kept;
     const double *c = a->complete, *centre = a->surrogate->centre;
     const int d = r->d, q = a->model.columns;

@@ -16,8 +16,9 @@ static double kernel_energy(enum kernel kernel, int size, const double *residual
 }
 
 double augment_dense_energy(const struct augment *a, const double *residual) {
-    return kernel_energy(KERNEL_ABSOLUTE, a->absolute, residual) +
-           kernel_energy(KERNEL_SQUARED, a->separable - a->absolute, residual + a->absolute);
+    return kernel_energy(KERNEL_ABSOLUTE, a->noise.absolute, residual) +
+           kernel_energy(KERNEL_SQUARED, a->noise.separable - a->noise.absolute,
+                         residual + a->noise.absolute);
 }
 
 /* Of the search for a start: the energy of noise that is impossible, beside that of any that is
@@ -35,7 +36,7 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
                          int stride, const double *noise, double *out) {
     const struct density *density = &part->density;
     density->log_density(density->self, candidates, stride, noise, out);
-    for (int i = 0; a->searching && i < candidates; ++i)
+    for (int i = 0; a->noise.searching && i < candidates; ++i)
         if (out[i] == -INFINITY)
             out[i] = -IMPOSSIBLE - NEARER * distance(density, stride, noise + i);
 }
@@ -43,8 +44,8 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
 /* of the totals whose noise has a density of its own */
 static double density_energy(const struct augment *a, const double *residual) {
     double energy = 0;
-    for (int k = 0; k < a->parts && a->separable < a->dense; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts && a->noise.separable < a->noise.dense; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
         double value;
         augment_log_density(a, part, 1, 1, residual + part->offset, &value);
@@ -55,8 +56,8 @@ static double density_energy(const struct augment *a, const double *residual) {
 
 static double cells_energy(const struct augment *a, const double *residual) {
     double energy = 0;
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part_is_counts(part->kind))
             energy += kernel_energy(part->kernel, part->stat.size, residual + part->offset);
     }
@@ -66,11 +67,11 @@ static double cells_energy(const struct augment *a, const double *residual) {
 /* Energy of a release of n itself, with so many records more. */
 double augment_size_energy(const struct augment *a, double more) {
     double energy = 0;
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         for (int j = 0; part->kind == PART_SIZE && j < part->stat.size; ++j) {
             const int at = part->offset + j;
-            const double left = a->cell_residual[at] - more * a->weight[a->dense + at];
+            const double left = a->residual.cells[at] - more * a->noise.weight[a->noise.dense + at];
             energy += part->kernel == KERNEL_ABSOLUTE ? fabs(left) : 0.5 * left * left;
         }
     }
@@ -99,93 +100,102 @@ static void add_value(enum kernel kernel, int m, double sign, double weight,
     }
 }
 
-/* the same for values whose noise has a density of its own; a->local holds the
+/* the same for values whose noise has a density of its own; a->visit.local holds the
  * block's components */
 static void add_local_density(struct augment *a, const struct part *part, ptrdiff_t start, int m,
                               double sign, double *extra) {
     for (int j = 0; j < part->stat.size; ++j) {
         const double *released = part->local_released + j * a->n + start;
-        double *t = a->local + (size_t)j * a->block;
+        double *t = a->visit.local + (size_t)j * a->block.most;
         for (int i = 0; i < m; ++i) t[i] = released[i] - t[i];
     }
-    augment_log_density(a, part, m, a->block, a->local, a->path_log);
-    for (int i = 0; i < m; ++i) extra[i] -= sign * a->path_log[i];
+    augment_log_density(a, part, m, a->block.most, a->visit.local, a->visit.path_log);
+    for (int i = 0; i < m; ++i) extra[i] -= sign * a->visit.path_log[i];
 }
 
 void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
                        double sign) {
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part->kind != PART_RECORDS) continue;
         const struct stat *stat = &part->stat;
         for (int at = 0, chunk; at < m; at += chunk) {
             chunk = augment_chunk(stat->whole, m - at);
-            stat->class->eval(stat->self, chunk, augment_view(a, part, x, at), a->block, a->local);
+            stat->class->eval(stat->self, chunk, augment_view(a, part, x, at), a->block.most,
+                              a->visit.local);
             if (part->kernel == KERNEL_DENSITY) {
-                add_local_density(a, part, start + at, chunk, sign, a->extra + at);
+                add_local_density(a, part, start + at, chunk, sign, a->visit.extra + at);
                 continue;
             }
             for (int j = 0; j < stat->size; ++j)
                 add_value(part->kernel, chunk, sign, part->local_weight[j],
                           part->local_released + j * a->n + start + at,
-                          a->local + (size_t)j * a->block, a->extra + at);
+                          a->visit.local + (size_t)j * a->block.most, a->visit.extra + at);
         }
     }
 }
 
 void augment_clear_extra(struct augment *a) {
-    memset(a->extra, 0, (size_t)a->block * sizeof(double));
+    memset(a->visit.extra, 0, (size_t)a->block.most * sizeof(double));
 }
 
 double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x) {
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part->kind == PART_RECORDS) continue;
         const struct stat *stat = &part->stat;
-        double *total = a->total + part->offset + (part_is_counts(part->kind) ? a->dense : 0);
+        double *total = a->total + part->offset + (part_is_counts(part->kind) ? a->noise.dense : 0);
         for (int at = 0, chunk; at < m; at += chunk) {
             chunk = augment_chunk(stat->whole, m - at);
             stat->class->total(stat->self, chunk, augment_view(a, part, x, at), total);
         }
     }
-    if (a->locals == 0) return 0;
+    if (a->noise.locals == 0) return 0;
     augment_clear_extra(a);
     augment_add_local(a, start, m, x, 1);
-    return block_sum(m, a->extra);
+    return block_sum(m, a->visit.extra);
 }
 
-void augment_residuals(const struct augment *a, double *dense, double *cells) {
-    for (int j = 0; j < a->dense; ++j) dense[j] = (a->released[j] - a->total[j]) * a->weight[j];
-    for (int j = a->dense; j < a->dense + a->cells; ++j)
-        cells[j - a->dense] = (a->released[j] - a->total[j]) * a->weight[j];
+void augment_residuals(const struct augment *a, struct residuals *out) {
+    for (int j = 0; j < a->noise.dense; ++j)
+        out->dense[j] = (a->noise.released[j] - a->total[j]) * a->noise.weight[j];
+    for (int j = a->noise.dense; j < a->noise.dense + a->noise.cells; ++j)
+        out->cells[j - a->noise.dense] = (a->noise.released[j] - a->total[j]) * a->noise.weight[j];
 }
 
 void augment_clear_total(struct augment *a) {
-    memset(a->total, 0, (size_t)(a->dense + a->cells) * sizeof(double));
+    memset(a->total, 0, (size_t)(a->noise.dense + a->noise.cells) * sizeof(double));
 }
 
 /* local energy of all records, whose block must fit the workspace */
 static double local_energy(struct augment *a) {
     double energy = 0;
-    if (a->locals == 0) return 0;
-    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
-        const int m = augment_block_at(a, start, a->block);
+    if (a->noise.locals == 0) return 0;
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most) {
+        const int m = augment_block_at(a, start, a->block.most);
         augment_clear_extra(a);
-        augment_add_local(a, start, m, augment_read_only(a->x_at), 1);
-        energy += block_sum(m, a->extra);
+        augment_add_local(a, start, m, augment_read_only(a->block.x_at), 1);
+        energy += block_sum(m, a->visit.extra);
     }
     return energy;
 }
 
-double augment_total_energy(const struct augment *a, const double *dense, const double *cells) {
-    return augment_dense_energy(a, dense) + density_energy(a, dense) + cells_energy(a, cells);
+void augment_copy_residuals(const struct augment *a, struct residuals *to,
+                            const struct residuals *from) {
+    memcpy(to->dense, from->dense, (size_t)a->noise.dense * sizeof(double));
+    memcpy(to->cells, from->cells, (size_t)a->noise.cells * sizeof(double));
+}
+
+double augment_total_energy(const struct augment *a, const struct residuals *of) {
+    return augment_dense_energy(a, of->dense) + density_energy(a, of->dense) +
+           cells_energy(a, of->cells);
 }
 
 double augment_energy(struct augment *a) {
     double energy = 0;
     for (int k = 0; k < a->sites; ++k) {
         struct augment *site = a->site[k];
-        energy += augment_total_energy(site, site->residual, site->cell_residual);
+        energy += augment_total_energy(site, &site->residual);
         energy += local_energy(site);
     }
     return energy;
@@ -193,9 +203,9 @@ double augment_energy(struct augment *a) {
 
 void augment_sum_up(struct augment *a) {
     augment_clear_total(a);
-    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
-        const int m = augment_block_at(a, start, a->block);
-        (void)augment_add_totals(a, start, m, augment_read_only(a->x_at));
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most) {
+        const int m = augment_block_at(a, start, a->block.most);
+        (void)augment_add_totals(a, start, m, augment_read_only(a->block.x_at));
     }
-    augment_residuals(a, a->residual, a->cell_residual);
+    augment_residuals(a, &a->residual);
 }

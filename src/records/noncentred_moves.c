@@ -7,11 +7,10 @@
  * writes the records.
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 /* Where the records of a block that starts there go when they move. */
 static double *moved_column(const struct augment *a, int v, ptrdiff_t start) {
-    return a->moved_x ? a->moved_x + v * a->stride + start : a->x_new[v];
+    return a->block.moved_x ? a->block.moved_x + v * a->stride + start : a->block.x_new[v];
 }
 
 /* The block's records under theta_new: columns that do not change are not
@@ -21,26 +20,27 @@ static const double *const *moved_block(struct augment *a, ptrdiff_t start, int 
     for (int at = 0, chunk; at < m; at += chunk) {
         chunk = augment_chunk(model->whole, m - at);
         for (int v = 0; v < model->columns; ++v) {
-            a->at_chunk[v] = a->x_at[v] + at;
-            a->to_chunk[v] = moved_column(a, v, start) + at;
+            a->block.at_chunk[v] = a->block.x_at[v] + at;
+            a->block.to_chunk[v] = moved_column(a, v, start) + at;
         }
-        model->class->move(model->self, a->rng, chunk, augment_read_only(a->at_chunk), a->to_chunk);
+        model->class->move(model->self, a->rng, chunk, augment_read_only(a->block.at_chunk),
+                           a->block.to_chunk);
     }
     for (int v = 0; v < model->columns; ++v)
-        a->moved[v] = a->changed[v] ? moved_column(a, v, start) : a->x_at[v];
-    return a->moved;
+        a->block.moved[v] = a->step.changed[v] ? moved_column(a, v, start) : a->block.x_at[v];
+    return a->block.moved;
 }
 
 static double moved_energy_of(struct augment *a) {
     double energy = 0;
     augment_clear_total(a);
-    const int most = a->locals > 0 ? a->block : a->move_block;
+    const int most = a->noise.locals > 0 ? a->block.most : a->block.most_moved;
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = augment_block_at(a, start, most);
         energy += augment_add_totals(a, start, m, moved_block(a, start, m));
     }
-    augment_residuals(a, a->candidate, a->candidate_cells);
-    return energy + augment_total_energy(a, a->candidate, a->candidate_cells);
+    augment_residuals(a, &a->candidate);
+    return energy + augment_total_energy(a, &a->candidate);
 }
 
 double augment_moved_energy(struct augment *a) {
@@ -50,20 +50,19 @@ double augment_moved_energy(struct augment *a) {
 }
 
 static void keep_moved_of(struct augment *a) {
-    const int most = a->locals > 0 ? a->block : a->move_block;
+    const int most = a->noise.locals > 0 ? a->block.most : a->block.most_moved;
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = augment_block_at(a, start, most);
-        if (!a->moved_x) (void)moved_block(a, start, m);
+        if (!a->block.moved_x) (void)moved_block(a, start, m);
         for (int v = 0; v < a->model.columns; ++v)
-            if (a->changed[v])
-                memcpy(a->x_at[v], moved_column(a, v, start), (size_t)m * sizeof(double));
+            if (a->step.changed[v])
+                memcpy(a->block.x_at[v], moved_column(a, v, start), (size_t)m * sizeof(double));
     }
-    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
-    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+    augment_copy_residuals(a, &a->residual, &a->candidate);
 }
 
 void augment_keep_moved(struct augment *a, const struct rng *innovations) {
-    if (!a->moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
+    if (!a->block.moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
     for (int k = 0; k < a->sites; ++k) keep_moved_of(a->site[k]);
 }
 
@@ -72,35 +71,36 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
     const int moving = a->model.moving;
-    augment_gather(a, a->place);
-    const double back_over_forth = adapt_propose(&a->adapt, kind, a->place, a->rng, a->step);
+    augment_gather(a, a->step.place);
+    const double back_over_forth =
+        adapt_propose(&a->adapt, kind, a->step.place, a->rng, a->step.by);
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
-    for (int j = 0; j < moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
+    for (int j = 0; j < moving; ++j) a->theta_new[a->model.moves[j]] += a->step.by[j];
     const double threshold = rng_exponential(a->rng);
 
     double log_ratio = -INFINITY, log_prior = augment_log_prior(a, a->theta_new), energy = 0;
     double work = LEAST_PASS;
     const struct rng innovations = *a->rng;
     if (isfinite(log_prior)) {
-        class->set_move(self, a->theta_new, a->changed);
-        work = a->pass_work + augment_move_work(a);
+        class->set_move(self, a->theta_new, a->step.changed);
+        work = a->cost.pass + augment_move_work(a);
         energy = augment_moved_energy(a);
-        log_ratio =
-            log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper + back_over_forth;
+        log_ratio = log_prior - a->step.log_prior + (a->step.energy - energy) * *a->adapt.temper +
+                    back_over_forth;
     }
     const int accept = -log_ratio < threshold;
     if (accept) {
-        work += a->moved_x ? augment_copy_work(a) : augment_move_work(a);
+        work += a->block.moved_x ? augment_copy_work(a) : augment_move_work(a);
         augment_keep_moved(a, &innovations);
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         class->set(self, a->theta);
-        a->log_prior = log_prior;
-        a->energy = energy;
+        a->step.log_prior = log_prior;
+        a->step.energy = energy;
     }
     a->count.work += work;
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-        adapt_saw_pass(&a->adapt, kind, probability, a->step, work);
+        adapt_saw_pass(&a->adapt, kind, probability, a->step.by, work);
     } else {
         a->count.passes_made[kind] += 1;
         a->count.passes_accepted[kind] += accept;
@@ -114,8 +114,8 @@ static void make(struct augment *a, struct round *round) {
     for (int k = 0; k < PASS_KINDS; ++k) total += count[k];
     if (total == 0) return;
     a->model.class->set(a->model.self, a->theta);
-    a->log_prior = augment_log_prior(a, a->theta);
-    a->energy = augment_energy(a);
+    a->step.log_prior = augment_log_prior(a, a->theta);
+    a->step.energy = augment_energy(a);
     for (int k = 0; k < PASS_KINDS; ++k)
         for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, round->learning);
 }

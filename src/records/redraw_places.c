@@ -50,8 +50,8 @@ static int serves_untold(struct redraw *r, int found) {
 static int read_components_of(struct redraw *r, const struct augment *a) {
     int found = 0;
     for (int k = 0; k < r->size; ++k) r->total[k].component = -1;
-    for (int k = 0; k < a->dense; ++k) {
-        if (!(a->weight[k] > 0)) continue;
+    for (int k = 0; k < a->noise.dense; ++k) {
+        if (!(a->noise.weight[k] > 0)) continue;
         const struct component *one = a->surrogate->density.component + k;
         const int i = place_of(r, one->at[0]), j = place_of(r, one->at[1]);
         if (i < 0 || j < 0) return 0;
@@ -69,8 +69,8 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model->cut ||
-        model->tied > 0 || model->factors > 0 || model->regressors > 0 || a->open > 0 ||
-        a->locals > 0 || a->separable < a->dense)
+        model->tied > 0 || model->factors > 0 || model->regressors > 0 || a->noise.open > 0 ||
+        a->noise.locals > 0 || a->noise.separable < a->noise.dense)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->k == 1 && t->d <= MOST_COLUMNS && t->d == model->columns;
@@ -259,9 +259,9 @@ static void measure_untold(struct redraw *r, const struct place *at) {
 static void measure(struct augment *a, struct redraw *r, int n, const struct place *at) {
     const int d = r->d;
     for (int i = 0; i < d; ++i) {
-        terms_clear(&a->map);
-        for (int l = 0; l <= i; ++l) terms_add(&a->map, at->factor[i * d + l], at->shape[l]);
-        terms_sum(&a->map, at->mean[i], n, r->w[i]);
+        terms_clear(&a->block.map);
+        for (int l = 0; l <= i; ++l) terms_add(&a->block.map, at->factor[i * d + l], at->shape[l]);
+        terms_sum(&a->block.map, at->mean[i], n, r->w[i]);
     }
     if (d == 1) {
         measure_column(r, n, at);
@@ -321,17 +321,17 @@ static double last_log_sd(const struct redraw *r, const struct place *at) {
 
 static void measure_apart(const struct augment *a, const struct place *at) {
     if (a->model.residual > 0)
-        a->redraw->apart = a->theta[a->model.residual] - last_log_sd(a->redraw, at);
+        redraw_of(a)->apart = a->theta[a->model.residual] - last_log_sd(redraw_of(a), at);
 }
 
 void redraw_theta(const struct augment *a, const struct place *at, double *theta) {
     if (a->model.residual > 0)
-        theta[a->model.residual] = a->redraw->apart + last_log_sd(a->redraw, at);
+        theta[a->model.residual] = redraw_of(a)->apart + last_log_sd(redraw_of(a), at);
 }
 
 /* The log density of what (m, F) is of, without eta. */
 static double log_place(struct augment *a, struct place *at) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     const struct model *model = &a->model;
     const double n = (double)a->n;
     double sum = 0;
@@ -367,7 +367,7 @@ int redraw_find(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *
 
 int redraw_solve(struct augment *a, struct place *at) {
     double log_slope;
-    if (!redraw_find(a, a->redraw, a->n, at, &log_slope)) return 0;
+    if (!redraw_find(a, redraw_of(a), a->n, at, &log_slope)) return 0;
     at->log_density = log_place(a, at) - log_slope;
     return isfinite(at->log_density);
 }
@@ -439,7 +439,7 @@ int redraw_finds(struct augment *a, struct redraw *r, ptrdiff_t n, struct place 
 
 int redraw_is_solution(struct augment *a, struct place *at, struct place *spare) {
     double log_slope;
-    if (!redraw_finds(a, a->redraw, a->n, at, spare, &log_slope)) return 0;
+    if (!redraw_finds(a, redraw_of(a), a->n, at, spare, &log_slope)) return 0;
     measure_apart(a, at);
     at->log_density = log_place(a, spare) - log_slope;
     return isfinite(at->log_density);

@@ -35,6 +35,12 @@ struct guide {
     int terms;
 };
 
+/* In warmup, running means: the share of a sweep's proposals that are accepted, that of steps that
+ * hold the totals and of those that draw them; and tries. Part of the state as it stands here. */
+struct redrawn {
+    double swept, taken[2], tries;
+};
+
 struct redraw {
     int d, size, untold; /* untold: totals and products that are not released */
     const int *column;
@@ -46,7 +52,10 @@ struct redraw {
     struct place kept[2];
     double *theta, apart; /* theta at a place; how far a log sd that follows is from the factor's */
     struct guide guide;
+    struct redrawn *told; /* not with steps of n */
 };
+
+static inline struct redraw *redraw_of(const struct augment *a) { return OWN(a, redraw); }
 
 /* ---- records/redraw_places.c ------------------------------------------------------------- */
 
@@ -83,8 +92,6 @@ void redraw_theta(const struct augment *a, const struct place *at, double *theta
 /* ---- records/redraw_totals.c --------------------------------------------------------------- */
 
 void redraw_prepare_guide(struct redraw *r);
-size_t redraw_guide_stored(const struct redraw *r);
-void redraw_attach_guide(struct redraw *r, double *store);
 
 /* The totals that the release would tell without noise, to `seen`; forgets the guide. Returns 0
  * where they are not found. */

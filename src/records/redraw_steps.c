@@ -47,7 +47,6 @@
  * as many solutions of d (d + 3) / 2 equations. No allocation but in redraw_new()
  * (records/redraw_places.c).
  */
-#include "records/move.h"
 #include "records/redraw_shape.h"
 
 /* Most steps of an iteration; tries before what they tell counts. */
@@ -70,16 +69,16 @@ static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.3, FORGET = 0.02;
 enum { HOLD, REFRESH };
 
 static void prepare(struct augment *a) {
-    if (a->size_prior || a->cells > 0) return;
+    if (a->size.prior || a->noise.cells > 0) return;
     if (a->n > (a->model.columns == 1 ? MOST_REDRAWN_ALONE : MOST_REDRAWN)) return;
-    a->redraw = redraw_new(a, a->n);
-    if (a->redraw) redraw_prepare_guide(a->redraw);
+    struct redraw *r = OWN(a, redraw) = redraw_new(a, a->n);
+    if (r) redraw_prepare_guide(r);
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
 static int choose_kind(struct augment *a) {
-    const double *taken = a->redrawn->taken;
+    const double *taken = redraw_of(a)->told->taken;
     if (augment_redraws_totals(a)) return REFRESH;
     const double hold = taken[HOLD] * taken[HOLD], fresh = taken[REFRESH] * taken[REFRESH];
     return rng_uniform(a->rng) * (hold + fresh) >= hold;
@@ -88,7 +87,7 @@ static int choose_kind(struct augment *a) {
 /* From the place where the records are to the spare one. Returns whether it is taken. */
 static int try(struct augment *a, int kind, double temper, const struct place *now,
                struct place *next) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     const double threshold = rng_exponential(a->rng);
     double fall = now->log_density;
     if (!redraw_shape(a, r, a->n, next)) return 0;
@@ -103,28 +102,29 @@ static int try(struct augment *a, int kind, double temper, const struct place *n
 
 /* The records become those of the place. */
 static void keep(struct augment *a, const struct place *at) {
-    redraw_write(a, a->redraw, a->n, at);
+    redraw_write(a, redraw_of(a), a->n, at);
     augment_sum_up(a);
     memcpy(a->complete, at->c, (size_t)a->model.complete * sizeof(double));
     redraw_theta(a, at, a->theta);
 }
 
 int augment_redraws_shape(const struct augment *a) {
-    const struct redrawn *told = a->redrawn;
-    if (!a->redraw || a->layer || *a->surrogate->unbounded != 0) return 0;
-    const int serve = told->swept < OFTEN || a->redraw->untold > 0;
+    const struct redraw *r = redraw_of(a);
+    if (!r || a->layer || *a->surrogate->unbounded != 0) return 0;
+    const struct redrawn *told = r->told;
+    const int serve = told->swept < OFTEN || r->untold > 0;
     return serve && fmax(told->taken[HOLD], told->taken[REFRESH]) > SELDOM;
 }
 
 int augment_redraws_totals(const struct augment *a) {
-    return augment_redraws_shape(a) && a->redrawn->tries > TRIED &&
-           a->redrawn->taken[REFRESH] > ENOUGH;
+    return augment_redraws_shape(a) && redraw_of(a)->told->tries > TRIED &&
+           redraw_of(a)->told->taken[REFRESH] > ENOUGH;
 }
 
 /* Of an iteration after warmup: so many that few leave the totals as they were. */
 static int count_steps(const struct augment *a, int learning) {
     if (learning || !augment_redraws_totals(a)) return 1;
-    const double refused = fmax(1 - a->redrawn->taken[REFRESH], LEFT);
+    const double refused = fmax(1 - redraw_of(a)->told->taken[REFRESH], LEFT);
     return (int)fmin(ceil(log(LEFT) / log(refused)), MOST_STEPS);
 }
 
@@ -146,18 +146,18 @@ static int walk(struct augment *a, int steps, double temper, int fits, struct pl
 }
 
 static void copy_records(const struct augment *a, double **to, double *const *from) {
-    for (int i = 0; i < a->redraw->d; ++i) memcpy(to[i], from[i], (size_t)a->n * sizeof(double));
+    for (int i = 0; i < redraw_of(a)->d; ++i) memcpy(to[i], from[i], (size_t)a->n * sizeof(double));
 }
 
 /* Do sweeps accept so often, near the release, that they renew the shape? Records and theta come
  * back. 1 where there are no records so near. */
 static int sweeps_serve(struct augment *a, struct place *at, struct place *spare) {
     const size_t theta = (size_t)a->model.parameters * sizeof(double);
-    if (!redraw_read_release(a, at->seen) || !redraw_shape(a, a->redraw, a->n, at) ||
+    if (!redraw_read_release(a, at->seen) || !redraw_shape(a, redraw_of(a), a->n, at) ||
         !redraw_solve(a, at))
         return 1;
     (void)augment_block_at(a, 0, 1);
-    copy_records(a, spare->shape, a->x_at);
+    copy_records(a, spare->shape, a->block.x_at);
     memcpy(a->theta_new, a->theta, theta);
     keep(a, at);
     const int drawn = a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng,
@@ -165,7 +165,7 @@ static int sweeps_serve(struct augment *a, struct place *at, struct place *spare
     const double swept = drawn ? augment_sweep(a, 1) : 1;
     memcpy(a->theta, a->theta_new, theta);
     (void)augment_block_at(a, 0, 1);
-    copy_records(a, a->x_at, spare->shape);
+    copy_records(a, a->block.x_at, spare->shape);
     augment_sum_up(a);
     return swept >= OFTEN;
 }
@@ -173,7 +173,7 @@ static int sweeps_serve(struct augment *a, struct place *at, struct place *spare
 /* Finds the guide, and a place near the release. Returns the share of steps from there that are
  * accepted with that exponent of the noise density, 0 where too few were before. */
 static double begin(struct augment *a, double temper, struct place **now, struct place **next) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     r->apart = 0;
     if (r->untold == 0 && sweeps_serve(a, *now, *next)) return 0;
     if (!redraw_find_guide(a, *now)) return 0;
@@ -195,7 +195,7 @@ static int may_begin(const struct augment *a, const struct redraw *r) {
 }
 
 int augment_redraw_start(struct augment *a, double temper) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     if (!r || !may_begin(a, r)) return 0;
     struct place *now = r->kept, *next = r->kept + 1;
     const struct rng before = *a->rng;
@@ -207,23 +207,23 @@ int augment_redraw_start(struct augment *a, double temper) {
         *a->rng = before; /* the chain is what it is without the attempt */
         return 0;
     }
-    a->redrawn->taken[REFRESH] = accepted;
-    a->redrawn->tries = TRIED + 1;
+    redraw_of(a)->told->taken[REFRESH] = accepted;
+    redraw_of(a)->told->tries = TRIED + 1;
     keep(a, now);
     return 1;
 }
 
 static void make(struct augment *a, struct round *round) {
-    struct redraw *r = a->redraw;
-    struct redrawn *told = a->redrawn;
+    struct redraw *r = redraw_of(a);
     const int learning = round->learning;
     if (!r) return;
+    struct redrawn *told = r->told;
     if (learning)
         told->swept += fmax(FORGET, 1.0 / (1 + round->iteration)) * (round->swept - told->swept);
     if (!augment_redraws_shape(a)) return;
     struct place *now = r->kept, *next = r->kept + 1;
     const int steps = count_steps(a, learning);
-    a->count.work += a->pass_work + a->adapt.costs.visit * (steps + 0.5);
+    a->count.work += a->cost.pass + a->adapt.costs.visit * (steps + 0.5);
     if (!redraw_read(a, r, a->n, now) || !redraw_is_solution(a, now, next)) return;
     int moved = 0;
     for (int k = 0; k < steps; ++k) {
@@ -239,26 +239,21 @@ static void make(struct augment *a, struct round *round) {
     if (moved) keep(a, now);
 }
 
-/* what is learned, then what is known of new totals */
-static size_t stored(const struct augment *a, int k) {
-    if (!a->redraw) return 0;
-    return k == 0 ? sizeof(struct redrawn) / sizeof(double) : redraw_guide_stored(a->redraw);
+static size_t stored(const struct augment *a) {
+    return redraw_of(a) ? sizeof(struct redrawn) / sizeof(double) : 0;
 }
 
-static void attach(struct augment *a, int k, double *store) {
-    if (k == 0)
-        a->redrawn = (struct redrawn *)store;
-    else
-        redraw_attach_guide(a->redraw, store);
+static void attach(struct augment *a, double *store) {
+    redraw_of(a)->told = (struct redrawn *)store;
 }
 
 static void start_site(struct augment *a) {
-    if (a->redraw) *a->redrawn = (struct redrawn){.swept = 1, .taken = {1, 1}};
+    if (redraw_of(a)) *redraw_of(a)->told = (struct redrawn){.swept = 1, .taken = {1, 1}};
 }
 
 const struct move move_redraw = {
     .phase = MOVE_AFTER,
-    .store = {"redraw", "guide"},
+    .store = "redraw",
     .prepare = prepare,
     .stored = stored,
     .attach = attach,

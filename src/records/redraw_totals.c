@@ -66,12 +66,13 @@ void redraw_prepare_guide(struct redraw *r) {
     g->term = doubles(terms);
 }
 
-size_t redraw_guide_stored(const struct redraw *r) {
-    const size_t size = (size_t)r->size;
-    return size * (size + 2);
+static size_t stored(const struct augment *a) {
+    const struct redraw *r = redraw_of(a);
+    return r ? (size_t)r->size * ((size_t)r->size + 2) : 0;
 }
 
-void redraw_attach_guide(struct redraw *r, double *store) {
+static void attach(struct augment *a, double *store) {
+    struct redraw *r = redraw_of(a);
     r->guide.centre = store;
     r->guide.slope = store + r->size;
     r->guide.curvature = store + 2 * r->size;
@@ -83,7 +84,7 @@ void redraw_attach_guide(struct redraw *r, double *store) {
 /* ---- given the noise's variances ------------------------------------------------------------ */
 
 static double left_of(const struct augment *a, const struct told *one, const double *seen) {
-    double left = a->released[one->component] - one->constant;
+    double left = a->noise.released[one->component] - one->constant;
     for (int e = 0; e < 3; ++e) left -= one->coef[e] * seen[one->at[e]];
     return left;
 }
@@ -97,8 +98,8 @@ static void begin(struct redraw *r, double curvature) {
 
 /* Those of a component's noise are added. */
 static void add_noise(struct augment *a, const struct told *one, double variance) {
-    const int size = a->redraw->size;
-    struct guide *g = &a->redraw->guide;
+    const int size = redraw_of(a)->size;
+    struct guide *g = &redraw_of(a)->guide;
     const double slope = left_of(a, one, g->centre) / variance;
     for (int e = 0; e < 3; ++e) {
         g->mean[one->at[e]] += one->coef[e] * slope;
@@ -130,13 +131,13 @@ double redraw_guide(const struct redraw *r, const double *seen) {
 }
 
 int redraw_totals(struct augment *a, double temper, const double *now, double *next) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     begin(r, dist_gamma(a->rng, TAIL) / (TAIL * distance(r, now)));
     for (int k = 0; k < r->size; ++k) {
         const struct told *one = r->total + k;
         if (one->component < 0) continue;
-        const double weight = a->weight[one->component];
-        if (one->component < a->absolute) {
+        const double weight = a->noise.weight[one->component];
+        if (one->component < a->noise.absolute) {
             const double scale = 1 / (temper * weight);
             const double away = fabs(left_of(a, one, now)) / scale;
             add_noise(a, one, scale * scale * dist_laplace_variance(a->rng, away));
@@ -153,14 +154,15 @@ int redraw_totals(struct augment *a, double temper, const double *now, double *n
 
 /* The mean, with noise as wide as its variance, and the axes about it. */
 static int find_axes(struct augment *a) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     struct guide *g = &r->guide;
     const int size = r->size;
     begin(r, 1);
     for (int k = 0; k < size; ++k) {
         const int j = r->total[k].component;
         if (j < 0) continue;
-        add_noise(a, r->total + k, (j < a->absolute ? 2 : 1) / (a->weight[j] * a->weight[j]));
+        add_noise(a, r->total + k,
+                  (j < a->noise.absolute ? 2 : 1) / (a->noise.weight[j] * a->noise.weight[j]));
     }
     if (!find_mean(r)) return 0;
     memcpy(g->factor, g->precision, (size_t)size * (size_t)size * sizeof(double));
@@ -196,7 +198,7 @@ static void set_curvature(struct redraw *r) {
 /* log h so far from the centre along two axes */
 static double log_density_at(struct augment *a, struct place *at, double along_i, int i,
                              double along_j, int j) {
-    const struct redraw *r = a->redraw;
+    const struct redraw *r = redraw_of(a);
     const double *axis = r->guide.axis;
     for (int k = 0; k < r->size; ++k)
         at->seen[k] =
@@ -207,7 +209,7 @@ static double log_density_at(struct augment *a, struct place *at, double along_i
 /* Slope and curvature from differences of that length. Returns log h at the centre; NAN, with the
  * guide as it was, where some are not found. */
 static double look(struct augment *a, double length, struct place *at) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     struct guide *g = &r->guide;
     const int size = r->size;
     const double square = length * length, here = log_density_at(a, at, 0, 0, 0, 0);
@@ -255,9 +257,9 @@ void redraw_forget_guide(struct redraw *r) {
 }
 
 int redraw_read_release(struct augment *a, double *seen) {
-    redraw_forget_guide(a->redraw);
+    redraw_forget_guide(redraw_of(a));
     if (!find_axes(a)) return 0;
-    memcpy(seen, a->redraw->guide.mean, (size_t)a->redraw->size * sizeof(double));
+    memcpy(seen, redraw_of(a)->guide.mean, (size_t)redraw_of(a)->size * sizeof(double));
     return 1;
 }
 
@@ -266,8 +268,8 @@ static int rounds(const struct redraw *r) { return r->untold > 0 ? UNTOLD_ROUNDS
 /* From a centre with log h about `before` to the mean, or so much of the way that log h falls by no
  * more than FALL: far from the mode it is not about quadratic in what is not told. */
 static void go_to_mean(struct augment *a, struct place *at, double before) {
-    struct guide *g = &a->redraw->guide;
-    const int size = a->redraw->size;
+    struct guide *g = &redraw_of(a)->guide;
+    const int size = redraw_of(a)->size;
     for (double share = 1; share > LEAST_SHARE; share /= 2) {
         for (int k = 0; k < size; ++k)
             at->seen[k] = g->centre[k] + share * (g->mean[k] - g->centre[k]);
@@ -279,7 +281,7 @@ static void go_to_mean(struct augment *a, struct place *at, double before) {
 }
 
 int redraw_find_guide(struct augment *a, struct place *spare) {
-    struct redraw *r = a->redraw;
+    struct redraw *r = redraw_of(a);
     double here = NAN;
     redraw_forget_guide(r);
     for (int round = 0; round < rounds(r); ++round) {
@@ -295,7 +297,7 @@ int redraw_find_guide(struct augment *a, struct place *spare) {
 /* ---- the guide by least squares ------------------------------------------------------------- */
 
 void redraw_begin_fit(struct augment *a) {
-    struct guide *g = &a->redraw->guide;
+    struct guide *g = &redraw_of(a)->guide;
     const int terms = g->terms;
     (void)find_axes(a);
     memset(g->normal, 0, (size_t)terms * (size_t)terms * sizeof(double));
@@ -306,8 +308,8 @@ void redraw_begin_fit(struct augment *a) {
 
 /* A quadratic function in units of the axes is fitted to what log h is beyond the guide. */
 void redraw_add_to_fit(struct augment *a, const struct place *at) {
-    const struct redraw *r = a->redraw;
-    struct guide *g = &a->redraw->guide;
+    const struct redraw *r = redraw_of(a);
+    struct guide *g = &redraw_of(a)->guide;
     const int size = r->size, terms = g->terms;
     const double off = at->log_density - redraw_guide(r, at->seen);
     if (isnan(g->origin)) g->origin = off;
@@ -346,3 +348,6 @@ void redraw_end_fit(struct redraw *r) {
         }
     set_curvature(r);
 }
+
+/* No move: what the moves of records/redraw_steps.c know of log h is a vector of its own. */
+const struct move move_guide = {.store = "guide", .stored = stored, .attach = attach};

@@ -17,29 +17,29 @@
  * allocation but in prepare().
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 /* Those that the model cannot make are left out. */
 static void prepare(struct augment *a) {
     const struct model_class *class = a->model.class;
-    if (!a->maps) return;
+    if (!maps_of(a)) return;
     const int serves = class->marginal && class->rtheta && class->add && !class->add_latent &&
                        a->model.tied == 0 && a->sites == 1 && !a->layer && !a->plain &&
-                       !a->size_prior && a->locals == 0 && (!a->model.cut || class->rtheta_uncut);
+                       !a->size.prior && a->noise.locals == 0 &&
+                       (!a->model.cut || class->rtheta_uncut);
     if (!serves) {
-        a->maps = NULL;
+        OWN(a, reflections) = NULL;
         return;
     }
     const size_t columns = (size_t)a->model.columns;
-    a->maps->turned = plugin_memory(columns, sizeof(int));
-    a->maps->mix = plugin_memory(columns * columns, sizeof(double));
-    a->maps->shift = plugin_memory(columns, sizeof(double));
-    a->maps->slope_complete = plugin_memory((size_t)a->model.complete, sizeof(double));
-    a->maps->slope_kept = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    maps_of(a)->turned = plugin_memory(columns, sizeof(int));
+    maps_of(a)->mix = plugin_memory(columns * columns, sizeof(double));
+    maps_of(a)->shift = plugin_memory(columns, sizeof(double));
+    maps_of(a)->slope_complete = plugin_memory((size_t)a->model.complete, sizeof(double));
+    maps_of(a)->slope_kept = plugin_memory((size_t)a->model.parameters, sizeof(double));
 }
 
 static void make(struct augment *a, struct round *round) {
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     if (!map || round->empty) return;
     /* one of the sets or none: reflections that are always accepted must not cancel in an iteration
      * of several rounds, nor where every other draw is kept */

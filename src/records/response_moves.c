@@ -6,7 +6,7 @@
  * keeps it. No allocation.
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
+#include "records/response_hmc.h"
 
 /* Both passes see the same innovations. */
 void augment_guide(struct augment *a, const struct response_guide *g, int iteration, int warmup) {
@@ -15,10 +15,10 @@ void augment_guide(struct augment *a, const struct response_guide *g, int iterat
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     const struct rng innovations = *a->rng;
     g->refer(g->self, a->theta_new);
-    class->set_move(self, a->theta_new, a->changed);
+    class->set_move(self, a->theta_new, a->step.changed);
     (void)augment_moved_energy(a);
     g->correct(g->self, a->total);
-    a->count.work += a->pass_work + augment_move_work(a);
+    a->count.work += a->cost.pass + augment_move_work(a);
 
     double gain, probability = 0;
     int accept = 0;
@@ -27,9 +27,9 @@ void augment_guide(struct augment *a, const struct response_guide *g, int iterat
         const double threshold = rng_exponential(a->rng);
         const struct rng later = *a->rng;
         *a->rng = innovations;
-        class->set_move(self, a->theta_new, a->changed);
+        class->set_move(self, a->theta_new, a->step.changed);
         const double fall = augment_energy(a) - augment_moved_energy(a);
-        a->count.work += a->pass_work + augment_move_work(a);
+        a->count.work += a->cost.pass + augment_move_work(a);
         const double log_ratio = *a->adapt.temper * (fall - gain);
         probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         accept = -log_ratio < threshold;
@@ -52,13 +52,14 @@ void augment_guide(struct augment *a, const struct response_guide *g, int iterat
 double augment_response_density(struct augment *a, double *q, double *gradient) {
     a->model.class->set(a->model.self, a->theta);
     augment_take_complete(a, 0, a->complete);
-    if (!response_begin(a->response, a->complete, a->theta, a->rng)) return NAN;
-    return response_density(a->response, q, gradient);
+    struct response *r = OWN(a, response);
+    if (!response_begin(r, a->complete, a->theta, a->rng)) return NAN;
+    return response_density(r, q, gradient);
 }
 
 /* Needs the complete-data statistic of the covariates. */
 static void respond(struct augment *a, const struct round *round) {
-    struct response *r = a->response;
+    struct response *r = OWN(a, response);
     a->model.class->set(a->model.self, a->theta);
     if (!response_begin(r, a->complete, a->theta, a->rng)) return;
     r->noise.temper = *a->adapt.temper;
@@ -68,20 +69,17 @@ static void respond(struct augment *a, const struct round *round) {
 }
 
 static void make(struct augment *a, struct round *round) {
-    if (!a->response) return;
+    if (!OWN(a, response)) return;
     if (!a->surrogate) round->least_rounds = LEAST_ROUNDS;
     for (int k = 0; (round->follows || !a->surrogate) && k < RESPONSES; ++k) respond(a, round);
 }
 
-static size_t stored(const struct augment *a, int k) {
-    (void)k;
-    return a->response ? response_stored(a->response) : 0;
+static size_t stored(const struct augment *a) {
+    const struct response *r = OWN(a, response);
+    return r ? response_stored(r) : 0;
 }
 
-static void attach(struct augment *a, int k, double *store) {
-    (void)k;
-    response_attach(a->response, store);
-}
+static void attach(struct augment *a, double *store) { response_attach(OWN(a, response), store); }
 
 const struct move move_response = {
-    .phase = MOVE_AFTER, .store = {"response"}, .stored = stored, .attach = attach, .make = make};
+    .phase = MOVE_AFTER, .store = "response", .stored = stored, .attach = attach, .make = make};

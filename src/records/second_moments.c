@@ -19,14 +19,13 @@
  */
 #include "base/linalg.h"
 #include "records/augment_internal.h"
-#include "records/move.h"
 
 /* so that releases far from the origin mix */
 enum { ROUNDS = 4 };
 
 static void prepare(struct augment *a) {
-    if (!a->maps || !a->maps->keeps_squares) return;
-    struct record_maps *map = a->maps;
+    if (!maps_of(a) || !maps_of(a)->keeps_squares) return;
+    struct record_maps *map = maps_of(a);
     const size_t columns = (size_t)a->model.columns;
     map->gram = plugin_memory(columns * columns, sizeof(double));
     map->solved = plugin_memory(columns * (columns + 1), sizeof(double));
@@ -35,7 +34,7 @@ static void prepare(struct augment *a) {
 
 /* map->sums and map->gram: X'1 and X'X; of columns that are left as they are, 0 */
 static void sum_turned(struct augment *a) {
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
     for (int j = 0; j < columns; ++j) {
         const double *x = a->x + j * a->stride, g = map->origin[j];
@@ -53,7 +52,7 @@ static void sum_turned(struct augment *a) {
 
 /* The map of values about the origins is in map->mix and map->shift: now that of the values. */
 static void about_origins(struct augment *a) {
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
     for (int j = 0; j < columns; ++j) {
         map->turned[j] = map->unit[j] > 0;
@@ -68,7 +67,7 @@ static double step_of_any_size(struct augment *a, double most) {
 }
 
 static void turn(struct augment *a) {
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
     const double n = (double)a->n, root = sqrt(n);
     double *direction = map->solved, *along = map->solved + columns; /* a; X'X a */
@@ -99,7 +98,7 @@ static void turn(struct augment *a) {
 
 /* the coefficients of column j on the others, in map->solved; 0 if they do not determine them */
 static int regress_column(struct augment *a, int j) {
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
     double *coefficient = map->solved, *matrix = map->solved + columns;
     for (int k = 0; k < columns; ++k) {
@@ -113,7 +112,7 @@ static int regress_column(struct augment *a, int j) {
 }
 
 static void stretch(struct augment *a, int j) {
-    struct record_maps *map = a->maps;
+    struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
     int others = 0;
     for (int k = 0; k < columns; ++k) others += k != j && map->unit[k] > 0;
@@ -130,11 +129,11 @@ static void stretch(struct augment *a, int j) {
 }
 
 static void make(struct augment *a, struct round *round) {
-    if (!a->maps || !a->maps->keeps_squares || round->empty) return;
+    if (!maps_of(a) || !maps_of(a)->keeps_squares || round->empty) return;
     for (int k = 0; k < ROUNDS; ++k) {
         turn(a);
         for (int j = 0; j < a->model.columns; ++j)
-            if (a->maps->stretched[j] > 0) stretch(a, j);
+            if (maps_of(a)->stretched[j] > 0) stretch(a, j);
     }
 }
 

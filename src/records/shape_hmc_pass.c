@@ -8,73 +8,82 @@
  * augment_prepare_surrogate().
  */
 #include "records/augment_internal.h"
-#include "records/move.h"
+#include "records/response_hmc.h"
 
 /* Of the search for a start: sweeps for the levels, NUTS transitions, and the exponent of the
  * noise density, below 1 so that chains start further apart than the posterior is wide. */
 enum { SETTLE = 50, SEARCH = 100 };
 static const double SEARCH_TEMPER = 0.5;
 
+/* of records as the bounds clamp them */
+struct shape {
+    struct moments clamped;
+    double **x;
+};
+
 /* the block's records under the map: fixed columns are not copied */
 static const double *const *mapped_block(struct augment *a, int m) {
     const struct totals *t = &a->surrogate->density.totals;
     const double *row = a->surrogate->map;
-    const double *const *from = (const double *const *)a->x_at;
+    const double *const *from = (const double *const *)a->block.x_at;
     if (a->model.regressors > 0) from = a->model.class->regressors(a->model.self, m, from);
-    for (int v = 0; v < a->model.columns; ++v) a->moved[v] = a->x_at[v];
+    for (int v = 0; v < a->model.columns; ++v) a->block.moved[v] = a->block.x_at[v];
     for (int i = 0; i < t->d; ++i, row += t->columns + 1) {
-        terms_clear(&a->map);
-        for (int v = 0; v < t->columns; ++v) terms_add(&a->map, row[1 + v], from[v]);
-        terms_sum(&a->map, row[0], m, a->x_new[t->column[i]]);
-        a->moved[t->column[i]] = a->x_new[t->column[i]];
+        terms_clear(&a->block.map);
+        for (int v = 0; v < t->columns; ++v) terms_add(&a->block.map, row[1 + v], from[v]);
+        terms_sum(&a->block.map, row[0], m, a->block.x_new[t->column[i]]);
+        a->block.moved[t->column[i]] = a->block.x_new[t->column[i]];
     }
-    return a->moved;
+    return a->block.moved;
 }
 
 void augment_mapped_totals(struct augment *a) {
     augment_clear_total(a);
-    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
-        const int m = augment_block_at(a, start, a->move_block);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
+        const int m = augment_block_at(a, start, a->block.most_moved);
         (void)augment_add_totals(a, start, m, mapped_block(a, m));
     }
-    a->count.work += a->map_work;
+    a->count.work += a->cost.map;
 }
 
 /* the records become the mapped ones, whose totals were taken last */
 void augment_keep_mapped(struct augment *a) {
     const struct totals *t = &a->surrogate->density.totals;
-    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
-        const int m = augment_block_at(a, start, a->move_block);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
+        const int m = augment_block_at(a, start, a->block.most_moved);
         (void)mapped_block(a, m);
         for (int i = 0; i < t->d; ++i)
-            memcpy(a->x_at[t->column[i]], a->x_new[t->column[i]], (size_t)m * sizeof(double));
+            memcpy(a->block.x_at[t->column[i]], a->block.x_new[t->column[i]],
+                   (size_t)m * sizeof(double));
     }
-    a->count.work += a->map_work;
+    a->count.work += a->cost.map;
 }
 
 /* The mapped block as the bounds clamp it. */
 static const double *const *clamped_block(struct augment *a, int m) {
+    const struct shape *shape = OWN(a, shape);
     const struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
     (void)mapped_block(a, m);
-    for (int v = 0; v < t->columns; ++v) a->view[v] = a->moved[v];
+    for (int v = 0; v < t->columns; ++v) a->block.view[v] = a->block.moved[v];
     for (int i = 0; i < t->d; ++i) {
         const int v = t->column[i];
-        block_clamp(1, 0, s->lower[i] + s->centre[v], s->upper[i] + s->centre[v], m, a->moved[v],
-                    a->clamped_x[i]);
-        a->view[v] = a->clamped_x[i];
+        block_clamp(1, 0, s->lower[i] + s->centre[v], s->upper[i] + s->centre[v], m,
+                    a->block.moved[v], shape->x[i]);
+        a->block.view[v] = shape->x[i];
     }
-    return a->view;
+    return a->block.view;
 }
 
 static void sum_clamped(void *self, double *seen) {
     struct augment *a = self;
+    struct shape *shape = OWN(a, shape);
     memset(seen, 0, (size_t)a->model.complete * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
-        const int m = augment_block_at(a, start, a->move_block);
-        moments_add(&a->clamped, m, clamped_block(a, m), seen);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
+        const int m = augment_block_at(a, start, a->block.most_moved);
+        moments_add(&shape->clamped, m, clamped_block(a, m), seen);
     }
-    a->count.work += a->map_work;
+    a->count.work += a->cost.map;
 }
 
 /* Slopes in the values w of a column count where these are inside the bounds; returns their sum. */
@@ -88,28 +97,30 @@ VECTOR_CLONES static double keep_inside(int m, double lower, double upper, const
  * product with every column times that one. */
 static void pull_clamped(void *self, const double *gradient_seen, double *gradient_map) {
     struct augment *a = self;
+    struct shape *shape = OWN(a, shape);
     const struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
     const int columns = t->columns, stride = columns + 1;
-    double *slope = a->x_new[t->column[0]]; /* no longer needed once clamped */
+    double *slope = a->block.x_new[t->column[0]]; /* no longer needed once clamped */
     memset(gradient_map, 0, (size_t)t->d * (size_t)stride * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
-        const int m = augment_block_at(a, start, a->move_block);
-        moments_centre(&a->clamped, m, clamped_block(a, m));
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most_moved) {
+        const int m = augment_block_at(a, start, a->block.most_moved);
+        moments_centre(&shape->clamped, m, clamped_block(a, m));
         for (int i = 0; i < t->d; ++i) {
             const int own = t->column[i];
-            terms_clear(&a->map);
+            terms_clear(&a->block.map);
             for (int v = 0; v < columns; ++v)
-                terms_add(&a->map, (v == own ? 2 : 1) * gradient_seen[moments_at(columns, own, v)],
-                          a->clamped.centred + (size_t)v * MAX_BLOCK);
-            terms_sum(&a->map, gradient_seen[own], m, slope);
+                terms_add(&a->block.map,
+                          (v == own ? 2 : 1) * gradient_seen[moments_at(columns, own, v)],
+                          shape->clamped.centred + (size_t)v * MAX_BLOCK);
+            terms_sum(&a->block.map, gradient_seen[own], m, slope);
             double *row = gradient_map + (size_t)i * (size_t)stride;
             row[0] += keep_inside(m, s->lower[i], s->upper[i],
-                                  a->clamped.centred + (size_t)own * MAX_BLOCK, slope);
-            block_add_dots(m, slope, columns, a->x_at[0], a->stride, row + 1);
+                                  shape->clamped.centred + (size_t)own * MAX_BLOCK, slope);
+            block_add_dots(m, slope, columns, a->block.x_at[0], a->stride, row + 1);
         }
     }
-    a->count.work += 2 * a->map_work;
+    a->count.work += 2 * a->cost.map;
 }
 
 void augment_prepare_surrogate(struct augment *a) {
@@ -127,17 +138,19 @@ void augment_prepare_surrogate(struct augment *a) {
     s->records.self = a;
     s->records.sum = sum_clamped;
     s->records.pull = pull_clamped;
-    s->records.pass_work = a->map_work / a->leapfrog_work;
+    s->records.pass_work = a->cost.map / a->cost.leapfrog;
     s->records.work = 3 * s->records.pass_work;
-    s->records.sweep_work = (a->adapt.costs.visit + a->adapt.costs.complete) / a->leapfrog_work;
-    a->clamped = moments_new(t->columns, s->centre);
-    a->clamped_x = plugin_memory((size_t)t->d, sizeof *a->clamped_x);
-    for (int i = 0; i < t->d; ++i) a->clamped_x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->records.sweep_work = (a->adapt.costs.visit + a->adapt.costs.complete) / a->cost.leapfrog;
+    struct shape *shape = OWN(a, shape) = plugin_memory(1, sizeof *shape);
+    shape->clamped = moments_new(t->columns, s->centre);
+    shape->x = plugin_memory((size_t)t->d, sizeof *shape->x);
+    for (int i = 0; i < t->d; ++i) shape->x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
 }
 
 int augment_set_size(struct augment *a) {
-    if (!a->size_prior) return 1;
-    if (a->response) a->response->n = (double)a->n;
+    if (!a->size.prior) return 1;
+    struct response *r = OWN(a, response);
+    if (r) r->n = (double)a->n;
     return surrogate_resize(a->surrogate, (double)a->n);
 }
 
@@ -156,7 +169,8 @@ int augment_draw_within(struct augment *a, const double *c) {
 }
 
 static double total_of(const struct augment *a, int j) {
-    return a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+    return a->noise.weight[j] > 0 ? a->noise.released[j] - a->residual.dense[j] / a->noise.weight[j]
+                                  : 0;
 }
 
 /* `again`: since the last one the records have kept their shape. */
@@ -173,7 +187,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         if (surrogate_refer(s)) {
             augment_mapped_totals(a);
         } else {
-            for (int j = 0; j < a->dense; ++j) a->total[j] = total_of(a, j);
+            for (int j = 0; j < a->noise.dense; ++j) a->total[j] = total_of(a, j);
         }
         surrogate_correct(s, a->total);
     }
@@ -183,13 +197,13 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
     const int moved = surrogate_propose(s, a->rng, &gain);
     if (moved) {
         augment_mapped_totals(a);
-        augment_residuals(a, a->candidate, a->candidate_cells);
+        augment_residuals(a, &a->candidate);
         if (learns) {
-            for (int j = 0; j < a->dense; ++j) a->total[j] -= total_of(a, j);
+            for (int j = 0; j < a->noise.dense; ++j) a->total[j] -= total_of(a, j);
             surrogate_compare(s, a->total);
         }
-        const double fall =
-            augment_dense_energy(a, a->residual) - augment_dense_energy(a, a->candidate);
+        const double fall = augment_dense_energy(a, a->residual.dense) -
+                            augment_dense_energy(a, a->candidate.dense);
         const double log_ratio = s->density.temper * (fall - gain);
         memcpy(a->theta_new, a->theta, (size_t)parameters * sizeof(double));
         surrogate_take(s, a->complete_after, a->theta_new);
@@ -197,10 +211,10 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         accept = -log_ratio < rng_exponential(a->rng) &&
                  (!a->model.cut || augment_draw_within(a, a->complete_after));
     }
-    a->count.work += a->leapfrog_work * s->told.leapfrogs;
+    a->count.work += a->cost.leapfrog * s->told.leapfrogs;
     if (accept) {
         augment_keep_mapped(a);
-        memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+        memcpy(a->residual.dense, a->candidate.dense, (size_t)a->noise.dense * sizeof(double));
         memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
         memcpy(a->theta, a->theta_new, (size_t)parameters * sizeof(double));
     }
@@ -224,7 +238,7 @@ static void make(struct augment *a, struct round *round) {
     round->follows = a->surrogate && augment_set_size(a) && !augment_redraws_totals(a);
     if (!round->follows) return;
     follow(a, iteration, warmup, 0);
-    if (iteration < warmup / 2 || a->response || surrogate_is_exact(a->surrogate)) return;
+    if (iteration < warmup / 2 || OWN(a, response) || surrogate_is_exact(a->surrogate)) return;
     follow(a, iteration, warmup, 1);
 }
 
@@ -254,8 +268,8 @@ static void keep_all_but_sticks(const struct model *model, const double *old, do
 
 /* Sweeps with these weights, after each of which theta's probabilities follow the records. */
 static void settle(struct augment *a, const double *weight, int sweeps) {
-    const double *const own = a->weight;
-    a->weight = weight;
+    const double *const own = a->noise.weight;
+    a->noise.weight = weight;
     augment_sum_up(a);
     for (int k = 0; k < sweeps; ++k) {
         memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
@@ -265,7 +279,7 @@ static void settle(struct augment *a, const double *weight, int sweeps) {
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         keep_all_but_sticks(&a->model, a->theta_new, a->theta);
     }
-    a->weight = own;
+    a->noise.weight = own;
 }
 
 /* Sweeps that see what the release says of the levels alone, the distribution of all else
@@ -273,11 +287,11 @@ static void settle(struct augment *a, const double *weight, int sweeps) {
  * together. Under wide noise a record is hardly told where to go, and from a draw of the prior a
  * sweep's records would go a small part of the way; so the noise is first as small as a record. */
 static void settle_levels(struct augment *a) {
-    const int count = a->dense + a->cells;
+    const int count = a->noise.dense + a->noise.cells;
     double *const levels = plugin_memory((size_t)count, sizeof *levels);
     double *const narrow = plugin_memory((size_t)count, sizeof *narrow);
     for (int j = 0; j < count; ++j) {
-        levels[j] = j >= a->dense || is_of_levels(a->surrogate, j) ? a->weight[j] : 0;
+        levels[j] = j >= a->noise.dense || is_of_levels(a->surrogate, j) ? a->noise.weight[j] : 0;
         narrow[j] = levels[j] > 0 ? fmax(levels[j], 1) : 0;
     }
     settle(a, narrow, SETTLE / 2);
@@ -288,14 +302,14 @@ static void settle_levels(struct augment *a) {
 /* Coefficients that suit the release; the responses follow. From a draw of the prior, steps that
  * records accept may take longer than warmup. */
 static void search_response(struct augment *a) {
-    struct response *r = a->response;
+    struct response *r = OWN(a, response);
     augment_take_complete(a, 0, a->complete);
     if (!response_begin(r, a->complete, a->theta, a->rng)) return;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     response_search(r, SEARCH_TEMPER, a->rng, a->theta_new);
     a->model.class->set(a->model.self, a->theta);
     const struct rng innovations = *a->rng;
-    a->model.class->set_move(a->model.self, a->theta_new, a->changed);
+    a->model.class->set_move(a->model.self, a->theta_new, a->step.changed);
     (void)augment_moved_energy(a);
     augment_keep_moved(a, &innovations);
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
@@ -304,11 +318,11 @@ static void search_response(struct augment *a) {
     augment_take_complete(a, 0, a->complete);
 }
 
-static void start(struct augment *a, int search, const double *sd) {
+static void start(struct augment *a, const struct move_start *start) {
     struct surrogate *s = a->surrogate;
-    (void)sd;
+    const int search = start->search;
     if (!s || !augment_set_size(a)) return;
-    if (search && a->redraw && augment_redraw_start(a, SEARCH_TEMPER)) {
+    if (search && augment_redraw_start(a, SEARCH_TEMPER)) {
         (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
         return;
     }
@@ -316,14 +330,14 @@ static void start(struct augment *a, int search, const double *sd) {
     augment_take_complete(a, 0, a->complete);
     const int placed = surrogate_begin(s, a->complete, a->theta) &&
                        surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng);
-    if (!search || !(placed || a->response)) return;
+    if (!search || !(placed || OWN(a, response))) return;
     if (placed) {
         augment_mapped_totals(a);
         augment_keep_mapped(a);
-        augment_residuals(a, a->residual, a->cell_residual);
+        augment_residuals(a, &a->residual);
         surrogate_take(s, a->complete, a->theta);
     }
-    if (a->response) search_response(a);
+    if (OWN(a, response)) search_response(a);
     if (a->model.class->add_latent) augment_take_latent(a);
     (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }

@@ -24,21 +24,21 @@ void augment_propose(struct augment *a, double rho, int m, double *const *x_new)
     const struct model *model = &a->model;
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = augment_chunk(model->whole, m - start);
-        shift_columns(a, x_new, start, a->to_chunk);
-        shift_columns(a, a->x_at, start, a->at_chunk);
+        shift_columns(a, x_new, start, a->block.to_chunk);
+        shift_columns(a, a->block.x_at, start, a->block.at_chunk);
         if (rho > 0)
-            model->class->refresh(model->self, rho, a->rng, chunk, augment_read_only(a->at_chunk),
-                                  a->to_chunk);
+            model->class->refresh(model->self, rho, a->rng, chunk,
+                                  augment_read_only(a->block.at_chunk), a->block.to_chunk);
         else
-            model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
+            model->class->rrecords(model->self, a->rng, chunk, a->block.to_chunk);
     }
 }
 
 /* the same from innovations that are drawn already */
 static void from_innovations(struct augment *a, int m) {
     for (int k = 0; k < a->model.innovations; ++k)
-        a->column_of[k] = a->innovation + (size_t)k * PAD_LANES(m);
-    a->model.class->from_innovations(a->model.self, m, a->column_of, a->x_new);
+        a->visit.column_of[k] = a->visit.innovation + (size_t)k * PAD_LANES(m);
+    a->model.class->from_innovations(a->model.self, m, a->visit.column_of, a->block.x_new);
 }
 
 /* c += the complete-data statistic of the block; `latent`: with variables of its
@@ -47,12 +47,12 @@ static void add_complete(struct augment *a, int m, int latent, double *c) {
     const struct model *model = &a->model;
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = augment_chunk(model->whole, m - start);
-        shift_columns(a, a->x_at, start, a->at_chunk);
+        shift_columns(a, a->block.x_at, start, a->block.at_chunk);
         if (model->class->add)
-            model->class->add(model->self, chunk, augment_read_only(a->at_chunk), c);
+            model->class->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
         if (latent && model->class->add_latent)
-            model->class->add_latent(model->self, a->rng, chunk, augment_read_only(a->at_chunk),
-                                     a->complete);
+            model->class->add_latent(model->self, a->rng, chunk,
+                                     augment_read_only(a->block.at_chunk), a->complete);
     }
 }
 
@@ -66,9 +66,9 @@ static void evaluate(struct augment *a, const struct part *part, int m, const do
         chunk = augment_chunk(stat->whole, m - at);
         const double *const *view = augment_view(a, part, x, at);
         if (part->kind == PART_DENSE)
-            stat->class->eval(stat->self, chunk, view, a->block, t + at);
+            stat->class->eval(stat->self, chunk, view, a->block.most, t + at);
         else
-            stat->class->cells(stat->self, chunk, view, a->block, index + at);
+            stat->class->cells(stat->self, chunk, view, a->block.most, index + at);
     }
 }
 
@@ -104,33 +104,36 @@ VECTOR_CLONES static void turn_round(int m, int size, int stride, const double *
 /* rows of the only dense part by its own means */
 static int direct_changes(struct augment *a, const struct part *part, int m) {
     const struct stat *stat = &part->stat;
-    if (a->dense_parts > 1 || !stat->class->changes || m > MAX_BLOCK) return 0;
-    for (int v = 0; v < stat->columns; ++v) a->view_new[v] = a->x_new[part->column[v]];
-    return stat->class->changes(stat->self, m, augment_view(a, part, augment_read_only(a->x_at), 0),
-                                a->view_new, a->weight, a->dense, a->diff);
+    if (a->noise.dense_parts > 1 || !stat->class->changes || m > MAX_BLOCK) return 0;
+    for (int v = 0; v < stat->columns; ++v) a->block.view_new[v] = a->block.x_new[part->column[v]];
+    return stat->class->changes(stat->self, m,
+                                augment_view(a, part, augment_read_only(a->block.x_at), 0),
+                                a->block.view_new, a->noise.weight, a->noise.dense, a->visit.diff);
 }
 
 /* What the proposals of a block would change: residuals of dense components,
  * record after record, and cells. */
 static void find_changes(struct augment *a, int m) {
-    const double *const *x = augment_read_only(a->x_at), *const *x_new =
-                                                             augment_read_only(a->x_new);
+    const double *const *x = augment_read_only(a->block.x_at), *const *x_new = augment_read_only(
+                                                                   a->block.x_new);
     int direct = 0;
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
+    for (int k = 0; k < a->noise.parts; ++k) {
+        const struct part *part = a->noise.part + k;
         if (part->kind == PART_CELLS) {
             evaluate(a, part, m, x, NULL, part->cell_before);
             evaluate(a, part, m, x_new, NULL, part->cell_after);
         } else if (part->kind == PART_DENSE && !(direct = direct_changes(a, part, m))) {
-            double *change = a->change + (size_t)part->offset * a->block;
-            evaluate(a, part, m, x, a->before, NULL);
+            double *change = a->visit.change + (size_t)part->offset * a->block.most;
+            evaluate(a, part, m, x, a->visit.before, NULL);
             evaluate(a, part, m, x_new, change, NULL);
             for (int j = 0; j < part->stat.size; ++j)
-                subtract(m, a->weight[part->offset + j], a->before + (size_t)j * a->block,
-                         change + (size_t)j * a->block);
+                subtract(m, a->noise.weight[part->offset + j],
+                         a->visit.before + (size_t)j * a->block.most,
+                         change + (size_t)j * a->block.most);
         }
     }
-    if (!direct) turn_round(m, a->used, a->block, a->change, a->dense, a->diff);
+    if (!direct)
+        turn_round(m, a->noise.used, a->block.most, a->visit.change, a->noise.dense, a->visit.diff);
 }
 
 /* ---- a sweep: the records that are visited --------------------------------------- */
@@ -171,43 +174,43 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
                        double temper) {
     ptrdiff_t accepted = 0;
     const struct model_class *class = a->model.class;
-    a->taken = a->drawn = 0;
+    a->visit.taken = a->visit.drawn = 0;
     class->set(a->model.self, a->theta);
-    const int ahead = a->draws_ahead && !a->counts && rho == 0 &&
+    const int ahead = a->visit.draws_ahead && !a->noise.counts && rho == 0 &&
                       (!class->innovations_serve || class->innovations_serve(a->model.self));
     const int innovations = a->model.innovations;
-    for (ptrdiff_t start = first; start < end; start += a->block) {
-        const int most = (int)(end - start < a->block ? end - start : a->block);
+    for (ptrdiff_t start = first; start < end; start += a->block.most) {
+        const int most = (int)(end - start < a->block.most ? end - start : a->block.most);
         const int m = augment_block_at(a, start, most);
         if (ahead && start > first)
             from_innovations(a, m);
         else
-            augment_propose(a, rho, m, a->x_new);
+            augment_propose(a, rho, m, a->block.x_new);
         find_changes(a, m);
-        if (a->locals > 0) {
+        if (a->noise.locals > 0) {
             augment_clear_extra(a);
-            augment_add_local(a, start, m, augment_read_only(a->x_at), -1);
-            augment_add_local(a, start, m, augment_read_only(a->x_new), 1);
+            augment_add_local(a, start, m, augment_read_only(a->block.x_at), -1);
+            augment_add_local(a, start, m, augment_read_only(a->block.x_new), 1);
         }
         const ptrdiff_t left = end - start - m;
         struct draws draws = {
-            .each = a->dense / LANES,
-            .needed = innovations * PAD_LANES((int)(left < a->block ? left : a->block)),
+            .each = a->noise.dense / LANES,
+            .needed = innovations * PAD_LANES((int)(left < a->block.most ? left : a->block.most)),
             .slack = 1 / temper,
-            .drawn = a->innovation,
+            .drawn = a->visit.innovation,
         };
         augment_accept(a, ahead ? &draws : NULL, temper, m);
-        accepted += count_accepted(m, a->gap, a->accepted + start);
+        accepted += count_accepted(m, a->visit.gap, a->accepted + start);
         for (int v = 0; v < a->model.columns; ++v)
-            keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);
+            keep_accepted(m, a->visit.gap, a->block.x_new[v], a->block.x_at[v]);
         if (end - first == a->n) add_complete(a, m, sweep_draws_latent(a), a->complete);
     }
     return accepted;
 }
 
 static void add_complete_of(struct augment *a, int latent, double *c) {
-    for (ptrdiff_t start = 0; start < a->n; start += a->block)
-        add_complete(a, augment_block_at(a, start, a->block), latent, c);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block.most)
+        add_complete(a, augment_block_at(a, start, a->block.most), latent, c);
 }
 
 void augment_take_complete(struct augment *a, int latent, double *c) {

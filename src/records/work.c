@@ -12,9 +12,9 @@ static const double SWEEP = 250, SWEEP_PARAMETER = 80, PASS_PARAMETER = 40;
 void augment_count_work(struct augment *a) {
     const struct model *model = &a->model;
     int cells = 0;
-    for (int k = 0; k < a->parts; ++k)
-        if (a->part[k].kind == PART_CELLS) cells += a->part[k].stat.touched;
-    const double n = (double)a->n, values = a->dense + a->locals;
+    for (int k = 0; k < a->noise.parts; ++k)
+        if (a->noise.part[k].kind == PART_CELLS) cells += a->noise.part[k].stat.touched;
+    const double n = (double)a->n, values = a->noise.dense + a->noise.locals;
     const double draws = model->costs.records > 0 ? model->costs.records : model->columns;
     const double more = model->costs.refresh > 0 ? model->costs.refresh - draws : 0;
     const double square = (double)model->columns * model->columns;
@@ -28,19 +28,19 @@ void augment_count_work(struct augment *a) {
     const double density = model->costs.density > 0 ? model->costs.density : model->columns;
     if (update_theta_is_needed(model))
         costs->complete += n * RANDOM * density * update_theta_cost(model);
-    a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
-    a->pass_work = n * (COMPONENT_TOTAL * values + CELL * cells) + LEAST_PASS +
+    a->cost.column = n * (RANDOM * model->costs.move / model->columns + COLUMN);
+    a->cost.pass = n * (COMPONENT_TOTAL * values + CELL * cells) + LEAST_PASS +
                    PASS_PARAMETER * model->parameters;
     if (!a->surrogate) return;
     const double d = a->surrogate->density.totals.d, k = a->surrogate->density.totals.k;
-    a->map_work =
+    a->cost.map =
         n * (COLUMN * d * (0.5 * d + k) + COMPONENT_TOTAL * values + CELL * cells) + LEAST_PASS;
-    a->leapfrog_work = LEAPFROG * d + LEAPFROG_CUBE * d * d * d;
+    a->cost.leapfrog = LEAPFROG * d + LEAPFROG_CUBE * d * d * d;
 }
 
 double augment_move_work(const struct augment *a) {
     double work = 0;
-    for (int v = 0; v < a->model.columns; ++v) work += a->changed[v] ? a->column_work : 0;
+    for (int v = 0; v < a->model.columns; ++v) work += a->step.changed[v] ? a->cost.column : 0;
     return work;
 }
 
