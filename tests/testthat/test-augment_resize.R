@@ -62,8 +62,8 @@ test_that("real data of unknown number: chains agree by default", {
   published <- with_seed(1, simulate_release(births, statistic, mech_laplace(epsilon = 10), neighbours = "add_remove"))
   release <- as_release(published$value, statistic, mech_laplace(epsilon = 10), n = NULL, neighbours = "add_remove")
   fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), seed = 1)))
-  expect_lt(max(rhat(fit)), 1.1)
-  expect_gt(min(ess_bulk(fit)), 100)
+  expect_lt(max(posterior::rhat(fit)), 1.1)
+  expect_gt(min(posterior::ess_bulk(fit)), 100)
 })
 
 test_that("chains start at a number of records that totals can have", {
