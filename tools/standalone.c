@@ -41,19 +41,20 @@ int main(void) {
     struct part part = {.stat.class = &stat_sums, .kernel = KERNEL_ABSOLUTE, .column = column};
     struct augment a = {
         .model.class = &model_exponential,
-        .parts = 1,
-        .part = &part,
-        .absolute = LANES,
-        .separable = LANES,
-        .dense = LANES,
-        .released = released,
-        .weight = weight,
+        .noise.parts = 1,
+        .noise.part = &part,
+        .noise.absolute = LANES,
+        .noise.separable = LANES,
+        .noise.dense = LANES,
+        .noise.released = released,
+        .noise.weight = weight,
         .n = N,
         .stride = PAD_LANES(N),
     };
     if (model_exponential.create(&model_fields, &a.model) != PLUGIN_OK) return 3;
     if (stat_sums.create(&stat_fields, &part.stat) != PLUGIN_OK) return 3;
     augment_prepare(&a);
+    augment_prepare_moves(&a);
 
     struct rng rng;
     rng_seed(&rng, 1);
@@ -67,7 +68,7 @@ int main(void) {
     adapt_attach(&a.adapt, &shape, plugin_memory(adapt_size(&shape), sizeof(double)));
     adapt_start(&a.adapt, (const double[]){1}, -1);
     model_rprior(&a.model, &rng, &theta);
-    augment_start(&a, 0);
+    augment_start(&a, 0, NULL);
     for (int i = 0; i < WARMUP + DRAWS; ++i) {
         if (augment_iterate(&a, i, WARMUP, &accepted) != PLUGIN_OK) return 4;
         model_report(&a.model, &theta, &rate);

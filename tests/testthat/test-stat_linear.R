@@ -501,7 +501,7 @@ test_that("a 0/1 variable is a number in data, and nothing but 0 and 1", {
   attr(rel, "truth") <- NULL
   fit <- sample_posterior(rel, model_bernoulli(), chains = 1, iter = 200, seed = 1)
   expect_true(all(simulate(fit, 1, seed = 1)[[1]]$x %in% 0:1))
-  expect_s3_class(pp_check(fit, draws = 20, seed = 1), "ggplot")
+  expect_s3_class(bayesplot::pp_check(fit, draws = 20, seed = 1), "ggplot")
   data <- data.frame(x = rep(0:1, c(9, 21)))
   expect_equal(coef(nonprivate_posterior(data, model_bernoulli(), st, seed = 1))[[1]], 22 / 32, tolerance = 0.02)
   data$x[3] <- 0.5
