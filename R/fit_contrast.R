@@ -36,8 +36,8 @@
 #' Comparisons are made draw by draw, so they account for what the sites share. With partial pooling, many comparisons need no further correction
 #' (Gelman et al. 2012): estimates that the releases hardly tell apart are pulled together.
 #'
-#' **Which is larger?** The probability that one of two is larger is `p_above`, printed as P(> 0): for `contrast = "a - b"` it is that of a > b, and
-#' 1 - `p_above` that of a < b.
+#' **Which is larger?** The probability that one of two is larger is `p_above`, printed as P(> 0). For `contrast = "a - b"` it is P(a > b), and
+#' 1 - `p_above` is P(a < b).
 #'
 #' The generic is also registered for emmeans, so that it works whichever of the two packages is attached last. For contrasts of a
 #' regression's predictions use emmeans or marginaleffects: see [works_with()].

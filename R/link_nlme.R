@@ -24,7 +24,8 @@
 #' noise <- mech_laplace(epsilon = 0.5)
 #' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, noise, n = n)
 #' sites <- list(north = site(73.2, 189), south = site(31.7, 90), west = site(55.1, 120))
-#' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial", chains = 2, iter = 2000, seed = 1)
+#' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial", chains = 2, iter = 2000,
+#'   seed = 1)
 #' if (requireNamespace("nlme", quietly = TRUE)) {
 #'   print(nlme::fixef(fit))
 #'   print(nlme::ranef(fit))
