@@ -58,7 +58,7 @@
 #'
 #' **Clamping** is accounted for in counts, in powers of one variable, and in a regression by "totals". There the expected totals of clamped
 #' records follow from their bivariate normal distributions (Mehler's series), with factors from those in each cell of their cross-table.
-#' What the clamped totals vary by beyond what the totals before clamping explain is
+#' How the clamped totals vary given the totals before clamping is
 #' estimated once before the chains run. It comes from simulated records near the mean of a short run. Its variances are exact there, and its
 #' correlations come from the simulation. Directions in which it is below 2 per cent of the noise's variance only widen the noise. An example has
 #' three covariates, Laplace noise of epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations. Between 93.0 and 97.0 per cent of the 95 per cent intervals
@@ -176,8 +176,7 @@ clt_totals_problem <- function(release, bound, words, chains, records, call) {
   problem
 }
 
-# What clamped totals vary by beyond what the totals of the records before they are clamped tell of
-# them: the covariance of the residuals of simulated records' contributions, with the variances
+# How clamped totals vary given the totals of the same records before clamping: the covariance of the residuals of simulated records' contributions, with the variances
 # that src/totals/clamped_moments.c knows. `spread`: its factor, in the directions in which its variance is more
 # than a share `drowned` of the noise's; the rest widens the noise, `clamp_weight`.
 clt_spread <- function(problem, bound, words, chains, drowned = 0.02) {

@@ -266,8 +266,9 @@ static inline struct record_maps *maps_of(const struct augment *a) { return OWN(
 /* The map of no column, to be filled in. */
 void augment_start_map(struct augment *a);
 
-/* Accepts the map, or leaves the records. It leaves the records' distribution with theta integrated
- * out invariant: theta must be drawn after it. Needs the complete-data statistic, and keeps it. */
-void augment_try_map(struct augment *a);
+/* Accepts the map, or leaves the records: is it accepted? It leaves the records' distribution with
+ * theta integrated out invariant: theta must be drawn after it. Needs the complete-data statistic,
+ * and keeps it. */
+int augment_try_map(struct augment *a);
 
 #endif

@@ -239,7 +239,7 @@ static void pass_levels(struct augment *a, int f, int each, int learning) {
         }
 }
 
-/* Steps of n that draw records anew draw their levels, too: then these rest now and then. */
+/* Where steps of n draw new records, these have new levels: every other round then suffices. */
 static void make(struct augment *a, struct round *round) {
     const struct model *model = &a->model;
     const int rests = augment_redraws(a) && round->iteration % 2 == 1;

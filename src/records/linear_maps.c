@@ -69,7 +69,7 @@ static void keep_mapped(struct augment *a) {
     if (a->model.cut) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
-void augment_try_map(struct augment *a) {
+int augment_try_map(struct augment *a) {
     sum_mapped(a);
     a->count.work += a->cost.map;
     const double fall =
@@ -77,7 +77,8 @@ void augment_try_map(struct augment *a) {
     const double gain =
         log_marginal(a, a->complete_after) - log_marginal(a, a->complete) + maps_of(a)->log_volume;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
-    if (-(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
-        (!a->model.cut || augment_draw_within(a, a->complete_after)))
-        keep_mapped(a);
+    const int accepted = -(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
+                         (!a->model.cut || augment_draw_within(a, a->complete_after));
+    if (accepted) keep_mapped(a);
+    return accepted;
 }

@@ -452,7 +452,7 @@ static void make(struct augment *a, struct round *round) {
     }
 }
 
-/* After warmup, where they draw n anew: another such step of a round. */
+/* A second step in a round, after warmup, where steps draw a new n. */
 static void make_again(struct augment *a, struct round *round) {
     const int made = round->iteration >= round->warmup && !round->empty;
     if (made && resize_of(a) && augment_redraws(a)) move(a, 1, 0, FEW);

@@ -61,7 +61,7 @@ static const double SMALL = 8;
 /* pairs of updates, an odd number */
 enum { UPDATES = 15 };
 
-/* Least parts of a sweep where steps of n draw many records anew. */
+/* A sweep has at least so many parts where steps of n draw many new records. */
 enum { REDRAWN_PARTS = 4 };
 
 static void prepare_site(struct augment *a) {
@@ -424,7 +424,7 @@ static void move_site(struct augment *a, int iteration, int learning) {
 }
 
 /* At all sites where n is not known; a->size.jump: by which theta went along. Warmup makes whole
- * sweeps, except in its second half where steps of n draw many records anew. */
+ * sweeps; its second half does not where steps of n draw many new records. */
 static void make(struct augment *a, struct round *round) {
     const int iteration = round->iteration, warmup = round->warmup;
     if (!augment_is_sized(a)) return;

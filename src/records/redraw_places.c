@@ -31,7 +31,7 @@ static int place_of(const struct redraw *r, int column) {
 
 static inline int is_untold(const struct redraw *r, int k) { return r->total[k].component < 0; }
 
-/* Do components depend on nothing but what is told, and are there scales for what is not? */
+/* Does each component depend on released totals alone, and has each other total a scale? */
 static int serves_untold(struct redraw *r, int found) {
     r->untold = r->size - found;
     if (r->untold == 0) return 1;
@@ -275,8 +275,8 @@ static void measure(struct augment *a, struct redraw *r, int n, const struct pla
 
 /* ---- means and factor from totals ----------------------------------------------------------- */
 
-/* Where they would be without bounds: what is told by Cholesky's method, row by row. Returns 0
- * where no records have such totals. */
+/* Means and factor if there were no bounds: from the released totals, as Cholesky's method goes,
+ * row by row. Returns 0 where no records have such totals. */
 static int guess(const struct redraw *r, double n, struct place *at) {
     const int d = r->d;
     for (int i = 0; i < d; ++i) {

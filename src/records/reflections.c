@@ -53,7 +53,7 @@ static void make(struct augment *a, struct round *round) {
         map->mix[v * (columns + 1)] = -1;
         map->shift[v] = 2 * map->origin[v];
     }
-    augment_try_map(a);
+    (void)augment_try_map(a);
 }
 
 const struct move move_reflections = {.phase = MOVE_AFTER, .prepare = prepare, .make = make};

@@ -15,7 +15,8 @@
  * s are of all sizes, symmetric about 0. They are accepted by augment_try_map(), which also
  * compares totals where records are clamped.
  *
- * Invariants: as records/reflections.c. Cost: three passes over the records a map.
+ * Invariants: as records/reflections.c. Cost: a pass over the records a map, and two
+ * more where it is accepted.
  */
 #include "base/linalg.h"
 #include "records/augment_internal.h"
@@ -50,7 +51,7 @@ static void sum_turned(struct augment *a) {
     }
 }
 
-/* The map of values about the origins is in map->mix and map->shift: now that of the values. */
+/* map->mix and map->shift map values about the origins: turns them into a map of the values. */
 static void about_origins(struct augment *a) {
     struct record_maps *map = maps_of(a);
     const int columns = a->model.columns;
@@ -74,7 +75,6 @@ static void turn(struct augment *a) {
     for (int j = 0; j < columns; ++j)
         direction[j] = map->unit[j] > 0 ? rng_normal(a->rng) / map->unit[j] : 0;
     const double angle = step_of_any_size(a, M_PI);
-    sum_turned(a);
     for (int j = 0; j < columns; ++j)
         along[j] = linalg_dot(columns, map->gram + j * columns, direction);
     const double mean = linalg_dot(columns, map->sums, direction) / n,
@@ -93,7 +93,7 @@ static void turn(struct augment *a) {
         map->shift[j] = to_e / root - to_v * mean;
     }
     about_origins(a);
-    augment_try_map(a);
+    if (augment_try_map(a)) sum_turned(a);
 }
 
 /* the coefficients of column j on the others, in map->solved; 0 if they do not determine them */
@@ -118,18 +118,18 @@ static void stretch(struct augment *a, int j) {
     for (int k = 0; k < columns; ++k) others += k != j && map->unit[k] > 0;
     const double log_by = step_of_any_size(a, 2), by = exp(log_by);
     if (a->n <= others) return;
-    sum_turned(a);
     if (!regress_column(a, j)) return;
     augment_start_map(a);
     for (int k = 0; k < columns; ++k)
         map->mix[j * columns + k] = k == j ? by : (1 - by) * map->solved[k];
     map->log_volume = (double)(a->n - others) * log_by;
     about_origins(a);
-    augment_try_map(a);
+    if (augment_try_map(a)) sum_turned(a);
 }
 
 static void make(struct augment *a, struct round *round) {
     if (!maps_of(a) || !maps_of(a)->keeps_squares || round->empty) return;
+    sum_turned(a);
     for (int k = 0; k < ROUNDS; ++k) {
         turn(a);
         for (int j = 0; j < a->model.columns; ++j)

@@ -244,7 +244,9 @@ test_that("SBC", {
 })
 
 test_that("model matrices, predictions with intervals, and ranges that must be given", {
-  expect_equal(unname(model.matrix(fit, newdata)), cbind(1, c(20, 30), 0:1), ignore_attr = TRUE)
+  design <- model.matrix(fit, newdata)
+  expect_equal(unname(design[, ]), cbind(1, c(20, 30), 0:1))
+  expect_identical(attr(design, "assign"), 0:2)
   expect_identical(nrow(model.matrix(fit)), nrow(covariate_grid(fit)))
   expect_identical(attr(terms(fit), "term.labels"), c("age", "smoke"))
   skip_if_not_installed("bayestestR")

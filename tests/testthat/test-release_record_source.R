@@ -243,7 +243,7 @@ test_that("a file with any bytes changed is read as it is written, or refused", 
   }
   set.seed(3)
   seen <- c(read = 0, refused = 0)
-  for (k in 1:120) {
+  for (k in 1:300) {
     whole <- strsplit("x,g\n1,a\n-2.5,\"b\"\n\"3\",a\n4e1,b\n", "")[[1]]
     at <- sample(5:length(whole), 1)
     whole[at] <- sample(c("", ",", "\"", "\n", "\r\n", "\r", " ", ".", "-", "e", "x", "7", "a", ";", "#", "'", "\\", "\n\n", "\"\""), length(at), TRUE)
@@ -253,7 +253,7 @@ test_that("a file with any bytes changed is read as it is written, or refused", 
     expect_equal(told, meaning(text), tolerance = 1e-6, label = encodeString(text))
     seen <- seen + c(!is.null(told), is.null(told))
   }
-  expect_true(all(seen > 3))
+  expect_true(all(seen > 20))
 })
 
 memory_gzip <- function(bytes) {
