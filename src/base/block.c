@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 struct terms terms_new(int most) {
-    struct terms terms = {.coef = plugin_memory((size_t)most, sizeof(double)),
+    struct terms terms = {.coef = doubles((size_t)most),
                           .column = plugin_memory((size_t)most, sizeof(double *))};
     return terms;
 }
@@ -92,7 +92,7 @@ struct moments moments_new(int q, const double *centre) {
     struct moments moments = {
         .q = q,
         .centre = centre,
-        .centred = plugin_memory((size_t)q * MAX_BLOCK, sizeof(double)),
+        .centred = doubles((size_t)q * MAX_BLOCK),
     };
     return moments;
 }

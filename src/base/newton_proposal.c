@@ -23,8 +23,7 @@ static const double ENOUGH = 0.2, KEPT = 0.95;
 
 static struct newton_place place_new(int size) {
     const size_t d = (size_t)size;
-    return (struct newton_place){.mode = plugin_memory(d, sizeof(double)),
-                                 .factor = plugin_memory(d * d, sizeof(double))};
+    return (struct newton_place){.mode = doubles(d), .factor = doubles(d * d)};
 }
 
 void newton_attach(struct newton *n, int size, double *state) {
@@ -34,7 +33,7 @@ void newton_attach(struct newton *n, int size, double *state) {
     n->accepted = state + 2;
     n->here = place_new(size);
     n->there = place_new(size);
-    n->away = plugin_memory((size_t)size, sizeof(double));
+    n->away = doubles((size_t)size);
 }
 
 void newton_start(struct newton *n) { *n->share = *n->made = *n->accepted = 0; }

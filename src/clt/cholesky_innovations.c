@@ -32,8 +32,6 @@ struct factored {
     double *slope, *back; /* slopes in L, in S */
 };
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static int eval(void *self, const double *theta, double *mean, double *cov) {
     struct factored *s = self;
     const int size = s->of.released, wide = size + s->of.aside;
@@ -161,9 +159,7 @@ void moments_factored(const struct record_moments *of, const struct model *model
     s->parameters = model->parameters;
     s->mean = doubles(wide);
     s->cov = doubles(wide * wide);
-    s->chol = doubles(size * size);
-    s->slope = doubles(size * size);
-    s->back = doubles(size * size);
+    DOUBLES(size * size, &s->chol, &s->slope, &s->back);
     s->theta = doubles((size_t)model->parameters);
     memset(moments, 0, sizeof *moments);
     moments->class = &factored_class;

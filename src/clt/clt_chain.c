@@ -51,13 +51,11 @@ const char *const clt_sampler_names[CLT_SAMPLERS] = {
 /* draws before a complete-data statistic is projected */
 enum { MOST_DRAWS = 20 };
 
-static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static void distribution_prepare(struct distribution *totals, int size, int wide) {
-    totals->mean = numbers((size_t)wide);
-    totals->cov = numbers((size_t)wide * (size_t)wide);
-    totals->factor = numbers((size_t)size * (size_t)size);
-    totals->white = numbers((size_t)size);
+    totals->mean = doubles((size_t)wide);
+    totals->cov = doubles((size_t)wide * (size_t)wide);
+    totals->factor = doubles((size_t)size * (size_t)size);
+    totals->white = doubles((size_t)size);
 }
 
 void clt_prepare(struct clt *a) {
@@ -66,26 +64,23 @@ void clt_prepare(struct clt *a) {
     distribution_prepare(&a->now, a->size, a->wide);
     if (a->sampler == CLT_MARGINAL || (a->size_prior && a->sampler == CLT_GIBBS))
         distribution_prepare(&a->next, a->size, a->wide);
-    a->total = numbers((size_t)a->wide);
+    a->total = doubles((size_t)a->wide);
     if (a->sampler == CLT_NONCENTRED || a->sampler == CLT_NUTS)
-        a->total_new = numbers((size_t)a->wide);
+        a->total_new = doubles((size_t)a->wide);
     if (a->sampler == CLT_MARGINAL || a->sampler == CLT_NONCENTRED) {
         const size_t dim = (size_t)a->model.moving;
-        a->normals = numbers((size_t)a->passes * dim);
-        a->steps = numbers((size_t)a->passes * dim);
-        a->sphered = numbers(dim);
-        a->sphered_new = numbers(dim);
+        DOUBLES((size_t)a->passes * dim, &a->normals, &a->steps);
+        DOUBLES(dim, &a->sphered, &a->sphered_new);
     }
-    a->extra = numbers((size_t)a->size);
-    a->u = numbers((size_t)a->moments.innovations);
-    a->complete = numbers((size_t)a->moments.complete);
-    if (!a->moments.class->from_innovations) a->root = numbers((size_t)a->wide * (size_t)a->wide);
+    a->extra = doubles((size_t)a->size);
+    a->u = doubles((size_t)a->moments.innovations);
+    a->complete = doubles((size_t)a->moments.complete);
+    if (!a->moments.class->from_innovations) a->root = doubles((size_t)a->wide * (size_t)a->wide);
     a->pivot = plugin_memory((size_t)a->wide, sizeof(int));
-    a->normal = numbers((size_t)a->wide);
-    a->pull = numbers((size_t)a->size);
-    a->work = numbers(3 * (size_t)a->wide);
-    a->theta_new = numbers((size_t)a->model.parameters);
-    a->step = numbers((size_t)a->model.parameters);
+    a->normal = doubles((size_t)a->wide);
+    a->pull = doubles((size_t)a->size);
+    a->work = doubles(3 * (size_t)a->wide);
+    DOUBLES((size_t)a->model.parameters, &a->theta_new, &a->step);
     if (a->sampler == CLT_NUTS) clt_nuts_prepare(a);
 }
 

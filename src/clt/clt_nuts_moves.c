@@ -26,8 +26,6 @@
 #include "base/linalg.h"
 #include "contract/model.h"
 
-static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static int coordinates(const struct clt *a) { return a->model.moving + a->moments.innovations; }
 
 /* whether the map rotates, the reference, the rows of the map or the scales, NUTS's own */
@@ -37,14 +35,12 @@ size_t clt_nuts_stored(const struct clt *a) {
 }
 
 void clt_nuts_prepare(struct clt *a) {
-    a->nuts.work = numbers(hmc_workspace(coordinates(a), HMC_DIAGONAL));
+    a->nuts.work = doubles(hmc_workspace(coordinates(a), HMC_DIAGONAL));
     const size_t size = (size_t)coordinates(a);
-    a->nuts.scout = numbers(4 * size);
-    a->nuts.point = numbers(size);
-    a->nuts.point_slope = numbers(size);
-    a->nuts.curvature = numbers(size * size);
-    a->nuts.misfit = numbers((size_t)a->size);
-    a->nuts.noise_scale = numbers((size_t)a->size);
+    a->nuts.scout = doubles(4 * size);
+    DOUBLES(size, &a->nuts.point, &a->nuts.point_slope);
+    a->nuts.curvature = doubles(size * size);
+    DOUBLES((size_t)a->size, &a->nuts.misfit, &a->nuts.noise_scale);
     /* then the log ratio has the variance 0.2 if residuals are as their noise */
     a->nuts.round = fmin(1, cbrt(2.0 / a->size));
     for (int j = 0; j < a->size; ++j)

@@ -90,10 +90,9 @@ int moments_linear(const struct fields *fields, const struct record_moments *of,
     const size_t wide = (size_t)(of->released + of->aside), size = (size_t)s->queries.size;
     s->of = *of;
     s->wide = (int)wide;
-    s->mean = plugin_memory(wide, sizeof(double));
-    s->cov = plugin_memory(wide * wide, sizeof(double));
-    s->crossed = plugin_memory(size * wide, sizeof(double));
-    s->within = plugin_memory(wide, sizeof(double));
+    DOUBLES(wide, &s->mean, &s->within);
+    s->cov = doubles(wide * wide);
+    s->crossed = doubles(size * wide);
     const struct record_moments_class *inner = of->class;
     struct record_moments_class *class = plugin_memory(1, sizeof *class);
     class->name = "linear";

@@ -101,8 +101,8 @@ static int create(const struct fields *fields, const struct coordinates *coordin
             s->part_of[k] >= s->complete)
             return PLUGIN_BAD_FIELDS;
     }
-    s->probability = plugin_memory((size_t)s->probabilities, sizeof(double));
-    s->q = plugin_memory((size_t)s->cells * s->classes, sizeof(double));
+    s->probability = doubles((size_t)s->probabilities);
+    s->q = doubles((size_t)s->cells * s->classes);
     moments->self = s;
     moments->released = (int)*released;
     moments->aside = s->cells - moments->released;

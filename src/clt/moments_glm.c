@@ -76,8 +76,6 @@ struct glm_distribution {
     double *products, *u, *r;
 };
 
-static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static int create(const struct fields *fields, const struct coordinates *coordinates,
                   struct record_moments *moments) {
     struct glm_distribution *m = plugin_memory(1, sizeof *m);
@@ -107,9 +105,9 @@ static int create(const struct fields *fields, const struct coordinates *coordin
                                 &m->V,    &m->along, &m->mean_slope, &m->a_slope};
     double **const matrices[] = {&m->chol,      &m->H,        &m->half,
                                  &m->symmetric, &m->weighted, &m->chol_slope};
-    for (int j = 0; j < 8; ++j) *vectors[j] = numbers((size_t)p);
-    for (int j = 0; j < 6; ++j) *matrices[j] = numbers(square);
-    m->products = numbers((size_t)components);
+    for (int j = 0; j < 8; ++j) *vectors[j] = doubles((size_t)p);
+    for (int j = 0; j < 6; ++j) *matrices[j] = doubles(square);
+    m->products = doubles((size_t)components);
     moments->self = m;
     moments->released = m->size;
     moments->aside = 0;
@@ -122,8 +120,8 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     m->counts = family->powers && m->at[m->w + 1 + p] >= 0;
     if (family->powers) family_clamp(m->family, (m->upper[0] - m->shift[0]) / m->scale[0]);
     moments->innovations = m->innovations = m->w + 1 + p + m->counts;
-    m->u = numbers((size_t)moments->innovations);
-    m->r = numbers((size_t)m->size);
+    m->u = doubles((size_t)moments->innovations);
+    m->r = doubles((size_t)m->size);
     return PLUGIN_OK;
 }
 

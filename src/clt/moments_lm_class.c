@@ -34,8 +34,6 @@
  */
 #include "clt/moments_lm.h"
 
-static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 /* As the model has them: regressor v is its column v, 0 the response. */
 static int read_covariates(const struct fields *fields, struct lm_distribution *m) {
     m->continuous = fields_length(fields, "continuous");
@@ -47,8 +45,7 @@ static int read_covariates(const struct fields *fields, struct lm_distribution *
     m->normal_at = plugin_memory((size_t)m->continuous, sizeof *m->normal_at);
     m->factor = plugin_memory((size_t)m->factors, sizeof *m->factor);
     m->factor_of = plugin_memory((size_t)m->d, sizeof *m->factor_of);
-    m->share = numbers((size_t)m->d);
-    m->later = numbers((size_t)m->d);
+    DOUBLES((size_t)m->d, &m->share, &m->later);
     for (int i = 0; i < m->continuous; ++i) m->normal_at[i] = (int)continuous[i];
     for (int v = 0; v < m->d; ++v) m->factor_of[v] = -1;
     for (int f = 0; f < m->factors; ++f) {
@@ -102,30 +99,16 @@ static int create(const struct fields *fields, const struct coordinates *coordin
         m->size += m->at[a] >= 0;
     }
     const size_t d = (size_t)m->d, square = d * d, w = (size_t)m->w;
-    m->offset = numbers(d);
+    m->offset = doubles(d);
     for (int v = 0; v < m->d; ++v) m->offset[v] = m->scale[v] * m->centre[v] + m->shift[v];
-    m->theta = numbers(d);
-    m->mean = numbers(d);
-    m->cov = numbers(square);
-    m->second = numbers(square);
-    m->chol = numbers(square);
-    m->normal_chol = numbers((size_t)m->continuous * (size_t)m->continuous);
-    m->level_share = numbers(most_levels(m));
-    m->row = numbers(w);
-    m->cross = numbers(w * d);
-    m->outer = numbers(square);
-    m->pull = numbers(d);
-    m->symmetric = numbers(square);
-    m->products = numbers(w);
-    m->weights = numbers(w);
-    m->of_mean = numbers(d);
-    m->of_chol = numbers(square);
-    m->of_share = numbers(d);
-    m->of_theta = numbers(d);
-    m->off = numbers(square);
-    m->scatter = numbers(square);
-    m->unit = numbers(d);
-    m->work = numbers(square + 4 * d);
+    DOUBLES(d, &m->theta, &m->mean, &m->pull, &m->of_mean, &m->of_share, &m->of_theta, &m->unit);
+    DOUBLES(square, &m->cov, &m->second, &m->chol, &m->outer, &m->symmetric, &m->of_chol, &m->off,
+            &m->scatter);
+    m->normal_chol = doubles((size_t)m->continuous * (size_t)m->continuous);
+    m->level_share = doubles(most_levels(m));
+    DOUBLES(w, &m->row, &m->products, &m->weights);
+    m->cross = doubles(w * d);
+    m->work = doubles(square + 4 * d);
     moments->self = m;
     moments->released = m->size;
     moments->aside = 0;

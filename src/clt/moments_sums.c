@@ -108,7 +108,7 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     s->family = (enum family) * family;
     s->released = (int)*released;
     s->component = plugin_memory((size_t)w, sizeof *s->component);
-    s->cut = plugin_memory(2 * (size_t)w, sizeof(double));
+    s->cut = doubles(2 * (size_t)w);
     for (int j = 0; j < w; ++j) {
         struct component *c = s->component + j;
         c->shift = shift[j];
@@ -128,16 +128,16 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     }
     legendre_nodes(s->node, s->weight);
     const int degree = 2 * s->most_power;
-    s->binomial = plugin_memory((size_t)(degree + 1) * (degree + 1), sizeof(double));
+    s->binomial = doubles((size_t)(degree + 1) * (degree + 1));
     for (int p = 0; p <= degree; ++p)
         for (int k = 0; k <= p; ++k) {
             const double *above = s->binomial + (size_t)(p > 0 ? p - 1 : 0) * (degree + 1);
             s->binomial[(size_t)p * (degree + 1) + k] =
                 k == 0 || k == p ? 1 : above[k - 1] + above[k];
         }
-    s->moment = plugin_memory((size_t)degree + 1, sizeof(double));
-    s->polynomial = plugin_memory((size_t)w * (size_t)(s->most_power + 1), sizeof(double));
-    s->reference = plugin_memory((size_t)w, sizeof(double));
+    s->moment = doubles((size_t)degree + 1);
+    s->polynomial = doubles((size_t)w * (size_t)(s->most_power + 1));
+    s->reference = doubles((size_t)w);
     moments->self = s;
     moments->released = s->released;
     moments->aside = moments->complete = w - s->released;

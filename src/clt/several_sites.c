@@ -158,9 +158,8 @@ int moments_sites(int count, const double *share, const struct record_moments *o
     s->wide = moments->released + moments->aside;
     s->of = plugin_memory((size_t)count, sizeof *s->of);
     memcpy(s->of, of, (size_t)count * sizeof *of);
-    s->mean = plugin_memory(widest, sizeof(double));
-    s->cov = plugin_memory(widest * widest, sizeof(double));
-    s->total = plugin_memory(widest, sizeof(double));
-    s->sum = plugin_memory((size_t)s->complete, sizeof(double));
+    DOUBLES(widest, &s->mean, &s->total);
+    s->cov = doubles(widest * widest);
+    s->sum = doubles((size_t)s->complete);
     return PLUGIN_OK;
 }

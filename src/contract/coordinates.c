@@ -120,7 +120,7 @@ static void covariance(int size, const double *t, double *value) {
 }
 
 static int factor_covariance(int size, const double *value, double *t) {
-    double *chol = plugin_memory((size_t)size * (size_t)size, sizeof(double));
+    double *chol = doubles((size_t)size * (size_t)size);
     for (int i = 0; i < size; ++i)
         for (int j = 0; j <= i; ++j) chol[(size_t)i * size + j] = value[packed(i, j)];
     if (linalg_cholesky(size, chol)) return 1;

@@ -33,7 +33,7 @@ void walk_attach(struct walk *w, int size, double *state) {
     w->mean = state + 5;
     w->scatter = w->mean + d;
     w->factor = w->scatter + d * d;
-    w->z = plugin_memory(d, sizeof(double));
+    w->z = doubles(d);
 }
 
 static void open_window(struct walk *w, double length) {

@@ -15,7 +15,7 @@ static const double AIM = 0.3, QUANTILE = 0.9;
 
 void watch_create(struct watch *watch, int count) {
     watch->count = count;
-    watch->correlation = plugin_memory((size_t)count, sizeof(double));
+    watch->correlation = doubles((size_t)count);
 }
 
 double *watch_attach(struct watch *watch, double *store) {

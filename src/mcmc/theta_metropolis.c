@@ -57,10 +57,10 @@ void update_theta_attach(struct theta_update *u, const struct model *model, doub
     u->model = model;
     walk_attach(&u->walk, d, state);
     if (has_newton(model)) newton_attach(&u->newton, model->walked, state + walk_stored(d));
-    u->theta_new = plugin_memory((size_t)model->parameters, sizeof(double));
-    u->step = plugin_memory((size_t)d, sizeof(double));
+    u->theta_new = doubles((size_t)model->parameters);
+    u->step = doubles((size_t)d);
     u->column = plugin_memory((size_t)model->columns, sizeof(double *));
-    if (model->class->shift) u->complete = plugin_memory((size_t)model->complete, sizeof(double));
+    if (model->class->shift) u->complete = doubles((size_t)model->complete);
     u->held = plugin_memory((size_t)model->parameters, 1);
     u->held_there = plugin_memory((size_t)model->parameters, 1);
 }

@@ -65,7 +65,7 @@ static void describe(const struct categorical *s, const double *probability, int
         const struct part *part = s->part + k;
         double *stick = NULL;
         if (part->known) {
-            stick = plugin_memory((size_t)(part->columns.rows * part->cuts), sizeof(double));
+            stick = doubles((size_t)(part->columns.rows * part->cuts));
             for (int r = 0; r < part->columns.rows; ++r)
                 sticks_from_probabilities(part->columns.levels,
                                           probability + part->at_level + r * part->columns.levels,
@@ -143,17 +143,13 @@ static int create(const struct fields *fields, struct model *model) {
     if (!reports_last || !s->alpha || !probability) return PLUGIN_BAD_FIELDS;
     describe(s, probability, *reports_last != 0, model);
 
-    s->first_weight = plugin_memory((size_t)s->sticks, sizeof(double));
-    s->all_weight = plugin_memory((size_t)s->sticks, sizeof(double));
-    s->theta = plugin_memory((size_t)s->sticks, sizeof(double));
+    DOUBLES((size_t)s->sticks, &s->first_weight, &s->all_weight, &s->theta);
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
-    s->weight = plugin_memory((size_t)s->probabilities, sizeof(double));
-    s->gamma = plugin_memory((size_t)s->probabilities, sizeof(double));
+    DOUBLES((size_t)s->probabilities, &s->weight, &s->gamma);
     s->work = level_work_new();
     s->row = plugin_memory(MAX_BLOCK, sizeof(int));
     s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
-    double **const work[] = {&s->level, &s->level_to, &s->parent, &s->parent_to};
-    for (int k = 0; k < 4; ++k) *work[k] = plugin_memory(MAX_BLOCK, sizeof(double));
+    DOUBLES(MAX_BLOCK, &s->level, &s->level_to, &s->parent, &s->parent_to);
     s->mixed = plugin_memory((size_t)s->columns, sizeof *s->mixed);
     s->index = plugin_memory(MAX_BLOCK, 1);
 

@@ -22,7 +22,7 @@ enum { MOST_COUNTED = 16, ROWS = 8, BITS = 16, PIECES = 4 };
 
 static struct level_table table_new(const struct levels *v) {
     const struct level_table table = {
-        .bound = plugin_memory((size_t)v->rows * (size_t)(v->levels + 1), sizeof(double)),
+        .bound = doubles((size_t)v->rows * (size_t)(v->levels + 1)),
         .guide = plugin_memory((size_t)v->rows * (size_t)v->buckets, sizeof(int)),
         .edge = plugin_memory(v->quick ? (size_t)v->cuts * ROWS : 0, sizeof(int)),
     };
@@ -41,8 +41,8 @@ struct levels levels_new(int levels, int rows) {
 
 struct level_work level_work_new(void) {
     const struct level_work work = {
-        .u = plugin_memory(MAX_BLOCK, sizeof(double)),
-        .keep = plugin_memory(MAX_BLOCK, sizeof(double)),
+        .u = doubles(MAX_BLOCK),
+        .keep = doubles(MAX_BLOCK),
         .piece = plugin_memory(MAX_BLOCK, sizeof(uint16_t)),
     };
     return work;

@@ -224,7 +224,7 @@ int categories_create(const struct fields *fields, struct categories *c) {
         c->tails = c->levels - 1;
         c->ordered = classes[k].ordered;
         c->predictors = c->ordered ? 1 : c->tails;
-        c->work = plugin_memory((size_t)c->levels, sizeof(double));
+        c->work = doubles((size_t)c->levels);
         return 1;
     }
     return 0;

@@ -74,22 +74,18 @@ static int describe(const struct fields *fields, struct graded *s, struct model 
 
 static void make_workspace(struct graded *s) {
     const size_t tails = (size_t)s->response.tails, predictors = (size_t)s->response.predictors;
-    s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
-    s->theta_new = plugin_memory((size_t)s->cov.end, sizeof(double));
-    double **const small[] = {&s->intercept, &s->intercept_new, &s->cut, &s->cut_new, &s->constant};
-    for (int j = 0; j < 5; ++j) *small[j] = plugin_memory(tails, sizeof(double));
-    s->eta = plugin_memory(predictors * MAX_BLOCK, sizeof(double));
-    s->tail = plugin_memory(tails * MAX_BLOCK, sizeof(double));
-    s->tail_new = plugin_memory(tails * MAX_BLOCK, sizeof(double));
-    double **const block[] = {&s->u, &s->level, &s->level_new};
-    for (int j = 0; j < 3; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
+    DOUBLES((size_t)s->cov.end, &s->theta, &s->theta_new);
+    DOUBLES(tails, &s->intercept, &s->intercept_new, &s->cut, &s->cut_new, &s->constant);
+    s->eta = doubles(predictors * MAX_BLOCK);
+    DOUBLES(tails * MAX_BLOCK, &s->tail, &s->tail_new);
+    DOUBLES(MAX_BLOCK, &s->u, &s->level, &s->level_new);
     const size_t k = (size_t)s->slopes + 1;
-    s->slope = plugin_memory(tails * MAX_BLOCK, sizeof(double));
-    s->weight = plugin_memory(tails * (tails + 1) / 2 * MAX_BLOCK, sizeof(double));
-    s->point = plugin_memory(predictors, sizeof(double));
-    s->log_p = plugin_memory(tails + 1, sizeof(double));
-    s->level_slope = plugin_memory((tails + 1) * tails, sizeof(double));
-    s->sums = plugin_memory(k * (k + 1) / 2, sizeof(double));
+    s->slope = doubles(tails * MAX_BLOCK);
+    s->weight = doubles(tails * (tails + 1) / 2 * MAX_BLOCK);
+    s->point = doubles(predictors);
+    s->log_p = doubles(tails + 1);
+    s->level_slope = doubles((tails + 1) * tails);
+    s->sums = doubles(k * (k + 1) / 2);
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
 }

@@ -25,7 +25,7 @@ int lones_create(const struct fields *fields, struct covariates *cov) {
     const double *number = fields_vector(fields, "lone_number", -1);
     if (!kind || !at || !size || !number) return PLUGIN_BAD_FIELDS;
     cov->lone = plugin_memory((size_t)cov->lones, sizeof *cov->lone);
-    cov->keep = plugin_memory(MAX_BLOCK, sizeof(double));
+    cov->keep = doubles(MAX_BLOCK);
     for (int k = 0; k < cov->lones; ++k) {
         struct lone *lone = cov->lone + k;
         if (!(kind[k] >= 0 && kind[k] < KINDS)) return PLUGIN_BAD_FIELDS;

@@ -45,21 +45,15 @@ static const double STICK_WIDTH = 1, LOG_WIDTH = 2;
 
 /* ---- set-up ------------------------------------------------------------- */
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static void make_workspace(const struct covariates *cov, struct joint *joint) {
     const size_t cells = (size_t)joint->cells, p = (size_t)cov->normal;
     const size_t k = (size_t)joint->dummies + 1;
-    double **const tables[] = {&joint->mean, &joint->mean_next, &joint->mean_mapped};
-    for (int t = 0; t < 3; ++t) *tables[t] = doubles(cells * p);
-    double **const columns[] = {&joint->cell, &joint->cell_new, &joint->level, &joint->shift};
-    for (int t = 0; t < 4; ++t) *columns[t] = doubles(MAX_BLOCK);
-    joint->weight = doubles(cells);
+    DOUBLES(cells * p, &joint->mean, &joint->mean_next, &joint->mean_mapped);
+    DOUBLES(MAX_BLOCK, &joint->cell, &joint->cell_new, &joint->level, &joint->shift);
+    DOUBLES(cells, &joint->weight, &joint->alpha);
     joint->share = doubles(cells + (size_t)cov->levels);
-    joint->alpha = doubles(cells);
     joint->gram = doubles(k * k);
-    joint->cross = doubles(k * p);
-    joint->draw = doubles(k * p);
+    DOUBLES(k * p, &joint->cross, &joint->draw);
 }
 
 int joint_create(const struct fields *fields, struct covariates *cov) {

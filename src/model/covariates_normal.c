@@ -89,7 +89,7 @@ static int read_layout(const struct fields *fields, struct covariates *cov) {
 /* The products L L' of a lower factor, upper triangle, rows of `width`. */
 static double *square(const struct covariates *cov, const double *chol) {
     const int p = cov->normal;
-    double *out = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
+    double *out = doubles((size_t)p * (size_t)cov->stride);
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j)
             out[(size_t)i * cov->stride + j] =
@@ -115,7 +115,7 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
     for (int k = 0; k < blocks; ++k) block[k] = own[k];
     double *chol = NULL;
     if (cov->cov_chol) {
-        chol = plugin_memory((size_t)(p * (p + 1) / 2), sizeof(double));
+        chol = doubles((size_t)(p * (p + 1) / 2));
         pack_cholesky(p, cov->cov_chol, chol);
     }
     block[blocks] = (struct theta_block){
@@ -177,7 +177,7 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     if (kappa) cov->prior.kappa = *kappa;
     if (df) cov->prior.df = *df;
     if (scale) {
-        cov->prior.scale_chol = plugin_memory(square, sizeof(double));
+        cov->prior.scale_chol = doubles(square);
         memcpy(cov->prior.scale_chol, scale, square * sizeof(double));
         if (linalg_cholesky(p, cov->prior.scale_chol)) return PLUGIN_BAD_FIELDS;
     }
@@ -196,32 +196,24 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     model->factor = described;
     if (cov->joint) model->joint = &cov->joint->described;
 
-    cov->mean_now = plugin_memory((size_t)p, sizeof(double));
-    cov->chol = plugin_memory(square, sizeof(double));
-    cov->move_matrix = plugin_memory(square, sizeof(double));
-    cov->move_shift = plugin_memory((size_t)p, sizeof(double));
+    DOUBLES((size_t)p, &cov->mean_now, &cov->move_shift);
+    DOUBLES(square, &cov->chol, &cov->move_matrix);
     cov->terms = terms_new(p + 2);
-    cov->trial = plugin_memory((size_t)cov->end, sizeof(double));
+    DOUBLES((size_t)cov->end, &cov->trial, &cov->width);
     cov->visited = plugin_memory((size_t)cov->end, sizeof(int));
-    cov->width = plugin_memory((size_t)cov->end, sizeof(double));
-    cov->posterior.scale_chol = plugin_memory(square, sizeof(double));
-    cov->posterior_mean = plugin_memory((size_t)p, sizeof(double));
-    cov->chol_new = plugin_memory(square, sizeof(double));
-    cov->bartlett = plugin_memory(square, sizeof(double));
-    cov->draw = plugin_memory((size_t)p, sizeof(double));
+    DOUBLES(square, &cov->posterior.scale_chol, &cov->chol_new, &cov->bartlett);
+    DOUBLES((size_t)p, &cov->posterior_mean, &cov->draw);
     cov->stride = PAD_LANES(p);
-    cov->precision = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
-    cov->sweep = plugin_memory(2 * (size_t)cov->stride, sizeof(double));
-    cov->distance = plugin_memory((size_t)cov->stride, sizeof(double));
-    cov->sum = plugin_memory((size_t)cov->stride, sizeof(double));
+    cov->precision = doubles((size_t)p * (size_t)cov->stride);
+    cov->sweep = doubles(2 * (size_t)cov->stride);
+    DOUBLES((size_t)cov->stride, &cov->distance, &cov->sum);
     prepare_marginal(cov);
     cov->innovation = plugin_memory((size_t)p, sizeof(double *));
-    for (int i = 0; i < p; ++i) cov->innovation[i] = plugin_memory(MAX_BLOCK, sizeof(double));
-    cov->weight = plugin_memory((size_t)cov->levels, sizeof(double));
+    for (int i = 0; i < p; ++i) cov->innovation[i] = doubles(MAX_BLOCK);
+    cov->weight = doubles((size_t)cov->levels);
     cov->work = level_work_new();
-    cov->level = plugin_memory(MAX_BLOCK, sizeof(double));
-    cov->level_old = plugin_memory(MAX_BLOCK, sizeof(double));
-    if (cov->coded) cov->dummy = plugin_memory((size_t)cov->q * MAX_BLOCK, sizeof(double));
+    DOUBLES(MAX_BLOCK, &cov->level, &cov->level_old);
+    if (cov->coded) cov->dummy = doubles((size_t)cov->q * MAX_BLOCK);
     cov->design = plugin_memory((size_t)cov->q, sizeof(double *));
     return PLUGIN_OK;
 }

@@ -95,7 +95,7 @@ int products_read(const struct fields *fields, int columns, struct products *pro
     }
     if (total != factors) return PLUGIN_BAD_FIELDS;
     if (functions_read(fields, products) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    products->column = plugin_memory((size_t)products->count * MAX_BLOCK, sizeof(double));
+    products->column = doubles((size_t)products->count * MAX_BLOCK);
     return PLUGIN_OK;
 }
 
@@ -230,7 +230,7 @@ int predictor_read(const struct fields *fields, int columns, int response, const
     predictor->offset_of = fields_vector(fields, "offset_of", predictor->offsets);
     predictor->offset_log = fields_vector(fields, "offset_log", predictor->offsets);
     if (predictor->offsets > 0 && !predictor->offset_log) return PLUGIN_BAD_FIELDS;
-    predictor->log = plugin_memory((size_t)predictor->offsets * MAX_BLOCK, sizeof(double));
+    predictor->log = doubles((size_t)predictor->offsets * MAX_BLOCK);
     predictor->terms = terms_new(k + predictor->offsets);
     return PLUGIN_OK;
 }

@@ -81,7 +81,7 @@ static struct family_nodes *create_nodes(double top) {
         nodes->count = (long)floor(highest(top) / step) + 1 - nodes->first;
         if (nodes->count > left) break;
         left -= nodes->count;
-        nodes->value = plugin_memory((size_t)nodes->count * VALUES, sizeof(double));
+        nodes->value = doubles((size_t)nodes->count * VALUES);
         for (long i = 0; i < nodes->count; ++i) nodes->value[i * VALUES] = NAN;
         ++all->sizes;
     }

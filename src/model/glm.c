@@ -118,12 +118,10 @@ static int create(const struct fields *fields, struct model *model) {
     s->at_cv = shaped ? k : 0;
 
     s->moments = moments_new(q, s->cov.centre);
-    s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
-    s->theta_new = plugin_memory((size_t)s->cov.end, sizeof(double));
-    s->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
-    s->solution = plugin_memory((size_t)k, sizeof(double));
-    double **const block[] = {&s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted};
-    for (int j = 0; j < 6; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
+    DOUBLES((size_t)s->cov.end, &s->theta, &s->theta_new);
+    s->gram = doubles((size_t)k * (size_t)k);
+    s->solution = doubles((size_t)k);
+    DOUBLES(MAX_BLOCK, &s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted);
     s->at_omega = moments_size(q);
     s->columns = (int)*columns;
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));

@@ -114,16 +114,14 @@ struct glm_cells *glm_cells_create(const struct covariates *cov, const struct pr
     const size_t size = (size_t)s->combinations, of_y = (size_t)response->levels,
                  predictors = (size_t)response->predictors,
                  own = predictors + (size_t)response->cuts;
-    s->count = plugin_memory(of_y * size, sizeof(double));
-    s->all = plugin_memory(size, sizeof(double));
-    s->value = plugin_memory(predictors * size, sizeof(double));
-    s->eta = plugin_memory(predictors, sizeof(double));
-    s->log_p = plugin_memory(of_y, sizeof(double));
-    s->slope = plugin_memory(of_y * own, sizeof(double));
-    s->sum = plugin_memory(own * own, sizeof(double));
-    s->counted = plugin_memory((size_t)s->levels, sizeof(double));
-    s->effect = plugin_memory((size_t)s->levels, sizeof(double));
-    s->probability = plugin_memory((size_t)s->levels, sizeof(double));
+    s->count = doubles(of_y * size);
+    s->all = doubles(size);
+    s->value = doubles(predictors * size);
+    s->eta = doubles(predictors);
+    s->log_p = doubles(of_y);
+    s->slope = doubles(of_y * own);
+    s->sum = doubles(own * own);
+    DOUBLES((size_t)s->levels, &s->counted, &s->effect, &s->probability);
     const int most = predictor->derived ? predictor->k : cov->factors + 1;
     s->row = plugin_memory((size_t)most, sizeof *s->row);
     if (predictor->derived) list_all(s);

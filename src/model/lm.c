@@ -36,9 +36,8 @@ static double natural_intercept(const struct lm *lm, const double *theta) {
 /* ---- set-up ------------------------------------------------------------- */
 
 static void prepare_derived(struct lm *lm) {
-    lm->eta = plugin_memory(MAX_BLOCK, sizeof(double));
-    lm->eta_new = plugin_memory(MAX_BLOCK, sizeof(double));
-    lm->theta_new = plugin_memory((size_t)lm->k, sizeof(double));
+    DOUBLES(MAX_BLOCK, &lm->eta, &lm->eta_new);
+    lm->theta_new = doubles((size_t)lm->k);
     lm->changed = plugin_memory((size_t)lm->p + 1, sizeof *lm->changed);
     lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
 }
@@ -105,14 +104,10 @@ static int create(const struct fields *fields, struct model *model) {
     lm->at_sigma = model->coordinates.block[1].offset;
     lm->p = lm->cov.products.first - 1;
     lm->moments = moments_new(q, lm->cov.centre);
-    lm->theta = plugin_memory((size_t)lm->cov.end, sizeof(double));
-    lm->move_y = plugin_memory((size_t)k, sizeof(double));
-    lm->move_y_dummy = plugin_memory((size_t)k, sizeof(double));
-    lm->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
-    lm->solution = plugin_memory((size_t)k, sizeof(double));
-    lm->innovation = plugin_memory(MAX_BLOCK, sizeof(double));
-    lm->away_from_prior = plugin_memory((size_t)k, sizeof(double));
-    lm->student = plugin_memory((size_t)k * (size_t)k, sizeof(double));
+    lm->theta = doubles((size_t)lm->cov.end);
+    DOUBLES((size_t)k, &lm->move_y, &lm->move_y_dummy, &lm->solution, &lm->away_from_prior);
+    DOUBLES((size_t)k * (size_t)k, &lm->gram, &lm->student);
+    lm->innovation = doubles(MAX_BLOCK);
     lm->terms = terms_new(2 * q);
 
     if (lm->cov.factors == 0 && lm->cov.lones == 0 && !derived) {

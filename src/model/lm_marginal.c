@@ -28,14 +28,14 @@ void lm_prepare_marginal(struct lm *lm) {
     const int k = lm->k;
     lm->width = PAD_LANES(k + 1);
     const size_t width = (size_t)lm->width, square = (size_t)(k + 1) * width;
-    lm->joint = plugin_memory(square, sizeof(double));
+    lm->joint = doubles(square);
     lm->joint_at = plugin_memory(square, sizeof(int));
     for (int i = 0; i <= k; ++i)
         for (int j = i; j <= k; ++j)
             lm->joint_at[(size_t)i * width + (size_t)j] = joint_at(lm, i, j);
-    lm->prior_joint = plugin_memory(square, sizeof(double));
-    lm->sweep = plugin_memory(2 * width, sizeof(double));
-    lm->away = plugin_memory(width, sizeof(double));
+    lm->prior_joint = doubles(square);
+    lm->sweep = doubles(2 * width);
+    lm->away = doubles(width);
     if (!lm->beta_precision) return;
     double *corner = lm->prior_joint + (size_t)k * width + (size_t)k;
     for (int i = 0; i < k; ++i) {

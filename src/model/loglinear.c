@@ -89,10 +89,8 @@ static int create(const struct fields *fields, struct model *model) {
     if (!s->mean || !s->sd || read_margins(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     const size_t entries = (size_t)s->entries;
-    s->counted = plugin_memory(entries, sizeof(double));
-    s->value = plugin_memory(entries, sizeof(double));
-    s->expected = plugin_memory(entries, sizeof(double));
-    s->slope = plugin_memory((size_t)s->coefficients, sizeof(double));
+    DOUBLES(entries, &s->counted, &s->value, &s->expected);
+    s->slope = doubles((size_t)s->coefficients);
     s->list = plugin_memory((size_t)s->coefficients, sizeof(int));
 
     const struct theta_block block = {

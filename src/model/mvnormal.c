@@ -27,9 +27,9 @@ static void prepare_flat(struct mvnormal *s, struct model *model) {
     const size_t q = (size_t)s->cov.q;
     double **const vectors[] = {&s->mean, &s->away, &s->slope_mean};
     double **const matrices[] = {&s->chol, &s->precision, &s->scatter, &s->slope_chol};
-    for (int k = 0; k < 3; ++k) *vectors[k] = plugin_memory(q, sizeof(double));
-    for (int k = 0; k < 4; ++k) *matrices[k] = plugin_memory(q * q, sizeof(double));
-    s->slope = plugin_memory((size_t)s->cov.end, sizeof(double));
+    for (int k = 0; k < 3; ++k) *vectors[k] = doubles(q);
+    for (int k = 0; k < 4; ++k) *matrices[k] = doubles(q * q);
+    s->slope = doubles((size_t)s->cov.end);
     s->flat = 1;
     model->keeps = s->keeps = model->moving;
     model->kept = s->kept = model->moves;
@@ -41,7 +41,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (status != PLUGIN_OK) return status;
     if (s->cov.normal != s->cov.q || s->cov.factors > 0) return PLUGIN_BAD_FIELDS;
     s->moments = moments_new(s->cov.q, s->cov.centre);
-    s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
+    s->theta = doubles((size_t)s->cov.end);
     model->self = s;
     model->origin = s->cov.centre;
     model->order = s->cov.column;

@@ -39,13 +39,10 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
 
     const size_t cells = (size_t)s->cells;
     s->log_cells = log_cells;
-    s->now = plugin_memory(cells, sizeof(double));
-    s->log_p = plugin_memory(cells, sizeof(double));
-    s->stick = plugin_memory(cells, sizeof(double));
+    DOUBLES(cells, &s->now, &s->log_p, &s->stick);
     s->of = levels_new(s->cells, 1);
     s->work = level_work_new();
-    s->level = plugin_memory(MAX_BLOCK, sizeof(double));
-    s->level_to = plugin_memory(MAX_BLOCK, sizeof(double));
+    DOUBLES(MAX_BLOCK, &s->level, &s->level_to);
     s->place = plugin_memory(MAX_BLOCK, sizeof(int));
 
     model->self = s;

@@ -75,8 +75,8 @@ static int read_process(const struct fields *fields, const double *breaks, struc
     process->sticks = s->baseline == DISCRETE;
     process->learned = !rate;
     process->intervals = s->intervals;
-    double *log_width = plugin_memory((size_t)s->intervals, sizeof(double));
-    double *log_mean = plugin_memory((size_t)s->intervals, sizeof(double));
+    double *log_width = doubles((size_t)s->intervals);
+    double *log_mean = doubles((size_t)s->intervals);
     for (int j = 0; j < s->intervals; ++j) {
         log_width[j] = log(breaks[j + 1] - breaks[j]);
         log_mean[j] = log_width[j] + (rate ? log(rate[j]) : -s->log_last);
@@ -91,7 +91,7 @@ static void describe(struct survival *s, struct model *model) {
     struct theta_block block[4];
     int blocks = 0, at = s->coefficients;
     if (s->coefficients > 0) {
-        double *centre = plugin_memory((size_t)s->coefficients, sizeof(double));
+        double *centre = doubles((size_t)s->coefficients);
         if (s->intercept) centre[0] = -s->log_last;
         block[blocks++] = (struct theta_block){
             .name = "coefficients",
@@ -167,19 +167,14 @@ static int create(const struct fields *fields, struct model *model) {
     if (s->coefficients < s->intercept) return PLUGIN_BAD_FIELDS;
 
     const size_t groups = (size_t)s->groups, intervals = (size_t)s->intervals;
-    s->position = plugin_memory(intervals + 1, sizeof(double));
+    s->position = doubles(intervals + 1);
     for (int j = 0; j <= s->intervals; ++j) s->position[j] = log(breaks[j]) - s->log_last;
-    s->events = plugin_memory(groups * intervals, sizeof(double));
-    s->censored = plugin_memory(groups * intervals, sizeof(double));
-    s->stay = plugin_memory(groups * intervals, sizeof(double));
-    s->size = plugin_memory(groups, sizeof(double));
-    s->log_base = plugin_memory(intervals, sizeof(double));
-    s->base_slope = plugin_memory(intervals, sizeof(double));
-    s->eta = plugin_memory(groups, sizeof(double));
-    s->log_share = plugin_memory(groups, sizeof(double));
+    DOUBLES(groups * intervals, &s->events, &s->censored, &s->stay);
+    DOUBLES(groups, &s->size, &s->eta, &s->log_share);
+    DOUBLES(intervals, &s->log_base, &s->base_slope);
     s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
     describe(s, model);
-    s->value = plugin_memory((size_t)s->parameters, sizeof(double));
+    s->value = doubles((size_t)s->parameters);
     s->list = plugin_memory((size_t)s->parameters, sizeof(int));
     return PLUGIN_OK;
 }

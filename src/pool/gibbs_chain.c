@@ -43,12 +43,6 @@ enum { HALVINGS = 60 };
 
 enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
 
-static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
-
-static void copy(double *to, const double *from, int count) {
-    memcpy(to, from, (size_t)count * sizeof(double));
-}
-
 /* ---- densities --------------------------------------------------------------------------- */
 
 static void phi_from_theta(const struct pool_records *s, struct pool_member *member,
@@ -67,7 +61,7 @@ static double log_prior(struct pool_records *s, const double *theta) {
 
 /* of the model's prior at these parameters */
 static double prior_of_parameters(struct pool_records *s, const double *phi) {
-    copy(s->trial, s->reference, s->model.parameters);
+    doubles_copy(s->trial, s->reference, s->model.parameters);
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = phi[k];
     return log_prior(s, s->trial);
 }
@@ -87,7 +81,7 @@ static double site_log_prior(void *self, const double *theta) {
     if (!(log_prior(s, theta) > -INFINITY)) return -INFINITY;
     double sum = 0;
     if (s->rest > 0) {
-        copy(s->trial, s->reference, s->model.parameters);
+        doubles_copy(s->trial, s->reference, s->model.parameters);
         for (int k = 0; k < s->rest; ++k) s->trial[s->rests[k]] = theta[s->rests[k]];
         sum += log_prior(s, s->trial);
     }
@@ -103,7 +97,7 @@ static double site_log_prior(void *self, const double *theta) {
 
 static int update_rest(struct pool_records *s, struct augment *a) {
     const struct model_class *class = s->model.class;
-    copy(s->theta_new, a->theta, s->model.parameters);
+    doubles_copy(s->theta_new, a->theta, s->model.parameters);
     int status = PLUGIN_OK;
     if (a->n == 0)
         class->rprior(s->model.self, s->rng, s->theta_new);
@@ -133,7 +127,7 @@ static int update_site(void *self, int learning) {
     if (status != PLUGIN_OK || s->walking == 0) return status;
     double now = site_log_prior(site, a->theta) + pool_records_likelihood(site, a->theta, NULL);
     for (int i = 0; i < steps; ++i) {
-        copy(s->theta_new, a->theta, s->model.parameters);
+        doubles_copy(s->theta_new, a->theta, s->model.parameters);
         walk_propose(&site->walk, s->rng, s->site_step);
         for (int k = 0; k < s->walking; ++k) s->theta_new[s->walks[k]] += s->site_step[k];
         const double threshold = rng_exponential(s->rng);
@@ -142,7 +136,7 @@ static int update_site(void *self, int learning) {
         const int accept = now - next < threshold;
         walk_tried(&site->walk, learning, next - now, accept);
         if (!accept) continue;
-        copy(a->theta, s->theta_new, s->model.parameters);
+        doubles_copy(a->theta, s->theta_new, s->model.parameters);
         now = next;
     }
     remember_theta(site, learning);
@@ -153,7 +147,7 @@ static int update_site(void *self, int learning) {
 static void follow_first(struct pool_records *s) {
     if (!s->spread.walk) return;
     phi_from_theta(s, &s->site[0].member, s->site[0].augment.theta);
-    copy(s->at, s->site[0].member.phi, s->parameters);
+    doubles_copy(s->at, s->site[0].member.phi, s->parameters);
     pool_spread_open(&s->spread, s->at);
 }
 
@@ -247,14 +241,12 @@ int pool_records_create(struct pool_records *s) {
     for (int k = s->parameters; k < s->shared; ++k) s->open[s->free++] = k;
     s->density.model = model;
     s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
-    double **const of_theta[] = {&s->trial, &s->theta_new, &s->site_step, &s->slope_theta};
-    for (int k = 0; k < 4; ++k) *of_theta[k] = doubles(model->parameters);
+    DOUBLES(model->parameters, &s->trial, &s->theta_new, &s->site_step, &s->slope_theta);
     s->slope_c = doubles(model->complete);
     s->natural = doubles(model->reported);
     s->phi = doubles(s->parameters);
     if (!s->tables) s->watched = doubles(pool_records_watched(s));
-    double **const of_shared[] = {&s->at_new, &s->step, &s->slope};
-    for (int k = 0; k < 3; ++k) *of_shared[k] = doubles(s->shared);
+    DOUBLES(s->shared, &s->at_new, &s->step, &s->slope);
     return PLUGIN_OK;
 }
 
@@ -301,7 +293,7 @@ static void carry_table(struct pool_records_site *site, int learning) {
     double *theta = site->augment.theta;
     double now = site_log_prior(site, theta);
     for (int i = 0; i < TABLE_STEPS; ++i) {
-        copy(site->theta_new, theta, s->model.parameters);
+        doubles_copy(site->theta_new, theta, s->model.parameters);
         walk_propose(&site->walk, s->rng, s->site_step);
         for (int k = 0; k < s->walking; ++k) site->theta_new[s->walks[k]] += s->site_step[k];
         const double threshold = rng_exponential(s->rng);
@@ -312,7 +304,7 @@ static void carry_table(struct pool_records_site *site, int learning) {
         walk_tried(&site->walk, learning, log_ratio, accept);
         if (!accept) continue;
         table->class->keep_carried(table);
-        copy(theta, site->theta_new, s->model.parameters);
+        doubles_copy(theta, site->theta_new, s->model.parameters);
         now = next;
     }
     remember_theta(site, learning);
@@ -378,7 +370,7 @@ void pool_records_start(struct pool_records *s, const double *sd) {
 /* ---- what sites share -------------------------------------------------------------------- */
 
 static void propose(struct pool_records *s, int kind) {
-    copy(s->at_new, s->at, s->shared);
+    doubles_copy(s->at_new, s->at, s->shared);
     walk_propose(s->walk + kind, s->rng, s->step);
     for (int k = 0; k < s->walk[kind].size; ++k)
         s->at_new[kind == POOL_GIVEN ? s->open[k] : k] += s->step[k];
@@ -413,7 +405,7 @@ static void move_given(struct pool_records *s, int learning) {
         const int accept = now - next < threshold;
         walk_tried(s->walk + POOL_GIVEN, learning, next - now, accept);
         if (!accept) continue;
-        copy(s->at, s->at_new, s->shared);
+        doubles_copy(s->at, s->at_new, s->shared);
         now = next;
     }
     settle(s, POOL_GIVEN, learning);
@@ -422,7 +414,8 @@ static void move_given(struct pool_records *s, int learning) {
 /* z of all sites, to be held fixed */
 static void hold(struct pool_records *s) {
     (void)members_density(s, s->at);
-    for (int j = 0; j < s->sites; ++j) copy(s->site[j].z, s->site[j].member.z, s->spread.varying);
+    for (int j = 0; j < s->sites; ++j)
+        doubles_copy(s->site[j].z, s->site[j].member.z, s->spread.varying);
 }
 
 /* theta_new of all sites at at_new, with z held; returns whether the model has such parameters */
@@ -431,7 +424,7 @@ static int place_sites(struct pool_records *s) {
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         pool_spread_place(&s->spread, s->at_new, &site->member, site->z);
-        copy(site->theta_new, site->augment.theta, s->model.parameters);
+        doubles_copy(site->theta_new, site->augment.theta, s->model.parameters);
         phi_to_theta(s, &site->member, site->theta_new);
         all = all && log_prior(s, site->theta_new) > -INFINITY;
     }
@@ -439,9 +432,9 @@ static int place_sites(struct pool_records *s) {
 }
 
 static void take_new(struct pool_records *s) {
-    copy(s->at, s->at_new, s->shared);
+    doubles_copy(s->at, s->at_new, s->shared);
     for (int j = 0; j < s->sites; ++j)
-        copy(s->site[j].augment.theta, s->site[j].theta_new, s->model.parameters);
+        doubles_copy(s->site[j].augment.theta, s->site[j].theta_new, s->model.parameters);
 }
 
 static void move_held(struct pool_records *s, int learning) {
@@ -533,8 +526,8 @@ static double work_of_sites(const struct pool_records *s) {
 }
 
 static void learn_rounds(struct pool_records *s, int iteration, int warmup, double work) {
-    copy(s->watched, s->at, s->shared);
-    copy(s->watched + s->shared, s->theta, s->sites * s->model.parameters);
+    doubles_copy(s->watched, s->at, s->shared);
+    doubles_copy(s->watched + s->shared, s->theta, s->sites * s->model.parameters);
     rounds_saw(&s->rounds, s->watched, 1, iteration, warmup, (struct round_work){.all = work});
 }
 

@@ -29,8 +29,6 @@
  * Cost: O(V (V + C)) a site for V parameters that vary and C covariates. */
 #include "pool/hyperprior.h"
 
-static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
-
 static int correlations(const struct pool_spread *s) {
     return s->lkj > 0 ? s->varying * (s->varying - 1) / 2 : 0;
 }
@@ -49,8 +47,7 @@ void pool_spread_create(struct pool_spread *s) {
     s->scale = plugin_memory((size_t)V, sizeof *s->scale);
     s->of_mean = plugin_memory((size_t)V, sizeof *s->of_mean);
     s->effect_sum = doubles(V * s->covariates);
-    s->chol = doubles(V * V);
-    s->slope_chol = doubles(V * V);
+    DOUBLES(V * V, &s->chol, &s->slope_chol);
     s->slope_z = doubles(V);
     for (int v = 0; v < V; ++v) s->chol[v * V + v] = 1;
 }
@@ -58,8 +55,7 @@ void pool_spread_create(struct pool_spread *s) {
 void pool_member_create(const struct pool_spread *s, struct pool_member *member) {
     member->own = s->walk && !member->before ? 0 : s->varying;
     member->told = plugin_memory((size_t)s->varying, sizeof *member->told);
-    member->phi = doubles(s->parameters);
-    member->slope = doubles(s->parameters);
+    DOUBLES(s->parameters, &member->phi, &member->slope);
     member->z = doubles(s->varying);
 }
 

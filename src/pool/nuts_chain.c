@@ -48,12 +48,6 @@
 enum { MANY_COORDINATES = 100 };
 static const double TARGET_ACCEPT = 0.9, TARGET_OF_MANY = 0.65;
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
-static void copy(double *to, const double *from, int count) {
-    memcpy(to, from, (size_t)count * sizeof(double));
-}
-
 /* ---- set-up ------------------------------------------------------------------------------ */
 
 int pool_read_rate(const struct fields *fields, struct pool_site *site) {
@@ -126,14 +120,10 @@ int pool_create(struct pool *s) {
         share_factorials(s);
     }
     const size_t d = (size_t)model->columns, parameters = (size_t)model->parameters;
-    s->trial = doubles(parameters);
-    s->site_theta = doubles(parameters);
+    DOUBLES(parameters, &s->trial, &s->site_theta, &s->slope_theta);
     s->site_phi = doubles((size_t)s->parameters);
-    s->slope_theta = doubles(parameters);
     s->natural = doubles((size_t)model->reported);
-    s->complete = doubles((size_t)model->complete);
-    s->rest = doubles((size_t)model->complete);
-    s->slope_c = doubles((size_t)model->complete);
+    DOUBLES((size_t)model->complete, &s->complete, &s->rest, &s->slope_c);
     s->mean = doubles(d);
     s->chol = doubles(d * d);
     s->slope_own = doubles((size_t)s->size);
@@ -156,7 +146,7 @@ void pool_attach(struct pool *s) {
         pool_totals_attach(s, sizes);
     if (s->partial)
         s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
-    copy(s->trial, s->theta, s->model.parameters);
+    doubles_copy(s->trial, s->theta, s->model.parameters);
     s->sizes.counter = s->counter + POOL_SIZE_MADE;
     for (int j = 0; j < s->sizes.groups; ++j) pool_rate_set_size(&s->site[j].rate, s->sizes.n[j]);
 }
@@ -276,7 +266,7 @@ static void measure(struct pool *s) {
         struct pool_site *site = s->site + j;
         struct totals_density *density = &site->density;
         site->energy = 0;
-        copy(site->statistic, density->released, site->components); /* exact ones stay */
+        doubles_copy(site->statistic, density->released, site->components); /* exact ones stay */
         for (int k = 0; k < site->noisy; ++k) {
             site->statistic[k] = component_value(density->component + k, density->c);
             const double r = (density->released[k] - site->statistic[k]) * density->weight[k];
@@ -333,7 +323,7 @@ static void start_sizes(struct pool *s, const struct pool_begin *begin) {
 
 static void start_spread(struct pool *s, const struct pool_begin *begin, double *q, double *unit) {
     for (int i = s->parameters; i < s->shared; ++i) q[i] = begin->spread[i - s->parameters];
-    copy(unit, begin->error, s->shared);
+    doubles_copy(unit, begin->error, s->shared);
     pool_spread_read_sds(&s->spread, q);
     pool_spread_start(&s->spread, q);
     for (int j = 0; j < s->sites; ++j) {
@@ -418,7 +408,7 @@ double pool_outside(struct pool *s) {
         n += rate->n;
     }
     if (s->family == POOL_RATES) return fmin(sum / fmax(n, 1), 1);
-    copy(theta, s->theta, s->model.parameters);
+    doubles_copy(theta, s->theta, s->model.parameters);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         if (s->partial) {
@@ -433,7 +423,7 @@ double pool_outside(struct pool *s) {
 
 /* Returns where the next number goes. */
 static double *report_partial(struct pool *s, double *draw) {
-    copy(s->trial, s->theta, s->model.parameters);
+    doubles_copy(s->trial, s->theta, s->model.parameters);
     model_report(&s->model, s->trial, s->natural);
     for (int k = 0; k < s->heads; ++k) *draw++ = s->natural[s->head[k]];
     pool_spread_report(&s->spread, s->hmc.q, draw);

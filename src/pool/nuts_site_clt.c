@@ -20,10 +20,6 @@
  */
 #include "pool/pool_nuts.h"
 
-static void copy(double *to, const double *from, int count) {
-    memcpy(to, from, (size_t)count * sizeof(double));
-}
-
 static double *own_place(const struct pool *s, const struct pool_site *site) {
     return s->hmc.q + site->at + site->member.own;
 }
@@ -70,7 +66,7 @@ void pool_clt_measure(struct pool *s) {
         struct pool_site *site = s->site + j;
         (void)pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
                            site->member.slope, s->slope_own);
-        copy(site->statistic, pool_clt_total(&site->clt), site->components);
+        doubles_copy(site->statistic, pool_clt_total(&site->clt), site->components);
         site->energy = -clt_log_noise(site->clt.alone, site->statistic);
     }
 }
@@ -95,8 +91,7 @@ void pool_clt_size_create(struct pool *s, struct pool_site *site) {
     int *moves = plugin_memory((size_t)count, sizeof *moves);
     for (int i = 0; i < count; ++i) moves[i] = i;
     site->clt.moves = moves;
-    site->clt.place = plugin_memory((size_t)count, sizeof(double));
-    site->clt.next = plugin_memory((size_t)count, sizeof(double));
+    DOUBLES((size_t)count, &site->clt.place, &site->clt.next);
     s->unsized += 1;
 }
 
@@ -125,13 +120,13 @@ void pool_clt_attach(struct pool *s, double *store) {
 static void read_place(const struct pool *s, const struct pool_site *site, double *place) {
     const struct pool_member *member = &site->member;
     for (int v = 0; v < member->own; ++v) place[v] = member->phi[s->spread.which[v]];
-    copy(place + member->own, own_place(s, site), site->clt.size);
+    doubles_copy(place + member->own, own_place(s, site), site->clt.size);
 }
 
 static void put_place(const struct pool *s, struct pool_site *site, const double *place) {
     struct pool_member *member = &site->member;
     for (int v = 0; v < member->own; ++v) member->phi[s->spread.which[v]] = place[v];
-    copy(own_place(s, site), place + member->own, site->clt.size);
+    doubles_copy(own_place(s, site), place + member->own, site->clt.size);
 }
 
 static struct pool_site *site_after(const struct pool *s, struct pool_site *site) {
@@ -180,7 +175,7 @@ static int step(struct pool *s, struct pool_site *site, int fresh, int follows, 
 
 /* A member's phi, which has moved, to its coordinates. */
 static void read_member(struct pool *s, struct pool_site *site) {
-    copy(s->site_phi, site->member.phi, s->parameters);
+    doubles_copy(s->site_phi, site->member.phi, s->parameters);
     pool_member_start(&s->spread, s->hmc.q, &site->member, s->site_phi, s->hmc.q + site->at);
 }
 

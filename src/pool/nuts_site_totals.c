@@ -10,12 +10,6 @@
  */
 #include "pool/pool_nuts.h"
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
-static void copy(double *to, const double *from, int count) {
-    memcpy(to, from, (size_t)count * sizeof(double));
-}
-
 static int read_size(const struct fields *fields, const struct model *model,
                      struct pool_site *site) {
     const double *spread = fields_vector(fields, "size_spread", 1);
@@ -166,7 +160,7 @@ double pool_totals_log_complete(struct pool *s, const double *q, double *gradien
     if (!(log_density > -INFINITY)) return -INFINITY;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        copy(site->density.gradient_c, s->slope_c, s->model.complete);
+        doubles_copy(site->density.gradient_c, s->slope_c, s->model.complete);
         log_density += pull(site, q + site->at, gradient + site->at) - site->density.energy;
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -200,7 +194,7 @@ static double log_of_resized(struct pool *s, struct pool_site *site, const doubl
         for (int i = 0; i < s->model.complete; ++i)
             s->complete[i] = s->rest[i] + site->density.c[i];
         log_density = log_marginal(s, gradient);
-        copy(site->density.gradient_c, s->slope_c, s->model.complete);
+        doubles_copy(site->density.gradient_c, s->slope_c, s->model.complete);
         log_density += pull(site, q, gradient + s->shared) - site->density.energy;
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -282,8 +276,8 @@ static void start_innovations(struct pool *s, struct pool_site *site, const doub
 static const double *start_size(struct pool *s, struct pool_site *site, const double *begin) {
     const int d = s->model.columns;
     struct totals_size *size = &site->resize->size;
-    copy(size->between, begin + 1, d);
-    copy(size->within, begin + 1 + d, d);
+    doubles_copy(size->between, begin + 1, d);
+    doubles_copy(size->within, begin + 1 + d, d);
     totals_resize_start(site->resize, s->mean);
     totals_resize_set(site->resize, begin[0]);
     take_records(s, site);
@@ -305,20 +299,20 @@ void pool_totals_start(struct pool *s, const struct pool_begin *begin, double *q
         struct totals_density *density = &site->density;
         const int size = density->totals.size, at = site->at + site->member.own;
         if (site->resize) sizes = start_size(s, site, sizes);
-        copy(density->theta, s->theta, s->model.parameters);
+        doubles_copy(density->theta, s->theta, s->model.parameters);
         if (s->partial) give_totals(s, site);
         /* not refused: the site began at it */
         (void)totals_density_coordinates(density, complete, density->theta, own);
-        copy(q + at, own, size);
+        doubles_copy(q + at, own, size);
         if (site->innovates) {
             totals_density_natural_units(density, own, own + density->size);
-            copy(unit + at, own + density->size, size);
+            doubles_copy(unit + at, own + density->size, size);
             read_innovations(site, q + at);
             start_innovations(s, site, q + at, unit + at, scratch);
             continue;
         }
         totals_density_units(density, own, own + density->size, scratch);
-        copy(unit + at, own + density->size, size);
+        doubles_copy(unit + at, own + density->size, size);
         if (site->exact) totals_exact_start(site->exact, q + at, unit + at);
         if (site->resize) free_coordinates(site->resize, own, q + at, unit + at);
         for (int k = 0; !s->partial && k < s->shared; ++k) unit[k] = own[density->size + size + k];

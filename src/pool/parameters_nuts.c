@@ -79,13 +79,12 @@ void pool_records_given_create(struct pool_records *s) {
         struct pool_records_site *site = s->site + j;
         site->at = s->size;
         s->size += site->member.own;
-        site->told_at = plugin_memory(varying, sizeof(double));
-        site->precision = plugin_memory(varying, sizeof(double));
+        DOUBLES(varying, &site->told_at, &site->precision);
     }
-    s->curvature = plugin_memory(varying * varying, sizeof(double));
-    s->newton = plugin_memory(varying, sizeof(double));
-    s->slope_there = plugin_memory((size_t)s->parameters, sizeof(double));
-    s->hmc_work = plugin_memory(hmc_workspace(s->size, HMC_DIAGONAL), sizeof(double));
+    s->curvature = doubles(varying * varying);
+    s->newton = doubles(varying);
+    s->slope_there = doubles((size_t)s->parameters);
+    s->hmc_work = doubles(hmc_workspace(s->size, HMC_DIAGONAL));
 }
 
 void pool_records_given_attach(struct pool_records *s, double *store) {

@@ -22,8 +22,6 @@
  */
 #include "pool/site_clt.h"
 
-static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
-
 static int place_among(const struct model *model, int at) {
     for (int j = 0; j < model->moving; ++j)
         if (model->moves[j] == at) return j;
@@ -55,8 +53,7 @@ int pool_clt_create(struct pool_clt *s, const struct fields *fields, int paramet
     s->reference = fields_vector(fields, "reference", s->size);
     s->slope = fields_vector(fields, "slope", s->size * parameters);
     s->map = fields_vector(fields, "map", s->size * (s->size + 1) / 2);
-    s->point = doubles(points);
-    s->point_slope = doubles(points);
+    DOUBLES(points, &s->point, &s->point_slope);
     s->own_slope = doubles(s->size);
     return s->centre && s->reference && s->slope && s->map ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }

@@ -334,21 +334,18 @@ SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     rng_read(list_element(state, "rng"), &rng);
     attach(a, state, &rng);
     const int of_response = Rf_asLogical(exact) == NA_LOGICAL;
-    const int size = of_response && OWN(a, categories)
-                         ? ((struct category_moves *)OWN(a, categories))->size
-                     : of_response  ? ((struct response *)OWN(a, response))->p + 1
-                     : a->surrogate ? a->surrogate->density.size
-                                    : 0;
-    const int padded = PAD_LANES(size);
-    double *at = plugin_memory((size_t)padded, sizeof *at);
-    double *gradient = plugin_memory((size_t)padded, sizeof *gradient);
+    const struct category_moves *levels = of_response ? OWN(a, categories) : NULL;
+    const struct response *response = OWN(a, response);
+    const int of_totals = a->surrogate ? a->surrogate->density.size : 0;
+    const int size = levels ? levels->size : of_response ? response->p + 1 : of_totals;
+    double *at, *gradient;
+    DOUBLES(PAD_LANES(size), &at, &gradient);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + 2 * size));
     at[0] = NA_REAL;
     if (Rf_xlength(q) == size) memcpy(at, REAL(q), (size_t)size * sizeof(double));
-    REAL(out)
-    [0] = of_response && OWN(a, categories) ? augment_categories_density(a, at, gradient)
-          : of_response                     ? augment_response_density(a, at, gradient)
-                        : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
+    *REAL(out) = levels        ? augment_categories_density(a, at, gradient)
+                 : of_response ? augment_response_density(a, at, gradient)
+                               : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
     memcpy(REAL(out) + 1, gradient, (size_t)size * sizeof(double));
     memcpy(REAL(out) + 1 + size, at, (size_t)size * sizeof(double));
     UNPROTECT(1);

@@ -5,7 +5,7 @@
 
 static double **new_columns(const struct model *model, int size) {
     double **x = plugin_memory((size_t)model->columns, sizeof *x);
-    for (int v = 0; v < model->columns; ++v) x[v] = plugin_memory((size_t)size, sizeof(double));
+    for (int v = 0; v < model->columns; ++v) x[v] = doubles((size_t)size);
     return x;
 }
 
@@ -68,7 +68,7 @@ SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state
     for (int v = 0; v < model.columns; ++v) x[v] = columns + v * stride;
     const struct record_columns records = {.x = columns, .n = n, .stride = stride};
     struct theta_update update;
-    update_theta_attach(&update, &model, plugin_memory(update_theta_size(&model), sizeof(double)));
+    update_theta_attach(&update, &model, doubles(update_theta_size(&model)));
     SEXP before = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
     SEXP after = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
     SEXP density = PROTECT(Rf_allocMatrix(REALSXP, count, 2));

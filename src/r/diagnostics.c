@@ -7,11 +7,8 @@ static struct diagnostics diagnostics_new(int iterations, int chains) {
     struct diagnostics d;
     d.iterations = iterations;
     d.chains = chains;
-    d.sorted = plugin_memory(count, sizeof(double));
-    d.score = plugin_memory(count, sizeof(double));
-    d.folded = plugin_memory(count, sizeof(double));
-    d.normal = plugin_memory(count, sizeof(double));
-    d.rho = plugin_memory((size_t)iterations, sizeof(double));
+    DOUBLES(count, &d.sorted, &d.score, &d.folded, &d.normal);
+    d.rho = doubles((size_t)iterations);
     d.order = plugin_memory(count, sizeof(int));
     diagnostics_prepare(&d);
     return d;

@@ -19,7 +19,7 @@ static void read_areas(SEXP problem, struct geography *g) {
         g->children[l] = plugin_memory(areas, sizeof(int));
         g->first_leaf[l] = plugin_memory(areas + 1, sizeof(int));
         g->ancestor[l] = plugin_memory((size_t)leaves, sizeof(int));
-        g->size[l] = plugin_memory(areas, sizeof(double));
+        g->size[l] = doubles(areas);
         for (int b = 0; b < leaves; ++b) {
             const int a = l == g->levels ? b : g->parent[l + 1][g->ancestor[l + 1][b]];
             g->ancestor[l][b] = a;
@@ -44,7 +44,7 @@ static void read_measures(SEXP problem, struct geography *g) {
         of->released = REAL(list_element(told, "released"));
         of->weight = REAL(list_element(told, "weight"));
         const size_t size = (size_t)g->areas[of->level] * (size_t)of->groups;
-        of->total = plugin_memory(size, sizeof(double));
+        of->total = doubles(size);
     }
 }
 
@@ -64,7 +64,7 @@ static struct geography *read(SEXP problem, SEXP state) {
     g->concentration = REAL(list_element(state, "concentration")) - 1;
     for (int l = 0; l < g->levels; ++l) {
         g->share[l] = numbers(list_element(state, "share"), l);
-        g->customer[l] = plugin_memory((size_t)g->areas[l] * (size_t)g->cells, sizeof(double));
+        g->customer[l] = doubles((size_t)g->areas[l] * (size_t)g->cells);
     }
     rng_read(list_element(state, "rng"), &g->rng);
     return g;

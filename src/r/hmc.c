@@ -24,7 +24,7 @@ static double log_density(void *self, const double *q, double *gradient) {
 static void attach(struct hmc *hmc, struct callback *callback, SEXP dense, SEXP store) {
     const struct hmc_target target = {callback->size, callback, log_density, NULL};
     const enum hmc_metric metric = Rf_asLogical(dense) ? HMC_DENSE : HMC_DIAGONAL;
-    double *work = plugin_memory(hmc_workspace(callback->size, metric), sizeof(double));
+    double *work = doubles(hmc_workspace(callback->size, metric));
     hmc_attach(hmc, &target, metric, REAL(store), work);
 }
 

@@ -9,7 +9,7 @@ static struct mmd_points read_points(SEXP x, double scale) {
     points.count = Rf_nrows(x);
     points.columns = Rf_ncols(x);
     points.stride = mmd_stride(points.count);
-    points.column = plugin_memory((size_t)points.stride * (size_t)points.columns, sizeof(double));
+    points.column = doubles((size_t)points.stride * (size_t)points.columns);
     mmd_fill(&points, REAL(x), scale);
     return points;
 }

@@ -234,8 +234,7 @@ static int create(const struct fields *fields, struct model *model) {
     c->move = list_element(functions, "move");
     c->log_prior = list_element(functions, "log_prior");
     c->log_density = list_element(functions, "log_density");
-    c->theta = plugin_memory((size_t)c->parameters, sizeof(double));
-    c->theta_new = plugin_memory((size_t)c->parameters, sizeof(double));
+    DOUBLES((size_t)c->parameters, &c->theta, &c->theta_new);
     c->column = plugin_memory((size_t)c->columns, sizeof(double *));
     struct model_class *class = plugin_memory(1, sizeof *class);
     *class = model_custom;

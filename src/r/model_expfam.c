@@ -92,7 +92,7 @@ static int create(const struct fields *fields, struct model *model) {
     e->r_theta = list_element(functions, "r_theta");
     e->log_density = list_element(functions, "log_density");
     e->statistic = list_element(functions, "statistic");
-    e->theta = plugin_memory((size_t)e->parameters, sizeof(double));
+    e->theta = doubles((size_t)e->parameters);
     model->self = e;
     model->columns = 1;
     model->complete = e->complete;

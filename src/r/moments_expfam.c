@@ -254,14 +254,14 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     s->evaluate = list_element(functions, "evaluate");
     s->log_density = list_element(functions, "log_density");
     s->project = list_element(functions, "project");
-    s->reference = plugin_memory((size_t)s->components, sizeof(double));
-    s->projected = plugin_memory((size_t)complete_size, sizeof(double));
-    s->piece_end = plugin_memory((size_t)(MOST_CUTS + s->cuts), sizeof(double));
-    s->work = plugin_memory(4 * LIMIT, sizeof(double));
+    s->reference = doubles((size_t)s->components);
+    s->projected = doubles((size_t)complete_size);
+    s->piece_end = doubles((size_t)(MOST_CUTS + s->cuts));
+    s->work = doubles(4 * LIMIT);
     s->iwork = plugin_memory(LIMIT, sizeof(int));
     for (int k = 0; k < MOST_KEPT; ++k) {
-        s->kept[k].x = plugin_memory(MOST_NODES, sizeof(double));
-        s->kept[k].value = plugin_memory((size_t)(s->components + 1) * MOST_NODES, sizeof(double));
+        s->kept[k].x = doubles(MOST_NODES);
+        s->kept[k].value = doubles((size_t)(s->components + 1) * MOST_NODES);
     }
     moments->self = s;
     moments->released = s->released;

@@ -7,8 +7,8 @@
 SEXP ffi_tilt_slopes(SEXP changes, SEXP responses) {
     const int size = Rf_nrows(changes), values = Rf_nrows(responses), pairs = Rf_ncols(changes);
     struct tilt tilt;
-    tilt_attach(&tilt, size, values, plugin_memory(tilt_stored(size, values), sizeof(double)),
-                plugin_memory(tilt_workspace(size), sizeof(double)));
+    tilt_attach(&tilt, size, values, doubles(tilt_stored(size, values)),
+                doubles(tilt_workspace(size)));
     tilt_start(&tilt);
     for (int p = 0; p < pairs; ++p)
         tilt_add(&tilt, REAL(changes) + (ptrdiff_t)p * size,

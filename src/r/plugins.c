@@ -48,7 +48,7 @@ struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
     b.columns = columns;
     b.size = whole && n > MAX_BLOCK ? (int)n : MAX_BLOCK;
     const size_t stride = (size_t)PAD_LANES(b.size);
-    double *buffer = plugin_memory((size_t)columns * stride, sizeof(double));
+    double *buffer = doubles((size_t)columns * stride);
     b.x = plugin_memory((size_t)columns, sizeof(double *));
     for (int v = 0; v < columns; ++v) b.x[v] = buffer + (size_t)v * stride;
     return b;
@@ -80,7 +80,7 @@ SEXP ffi_stat_eval(SEXP spec, SEXP x) {
     const R_xlen_t n = records_count(x);
     struct blocks b = blocks_new(stat.columns, stat.whole, n);
     const int stride = PAD_LANES(b.size);
-    double *t = plugin_memory((size_t)stat.size * stride, sizeof(double));
+    double *t = doubles((size_t)stat.size * stride);
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n, stat.size));
     for (R_xlen_t start = 0; start < n; start += b.size) {
         const int m = blocks_load(&b, x, start);
@@ -423,7 +423,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     struct rng rng;
     rng_read(state, &rng);
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, draws));
-    double *current = plugin_memory((size_t)model.parameters, sizeof(double));
+    double *current = doubles((size_t)model.parameters);
     memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
     const int own = model.class->rtheta != NULL, by_records = Rf_isMatrix(complete);
     const int walks = update_theta_is_needed(&model);
@@ -442,7 +442,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
             memcpy(REAL(walked), REAL(walk), (size_t)Rf_xlength(walk) * sizeof(double));
     }
     struct blocks b = blocks_new(model.columns, model.whole, (R_xlen_t)n);
-    double *c = plugin_memory((size_t)model.complete, sizeof(double));
+    double *c = doubles((size_t)model.complete);
     if (!by_records) memcpy(c, REAL(complete), (size_t)model.complete * sizeof(double));
     for (int i = 0; i < draws; ++i) {
         for (int k = 0; k < steps; ++k) {

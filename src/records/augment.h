@@ -248,11 +248,6 @@ static inline const struct model_factor *augment_factor(const struct model *mode
     return model->joint ? model->joint : model->factor + f;
 }
 
-/* Are records transferred between levels? */
-static inline int augment_has_levels(const struct augment *a) {
-    return a->surrogate && a->model.factors > 0;
-}
-
 /* May an iteration have several rounds? */
 int augment_makes_rounds(const struct augment *a);
 

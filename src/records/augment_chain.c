@@ -85,46 +85,33 @@ void augment_prepare(struct augment *a) {
     a->block.most_moved = whole ? block : MAX_BLOCK;
     a->adapt.most_parts = whole || a->surrogate || a->size.prior ? 1 : MOST_PARTS;
     const size_t records = (size_t)block, components = (size_t)a->noise.dense * records;
-    a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
-    a->visit.complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
-    a->complete_after = plugin_memory((size_t)a->model.complete, sizeof(double));
-    a->total = plugin_memory((size_t)size, sizeof(double));
-    a->residual.dense = plugin_memory((size_t)a->noise.dense, sizeof(double));
-    a->candidate.dense = plugin_memory((size_t)a->noise.dense, sizeof(double));
-    a->residual.cells = plugin_memory((size_t)a->noise.cells + 1, sizeof(double));
-    a->candidate.cells = plugin_memory((size_t)a->noise.cells, sizeof(double));
-    a->visit.before = plugin_memory(components, sizeof(double));
-    a->visit.change = plugin_memory(components, sizeof(double));
-    a->visit.diff = plugin_memory(components, sizeof(double));
-    a->visit.local = plugin_memory((size_t)local_size * records, sizeof(double));
-    a->visit.extra = plugin_memory(records, sizeof(double));
-    a->visit.path =
-        plugin_memory((size_t)(a->noise.dense - a->noise.separable) * PATH, sizeof(double));
-    a->visit.path_energy = plugin_memory(PATH, sizeof(double));
-    a->visit.path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
+    DOUBLES((size_t)a->model.complete, &a->complete, &a->visit.complete_before, &a->complete_after);
+    a->total = doubles((size_t)size);
+    DOUBLES((size_t)a->noise.dense, &a->residual.dense, &a->candidate.dense);
+    a->residual.cells = doubles((size_t)a->noise.cells + 1);
+    a->candidate.cells = doubles((size_t)a->noise.cells);
+    DOUBLES(components, &a->visit.before, &a->visit.change, &a->visit.diff);
+    DOUBLES(records, &a->visit.extra, &a->visit.threshold, &a->visit.gap);
+    a->visit.local = doubles((size_t)local_size * records);
+    a->visit.path = doubles((size_t)(a->noise.dense - a->noise.separable) * PATH);
+    a->visit.path_energy = doubles(PATH);
+    a->visit.path_log = doubles((size_t)(block > PATH ? block : PATH));
     a->visit.accepted_share = 1;
-    a->visit.threshold = plugin_memory(records, sizeof(double));
     a->visit.draws_ahead = a->model.innovations > 0 && !whole;
-    a->visit.innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));
+    a->visit.innovation = doubles((size_t)a->model.innovations * MAX_BLOCK);
     a->visit.column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
-    a->visit.gap = plugin_memory(records, sizeof(double));
-    double ***const pointers[] = {&a->block.x_new, &a->block.x_at, &a->block.at_chunk,
-                                  &a->block.to_chunk};
+    struct block *b = &a->block;
+    double ***const pointers[] = {&b->x_new, &b->x_at, &b->at_chunk, &b->to_chunk};
     for (int k = 0; k < 4; ++k) *pointers[k] = plugin_memory((size_t)columns, sizeof(double *));
-    a->block.view = plugin_memory((size_t)columns, sizeof(double *));
-    a->block.view_new = plugin_memory((size_t)columns, sizeof(double *));
-    a->block.moved = plugin_memory((size_t)columns, sizeof(double *));
+    const double ***const views[] = {&b->view, &b->view_new, &b->moved};
+    for (int k = 0; k < 3; ++k) *views[k] = plugin_memory((size_t)columns, sizeof(double *));
     if (a->model.costs.move > 0 && !a->plain)
-        a->block.moved_x = plugin_memory((size_t)a->stride * (size_t)columns, sizeof(double));
+        a->block.moved_x = doubles((size_t)a->stride * (size_t)columns);
     for (int v = 0; v < columns; ++v)
-        a->block.x_new[v] =
-            plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
+        a->block.x_new[v] = doubles((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK));
     a->block.map = terms_new(model_moments(&a->model));
     a->step.changed = plugin_memory((size_t)columns, sizeof(int));
-    a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->step.by = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->step.place = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->size.jump = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    DOUBLES((size_t)a->model.parameters, &a->theta_new, &a->step.by, &a->step.place, &a->size.jump);
     for (int k = 0; k < a->noise.parts; ++k) {
         struct part *part = a->noise.part + k;
         if (part->kind != PART_CELLS) continue;
@@ -134,13 +121,12 @@ void augment_prepare(struct augment *a) {
         part->cell_after = plugin_memory(touched, sizeof(int));
         for (size_t i = own; i < touched; ++i)
             part->cell_before[i] = part->cell_after[i] = part->stat.size;
-        a->noise.counts =
-            a->noise.dense == 0 && a->noise.locals == 0 && a->noise.open == part->stat.size ? part
-                                                                                            : NULL;
+        const int alone = a->noise.dense + a->noise.locals == 0;
+        a->noise.counts = alone && a->noise.open == part->stat.size ? part : NULL;
         for (int j = 0; j < a->noise.open; ++j)
             if (a->noise.weight[j] != a->noise.weight[0]) a->noise.counts = NULL;
         a->visit.listed = plugin_memory(records, sizeof(int));
-        a->visit.by = plugin_memory(touched, sizeof(double));
+        a->visit.by = doubles(touched);
     }
     augment_count_work(a);
     a->sites = 1;
@@ -185,8 +171,7 @@ void augment_share_theta(struct augment *a) {
 
 void augment_make_room(struct augment *a, ptrdiff_t room) {
     a->stride = room;
-    if (a->block.moved_x)
-        a->block.moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
+    if (a->block.moved_x) a->block.moved_x = doubles((size_t)room * (size_t)a->model.columns);
     CALL_MOVES(make_room, a);
 }
 

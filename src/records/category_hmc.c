@@ -29,8 +29,6 @@
 /* So many coordinates have a dense metric. */
 enum { FEW = 20 };
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static double log_density(void *self, const double *q, double *gradient);
 
 static enum hmc_metric metric(const struct category_moves *r) {
@@ -53,13 +51,9 @@ int category_moves_create(struct category_moves *r, const struct model *model, i
     r->add = doubles(levels * (size_t)dense * MAX_POINTS);
     r->touch = plugin_memory(levels * (size_t)touched * MAX_POINTS, sizeof *r->touch);
     r->theta = doubles((size_t)model->parameters);
-    r->offset = doubles((size_t)(dense + cells));
-    r->expected = doubles((size_t)(dense + cells));
-    r->pull = doubles((size_t)(dense + cells));
-    r->probability = doubles(levels * MAX_BLOCK);
-    r->slope = doubles(levels * MAX_BLOCK);
-    r->path.here = doubles(size);
-    r->path.there = doubles(size);
+    DOUBLES((size_t)(dense + cells), &r->offset, &r->expected, &r->pull);
+    DOUBLES(levels * MAX_BLOCK, &r->probability, &r->slope);
+    DOUBLES(size, &r->path.here, &r->path.there);
     r->work = doubles(hmc_workspace(r->size, metric(r)) + 3 * size);
     return 1;
 }

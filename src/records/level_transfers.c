@@ -65,8 +65,7 @@ static void prepare(struct augment *a) {
     double ***const columns[] = {&g->before, &g->after};
     for (int k = 0; k < 2; ++k) {
         *columns[k] = plugin_memory((size_t)model->columns, sizeof **columns[k]);
-        for (int v = 0; v < model->columns; ++v)
-            (*columns[k])[v] = plugin_memory(MOST_REGROUPED, sizeof(double));
+        for (int v = 0; v < model->columns; ++v) (*columns[k])[v] = doubles(MOST_REGROUPED);
     }
 }
 

@@ -312,8 +312,7 @@ static void shape_births(struct augment *a) {
             map_columns(a, r->shape, r->shape_shift + g * r->d, m, a->block.to_chunk,
                         a->block.x_new);
             for (int i = 0; i < r->d; ++i)
-                memcpy(a->block.to_chunk[r->column[i]], a->block.x_new[r->column[i]],
-                       (size_t)m * sizeof(double));
+                doubles_copy(a->block.to_chunk[r->column[i]], a->block.x_new[r->column[i]], m);
             start += m;
         }
 }

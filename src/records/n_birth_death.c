@@ -71,13 +71,12 @@ static void prepare_site(struct augment *a) {
     a->size.slope.moving = a->model.moving;
     a->size.slope.moves = a->model.moves;
     a->size.born = plugin_memory((size_t)a->model.columns, sizeof(double *));
-    for (int v = 0; v < a->model.columns; ++v)
-        a->size.born[v] = plugin_memory((size_t)a->size.most_born, sizeof(double));
-    a->size.batch_log = plugin_memory(MOST_BATCHES, sizeof(double));
+    for (int v = 0; v < a->model.columns; ++v) a->size.born[v] = doubles((size_t)a->size.most_born);
+    a->size.batch_log = doubles(MOST_BATCHES);
     a->size.batch_start = plugin_memory(MOST_BATCHES, sizeof *a->size.batch_start);
-    a->size.beside = plugin_memory((size_t)(a->noise.dense + a->noise.cells), sizeof(double));
-    a->size.followed = plugin_memory((size_t)a->model.parameters, sizeof(double));
-    a->size.updates = plugin_memory((size_t)a->size.slope.moving * UPDATES, sizeof(double));
+    a->size.beside = doubles((size_t)(a->noise.dense + a->noise.cells));
+    a->size.followed = doubles((size_t)a->model.parameters);
+    a->size.updates = doubles((size_t)a->size.slope.moving * UPDATES);
     int *all = plugin_memory((size_t)complete, sizeof(int));
     for (int j = 0; j < complete; ++j) all[j] = j;
     a->size.pace.moves = all;
@@ -263,8 +262,7 @@ static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovatio
 
 static void copy_beside(struct augment *a) {
     memcpy(a->size.beside, a->candidate.dense, (size_t)a->noise.dense * sizeof(double));
-    memcpy(a->size.beside + a->noise.dense, a->candidate.cells,
-           (size_t)a->noise.cells * sizeof(double));
+    doubles_copy(a->size.beside + a->noise.dense, a->candidate.cells, a->noise.cells);
 }
 
 /* What the ratio of a step to m records more, with theta_new, has of eta */

@@ -144,7 +144,7 @@ static void expect(const struct augment *a, double mean, double *expected) {
 static void fill_table(struct augment *a) {
     struct resize_counts *r = counts_of(a);
     r->points = 1 + (int)ceil(FINE * (sqrt(r->size) + BEYOND));
-    r->table = plugin_memory((size_t)r->points * (size_t)a->noise.dense, sizeof(double));
+    r->table = doubles((size_t)r->points * (size_t)a->noise.dense);
     for (int k = 0; k < r->points; ++k)
         expect(a, mean_at(k), r->table + (size_t)k * (size_t)a->noise.dense);
     for (int k = 1; k < r->points; ++k) {
@@ -161,7 +161,7 @@ static void prepare(struct augment *a) {
         a->noise.separable < a->noise.dense || !a->block.moved_x)
         return;
     struct resize_counts *r = plugin_memory(1, sizeof *r);
-    r->value = plugin_memory((size_t)(MOST + 1) * (size_t)a->noise.dense, sizeof(double));
+    r->value = doubles((size_t)(MOST + 1) * (size_t)a->noise.dense);
     fill_values(a, r->value);
     r->size = MOST;
     OWN(a, resize_counts) = r;

@@ -16,7 +16,6 @@
 
 #include "base/linalg.h"
 
-static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
 static int *integers(int count) { return plugin_memory((size_t)count, sizeof(int)); }
 
 /* Correlations beyond which a released product is out of reach */
@@ -67,9 +66,8 @@ static void read_component(struct resize *r, const struct component *one, int at
 static void create_totals(struct resize_totals *t, int d, int k, const struct augment *a) {
     t->count = doubles(k);
     t->total = doubles(k * d);
-    t->scatter = doubles(d * d);
-    t->factor = doubles(d * d);
     t->sd = doubles(d);
+    DOUBLES(d * d, &t->scatter, &t->factor);
     t->column = plugin_memory((size_t)(k * d), sizeof *t->column);
     t->c = doubles(a->model.complete);
     t->theta = doubles(a->model.parameters);
@@ -87,15 +85,19 @@ int resize_create(struct augment *a) {
     r->lower = s->lower;
     r->upper = s->upper;
     for (int l = 0; a->model.factors > 0 && l < k; ++l) r->weight += a->model.factor[0].alpha[l];
-    r->pace = doubles(d);
-    r->level_pace = doubles(k);
+    DOUBLES(d, &r->pace, &r->row);
+    DOUBLES(k, &r->level_pace, &r->change, &r->left, &r->aim, &r->step);
+    DOUBLES(k * d, &r->cross_pace, &r->change_first, &r->mean, &r->moved, &r->standard_shift,
+            &r->shape_shift);
+    DOUBLES(d * d, &r->change_product, &r->normal, &r->spread, &r->standard, &r->shape);
+    r->level_mean = doubles(2 * k);
+    r->slope = doubles(k + 1);
+    r->gradient_c = doubles(a->model.complete);
+    r->gradient_kept = doubles(s->density.size + a->model.keeps);
     r->level_told = integers(k);
     r->total_told = integers(d);
     r->all_told = integers(d);
     r->cross_told = integers(k * d);
-    r->cross_pace = doubles(k * d);
-    r->change_first = doubles(k * d);
-    r->change_product = doubles(d * d);
     r->product_told = integers(d * d);
     for (int j = 0; j < a->noise.dense; ++j)
         if (a->noise.weight[j] > 0)
@@ -106,26 +108,9 @@ int resize_create(struct augment *a) {
         for (int g = 1; g < k; ++g) r->all_told[i] = r->all_told[i] && r->cross_told[g * d + i];
     }
     for (int j = 0; j < 4; ++j) create_totals(r->kept + j, d, k, a);
-    r->change = doubles(k);
     r->gone = integers(a->size.most_born + 1);
     r->hole = integers(a->size.most_born + 1);
     r->filler = integers(a->size.most_born + 1);
-    r->mean = doubles(k * d);
-    r->moved = doubles(k * d);
-    r->normal = doubles(d * d);
-    r->spread = doubles(d * d);
-    r->standard = doubles(d * d);
-    r->standard_shift = doubles(k * d);
-    r->shape = doubles(d * d);
-    r->shape_shift = doubles(k * d);
-    r->row = doubles(d);
-    r->gradient_c = doubles(a->model.complete);
-    r->gradient_kept = doubles(s->density.size + a->model.keeps);
-    r->level_mean = doubles(2 * k);
-    r->left = doubles(k);
-    r->aim = doubles(k);
-    r->step = doubles(k);
-    r->slope = doubles(k + 1);
     return 1;
 }
 

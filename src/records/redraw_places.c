@@ -19,8 +19,6 @@ static const double SOLVED = 1e-8, SAME = 1e-6;
 
 /* ---- set-up ------------------------------------------------------------------------------ */
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static inline int entry(const struct redraw *r, int i, int j) { return r->d + i * (i + 1) / 2 + j; }
 
 static int place_of(const struct redraw *r, int column) {
@@ -96,9 +94,8 @@ struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
     r->w = columns_of(d, records);
     r->outside = plugin_memory(records, sizeof(int));
     r->is_outside = plugin_memory(records, sizeof(int));
-    r->seen = doubles((size_t)size);
+    DOUBLES((size_t)size, &r->seen, &r->step);
     r->slopes = doubles((size_t)size * (size_t)size);
-    r->step = doubles((size_t)size);
     r->row = doubles(4 * (size_t)d + 1);
     r->gradient_c = doubles((size_t)a->model.complete);
     r->gradient_kept = doubles((size_t)(s->density.size + a->model.keeps));

@@ -46,24 +46,16 @@ static const double FLAT = 0.05, FALL = 1, LEAST_SHARE = 1e-3;
  * scattered about it. */
 static const double RIDGE = 1;
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 void redraw_prepare_guide(struct redraw *r) {
     struct guide *g = &r->guide;
     const size_t size = (size_t)r->size, square = size * size;
     g->terms = (r->size + 1) * (r->size + 2) / 2;
     const size_t terms = (size_t)g->terms;
-    g->precision = doubles(square);
-    g->mean = doubles(size);
-    g->factor = doubles(square);
-    g->axis = doubles(square);
-    g->ahead = doubles(size);
-    g->behind = doubles(size);
-    g->matrix = doubles(square);
+    DOUBLES(square, &g->precision, &g->factor, &g->axis, &g->matrix);
+    DOUBLES(size, &g->mean, &g->ahead, &g->behind);
     g->work = doubles(square + 4 * size);
     g->normal = doubles(terms * terms);
-    g->right = doubles(terms);
-    g->term = doubles(terms);
+    DOUBLES(terms, &g->right, &g->term);
 }
 
 static size_t stored(const struct augment *a) {

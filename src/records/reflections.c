@@ -31,11 +31,12 @@ static void prepare(struct augment *a) {
         return;
     }
     const size_t columns = (size_t)a->model.columns;
-    maps_of(a)->turned = plugin_memory(columns, sizeof(int));
-    maps_of(a)->mix = plugin_memory(columns * columns, sizeof(double));
-    maps_of(a)->shift = plugin_memory(columns, sizeof(double));
-    maps_of(a)->slope_complete = plugin_memory((size_t)a->model.complete, sizeof(double));
-    maps_of(a)->slope_kept = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    struct record_maps *maps = maps_of(a);
+    maps->turned = plugin_memory(columns, sizeof(int));
+    maps->mix = doubles(columns * columns);
+    maps->shift = doubles(columns);
+    maps->slope_complete = doubles((size_t)a->model.complete);
+    maps->slope_kept = doubles((size_t)a->model.parameters);
 }
 
 static void make(struct augment *a, struct round *round) {

@@ -39,8 +39,6 @@ enum { MEANS = 6, SQUARES = 3 };
 /* Transitions of a search for a start at each exponent of the noise. */
 enum { STAGE = 25 };
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static double dot(int n, const double *a, const double *b) {
     double sum = 0;
     for (int i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -68,13 +66,9 @@ int response_create(struct response *r, const struct model *model, double n,
     r->noise.c = r->noise.seen = doubles(complete);
     r->noise.gradient_c = doubles(complete);
     r->noise.released = r->offset = doubles((size_t)like->components);
-    r->mean = doubles(p);
+    DOUBLES(p, &r->mean, &r->along, &r->pull);
     r->factor = doubles(p * p);
-    r->along = doubles(p);
-    r->pull = doubles(p);
-    r->slope = doubles(p + 1);
-    r->path.here = doubles(p + 1);
-    r->path.there = doubles(p + 1);
+    DOUBLES(p + 1, &r->slope, &r->path.here, &r->path.there);
     r->gradient = doubles(PAD_LANES(p + 1));
     r->work = doubles(hmc_workspace((int)p + 1, HMC_DIAGONAL));
     return 1;

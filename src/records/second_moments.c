@@ -28,9 +28,9 @@ static void prepare(struct augment *a) {
     if (!maps_of(a) || !maps_of(a)->keeps_squares) return;
     struct record_maps *map = maps_of(a);
     const size_t columns = (size_t)a->model.columns;
-    map->gram = plugin_memory(columns * columns, sizeof(double));
-    map->solved = plugin_memory(columns * (columns + 1), sizeof(double));
-    map->sums = plugin_memory(columns, sizeof(double));
+    map->gram = doubles(columns * columns);
+    map->solved = doubles(columns * (columns + 1));
+    map->sums = doubles(columns);
 }
 
 /* map->sums and map->gram: X'1 and X'X; of columns that are left as they are, 0 */

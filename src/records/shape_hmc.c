@@ -95,8 +95,6 @@ enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 10 };
 
 static double log_density(void *self, const double *q, double *gradient);
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 /* Where the noise is small beside the scatter, the density of rows of the inverse factor is narrow
  * and bent, and steps would be short: rows of F itself, and longer training. Few coordinates do
  * without (bench/results.md, Regressions of real size). */
@@ -122,23 +120,17 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     if (model->tied == 0 && !is_narrow(s)) totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
-    s->map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
-    s->here = doubles(size);
-    s->home = doubles(size);
-    s->there = doubles(size);
+    DOUBLES((size_t)d * ((size_t)model_moments(model) + 1), &s->map, &s->gradient_map);
+    DOUBLES(size, &s->here, &s->home, &s->there);
     s->offset = doubles((size_t)density->components);
-    s->mean = doubles((size_t)k * width);
-    s->coefficient = doubles((size_t)k * width);
+    DOUBLES((size_t)k * width, &s->mean, &s->coefficient);
     s->inverse = doubles((size_t)d * width);
-    s->gradient_map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
     s->shift = doubles(2 * (size_t)k + (size_t)d);
     s->work = doubles(hmc_workspace(density->size, metric(s)));
     density->released = s->offset;
     if (has_tilt(s)) {
         s->tilt_work = doubles(tilt_workspace(density->size));
-        s->error = doubles((size_t)density->components);
-        density->tilted = doubles((size_t)density->components);
-        density->slope = doubles((size_t)density->components);
+        DOUBLES((size_t)density->components, &s->error, &density->tilted, &density->slope);
     }
     /* what is expected of clamped products with riders, or with what is no dummy, is not known */
     if (riders == 0 && model->regressors == 0) {

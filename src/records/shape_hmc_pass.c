@@ -53,8 +53,7 @@ void augment_keep_mapped(struct augment *a) {
         const int m = augment_block_at(a, start, a->block.most_moved);
         (void)mapped_block(a, m);
         for (int i = 0; i < t->d; ++i)
-            memcpy(a->block.x_at[t->column[i]], a->block.x_new[t->column[i]],
-                   (size_t)m * sizeof(double));
+            doubles_copy(a->block.x_at[t->column[i]], a->block.x_new[t->column[i]], m);
     }
     a->count.work += a->cost.map;
 }
@@ -144,7 +143,7 @@ void augment_prepare_surrogate(struct augment *a) {
     struct shape *shape = OWN(a, shape) = plugin_memory(1, sizeof *shape);
     shape->clamped = moments_new(t->columns, s->centre);
     shape->x = plugin_memory((size_t)t->d, sizeof *shape->x);
-    for (int i = 0; i < t->d; ++i) shape->x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
+    for (int i = 0; i < t->d; ++i) shape->x[i] = doubles(MAX_BLOCK);
 }
 
 int augment_set_size(struct augment *a) {
@@ -261,8 +260,7 @@ static void keep_all_but_sticks(const struct model *model, const double *old, do
     for (int k = 0; k < model->coordinates.count; ++k) {
         const struct theta_block *block = model->coordinates.block + k;
         if (block->transform != TRANSFORM_STICKS)
-            memcpy(theta + block->offset, old + block->offset,
-                   (size_t)block->length * sizeof(double));
+            doubles_copy(theta + block->offset, old + block->offset, block->length);
     }
 }
 

@@ -53,7 +53,7 @@ static int read_bins(const struct fields *fields, int columns, const double *lev
         if (bins->cuts < 0) continue;
         if (at + bins->cuts > cuts) return PLUGIN_BAD_FIELDS;
         bins->cut = cut + at;
-        bins->code = plugin_memory(MAX_BLOCK, sizeof(double));
+        bins->code = doubles(MAX_BLOCK);
         at += bins->cuts;
     }
     return at == cuts ? PLUGIN_OK : PLUGIN_BAD_FIELDS;

@@ -92,9 +92,8 @@ static void set_columns(const struct crossing *s, struct margin *margin, const d
 /* Memory of a margin's counts, which are views of `count` where that is given. */
 static void set_cells(struct margin *margin, double *count) {
     const size_t cells = (size_t)margin->cells;
-    margin->count = count ? count : plugin_memory(cells, sizeof(double));
-    margin->more = plugin_memory(cells, sizeof(double));
-    margin->less = plugin_memory(cells, sizeof(double));
+    margin->count = count ? count : doubles(cells);
+    DOUBLES(cells, &margin->more, &margin->less);
 }
 
 /* The parts' cells, and their rows where they have parents: n is the row of others. */
@@ -112,7 +111,7 @@ static int read_parts(const struct fields *fields, struct crossing *s) {
         s->cells += margin->cells;
     }
     if (s->cells != fields_length(fields, "alpha")) return PLUGIN_BAD_FIELDS;
-    s->part_counts = plugin_memory((size_t)s->cells, sizeof(double));
+    s->part_counts = doubles((size_t)s->cells);
     s->margins = s->parts;
     double *count = s->part_counts;
     for (int k = 0; k < s->parts; count += s->margin[k++].cells) {
@@ -188,8 +187,7 @@ static void list_places(struct crossing *s) {
         if (most < s->size[v]) most = s->size[v];
     }
     s->place_first[s->columns] = all;
-    s->weight = plugin_memory((size_t)most, sizeof(double));
-    s->factor = plugin_memory((size_t)most, sizeof(double));
+    DOUBLES((size_t)most, &s->weight, &s->factor);
     s->cell = plugin_memory((size_t)all, sizeof *s->cell);
 }
 
@@ -217,7 +215,7 @@ static int create(const struct fields *fields, struct collapse *c) {
         return PLUGIN_BAD_FIELDS;
     list_places(s);
     s->records = plugin_memory((size_t)s->columns, sizeof *s->records);
-    for (int v = 0; v < s->columns; ++v) s->records[v] = plugin_memory(MAX_BLOCK, sizeof(double));
+    for (int v = 0; v < s->columns; ++v) s->records[v] = doubles(MAX_BLOCK);
     watch_create(&s->watch, c->size + s->cells);
     c->self = s;
     const size_t codes = (size_t)c->n * (size_t)s->columns;

@@ -145,7 +145,7 @@ static int prepare_size(const struct fields *fields, struct counts *s) {
     const double *spread = fields_vector(fields, "size_spread", 1);
     if (!spread) return PLUGIN_BAD_FIELDS;
     s->size_spread = *spread;
-    s->class_part = plugin_memory((size_t)s->classes, sizeof(double));
+    s->class_part = doubles((size_t)s->classes);
     s->class_at = plugin_memory((size_t)s->classes, sizeof *s->class_at);
     for (int i = 0; i < s->classes; ++i) s->class_at[i] = i;
     s->changed_cell = plugin_memory((size_t)s->cells, sizeof *s->changed_cell);
@@ -228,13 +228,11 @@ static int create(const struct fields *fields, struct collapse *c) {
     if (c->separable < c->noisy) read_loose(c, s);
     if (read_groups(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     const size_t cells = (size_t)s->cells, levels = (size_t)s->levels + 1;
-    s->log_phi = plugin_memory(cells, sizeof(double));
-    s->log_psi = plugin_memory((size_t)s->rows, sizeof(double));
-    s->total = plugin_memory((size_t)c->size, sizeof(double));
-    double **const work[] = {&s->part_from, &s->part_to, &s->phi_from, &s->phi_to};
-    for (int k = 0; k < 4; ++k) *work[k] = plugin_memory(levels, sizeof(double));
-    s->psi_from = plugin_memory((size_t)s->variables, sizeof(double));
-    s->psi_to = plugin_memory((size_t)s->variables, sizeof(double));
+    s->log_phi = doubles(cells);
+    s->log_psi = doubles((size_t)s->rows);
+    s->total = doubles((size_t)c->size);
+    DOUBLES(levels, &s->part_from, &s->part_to, &s->phi_from, &s->phi_to);
+    DOUBLES((size_t)s->variables, &s->psi_from, &s->psi_to);
     if (c->size_prior && prepare_size(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     c->self = s;
     c->stored =

@@ -114,7 +114,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     for (int k = 0; k < c->size; ++k) s->target[k] = (int)target[k];
     const double *tables = fields_vector(fields, "tables", (int)tables_size(s));
     if (!tables) {
-        double *filled = plugin_memory(tables_size(s), sizeof(double));
+        double *filled = doubles(tables_size(s));
         fill_tables(s, filled);
         tables = filled;
     }

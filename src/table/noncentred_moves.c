@@ -77,10 +77,10 @@ static void carry_parts(struct collapse *c, struct table *s, const double *theta
 }
 
 void table_carry_create(const struct collapse *c, struct table *s) {
-    s->carried.count = plugin_memory((size_t)s->nodes, sizeof(double));
-    s->carried.total = plugin_memory((size_t)c->size, sizeof(double));
-    s->carried.stick = plugin_memory(2 * (size_t)s->cells, sizeof(double));
-    s->carried.log_p = plugin_memory((size_t)s->cells, sizeof(double));
+    s->carried.count = doubles((size_t)s->nodes);
+    s->carried.total = doubles((size_t)c->size);
+    s->carried.stick = doubles(2 * (size_t)s->cells);
+    s->carried.log_p = doubles((size_t)s->cells);
 }
 
 static double log_given(const struct collapse *c, struct table *s, const double *theta) {

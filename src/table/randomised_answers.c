@@ -51,8 +51,6 @@ struct answers {
     double *unit, *work;
 };
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static enum hmc_metric metric(const struct answers *s) {
     return s->model->parameters <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
@@ -75,8 +73,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->tracked = *tracked != 0;
     const size_t factors = (size_t)s->factors;
     s->levels = plugin_memory(factors, sizeof(int));
-    s->keep = doubles(factors);
-    s->lie = doubles(factors);
+    DOUBLES(factors, &s->keep, &s->lie);
     s->size = 1;
     for (int f = 0; f < s->factors; ++f) {
         s->levels[f] = (int)levels[f];
@@ -92,12 +89,10 @@ static int create(const struct fields *fields, struct collapse *of) {
     for (int k = 0; k < s->cells; ++k)
         if (!(s->place[k] >= 0) || s->place[k] >= s->size) return PLUGIN_BAD_FIELDS;
     const size_t size = (size_t)s->size, parameters = (size_t)model->parameters;
-    s->log_p = doubles((size_t)s->cells);
-    s->expected = doubles((size_t)s->cells);
+    DOUBLES((size_t)s->cells, &s->log_p, &s->expected);
     s->stage = plugin_memory(factors + 1, sizeof *s->stage);
     for (int f = 0; f <= s->factors; ++f) s->stage[f] = doubles(size);
-    s->here = doubles(size);
-    s->there = doubles(size);
+    DOUBLES(size, &s->here, &s->there);
     s->unit = doubles(5 * parameters);
     s->work = doubles(hmc_workspace(model->parameters, metric(s)));
     of->self = s;

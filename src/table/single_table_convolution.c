@@ -86,8 +86,8 @@ static double *fill_tables(const struct row *s) {
         longest += (size_t)s->width[l];
         most += 2 + longest;
     }
-    double *tables = plugin_memory(most, sizeof(double)), *next = tables;
-    double *value = plugin_memory(longest, sizeof(double));
+    double *tables = doubles(most), *next = tables;
+    double *value = doubles(longest);
     double least_after = 0, most_after = 0; /* what the cells after l add up to */
     for (int l = 1; l < s->cells; ++l) {
         least_after += s->first[l];

@@ -178,18 +178,17 @@ static void prepare_work(const struct collapse *c, struct table *s) {
     along->change = plugin_memory(size, sizeof *along->change);
     along->listed = plugin_memory(nodes + size, 1);
     along->interval = plugin_memory(size, sizeof *along->interval);
-    double **const kink[] = {&along->kink_residual, &along->kink_change, &along->kink_weight};
-    for (int k = 0; k < 3; ++k) *kink[k] = plugin_memory(size, sizeof(double));
+    DOUBLES(size, &along->kink_residual, &along->kink_change, &along->kink_weight);
     s->codes = plugin_memory((size_t)s->columns, sizeof *s->codes);
     s->codes_to = plugin_memory((size_t)s->columns, sizeof *s->codes_to);
-    s->alias.share = plugin_memory(cells, sizeof(double));
-    s->kind_alias.share = plugin_memory((size_t)s->kinds, sizeof(double));
+    s->alias.share = doubles(cells);
+    s->kind_alias.share = doubles((size_t)s->kinds);
     s->alias.other = plugin_memory(cells, sizeof(int));
     s->kind_alias.other = plugin_memory((size_t)s->kinds, sizeof(int));
     const size_t most = cells > (size_t)s->kinds ? cells : (size_t)s->kinds;
     s->small = plugin_memory(most, sizeof *s->small);
     s->large = plugin_memory(most, sizeof *s->large);
-    s->total = plugin_memory(size, sizeof(double));
+    s->total = doubles(size);
     watch_create(&s->watch, watched(c, s));
 }
 

@@ -33,19 +33,19 @@ int table_theta_serves(const struct collapse *c) {
 
 void table_given_create(struct table *s) {
     for (int node = 0; node < s->nodes; ++node) s->sign[node] = node < s->cells ? 1 : -1;
-    s->log_p = plugin_memory((size_t)s->nodes, sizeof(double));
-    s->log_factorial = plugin_memory(CELL_TABLE, sizeof(double));
+    s->log_p = doubles((size_t)s->nodes);
+    s->log_factorial = doubles(CELL_TABLE);
     for (int n = 2; n < CELL_TABLE; ++n) s->log_factorial[n] = s->log_factorial[n - 1] + log(n);
 }
 
 void table_theta_create(const struct collapse *c, struct table *s) {
     const int size = c->model.parameters;
-    s->theta_unit = plugin_memory(5 * (size_t)size, sizeof(double));
-    s->from = plugin_memory(2 * (size_t)size, sizeof(double));
+    s->theta_unit = doubles(5 * (size_t)size);
+    s->from = doubles(2 * (size_t)size);
     s->place = s->from + size;
     s->far = plugin_memory(2 * (size_t)size, sizeof *s->far);
     s->far_there = s->far + size;
-    s->theta_work = plugin_memory(hmc_workspace(size, metric(c)), sizeof(double));
+    s->theta_work = doubles(hmc_workspace(size, metric(c)));
 }
 
 int table_theta_stored(const struct collapse *c) {

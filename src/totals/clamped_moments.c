@@ -146,20 +146,12 @@ struct clamped *clamped_new(const struct totals *totals, const double *lower, co
     const size_t d = (size_t)totals->d, width = (size_t)totals->width;
     clamped->width = totals->width;
     clamped->column = plugin_memory(d, sizeof *clamped->column);
-    clamped->correlation = plugin_memory(d * width, sizeof(double));
+    DOUBLES(d * width, &clamped->correlation, &clamped->slope, &clamped->rest);
     clamped->terms = plugin_memory(d * width, sizeof(int));
-    clamped->slope = plugin_memory(d * width, sizeof(double));
-    clamped->rest = plugin_memory(d * width, sizeof(double));
-    clamped->row = plugin_memory(width, sizeof(double));
-    clamped->first = plugin_memory(width, sizeof(double));
-    clamped->inside = plugin_memory(width, sizeof(double));
-    clamped->reach = plugin_memory(width, sizeof(double));
-    clamped->mean = plugin_memory(width, sizeof(double));
-    clamped->per_sd = plugin_memory(width, sizeof(double));
-    clamped->on_first = plugin_memory(width, sizeof(double));
-    clamped->along = plugin_memory(width, sizeof(double));
+    DOUBLES(width, &clamped->row, &clamped->first, &clamped->inside, &clamped->reach,
+            &clamped->mean, &clamped->per_sd, &clamped->on_first, &clamped->along);
     clamped->group = plugin_memory(d * (size_t)totals->k, sizeof *clamped->group);
-    clamped->group_mean = plugin_memory((size_t)totals->k, sizeof(double));
+    clamped->group_mean = doubles((size_t)totals->k);
     return clamped;
 }
 

@@ -105,8 +105,8 @@ static void prepare_cells(struct normal *s) {
         for (int f = 0; f < t->factors; ++f)
             for (int l = 1; l < t->factor[f].levels; ++l) *at++ = l == normal_level_of(t, f, cell);
     totals_density_clamp_cells(&s->density, t->cells, dummy);
-    t->old_count = normal_doubles((size_t)t->cells);
-    t->old_q = normal_doubles((size_t)normal_coordinates(s));
+    t->old_count = doubles((size_t)t->cells);
+    t->old_q = doubles((size_t)normal_coordinates(s));
 }
 
 int normal_prepare_table(struct normal *s) {
@@ -125,17 +125,16 @@ int normal_prepare_table(struct normal *s) {
     const struct totals *totals = &s->density.totals;
     const size_t k = (size_t)totals->k;
     t->of_counts = plugin_memory((size_t)s->density.components, sizeof(int));
-    t->wanted = normal_doubles((size_t)s->density.components);
+    t->wanted = doubles((size_t)s->density.components);
     for (int j = 0; j < s->density.components; ++j)
         if (is_of_counts(s, s->density.component + j)) t->of_counts[t->counted++] = j;
     t->here = plugin_memory((size_t)t->cells, sizeof(int));
     t->there = plugin_memory((size_t)t->cells, sizeof(int));
-    t->out = normal_doubles((size_t)t->cells);
-    t->in = normal_doubles((size_t)t->cells);
-    t->innovation = normal_doubles(k * (size_t)totals->d);
-    t->kept_design = normal_doubles(k * k);
+    DOUBLES((size_t)t->cells, &t->out, &t->in);
+    t->innovation = doubles(k * (size_t)totals->d);
+    t->kept_design = doubles(k * k);
     t->kept_idle = plugin_memory(k, sizeof(int));
-    t->trial = normal_doubles((size_t)normal_coordinates(s));
+    t->trial = doubles((size_t)normal_coordinates(s));
     if (s->density.clamped) prepare_cells(s);
     return PLUGIN_OK;
 }

@@ -187,7 +187,7 @@ static int move_given_theta(struct normal *s, double log_ratio) {
     memcpy(t->kept_idle, totals->idle, k * sizeof(int));
     apply(s, 1);
     normal_read_design(s);
-    normal_copy(t->trial, s->hmc.q, normal_coordinates(s));
+    doubles_copy(t->trial, s->hmc.q, normal_coordinates(s));
     apply_innovations(s, t->kept_idle, t->trial);
     if (s->density.cells)
         measure_about(s, t->trial);
@@ -195,7 +195,7 @@ static int move_given_theta(struct normal *s, double log_ratio) {
         normal_measure(s, t->trial);
     if (totals->live != live) log_ratio += log_scatter(s) - old_scatter;
     if (-(log_ratio + misfit - s->misfit) < rng_exponential(s->rng)) {
-        normal_copy(s->hmc.q, t->trial, normal_coordinates(s));
+        doubles_copy(s->hmc.q, t->trial, normal_coordinates(s));
         if (memcmp(t->kept_idle, totals->idle, k * sizeof(int)) != 0) find_innovations(s, s->hmc.q);
         return 1;
     }
@@ -352,8 +352,8 @@ static void learn_clamps(struct normal *s) {
 static int run_moves(struct normal *s, int moves, int learning) {
     struct cross_table *t = &s->table;
     const double before = s->misfit;
-    normal_copy(t->old_count, t->count, t->cells);
-    normal_copy(t->old_q, s->hmc.q, normal_coordinates(s));
+    doubles_copy(t->old_count, t->count, t->cells);
+    doubles_copy(t->old_q, s->hmc.q, normal_coordinates(s));
     measure_about(s, s->hmc.q);
     const double about_before = s->misfit;
     const int accepted = make_moves(s, moves, learning);
@@ -362,8 +362,8 @@ static int run_moves(struct normal *s, int moves, int learning) {
     normal_measure(s, s->hmc.q);
     if (accepted == 0 || s->misfit - before - (about - about_before) < rng_exponential(s->rng))
         return accepted;
-    normal_copy(t->count, t->old_count, t->cells);
-    normal_copy(s->hmc.q, t->old_q, normal_coordinates(s));
+    doubles_copy(t->count, t->old_count, t->cells);
+    doubles_copy(s->hmc.q, t->old_q, normal_coordinates(s));
     normal_load_table(s);
     find_innovations(s, s->hmc.q);
     normal_measure(s, s->hmc.q);

@@ -47,16 +47,16 @@ void totals_density_create(struct totals_density *density, const struct model *m
     totals_create(&density->totals, model_moments(model), n, d, column, k, fixed);
     density->size = density->totals.size + model->keeps;
     density->temper = 1;
-    density->c = plugin_memory((size_t)model->complete, sizeof(double));
+    density->c = doubles((size_t)model->complete);
     density->seen = density->c;
-    density->gradient_c = plugin_memory((size_t)model->complete, sizeof(double));
-    density->theta = plugin_memory((size_t)model->parameters, sizeof(double));
+    density->gradient_c = doubles((size_t)model->complete);
+    density->theta = doubles((size_t)model->parameters);
 }
 
 void totals_density_vary(struct totals_density *s) {
     const size_t count = (size_t)s->components;
     s->sized = plugin_memory(count, sizeof *s->sized);
-    s->rate = plugin_memory(count, sizeof(double));
+    s->rate = doubles(count);
     for (int k = 0; k < s->components; ++k) {
         s->sized[k] = s->component[k];
         s->rate[k] = s->component[k].constant / s->totals.n;
@@ -73,8 +73,7 @@ void totals_density_resize(struct totals_density *s, double n) {
 
 static void own_seen(struct totals_density *density) {
     const size_t complete = (size_t)density->model->complete;
-    density->seen = plugin_memory(complete, sizeof(double));
-    density->gradient_seen = plugin_memory(complete, sizeof(double));
+    DOUBLES(complete, &density->seen, &density->gradient_seen);
 }
 
 void totals_density_clamp(struct totals_density *density, const double *lower,
@@ -106,12 +105,11 @@ void totals_density_carry(struct totals_density *s, int riders, const int *rider
     const size_t ties = (size_t)s->model->ties;
     if (ties == 0) return;
     t->power -= s->model->ties;
-    t->slope_mean = plugin_memory(width, sizeof(double));
-    t->slope_factor = plugin_memory((size_t)t->d * width, sizeof(double));
-    s->along = plugin_memory(ties * width, sizeof(double));
-    s->constant = plugin_memory(ties, sizeof(double));
-    s->gradient_tied = plugin_memory((size_t)s->model->tied, sizeof(double));
-    s->pulled = plugin_memory(width, sizeof(double));
+    DOUBLES(width, &t->slope_mean, &s->pulled);
+    t->slope_factor = doubles((size_t)t->d * width);
+    s->along = doubles(ties * width);
+    s->constant = doubles(ties);
+    s->gradient_tied = doubles((size_t)s->model->tied);
 }
 
 /* where the coefficient of free column i is in predictor e */

@@ -53,7 +53,7 @@ struct totals_exact *totals_exact_new(const struct totals_density *density, int 
     e->totals = &density->totals;
     e->size = size;
     e->row = plugin_memory((size_t)density->totals.d, sizeof *e->row);
-    e->place = plugin_memory((size_t)size, sizeof(double));
+    e->place = doubles((size_t)size);
     for (int k = noisy; k < count; ++k) read_exact(e, density->component + k, released[k]);
     for (int i = 0; i < density->totals.d; ++i) {
         struct exact_row *row = e->row + i;

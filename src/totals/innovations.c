@@ -12,20 +12,14 @@
  */
 #include "totals/innovations.h"
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 void totals_innovations_create(struct totals_innovations *t, const struct totals *totals,
                                const struct model *model) {
     const size_t d = (size_t)totals->d;
     t->totals = totals;
     t->model = model;
     t->at = doubles((size_t)totals->size);
-    t->mean = doubles(d);
-    t->slope_mean = doubles(d);
-    t->chol = doubles(d * d);
-    t->slope_chol = doubles(d * d);
-    t->factor = doubles(d * d);
-    t->core = doubles(d * d);
+    DOUBLES(d, &t->mean, &t->slope_mean);
+    DOUBLES(d * d, &t->chol, &t->slope_chol, &t->factor, &t->core);
 }
 
 /* where row i of F, or of Z, begins among the coordinates */

@@ -24,10 +24,8 @@ void totals_size_create(struct totals_size *t, const struct size_prior *prior, d
     t->least = columns + 1;
     t->columns = columns;
     t->size = size;
-    t->shift = plugin_memory((size_t)size, sizeof(double));
-    t->stretch = plugin_memory((size_t)columns, sizeof(double));
-    t->told = plugin_memory((size_t)columns, sizeof(double));
-    t->place = plugin_memory((size_t)size, sizeof(double));
+    DOUBLES((size_t)size, &t->shift, &t->place);
+    DOUBLES((size_t)columns, &t->stretch, &t->told);
     int *moving = plugin_memory((size_t)size, sizeof(int));
     for (int j = 0; j < size; ++j) moving[j] = j;
     t->moving = moving;

@@ -146,8 +146,8 @@ int totals_resize_create(struct totals_resize *r, const struct size_prior *prior
     if (!r->model->class->marginal_size) return PLUGIN_BAD_FIELDS;
     totals_size_create(&r->size, prior, about, spread, d, size);
     totals_density_vary(density);
-    r->pace = plugin_memory((size_t)d, sizeof(double));
-    r->old = plugin_memory((size_t)size, sizeof(double));
+    r->pace = doubles((size_t)d);
+    r->old = doubles((size_t)size);
     for (int k = 0; k < density->components; ++k) {
         const struct component *one = density->component + k;
         for (int i = 0; i < d; ++i) {
@@ -161,8 +161,6 @@ int totals_resize_create(struct totals_resize *r, const struct size_prior *prior
     }
     return PLUGIN_OK;
 }
-
-static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
 
 void totals_resize_clamp(struct totals_resize *r, const double *weight, const double *spread,
                          int directions) {

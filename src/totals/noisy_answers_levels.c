@@ -27,8 +27,7 @@ static int create(const struct fields *fields, struct noisy_answers *a) {
     s->lie = fields_vector(fields, "lie", a->records);
     if (!s->lie || !categories_create(fields, &s->response)) return PLUGIN_BAD_FIELDS;
     const size_t levels = (size_t)s->response.levels;
-    double **const own[] = {&s->cut, &s->distance, &s->eta, &s->of_eta, &s->of_cut};
-    for (int j = 0; j < 5; ++j) *own[j] = plugin_memory(levels, sizeof(double));
+    DOUBLES(levels, &s->cut, &s->distance, &s->eta, &s->of_eta, &s->of_cut);
     a->levels = s;
     a->predictors = s->response.predictors;
     a->shapes = s->response.ordered ? s->response.tails - 1 : 0;

@@ -51,7 +51,7 @@ int noisy_answers_tabulate(const struct fields *fields, struct noisy_answers *a)
     const size_t count = (size_t)*groups;
     s->class = a->class;
     s->first = plugin_memory(count, sizeof *s->first);
-    s->term = plugin_memory(count * PANELS * TERMS, sizeof(double));
+    s->term = doubles(count * PANELS * TERMS);
     s->made = plugin_memory(count * PANELS, sizeof *s->made);
     for (int i = a->records - 1; i >= 0; --i) s->first[(int)s->group[i]] = i;
     prepare_points(s);

@@ -74,10 +74,6 @@ struct noisy {
     double *slope_mean, *slope_cov, *slope_chol, *work, *unit;
 };
 
-static double *doubles(int rows, int width) {
-    return plugin_memory((size_t)rows * (size_t)width, sizeof(double));
-}
-
 static void transpose(int size, double *x) {
     for (int i = 0; i < size; ++i)
         for (int j = 0; j < i; ++j) {
@@ -116,15 +112,10 @@ static void prepare_nuts(struct noisy *s) {
         while (model->moves[j] >= block->offset + block->length) ++block;
         if (block->transform != TRANSFORM_STICKS) s->place[s->moving++] = model->moves[j];
     }
-    s->theta = doubles(model->parameters, 1);
-    s->slope = doubles(model->parameters, 1);
-    s->spread = doubles(d, d);
-    s->about = doubles(k, d);
-    s->scatter = doubles(d, d);
-    s->slope_mean = doubles(k, d);
-    s->slope_cov = doubles(d, d);
-    s->slope_chol = doubles(d, d);
-    s->unit = doubles(5, s->moving);
+    DOUBLES((size_t)model->parameters, &s->theta, &s->slope);
+    DOUBLES((size_t)d * (size_t)d, &s->spread, &s->scatter, &s->slope_cov, &s->slope_chol);
+    DOUBLES((size_t)k * (size_t)d, &s->about, &s->slope_mean);
+    s->unit = doubles(5 * (size_t)s->moving);
     s->work = plugin_memory(hmc_workspace(s->moving, metric(s)), sizeof(double));
 }
 
@@ -151,34 +142,27 @@ static int create(const struct fields *fields, struct collapse *of) {
 
     const int d = s->d, size = s->size;
     s->column = plugin_memory((size_t)d, sizeof(int));
-    s->precision = doubles(d, 1);
+    s->precision = doubles((size_t)d);
     for (int i = 0; i < d; ++i) {
         const double of_column = sd[s->at[s->k + i]];
         if (of_column <= 0) continue;
         s->precision[s->noisy] = 1 / (of_column * of_column);
         s->column[s->noisy++] = i;
     }
-    s->gram = doubles(size, size);
-    s->factor = doubles(size, size);
+    DOUBLES((size_t)size * (size_t)size, &s->gram, &s->factor);
     s->pivot = plugin_memory((size_t)size, sizeof(int));
     for (int i = 0; i < size; ++i)
         for (int j = 0; j < size; ++j) s->gram[i * size + j] = gram_entry(s, of->n, i, j);
     memcpy(s->factor, s->gram, (size_t)size * (size_t)size * sizeof(double));
-    s->rank = linalg_semi_cholesky(size, s->factor, s->pivot, doubles(3, size));
+    s->rank = linalg_semi_cholesky(size, s->factor, s->pivot, doubles(3 * (size_t)size));
 
     const int m = s->noisy;
-    s->mean = doubles(s->k, d);
-    s->chol = doubles(d, d);
-    s->inverse = doubles(d, d);
-    s->lambda = doubles(d, d);
-    s->root = doubles(m, m);
-    s->map = doubles(size, m);
-    s->left = doubles(size, m);
-    s->product = doubles(size, m);
-    s->normal = doubles(m, size);
-    s->column_draw = doubles(size, 1);
-    s->rest = doubles(m, m);
-    s->wishart = doubles(m, m);
+    s->mean = doubles((size_t)s->k * (size_t)d);
+    DOUBLES((size_t)d * (size_t)d, &s->chol, &s->inverse, &s->lambda);
+    DOUBLES((size_t)m * (size_t)m, &s->root, &s->rest, &s->wishart);
+    DOUBLES((size_t)size * (size_t)m, &s->map, &s->left, &s->product);
+    s->normal = doubles((size_t)m * (size_t)size);
+    s->column_draw = doubles((size_t)size);
     prepare_nuts(s);
     of->self = s;
     of->stored = s->complete + 1 + (int)hmc_stored(s->moving, metric(s));

@@ -66,7 +66,7 @@ struct imputed {
     double *of_level, *weight; /* densities, level after level; of the levels */
 };
 
-static double *block_column(void) { return plugin_memory(MAX_BLOCK, sizeof(double)); }
+static double *block_column(void) { return doubles(MAX_BLOCK); }
 
 /* So many that the parameters, which follow the records, are nearly independent after a few
  * iterations. */
@@ -108,11 +108,11 @@ static int create_answers(const struct fields *fields, const struct model *model
             .stick = block->offset,
             .log_odds = log_odds[f],
         };
-        a->log_p = plugin_memory((size_t)a->levels, sizeof(double));
+        a->log_p = doubles((size_t)a->levels);
         if (most < a->levels) most = a->levels;
     }
-    s->of_level = plugin_memory((size_t)most * MAX_BLOCK, sizeof(double));
-    s->weight = plugin_memory((size_t)most, sizeof(double));
+    s->of_level = doubles((size_t)most * MAX_BLOCK);
+    s->weight = doubles((size_t)most);
     return PLUGIN_OK;
 }
 
@@ -133,8 +133,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     const double *hidden = fields_vector(fields, "hidden_sd", s->columns);
     if (!s->seen || !sd || !hidden) return PLUGIN_BAD_FIELDS;
     s->column = plugin_memory((size_t)s->columns, sizeof(int));
-    s->precision = plugin_memory((size_t)s->columns, sizeof(double));
-    s->hidden_sd = plugin_memory((size_t)s->columns, sizeof(double));
+    DOUBLES((size_t)s->columns, &s->precision, &s->hidden_sd);
     s->x = plugin_memory((size_t)s->columns, sizeof *s->x);
     s->x_new = plugin_memory((size_t)s->columns, sizeof *s->x_new);
     s->seen_block = plugin_memory((size_t)s->columns, sizeof *s->seen_block);
@@ -152,7 +151,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->normal = block_column();
     s->scale = block_column();
     s->change = block_column();
-    s->fit = plugin_memory(3 * MAX_BLOCK, sizeof(double));
+    s->fit = doubles(3 * MAX_BLOCK);
     const int status = create_answers(fields, model, s);
     if (status != PLUGIN_OK) return status;
     s->rounds = s->noisy > 0 || s->answered > 0 ? rounds_of(s->n) : 1;
@@ -364,8 +363,7 @@ static double sweep(struct collapse *of, int walks) {
             const int v = s->column[a];
             FOR_RECORDS(i, m) s->change[i] = s->x[v][i] - s->seen_block[a][i];
             *s->energy += 0.5 * s->precision[a] * block_dot(m, s->change, s->change);
-            memcpy(s->hidden + (size_t)a * (size_t)s->n + start, s->x[v],
-                   (size_t)m * sizeof(double));
+            doubles_copy(s->hidden + (size_t)a * (size_t)s->n + start, s->x[v], m);
         }
     }
     return moved / ((double)s->n * fmax(1, s->noisy + walks));
@@ -392,8 +390,8 @@ static void start(struct collapse *of) {
     struct imputed *s = of->self;
     load(of);
     for (int a = 0; a < s->noisy; ++a)
-        memcpy(s->hidden + (size_t)a * (size_t)s->n, s->seen + (size_t)s->column[a] * (size_t)s->n,
-               (size_t)s->n * sizeof(double));
+        doubles_copy(s->hidden + (size_t)a * (size_t)s->n,
+                     s->seen + (size_t)s->column[a] * (size_t)s->n, s->n);
     const int noisy = s->noisy, answered = s->answered;
     if (answered > 0) memcpy(s->level, s->answer, (size_t)answered * (size_t)s->n * sizeof(double));
     if (!of->given) {

@@ -48,9 +48,7 @@
 
 static const double LOG_SQRT_2PI = 0.918938533204672741780;
 
-static double *rows(int count, int width) {
-    return plugin_memory((size_t)count * (size_t)width, sizeof(double));
-}
+static double *rows(int count, int width) { return doubles((size_t)count * (size_t)width); }
 
 void totals_create(struct totals *totals, int columns, double n, int d, const int *column, int k,
                    const int *fixed) {
@@ -227,8 +225,7 @@ static void place_mean(struct totals *totals, const double *coordinates) {
     const int d = totals->d;
     double slope;
     for (int b = 0; b < totals->k; ++b)
-        memcpy(totals->mean + (size_t)b * (size_t)totals->width, coordinates + b * d,
-               (size_t)d * sizeof(double));
+        doubles_copy(totals->mean + (size_t)b * (size_t)totals->width, coordinates + b * d, d);
     for (int i = 0; totals->bend && i < d; ++i) totals->mean[i] += bend(totals, i, &slope);
 }
 

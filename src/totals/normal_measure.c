@@ -4,7 +4,7 @@
 
 void normal_shift_release(struct normal *s, const double *u) {
     const int count = s->density.components;
-    if (s->directions > 0) normal_copy(s->shifted, s->released, count);
+    if (s->directions > 0) doubles_copy(s->shifted, s->released, count);
     for (int j = 0; j < s->directions; ++j) {
         const double *restrict column = s->spread + (size_t)j * (size_t)count;
         for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
@@ -13,16 +13,16 @@ void normal_shift_release(struct normal *s, const double *u) {
 
 static const double *place_residual(struct normal *s, const double *q) {
     const int size = s->density.totals.size;
-    normal_copy(s->place, q, normal_coordinates(s));
+    doubles_copy(s->place, q, normal_coordinates(s));
     for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = q[size + j];
     s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
-    normal_copy(s->place, s->residual->at, size);
+    doubles_copy(s->place, s->residual->at, size);
     return s->place;
 }
 
 void normal_read_residual(struct normal *s, const double *theta, double *q) {
     const int size = s->density.totals.size;
-    normal_copy(q, s->place, size);
+    doubles_copy(q, s->place, size);
     for (int j = 0; j < s->model.keeps; ++j) q[size + j] = theta[s->model.kept[j]];
     totals_residual_read(s->residual, theta, q);
 }
@@ -52,7 +52,7 @@ void normal_measure(struct normal *s, const double *q) {
 
 void normal_statistic(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
-    normal_copy(out, s->statistic, s->components);
+    doubles_copy(out, s->statistic, s->components);
 }
 
 double normal_energy(const struct collapse *of) {

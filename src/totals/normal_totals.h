@@ -85,12 +85,6 @@ void normal_read_residual(struct normal *s, const double *theta, double *q);
 /* draws of theta that a start takes the median over */
 enum { NORMAL_START_DRAWS = 25 };
 
-static inline double *normal_doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
-static inline void normal_copy(double *to, const double *from, int count) {
-    memcpy(to, from, (size_t)count * sizeof(double));
-}
-
 /* what the family counts, beside the iterations */
 enum {
     ITERATIONS,

@@ -127,7 +127,7 @@ static int clamp(const struct fields *fields, struct normal *s) {
     s->directions = fields_length(fields, "spread") / count;
     s->spread = fields_vector(fields, "spread", s->directions * count);
     if (!s->density.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
-    double *lower = normal_doubles((size_t)d), *upper = normal_doubles((size_t)d);
+    double *lower = doubles((size_t)d), *upper = doubles((size_t)d);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.order[i];
         lower[i] = s->lower[v] - s->model.origin[v];
@@ -135,8 +135,8 @@ static int clamp(const struct fields *fields, struct normal *s) {
     }
     totals_density_clamp(&s->density, lower, upper);
     if (s->directions == 0) return PLUGIN_OK;
-    s->density.released = s->shifted = normal_doubles((size_t)count);
-    s->density.slope = normal_doubles((size_t)count);
+    s->density.released = s->shifted = doubles((size_t)count);
+    s->density.slope = doubles((size_t)count);
     return PLUGIN_OK;
 }
 
@@ -156,8 +156,8 @@ static void prepare_residual(struct normal *s) {
     s->residual->alone = s->model.keeps == 1 && !s->model.coordinates.block[0].known;
     if (!s->residual->alone) totals_invert_rows(&s->density.totals);
     coordinates_set_known(&s->model.coordinates, s->density.theta);
-    s->place = normal_doubles((size_t)normal_coordinates(s));
-    s->slope_theta = normal_doubles((size_t)s->model.parameters);
+    s->place = doubles((size_t)normal_coordinates(s));
+    s->slope_theta = doubles((size_t)s->model.parameters);
 }
 
 /* "bend" has the columns in their own order; empty: there is none. */
@@ -166,9 +166,9 @@ static int prepare_bend(const struct fields *fields, struct normal *s) {
     if (fields_length(fields, "bend") == 0) return PLUGIN_OK;
     const double *given = fields_vector(fields, "bend", BEND_ROWS * columns);
     if (!given) return PLUGIN_BAD_FIELDS;
-    double *bend = normal_doubles((size_t)BEND_ROWS * (size_t)columns);
+    double *bend = doubles((size_t)BEND_ROWS * (size_t)columns);
     for (int i = 0; i < columns; ++i)
-        normal_copy(bend + i * BEND_ROWS, given + s->model.order[i] * BEND_ROWS, BEND_ROWS);
+        doubles_copy(bend + i * BEND_ROWS, given + s->model.order[i] * BEND_ROWS, BEND_ROWS);
     s->density.totals.bend = bend;
     return PLUGIN_OK;
 }
@@ -178,7 +178,7 @@ static int prepare_size(const struct fields *fields, const struct collapse *of, 
     if (!spread) return PLUGIN_BAD_FIELDS;
     s->resize.model = &s->model;
     s->resize.density = &s->density;
-    s->trial = normal_doubles((size_t)normal_coordinates(s));
+    s->trial = doubles((size_t)normal_coordinates(s));
     if (totals_resize_create(&s->resize, of->size_prior, of->n, *spread, s->density.size) !=
         PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
@@ -221,15 +221,15 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (prepare_bend(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
-    s->variance = normal_doubles((size_t)s->model.complete);
-    s->statistic = normal_doubles((size_t)of->size);
-    normal_copy(s->statistic, of->released, of->size); /* exact ones stay */
-    s->old = normal_doubles(size);
-    s->mean = normal_doubles((size_t)k * (size_t)d);
-    s->chol = normal_doubles(square);
-    s->normal_draw = normal_doubles((size_t)d);
-    s->guess = normal_doubles(NORMAL_START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
-    s->work = normal_doubles(hmc_workspace(normal_coordinates(s), metric(s)));
+    s->variance = doubles((size_t)s->model.complete);
+    s->statistic = doubles((size_t)of->size);
+    doubles_copy(s->statistic, of->released, of->size); /* exact ones stay */
+    s->old = doubles(size);
+    s->mean = doubles((size_t)k * (size_t)d);
+    s->chol = doubles(square);
+    s->normal_draw = doubles((size_t)d);
+    s->guess = doubles(NORMAL_START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
+    s->work = doubles(hmc_workspace(normal_coordinates(s), metric(s)));
     of->self = s;
     of->described =
         s->model.complete + s->table.cells + (of->size_prior ? 1 + 2 * s->model.columns : 0);
@@ -249,7 +249,7 @@ static void attach(const struct collapse *of) {
     if (s->table.factors > 0) normal_attach_table(s, rest);
     s->rng = s->resize.rng = of->rng;
     s->theta = of->theta;
-    normal_copy(s->density.theta, of->theta, s->model.parameters);
+    doubles_copy(s->density.theta, of->theta, s->model.parameters);
 }
 
 /* At least within a step, so that energy errors vanish with both. */
@@ -287,14 +287,14 @@ static void save(struct collapse *of) { (void)of; /* all of it stands in the sto
 int normal_is_within(struct normal *s) {
     const struct model_class *class = s->model.class;
     if (!s->model.cut) return 1;
-    normal_copy(s->density.theta, s->theta, s->model.parameters);
+    doubles_copy(s->density.theta, s->theta, s->model.parameters);
     const double *kept = normal_place(s, s->hmc.q) + s->density.totals.size;
     for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = kept[j];
     if (class->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng, s->density.theta) !=
             PLUGIN_OK ||
         !isfinite(class->dprior(s->model.self, s->density.theta)))
         return 0;
-    normal_copy(s->theta, s->density.theta, s->model.parameters);
+    doubles_copy(s->theta, s->density.theta, s->model.parameters);
     return 1;
 }
 
@@ -324,7 +324,7 @@ static int move_size(struct normal *s, enum totals_step kind, int learning) {
     const int accept = -log_ratio < rng_exponential(s->rng) && normal_is_within(s);
     if (accept) {
         s->hmc.log_density = log_density;
-        normal_copy(s->hmc.gradient, s->trial, normal_coordinates(s));
+        doubles_copy(s->hmc.gradient, s->trial, normal_coordinates(s));
     } else {
         totals_resize_undo(&s->resize, s->hmc.q);
         s->n = *s->resize.size.n;
@@ -359,7 +359,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     const int nuts = learning || iteration % NUTS_EVERY == 0;
     const double length = nuts ? 0 : SHARE * hmc_length(&s->hmc);
     if (s->density.rounded != rounding(s)) (void)refresh(s);
-    normal_copy(s->old, s->hmc.q, normal_coordinates(s));
+    doubles_copy(s->old, s->hmc.q, normal_coordinates(s));
     if (length > 0)
         hmc_fixed(&s->hmc, length, MOST_STEPS, s->rng, &told);
     else
@@ -367,7 +367,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     normal_measure(s, s->hmc.q);
     const int within = normal_is_within(s);
     if (!within) {
-        normal_copy(s->hmc.q, s->old, normal_coordinates(s));
+        doubles_copy(s->hmc.q, s->old, normal_coordinates(s));
         (void)refresh(s);
         normal_measure(s, s->hmc.q);
     }
@@ -395,20 +395,20 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
 
 static void complete(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
-    normal_copy(out, s->density.c, s->model.complete);
+    doubles_copy(out, s->density.c, s->model.complete);
     if (s->resize.size.prior) {
         const int d = s->model.columns;
         double *size = out + s->model.complete;
         *size++ = s->n;
-        normal_copy(size, s->resize.size.between, d);
-        normal_copy(size + d, s->resize.size.within, d);
+        doubles_copy(size, s->resize.size.between, d);
+        doubles_copy(size + d, s->resize.size.within, d);
     }
-    if (s->table.cells > 0) normal_copy(out + s->model.complete, s->table.count, s->table.cells);
+    if (s->table.cells > 0) doubles_copy(out + s->model.complete, s->table.count, s->table.cells);
 }
 
 static void clamped_at(const struct collapse *of, const double *c, double *mean, double *left) {
     struct normal *s = of->self;
-    normal_copy(s->density.c, c, s->model.complete);
+    doubles_copy(s->density.c, c, s->model.complete);
     if (s->table.cells > 0) normal_read_cells(s, c + s->model.complete);
     totals_density_expect(&s->density);
     for (int k = 0; k < s->density.components; ++k)

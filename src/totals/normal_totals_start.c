@@ -284,7 +284,7 @@ static void lower_units(struct normal *s, const double *q, double *unit) {
 /* Innovations for the totals of q, and their units. */
 static void start_residual(struct normal *s, double *q, double *unit) {
     const int last = s->density.totals.size - s->density.totals.d;
-    normal_copy(s->place, q, s->density.totals.size);
+    doubles_copy(s->place, q, s->density.totals.size);
     totals_density_natural_units(&s->density, q, unit);
     for (int j = last; !s->residual->alone && j < s->density.totals.size; ++j) unit[j] = 1;
     if (!s->residual->alone) unit[s->density.totals.d - 1] = 1;
@@ -311,7 +311,7 @@ void normal_start(struct collapse *of) {
     totals_expand(&s->density.totals, q, s->density.c);
     if (!of->given) {
         (void)s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
-        normal_copy(s->density.theta, of->theta, s->model.parameters);
+        doubles_copy(s->density.theta, of->theta, s->model.parameters);
     }
     for (int j = 0; j < s->model.keeps; ++j)
         q[s->density.totals.size + j] = of->theta[s->model.kept[j]];
@@ -322,7 +322,7 @@ void normal_start(struct collapse *of) {
     normal_shift_release(s, q + s->density.size);
     totals_density_units(&s->density, q, unit, s->guess);
     if (s->resize.size.prior) {
-        normal_copy(s->resize.size.place, q, s->density.size);
+        doubles_copy(s->resize.size.place, q, s->density.size);
         totals_size_free(&s->resize.size, s->resize.size.place, q);
         for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->resize.size.stretch[j];
     }

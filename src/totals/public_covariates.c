@@ -69,13 +69,10 @@ struct given {
     int stale; /* hmc.gradient is that of another position */
 };
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static double *padded_columns(const struct given *s, const double *from, int columns) {
     double *to = doubles(s->stride * (size_t)columns);
     for (int j = 0; j < columns; ++j)
-        memcpy(to + (size_t)j * s->stride, from + (size_t)j * (size_t)s->n,
-               (size_t)s->n * sizeof(double));
+        doubles_copy(to + (size_t)j * s->stride, from + (size_t)j * (size_t)s->n, s->n);
     return to;
 }
 
@@ -126,16 +123,13 @@ static int create(const struct fields *fields, struct collapse *of) {
     const size_t predictors = (size_t)s->predictors, shapes = (size_t)s->shapes;
     s->theta = doubles(parameters);
     s->gradient = doubles(2 * parameters);
-    s->eta = doubles(predictors * MAX_BLOCK);
-    s->slope = doubles(predictors * MAX_BLOCK);
+    DOUBLES(predictors * MAX_BLOCK, &s->eta, &s->slope);
     s->of_shape = doubles((shapes + 1) * MAX_BLOCK);
     s->log_shape = doubles(shapes + 1);
     s->score = doubles(2 * MAX_BLOCK);
     s->dots = doubles((size_t)s->k);
-    double **const own[] = {&s->q, &s->climbed, &s->step, &s->to, &s->here};
-    for (int j = 0; j < 5; ++j) *own[j] = doubles(size);
-    s->information = doubles(size * size);
-    s->factor = doubles(size * size);
+    DOUBLES(size, &s->q, &s->climbed, &s->step, &s->to, &s->here);
+    DOUBLES(size * size, &s->information, &s->factor);
     s->work = doubles(hmc_workspace(s->size, HMC_DENSE));
     of->self = s;
     of->stored = 1 + LEAP_STATE + s->size + s->size * s->size + (int)hmc_stored(s->size, HMC_DENSE);

@@ -46,8 +46,6 @@ struct public_totals {
     double *unit, *work;
 };
 
-static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
-
 static int read_matrices(const struct fields *fields, struct public_totals *s) {
     const int m = s->totals, c = s->columns;
     s->known = fields_vector(fields, "known", m);
@@ -86,14 +84,10 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->begin = fields_vector(fields, "begin", beta->length + 1 + s->size - s->at_u);
     if (s->centred && !s->begin) return PLUGIN_BAD_FIELDS;
     const size_t size = (size_t)s->size, parameters = (size_t)model->parameters;
-    s->theta = doubles(parameters);
-    s->gradient = doubles(parameters);
-    s->point = doubles((size_t)s->columns);
-    s->v = doubles((size_t)s->rank);
-    s->u = doubles((size_t)s->rank);
-    s->pull = doubles((size_t)s->rank);
+    DOUBLES(parameters, &s->theta, &s->gradient);
+    DOUBLES((size_t)s->columns, &s->point, &s->left);
+    DOUBLES((size_t)s->rank, &s->v, &s->u, &s->pull);
     s->total = doubles((size_t)s->totals);
-    s->left = doubles((size_t)s->columns);
     s->unit = doubles(5 * size);
     s->work = doubles(hmc_workspace(s->size, HMC_DENSE));
     of->self = s;

@@ -26,8 +26,8 @@
 void totals_residual_create(struct totals_residual *r, const struct totals *totals, int log_sigma) {
     r->totals = totals;
     r->log_sigma = log_sigma;
-    r->at = plugin_memory((size_t)totals->size, sizeof(double));
-    r->along = plugin_memory((size_t)totals->d, sizeof(double));
+    r->at = doubles((size_t)totals->size);
+    r->along = doubles((size_t)totals->d);
 }
 
 /* where row i of F begins among the coordinates */

@@ -21,15 +21,15 @@
 #include "totals/normal_totals.h"
 
 void normal_prepare_scatter(struct normal *s) {
-    s->scatter_place = normal_doubles((size_t)normal_coordinates(s));
-    s->length = normal_doubles((size_t)s->density.totals.d);
+    s->scatter_place = doubles((size_t)normal_coordinates(s));
+    s->length = doubles((size_t)s->density.totals.d);
 }
 
 /* Row i of the coordinates of F's row begins where the one before it ends. */
 const double *normal_scatter_place(struct normal *s, const double *q) {
     const int d = s->density.totals.d;
     double *row = s->scatter_place + d;
-    normal_copy(s->scatter_place, q, normal_coordinates(s));
+    doubles_copy(s->scatter_place, q, normal_coordinates(s));
     for (int i = 0; i < d; ++i, row += i) {
         s->length[i] = 1;
         for (int j = 0; j < i; ++j) s->length[i] += row[j] * row[j];
