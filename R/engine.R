@@ -41,10 +41,10 @@ engine_alone <- function(engine, release, bound) UseMethod("engine_alone")
 engine_alone.engine <- function(engine, release, bound) NULL
 
 # What its cost depends on: the row of `cost_constants`, `engine`, and the `size` of what it moves. `sized`: the release with about its n.
-engine_size <- function(engine, release, sized, bound, control, records) UseMethod("engine_size")
+engine_size <- function(engine, release, sized, bound, control, prior_n) UseMethod("engine_size")
 
 # Seconds for an `iteration` and for `thousand` effective draws. The default (R/engine_cost.R) is what the constants predict.
-engine_cost <- function(engine, release, bound, control, records, call) UseMethod("engine_cost")
+engine_cost <- function(engine, release, bound, control, prior_n, call) UseMethod("engine_cost")
 
 # Does it impute the records? Its cost then grows with n, its trajectories are proposals beside other moves, and it reflects records.
 engine_imputes <- function(engine) UseMethod("engine_imputes")
@@ -65,21 +65,21 @@ engine_doubtful <- function(engine, bound) UseMethod("engine_doubtful")
 engine_doubtful.engine <- function(engine, bound) TRUE
 
 # What a user who asks for it hears first.
-engine_announce <- function(engine, release, bound, control, records) UseMethod("engine_announce")
+engine_announce <- function(engine, release, bound, control, prior_n) UseMethod("engine_announce")
 
 #' @export
-engine_announce.engine <- function(engine, release, bound, control, records) invisible()
+engine_announce.engine <- function(engine, release, bound, control, prior_n) invisible()
 
 # ---- a run -------------------------------------------------------------------------------
 
 # What C needs to know, or a refusal: see new_problem().
-engine_problem <- function(engine, release, bound, control, words, chains, records, call) UseMethod("engine_problem")
+engine_problem <- function(engine, release, bound, control, words, chains, prior_n, call) UseMethod("engine_problem")
 
 # A fit. The default (R/engine_chains.R) runs chains of the problem.
-engine_sample <- function(engine, release, bound, run, init = NULL, control = list(), records = NULL, call = caller_env()) UseMethod("engine_sample")
+engine_sample <- function(engine, release, bound, run, init = NULL, control = list(), prior_n = NULL, call = caller_env()) UseMethod("engine_sample")
 
-sample_method <- function(method, release, bound, run, init = NULL, control = list(), records = NULL, call = caller_env()) {
-  engine_sample(as_engine(method), release, bound, run, init, control, records, call)
+sample_method <- function(method, release, bound, run, init = NULL, control = list(), prior_n = NULL, call = caller_env()) {
+  engine_sample(as_engine(method), release, bound, run, init, control, prior_n, call)
 }
 
 # The method that a user asks for to have it

@@ -1,20 +1,20 @@
 # Method "augment": see src/records/. Here a problem is set up for engine_chains.R.
 
 #' @export
-engine_problem.engine_augment <- function(engine, release, bound, control, words, chains, records, call) {
+engine_problem.engine_augment <- function(engine, release, bound, control, words, chains, prior_n, call) {
   check_records_distribution(bound, call)
   check_noise_on_totals("augment", release, call)
-  augment_problem(release, bound, control$passes, words, chains, records, call)
+  augment_problem(release, bound, control$passes, words, chains, prior_n, call)
 }
 
 # What the C code needs to know; see struct augment.
-augment_problem <- function(release, bound, passes, words, chains, records = NULL, call = caller_env()) {
+augment_problem <- function(release, bound, passes, words, chains, prior_n = NULL, call = caller_env()) {
   layout <- augment_parts(release, bound, call)
   parts <- component_parts(release)
-  size <- augment_size(release, records)
+  size <- augment_size(release, prior_n)
   c(size, list(method = "augment", exact = TRUE, model = bound$spec, move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains),
-         surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(records), layout) else list(),
-         reflect = if (is.null(records)) record_reflections(bound, parts), passes = as.double(passes %||% -1), times = released_times(parts)), layout)
+         surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(prior_n), layout) else list(),
+         reflect = if (is.null(prior_n)) record_reflections(bound, parts), passes = as.double(passes %||% -1), times = released_times(parts)), layout)
 }
 
 # What was published of the records: see struct part.
@@ -42,15 +42,15 @@ least_most_born <- 256
 most_born <- 2048
 
 # n; where it is unknown about where it is, and the room that a state has at first
-augment_size <- function(release, records) {
-  if (is.null(records)) check_room(release$n, known = TRUE)
-  if (is.null(records)) return(list(n = release$n, records = NULL, size_prior = NULL))
-  size <- typical_size(release, records)
+augment_size <- function(release, prior_n) {
+  if (is.null(prior_n)) check_room(release$n, known = TRUE)
+  if (is.null(prior_n)) return(list(n = release$n, prior_n = NULL, size_prior = NULL))
+  size <- typical_size(release, prior_n)
   # many sites of some hundred records each need little room
   born <- min(max(16 * ceiling(size$sd), least_most_born), most_born)
-  room <- min(size$n + 6 * size$sd, size_range(records)[2L]) + 8 * born
+  room <- min(size$n + 6 * size$sd, size_range(prior_n)[2L]) + 8 * born
   check_room(room)
-  list(n = size$n, records = records, size_prior = size_prior_spec(records), size_spread = size$sd, most_born = born, room = ceiling(room / 64) * 64)
+  list(n = size$n, prior_n = prior_n, size_prior = size_prior_spec(prior_n), size_spread = size$sd, most_born = born, room = ceiling(room / 64) * 64)
 }
 
 # A component that was not published has noise without limit: weight 0. So the loops over records know nothing of it.
@@ -135,7 +135,7 @@ engine_control.engine_augment <- function(engine) {
 # ---- what it costs -----------------------------------------------------------------------
 
 #' @export
-engine_size.engine_augment <- function(engine, release, sized, bound, control, records) {
+engine_size.engine_augment <- function(engine, release, sized, bound, control, prior_n) {
   row <- augment_row(sized, bound, control, is.null(release$n))
   # of one or two columns the exact density is often followed, which is about as much work as the surrogate of three
   list(engine = row, size = if (inherits(bound, "bound_table")) bound$sizes$complete else max(bound$sizes$columns, if (row == "shape") 3))
@@ -151,9 +151,9 @@ augment_row <- function(release, bound, control, unknown) {
 records_engine <- function(bound) if (inherits(bound, "bound_categories")) "levels" else if (bound$by_records) "responses" else "sweeps"
 
 #' @export
-engine_cost.engine_augment <- function(engine, release, bound, control, records, call) {
+engine_cost.engine_augment <- function(engine, release, bound, control, prior_n, call) {
   cost <- NextMethod()
-  if (calls_r(release, bound)) with_r_functions(cost, release, bound, control, records, call) else cost
+  if (calls_r(release, bound)) with_r_functions(cost, release, bound, control, prior_n, call) else cost
 }
 
 # What an R function costs is not known before it is called: a few iterations are timed, unless even without it they take long.
@@ -162,18 +162,18 @@ timed_iterations <- 4
 worth_timing <- 0.02 # seconds
 cheap_call <- 5e-6 # seconds a record
 
-with_r_functions <- function(cost, release, bound, control, records, call) {
-  iteration <- if (cost$iteration <= worth_timing) time_iteration(release, bound, control, records, call) else
+with_r_functions <- function(cost, release, bound, control, prior_n, call) {
+  iteration <- if (cost$iteration <= worth_timing) time_iteration(release, bound, control, prior_n, call) else
     cost$iteration + cheap_call * (release$n %||% 0)
   slower <- max(1, iteration / cost$iteration)
   list(iteration = slower * cost$iteration, thousand = slower * cost$thousand)
 }
 
-time_iteration <- function(release, bound, control, records, call) {
+time_iteration <- function(release, bound, control, prior_n, call) {
   run <- list(warmup = timed_iterations, thin = 1)
   with_callback_seed(bound, 1L, {
     words <- with_seed(1L, seed_words())
-    problem <- augment_problem(release, bound, control$passes, words, 1L, records, call)
+    problem <- augment_problem(release, bound, control$passes, words, 1L, prior_n, call)
     state <- start_chain(problem, bound, words, 1L, NULL, call)
     began <- elapsed_seconds()
     run_blocks(problem, state, timed_iterations, run, function(...) NULL)

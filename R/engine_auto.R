@@ -24,14 +24,14 @@ no_time <- 0.1
 #
 # `independent`: the model with factors that do not depend on each other, where the user has not said that they do; and then `bound`, if it is to be
 # fitted. It is where dependent ones would take longer than is bearable, since "clt" has independent ones alone.
-auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits, independent = NULL, call = caller_env()) {
+auto_method <- function(release, bound, run, control, prior_n = NULL, limits = auto_limits, independent = NULL, call = caller_env()) {
   alone <- Filter(Negate(is.null), ask_engines(sampling_methods, engine_alone, release, bound))
   if (length(alone)) return(chosen(names(alone)[1L], run, alone[[1L]]))
   able <- able_methods(release, bound, control)
   is_right <- unlist(ask_engines(able, engine_exact, bound))
   exact <- able[is_right %in% TRUE]
   if (length(exact) == 0L) return(choose_only_clt(bound, run))
-  costs <- ask_engines(able, engine_cost, release, bound, control, records, call)
+  costs <- ask_engines(able, engine_cost, release, bound, control, prior_n, call)
   thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
   best <- exact[which.min(thousand[exact])]
   about <- vapply(thousand, about_time, "")
@@ -42,15 +42,15 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
   trial <- NULL
   left_out <- character()
   for (method in others[is.na(is_right[others])]) if (thousand[[method]] + trial_iterations * costs[[method]]$iteration < thousand[[best]]) {
-    trial <- try_method(release, bound, method, records)
+    trial <- try_method(release, bound, method, prior_n)
     if (engine_valid(engine_of(trial), trial)) return(chosen(method, run, why_if_inside(about, method, best)))
     left_out <- sprintf("\"%s\" (%s) ignores clamping, expected to touch %s of the records", method, about[[method]], format_share(outside_bounds(trial)))
   }
   if (thousand[[best]] <= limits$affordable) return(chosen(best, run, c(is_exact, left_out)))
-  if (!is.null(independent)) return(c(auto_method(release, independent, run, control, records, limits, call = call), list(bound = independent)))
+  if (!is.null(independent)) return(c(auto_method(release, independent, run, control, prior_n, limits, call = call), list(bound = independent)))
   for (method in others[is_right[others] %in% FALSE]) {
     doubtful <- engine_doubtful(as_engine(method), bound)
-    if (doubtful) trial <- try_method(release, bound, method, records)
+    if (doubtful) trial <- try_method(release, bound, method, prior_n)
     if (!doubtful || engine_valid(engine_of(trial), trial)) {
       warn_method(c("Method {.val {method}} was chosen, which is approximate: it uses a normal distribution for the statistic.",
                     i = "Method {.val {best}} is exact, but would take {about[[best]]} for 1,000 effective draws."))
@@ -140,9 +140,9 @@ warn_method <- function(message, .envir = parent.frame()) {
 }
 
 # a short run of a method whose time is free of n
-try_method <- function(release, bound, method, records) {
+try_method <- function(release, bound, method, prior_n) {
   run <- list(chains = 2, iter = trial_iterations / 2, warmup = trial_iterations / 4, thin = 1, seed = 1L)
-  without_progress(sample_method(method, release, bound, run, records = records))
+  without_progress(sample_method(method, release, bound, run, prior_n = prior_n))
 }
 
 trial_iterations <- 1200

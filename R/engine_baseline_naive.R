@@ -3,7 +3,7 @@
 
 # noisy totals in place of the true ones
 #' @export
-engine_sample.engine_naive <- function(engine, release, bound, run, init = NULL, control = list(), records = NULL, call = caller_env()) {
+engine_sample.engine_naive <- function(engine, release, bound, run, init = NULL, control = list(), prior_n = NULL, call = caller_env()) {
   if (!is.null(init)) say_init_unused("naive")
   for (p in release_parts(release)) if (anyNA(p$value)) check_as_noise_left(p, "naive", call)
   naive <- naive_complete(bound, determined_release(release_for(bound, release), call), call)

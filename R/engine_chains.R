@@ -1,9 +1,9 @@
 # Chains of a problem, whatever the method: see src/contract/run.c and src/r/chains.c.
 
 #' @export
-engine_sample.engine <- function(engine, release, bound, run, init = NULL, control = list(), records = NULL, call = caller_env()) {
+engine_sample.engine <- function(engine, release, bound, run, init = NULL, control = list(), prior_n = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
-  problem <- engine_problem(engine, release, bound, control, words, run$chains, records, call)
+  problem <- engine_problem(engine, release, bound, control, words, run$chains, prior_n, call)
   if (isTRUE(problem$independent) && !is.null(init)) say_init_unused(engine$method)
   sample_chains(problem, release, bound, run, init, words, call)
 }
@@ -131,7 +131,7 @@ check_room <- function(room, known = FALSE, call = caller_env()) {
   if (room <= most_imputed) return(invisible())
   stop_classed("size", c(paste("Method {.val augment} can impute at most {format_size(most_imputed)} records, but",
                                if (known) "there are {format_size(room)}." else "their unknown number may be larger."),
-                         i = if (!known) "Give {.arg records} a prior of fewer records."), call = call)
+                         i = if (!known) "Give {.arg prior_n} a prior of fewer records."), call = call)
 }
 
 # `where` the release's components stand among those of the blocks' statistic; after them there are `tracked` counts of a table

@@ -143,30 +143,30 @@ NULL
 # problem is set up, and chains are run as those of "augment".
 
 #' @export
-engine_problem.engine_clt <- function(engine, release, bound, control, words, chains, records, call) {
+engine_problem.engine_clt <- function(engine, release, bound, control, words, chains, prior_n, call) {
   check_noise_on_totals("clt", release, call)
-  if ((release$n %||% size_range(records)[2L]) < 2) {
+  if ((release$n %||% size_range(prior_n)[2L]) < 2) {
     stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal distribution for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
-  if (clt_moves_totals(release, bound, control, records)) return(clt_totals_problem(release, bound, words, chains, records, call))
-  clt_problem(release, bound, control, words, chains, records, call)
+  if (clt_moves_totals(release, bound, control, prior_n)) return(clt_totals_problem(release, bound, words, chains, prior_n, call))
+  clt_problem(release, bound, control, words, chains, prior_n, call)
 }
 
 # Records that are normal given the parameters and their factors: their totals before bounds clamp them move as
 # those of "collapse" do (src/totals/normal_totals_chain.c), and the normal distribution is that of what the
 # bounds do.
-clt_moves_totals <- function(release, bound, control, records) {
+clt_moves_totals <- function(release, bound, control, prior_n) {
   # what only another sampler has a use for asks for one
   default <- if (is.null(control$passes) && is.null(control$conjugate)) "totals" else "another"
-  possible <- is.null(records) || size_range(records)[2L] >= least_size(bound)
+  possible <- is.null(prior_n) || size_range(prior_n)[2L] >= least_size(bound)
   clt_takes_totals(bound) && possible && identical(control$sampler %||% default, "totals") &&
     (!has_queries(release) && !length(bound$levels) || collapse_serves(release, bound))
 }
 
-clt_totals_problem <- function(release, bound, words, chains, records, call) {
-  released_distribution(bound, if (is.null(records)) release else without_size(release, 2), call) # or a refusal
-  problem <- collapse_problem(release, bound, records, call)
+clt_totals_problem <- function(release, bound, words, chains, prior_n, call) {
+  released_distribution(bound, if (is.null(prior_n)) release else without_size(release, 2), call) # or a refusal
+  problem <- collapse_problem(release, bound, prior_n, call)
   problem[c("method", "engine", "sampler", "exact")] <- list("clt", "collapse", "totals", FALSE)
   problem$fields[c("clamp_weight", "spread")] <- list(problem$weight, double())
   if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
@@ -296,8 +296,8 @@ cell_dummies <- function(bound) {
 }
 
 # What the C code needs to know; see struct clt.
-clt_problem <- function(release, bound, control, words, chains, records, call) {
-  size <- clt_size(release, records)
+clt_problem <- function(release, bound, control, words, chains, prior_n, call) {
+  size <- clt_size(release, prior_n)
   all <- names(release$value)
   release <- without_size(release, size$n)
   distribution <- released_distribution(bound, release, call)
@@ -306,7 +306,7 @@ clt_problem <- function(release, bound, control, words, chains, records, call) {
   moving <- length(bound$unknown)
   sampler <- control$sampler %||% clt_sampler(distribution, moving, bound_is_cut(bound))
   check_sampler_serves(sampler, distribution, call)
-  problem <- list(method = "clt", records = records, model = bound$spec, moments = distribution$spec,
+  problem <- list(method = "clt", prior_n = prior_n, model = bound$spec, moments = distribution$spec,
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = sampler, conjugate = as.double(has_update(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(distribution, sampler, moving)), move_sd = prior_sd(bound, words, chains),
@@ -316,12 +316,12 @@ clt_problem <- function(release, bound, control, words, chains, records, call) {
 }
 
 # n; where it is unknown about where it is, and what is released of it
-clt_size <- function(release, records) {
-  if (is.null(records)) return(list(n = as.double(release$n), size_prior = NULL))
-  size <- typical_size(release, records)
+clt_size <- function(release, prior_n) {
+  if (is.null(prior_n)) return(list(n = as.double(release$n), size_prior = NULL))
+  size <- typical_size(release, prior_n)
   parts <- Filter(function(p) inherits(p$statistic, "stat_size"), release_parts(release))
   flat <- clt_noise(parts)
-  list(n = max(size$n, 2), size_prior = size_prior_spec(records), size_spread = size$sd, size_released = as.double(unlist(lapply(parts, `[[`, "value"))),
+  list(n = max(size$n, 2), size_prior = size_prior_spec(prior_n), size_spread = size$sd, size_released = as.double(unlist(lapply(parts, `[[`, "value"))),
        size_scale = as.double(flat$scale), size_absolute = as.double(flat$absolute))
 }
 

@@ -52,28 +52,28 @@ engine_control.engine_clt <- function(engine) {
 }
 
 #' @export
-engine_size.engine_clt <- function(engine, release, sized, bound, control, records) {
-  row <- clt_row(sized, bound, control, records)
+engine_size.engine_clt <- function(engine, release, sized, bound, control, prior_n) {
+  row <- clt_row(sized, bound, control, prior_n)
   columns <- bound$sizes$columns
   list(engine = row, size = if (inherits(bound, "bound_table")) bound$sizes$complete else
     switch(row, marginal = length(sized$value), "clamped cross-table" = columns * prod(lengths(bound$levels)), columns))
 }
 
-clt_row <- function(release, bound, control, records) {
-  if (clt_moves_totals(release, bound, control, records)) return(if (length(bound$levels)) "clamped cross-table" else "clamped totals")
+clt_row <- function(release, bound, control, prior_n) {
+  if (clt_moves_totals(release, bound, control, prior_n)) return(if (length(bound$levels)) "clamped cross-table" else "clamped totals")
   distribution <- released_distribution(bound, release, caller_env())
   sampler <- control$sampler %||% clt_sampler(distribution, length(bound$unknown), bound_is_cut(bound))
   if (sampler == "nuts" && bound$by_records) "nuts of responses" else sampler
 }
 
 #' @export
-engine_announce.engine_clt <- function(engine, release, bound, control, records) tell_many_cells(release, bound, control, records)
+engine_announce.engine_clt <- function(engine, release, bound, control, prior_n) tell_many_cells(release, bound, control, prior_n)
 
 # What clamping does is worked out in each cell of the factors' cross-table: with hundreds of them
 # that takes longer than a person expects of a method whose time is free of n.
-tell_many_cells <- function(release, bound, control, records, limits = auto_limits) {
-  if (!length(bound$levels) || !clt_moves_totals(release, bound, control, records)) return(invisible())
-  time <- predict_cost(cost_features("clt", release, bound, control, records))$thousand
+tell_many_cells <- function(release, bound, control, prior_n, limits = auto_limits) {
+  if (!length(bound$levels) || !clt_moves_totals(release, bound, control, prior_n)) return(invisible())
+  time <- predict_cost(cost_features("clt", release, bound, control, prior_n))$thousand
   if (time <= limits$affordable) return(invisible())
   cells <- prod(lengths(bound$levels))
   cli::cli_inform(c("Method {.val clt} is expected to take {about_time(time)} for 1,000 effective draws.",
@@ -157,7 +157,7 @@ engine_samplers.engine_clt_totals <- function(engine, fit) NULL
 #' @export
 engine_samplers.engine_clt <- function(engine, fit) {
   sampler <- fit$problem$sampler
-  if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$records)) return("Without control$sampler the totals move, which accounts for clamping.")
+  if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$prior_n)) return("Without control$sampler the totals move, which accounts for clamping.")
   release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
   distribution <- released_distribution(fit$bound, release, NULL)
   usual <- clt_sampler(distribution, length(fit$bound$unknown), bound_is_cut(fit$bound))

@@ -13,9 +13,9 @@
 #   public  noisy responses beside public covariates, see engine_public.R
 
 #' @export
-engine_problem.engine_collapse <- function(engine, release, bound, control, words, chains, records, call) {
+engine_problem.engine_collapse <- function(engine, release, bound, control, words, chains, prior_n, call) {
   check_records_distribution(bound, call)
-  problem <- collapse_problem(release, bound, records, call)
+  problem <- collapse_problem(release, bound, prior_n, call)
   if (hides_residual(problem, bound, words, chains)) problem$fields$innovates <- 1 else if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
   problem$fields$bend <- collapse_bend(problem, bound, clamped = FALSE)
   problem
@@ -24,15 +24,15 @@ engine_problem.engine_collapse <- function(engine, release, bound, control, word
 # What the C code needs to know; see struct collapse. The function of its family gives
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
-collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
+collapse_problem <- function(release, bound, prior_n = NULL, call = caller_env()) {
   if (has_record_noise(release)) return(records_problem(release, bound, call))
   if (has_answers(release)) return(answers_problem(release, bound, call))
   bound <- as_table(bound)
-  size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
-  if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
-  distribution <- collapse_distribution(release, bound, size$n, records, call = call)
-  if (!is.null(records)) check_size_least(records, bound, distribution$family, call)
-  check_size_exact(records, distribution$fields$group_total %||% distribution$fields$exact_start, call)
+  size <- if (is.null(release$n)) typical_size(release, prior_n) else list(n = as.double(release$n))
+  if (!is.null(prior_n) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
+  distribution <- collapse_distribution(release, bound, size$n, prior_n, call = call)
+  if (!is.null(prior_n)) check_size_least(prior_n, bound, distribution$family, call)
+  check_size_exact(prior_n, distribution$fields$group_total %||% distribution$fields$exact_start, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   kernel <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index))))
   # components with the absolute kernel first, then the squared one, those of published(), the exact ones
@@ -43,8 +43,8 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
   problem <- list(method = "collapse", exact = engine_exact(as_engine("collapse"), bound), independent = distribution$independent,
-                  model = bound$model_spec %||% bound$spec, family = distribution$family, n = size$n, records = records,
-                  size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
+                  model = bound$model_spec %||% bound$spec, family = distribution$family, n = size$n, prior_n = prior_n,
+                  size_prior = size_prior_spec(prior_n), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
                   separable = sum(!kernel %in% c("published", "exact")), noisy = sum(kernel != "exact"),
                   published = list(fields = lapply(published, as.double)), where = order(order),
@@ -59,7 +59,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
 # them too tightly to move. A short run tells.
 hides_residual <- function(problem, bound, words, chains, warmup = 200, draws = 200) {
   own <- inherits(bound, "bound_lm") && inherits(bound$model$sigma, c("prior_half_normal", "prior_half_t", "prior_exponential", "prior_inverse_gamma"))
-  if (!own || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) || problem$n <= nrow(bound$columns)) return(FALSE)
+  if (!own || length(bound$levels) || !is.null(problem$prior_n) || problem$noisy < length(problem$released) || problem$n <= nrow(bound$columns)) return(FALSE)
   state <- start_chain(problem, bound, words, chains + 2L, NULL)
   chain <- run_blocks(problem, state, warmup + draws, list(warmup = warmup, thin = 1), function(...) NULL)
   log_sigma <- log(chain$draws[, match("sigma", bound$parameters)])
@@ -73,9 +73,9 @@ entry_fields <- function(entries, place) {
   list(target = as.double(entries$target), component = as.double(place[entries$component] - 1), coefficient = as.double(entries$coefficient))
 }
 
-# `n`: where it is unknown, about what it is, and `records` its prior. `check`: only whether there is one, of counts TRUE if all are
+# `n`: where it is unknown, about what it is, and `prior_n` its prior. `check`: only whether there is one, of counts TRUE if all are
 # drawn at once
-collapse_distribution <- function(release, bound, n = release$n %||% 1, records = NULL, check = FALSE, call = caller_env()) {
+collapse_distribution <- function(release, bound, n = release$n %||% 1, prior_n = NULL, check = FALSE, call = caller_env()) {
   if (has_record_noise(release)) return(check_normal_records(bound, call))
   if (has_answers(release)) return(table_answers(release, bound, call))
   bound <- as_table(bound)
@@ -89,24 +89,24 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, records 
                             counts = if (check) counts_served else counts_distribution,
                             table = if (check) table_served else table_distribution, total = total_distribution)
   for (p in parts) check_collapse_part(p, family, call)
-  distribution_of(bound, parts, n, if (is.null(release$n)) records %||% prior_log_uniform(), call)
+  distribution_of(bound, parts, n, if (is.null(release$n)) prior_n %||% prior_n_log_uniform(), call)
 }
 
-check_size_least <- function(records, bound, family, call) {
+check_size_least <- function(prior_n, bound, family, call) {
   least <- least_size(bound)
-  if (family == "total" && size_range(records)[2L] < 1) {
-    stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg records} is {format(records)}.", call = call)
+  if (family == "total" && size_range(prior_n)[2L] < 1) {
+    stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg prior_n} is {format(records)}.", call = call)
   }
-  if (family != "normal" || size_range(records)[2L] >= least) return(invisible())
+  if (family != "normal" || size_range(prior_n)[2L] >= least) return(invisible())
   stop_classed("method", c("Method {.val collapse} assumes at least {least} records, one more than variables, where their number is unknown.",
-                           x = "{.arg records} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
+                           x = "{.arg prior_n} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
 }
 
 # An unknown number of records holds those of exact numbers.
-check_size_exact <- function(records, settled, call) {
+check_size_exact <- function(prior_n, settled, call) {
   least <- sum(settled[settled > 0])
-  if (is.null(records) || size_range(records)[2L] >= least) return(invisible())
-  stop_classed("argument", "{.arg records} must allow {format_size(least)} records, which exact numbers have, but is {format(records)}.", call = call)
+  if (is.null(prior_n) || size_range(prior_n)[2L] >= least) return(invisible())
+  stop_classed("argument", "{.arg prior_n} must allow {format_size(least)} records, which exact numbers have, but is {format(records)}.", call = call)
 }
 
 # Normal totals with factors: src/totals/cross_table.c.
@@ -202,7 +202,7 @@ engine_alone.engine_collapse <- function(engine, release, bound) {
 }
 
 #' @export
-engine_size.engine_collapse <- function(engine, release, sized, bound, control, records) {
+engine_size.engine_collapse <- function(engine, release, sized, bound, control, prior_n) {
   table <- as_table(bound)
   row <- collapse_row(release, table)
   size <- switch(row, crossing = sum(lengths(bound$levels)), "log-linear table" = , "response table" = , answers = nrow(table$parts[[1L]]$codes),

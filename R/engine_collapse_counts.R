@@ -24,10 +24,10 @@ counts_queries <- function(bound, parts, call) {
 }
 
 # TRUE where all counts are drawn at once
-counts_served <- function(bound, parts, n, records, call) {
+counts_served <- function(bound, parts, n, prior_n, call) {
   target <- counts_components(bound, parts, call)
-  at_once <- row_serves(bound, parts, counts_entries(target), n, records) || counts_at_once(bound, target, if (is.null(records)) n)
-  if (!at_once) exact_groups(bound, parts, target, n, records, call)
+  at_once <- row_serves(bound, parts, counts_entries(target), n, prior_n) || counts_at_once(bound, target, if (is.null(prior_n)) n)
+  if (!at_once) exact_groups(bound, parts, target, n, prior_n, call)
   at_once
 }
 
@@ -35,17 +35,17 @@ counts_entries <- function(target) {
   if (is.data.frame(target)) target else data.frame(component = seq_along(target), target = target, coefficient = 1)
 }
 
-counts_distribution <- function(bound, parts, n, records, call) {
+counts_distribution <- function(bound, parts, n, prior_n, call) {
   fields <- bound$spec$fields
   target <- counts_components(bound, parts, call)
   entries <- counts_entries(target)
-  if (row_serves(bound, parts, entries, n, records)) return(row_distribution(bound, parts, entries, n, records, call = call))
+  if (row_serves(bound, parts, entries, n, prior_n)) return(row_distribution(bound, parts, entries, n, prior_n, call = call))
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
-  if (counts_at_once(bound, target, if (is.null(records)) n)) {
+  if (counts_at_once(bound, target, if (is.null(prior_n)) n)) {
     return(list(family = "recursion", independent = TRUE, fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
-  table <- c(table, exact_groups(bound, parts, target, n, records, call))
+  table <- c(table, exact_groups(bound, parts, target, n, prior_n, call))
   if (is.data.frame(target)) {
     exact <- unlist(lapply(parts, function(p) if (is_exact(p$mechanism)) p$index))
     return(list(family = "counts", fields = table, entries = target[!target$component %in% exact, ]))
@@ -56,7 +56,7 @@ counts_distribution <- function(bound, parts, n, records, call) {
 # Classes that are in the same exact numbers are a group, whose total these settle: that no transfer inside a group changes
 # anything exact, and that such transfers reach every table, is what the moves need. Of each class its group, from 0, and of each
 # group its total; -1 where n is not known for those that are in none. NULL: there are no exact numbers.
-exact_groups <- function(bound, parts, target, n, records, call) {
+exact_groups <- function(bound, parts, target, n, prior_n, call) {
   exact <- Filter(function(p) is_exact(p$mechanism), parts)
   if (length(exact) == 0L) return(NULL)
   entries <- counts_entries(target)
@@ -76,8 +76,8 @@ exact_groups <- function(bound, parts, target, n, records, call) {
   value <- value[tabulate(match(entries$component, index), length(index)) > 0]
   group <- match(apply(rows, 2L, paste, collapse = " "), unique(apply(rows, 2L, paste, collapse = " ")))
   each <- rows[, !duplicated(group), drop = FALSE]
-  open <- !is.null(records) & colSums(abs(each)) == 0
-  if (is.null(records)) {
+  open <- !is.null(prior_n) & colSums(abs(each)) == 0
+  if (is.null(prior_n)) {
     each <- rbind(each, 1)
     value <- c(value, n)
   }

@@ -15,13 +15,13 @@ release_crosses <- function(release, bound) {
   inherits(bound, "bound_table") && crosses_cliques(bound, component_parts(release_for(bound, release), repeated = TRUE))
 }
 
-check_crossing <- function(bound, parts, n, records, call) {
+check_crossing <- function(bound, parts, n, prior_n, call) {
   kernels <- vapply(parts, function(p) p$mechanism$kernel, "")
   margins <- unlist(lapply(parts, function(p) p$statistic$margins), recursive = FALSE)
   cells <- sum(vapply(margins, function(margin) prod(lengths(bound$levels)[margin]), 0))
   limit <- lapply(most_crossing, format_size)
   fault <- if (!all(vapply(parts, function(p) inherits(p$statistic, "stat_counts"), TRUE))) "The release has more than counts of single cells." else
-    if (!is.null(records)) "The number of records is unknown." else
+    if (!is.null(prior_n)) "The number of records is unknown." else
       if (any(kernels == "exact")) "The release has exact numbers." else
         if (any(kernels == "published")) "The release has numbers that were hidden, rounded or clipped." else
           if (n > most_crossing$records) sprintf("There are %s records, and at most %s are possible.", format_size(n), limit$records) else
@@ -29,8 +29,8 @@ check_crossing <- function(bound, parts, n, records, call) {
   if (!is.null(fault)) stop_crossing(unlist(lapply(parts, function(p) counted_statistic(p)$margins), recursive = FALSE), bound, fault, call)
 }
 
-crossing_distribution <- function(bound, parts, n, records, call) {
-  check_crossing(bound, parts, n, records, call)
+crossing_distribution <- function(bound, parts, n, prior_n, call) {
+  check_crossing(bound, parts, n, prior_n, call)
   margins <- lapply(parts, function(p) p$statistic$margins)
   size <- lengths(bound$levels)
   cells <- lapply(margins, function(of) vapply(of, function(margin) prod(size[margin]), 0))

@@ -3,18 +3,18 @@
 # where the model measures the columns from; NULL if its records are not normal
 collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)
 
-normal_distribution <- function(bound, parts, n, records, call) {
+normal_distribution <- function(bound, parts, n, prior_n, call) {
   origin <- collapse_origin(bound)
   terms <- do.call(rbind, lapply(parts, normal_terms, names = bound$columns$name, origin = origin, n = n, call = call))
-  check_normal_exact(parts, terms, n, records, nrow(bound$columns), call)
+  check_normal_exact(parts, terms, n, prior_n, nrow(bound$columns), call)
   list(family = "normal", fields = tightest_bounds(bound$columns$name, parts), component = list(terms = terms))
 }
 
 # Exact are totals of columns and of their squares: each is one of the sampler's coordinates then.
-check_normal_exact <- function(parts, terms, n, records, columns, call) {
+check_normal_exact <- function(parts, terms, n, prior_n, columns, call) {
   exact <- Filter(function(p) is_exact(p$mechanism) && !inherits(p$statistic, "stat_size"), parts)
   if (length(exact) == 0L) return(invisible())
-  if (!is.null(records)) stop_classed("method", "Method {.val collapse} keeps exact totals of normal records if their number is known.", call = call)
+  if (!is.null(prior_n)) stop_classed("method", "Method {.val collapse} keeps exact totals of normal records if their number is known.", call = call)
   for (p in exact) {
     own <- terms[p$index, , drop = FALSE]
     if (any(own[, 6L] != 0 & own[, 1L] != own[, 2L])) {
@@ -70,7 +70,7 @@ normal_terms <- function(part, names, origin, n, call) {
 # draws a second, at 0.85 some 10%. From the release alone: chains agree.
 tells_scatter <- function(problem, bound) {
   d <- nrow(bound$columns)
-  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) ||
+  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$prior_n) || problem$noisy < length(problem$released) ||
       problem$n <= d) return(FALSE)
   kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
   scatter_noise(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight), d, problem$n) < 0.6

@@ -6,12 +6,12 @@ most_row <- list(work = 3e8, size = 1e6, n = 1e9)
 # Probabilities below this share of the greatest are left out (in C too), and a range of counts must reach so far.
 least_kept <- 1e-30
 
-# `entries`: the component, target and coefficient of what is released, cells from 0 and n after them. `records`: the prior of n where
+# `entries`: the component, target and coefficient of what is released, cells from 0 and n after them. `prior_n`: the prior of n where
 # it is unknown.
-row_distribution <- function(bound, parts, entries, n, records, tracked = 0, call = caller_env()) {
+row_distribution <- function(bound, parts, entries, n, prior_n, tracked = 0, call = caller_env()) {
   cells <- length(bound$spec$fields$alpha)
   numbers <- lapply(0:cells, function(node) cell_numbers(entries[entries$target == node, ], parts))
-  row <- row_counts(bound, numbers, if (is.null(records)) c(n, n) else size_range(records), records)
+  row <- row_counts(bound, numbers, if (is.null(prior_n)) c(n, n) else size_range(prior_n), prior_n)
   if (is.null(row)) stop_classed("value", "No table of counts has all of the exact numbers.", call = call)
   size <- lapply(row, `[[`, cells + 1L)
   order <- order(lengths(row$probability)[-(cells + 1L)], row$variance[-(cells + 1L)])
@@ -24,25 +24,25 @@ row_distribution <- function(bound, parts, entries, n, records, tracked = 0, cal
 }
 
 # Can all counts be drawn at once? Judged by the scales of the noise alone.
-row_serves <- function(bound, parts, entries, n, records) {
+row_serves <- function(bound, parts, entries, n, prior_n) {
   one_table <- if (inherits(bound, "bound_table")) !moves_theta(bound) && length(bound$parts) == 1L else length(bound$levels) == 1L
   if (!one_table || length(bound$spec$fields$alpha) < 2L) return(FALSE)
-  if (!is.null(records) && any(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) return(FALSE)
+  if (!is.null(prior_n) && any(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) return(FALSE)
   numbers <- unlist(lapply(parts, `[[`, "index"))
   single <- !anyDuplicated(entries$component) && setequal(entries$component, numbers) && all(entries$coefficient != 0)
-  single && row_is_small(row_widths(parts, entries, length(bound$spec$fields$alpha), n, records))
+  single && row_is_small(row_widths(parts, entries, length(bound$spec$fields$alpha), n, prior_n))
 }
 
 # About how many values each count has that matter, n last, and the greatest possible n
-row_widths <- function(parts, entries, cells, n, records) {
+row_widths <- function(parts, entries, cells, n, prior_n) {
   at <- match(entries$component, unlist(lapply(parts, `[[`, "index")))
   reach <- unlist(lapply(parts, component_reach))[at] / abs(entries$coefficient)
   upper <- unlist(lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval$upper else p$value))[at] / entries$coefficient
   least <- function(x) vapply(split(x, factor(entries$target, 0:cells)), function(of) if (length(of)) min(of) else Inf, 0, USE.NAMES = FALSE)
   top <- least(pmax(upper, 0) + reach)
-  most <- if (is.null(records)) n else min(size_range(records)[2L], top[cells + 1L], sum(top[-(cells + 1L)]))
+  most <- if (is.null(prior_n)) n else min(size_range(prior_n)[2L], top[cells + 1L], sum(top[-(cells + 1L)]))
   width <- pmin(2 * least(reach) + 1, most + 1)
-  list(width = if (is.null(records)) replace(width, cells + 1L, 1) else width, most = most)
+  list(width = if (is.null(prior_n)) replace(width, cells + 1L, 1) else width, most = most)
 }
 
 row_is_small <- function(of) {
@@ -66,7 +66,7 @@ component_reach <- function(part) {
 # Of each cell, and of n last: its least count `first`, the `probability` of each from there on if counts and n were independent, with the
 # same mean of n and of the counts' sum, their `mean` and `variance`. Ranges of counts are doubled until what they leave out does
 # not matter. NULL: there are no such counts. `limits`: of n.
-row_counts <- function(bound, numbers, limits, records) {
+row_counts <- function(bound, numbers, limits, prior_n) {
   is_size <- seq_along(numbers) == length(numbers)
   fixed <- vapply(numbers, function(of) any(of$exact), TRUE)
   lowest <- ifelse(is_size, limits[1L], 0)
@@ -77,7 +77,7 @@ row_counts <- function(bound, numbers, limits, records) {
     soft <- cbind(ranges[1L, ] > lowest & ends$low == ranges[1L, ], ranges[2L, ] < limits[2L] & ends$high == ranges[2L, ]) & !fixed
     row <- NULL
     if (all(ends$low <= ends$high)) {
-      weights <- Map(function(k, from, to) cell_weights(bound, k, numbers[[k]], seq(from, to), records), seq_along(numbers), ends$low, ends$high)
+      weights <- Map(function(k, from, to) cell_weights(bound, k, numbers[[k]], seq(from, to), prior_n), seq_along(numbers), ends$low, ends$high)
       row <- tilted_counts(weights, ends$low, ifelse(is_size, -1, 1))
       if (is.null(row) || !any(row$kept[soft])) return(row)
     } else if (!any(soft)) {
@@ -120,10 +120,10 @@ cell_range <- function(numbers, lowest, highest, times) {
 }
 
 # log of prior and noise together, of m records in a cell; of n where it comes after the cells
-cell_weights <- function(bound, cell, numbers, m, records) {
+cell_weights <- function(bound, cell, numbers, m, prior_n) {
   alpha <- bound$spec$fields$alpha
   is_size <- cell > length(alpha)
-  log_prior <- if (!is_size) log_rising(m, alpha[cell]) else if (is.null(records)) 0 * m else log_size_mass(records, m) - log_rising(m, sum(alpha))
+  log_prior <- if (!is_size) log_rising(m, alpha[cell]) else if (is.null(prior_n)) 0 * m else log_size_mass(prior_n, m) - log_rising(m, sum(alpha))
   Reduce(`+`, lapply(numbers$each, function(one) log_noise_of_totals(one$part, one$k, one$times * m)), log_prior)
 }
 
@@ -166,7 +166,7 @@ tilted_counts <- function(weights, low, sign, most = 200L) {
 
 independent_row <- function(fit, told) {
   mean <- share_of(told$accepted, told$made)
-  if (is.null(fit$problem$records)) data.frame(mean) else data.frame(mean, records = mean)
+  if (is.null(fit$problem$prior_n)) data.frame(mean) else data.frame(mean, records = mean)
 }
 
 independent_words <- "counts   independent draws, all counts at once"

@@ -9,25 +9,25 @@ collapse_statistics.model_table <- function(model) "stat_counts"
 #' @export
 moves_counts.bound_table <- function(bound) TRUE
 
-table_distribution <- function(bound, parts, n, records, call) {
-  if (crosses_cliques(bound, parts)) return(crossing_distribution(bound, parts, n, records, call))
+table_distribution <- function(bound, parts, n, prior_n, call) {
+  if (crosses_cliques(bound, parts)) return(crossing_distribution(bound, parts, n, prior_n, call))
   entries <- table_entries(bound, parts, call)
   fields <- bound$spec$fields
   cells <- length(fields$alpha)
   tracked <- if (cells <= most_tracked) cells else 0
-  if (row_serves(bound, parts, entries, n, records)) return(row_distribution(bound, parts, entries, n, records, tracked, call))
+  if (row_serves(bound, parts, entries, n, prior_n)) return(row_distribution(bound, parts, entries, n, prior_n, tracked, call))
   of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
   host <- vapply(bound$parts, `[[`, 0, "host") - 1 # from 0
-  fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, records, call))
+  fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, prior_n, call))
   list(family = "table", fields = fields, entries = entries, tracked = tracked)
 }
 
 # TRUE where all counts are drawn at once
-table_served <- function(bound, parts, n, records, call) {
-  if (crosses_cliques(bound, parts)) return(check_crossing(bound, parts, n, records, call))
+table_served <- function(bound, parts, n, prior_n, call) {
+  if (crosses_cliques(bound, parts)) return(check_crossing(bound, parts, n, prior_n, call))
   entries <- table_entries(bound, parts, call)
-  at_once <- row_serves(bound, parts, entries, n, records)
-  if (!at_once) table_exact_groups(bound, parts, n, records, call)
+  at_once <- row_serves(bound, parts, entries, n, prior_n)
+  if (!at_once) table_exact_groups(bound, parts, n, prior_n, call)
   at_once
 }
 

@@ -5,7 +5,7 @@ most_exact_groups <- 1500L
 
 # Combinations of the variables of exact numbers, in groups that are in the same ones; NULL if there are none. `rows`: what each
 # exact number, and n where it is known, is a sum of, by group.
-table_exact_groups <- function(bound, parts, n, records, call) {
+table_exact_groups <- function(bound, parts, n, prior_n, call) {
   exact <- Filter(function(p) is_exact(p$mechanism) && !inherits(p$statistic, "stat_size"), parts)
   if (length(exact) == 0L) return(NULL)
   size <- lengths(bound$levels)
@@ -24,9 +24,9 @@ table_exact_groups <- function(bound, parts, n, records, call) {
   key <- do.call(paste, as.data.frame(t(rows)))
   group <- match(key, unique(key))
   each <- rows[, !duplicated(key), drop = FALSE]
-  open <- if (!is.null(records)) which(colSums(abs(each)) == 0) else integer()
-  if (is.null(records)) each <- rbind(each, 1)
-  value <- c(unlist(lapply(exact, `[[`, "value")), if (is.null(records)) n)
+  open <- if (!is.null(prior_n)) which(colSums(abs(each)) == 0) else integer()
+  if (is.null(prior_n)) each <- rbind(each, 1)
+  value <- c(unlist(lapply(exact, `[[`, "value")), if (is.null(prior_n)) n)
   list(variables = match(variables, names(size)), group = group, rows = each, value = value, open = open, members = cells$members, at = cells$at,
        combinations = combinations, vectors = exact_vectors(each, call))
 }
@@ -143,8 +143,8 @@ exact_start <- function(exact, call) {
 }
 
 # for C: see table_exact_read()
-table_exact_fields <- function(bound, parts, n, records, call) {
-  exact <- table_exact_groups(bound, parts, n, records, call)
+table_exact_fields <- function(bound, parts, n, prior_n, call) {
+  exact <- table_exact_groups(bound, parts, n, prior_n, call)
   if (is.null(exact)) return(NULL)
   group_of <- replace(rep(-1, exact$combinations), exact$at + 1, exact$group - 1)
   entries <- which(exact$vectors != 0, arr.ind = TRUE)

@@ -6,7 +6,7 @@ collapse_family.bound_poisson <- function(bound, call = caller_env()) "total"
 #' @export
 collapse_family.bound_exponential <- function(bound, call = caller_env()) "total"
 
-total_distribution <- function(bound, parts, n, records, call) {
+total_distribution <- function(bound, parts, n, prior_n, call) {
   is_size <- lapply(parts, function(p) rep(as.double(inherits(p$statistic, "stat_size")), length(p$index)))
   for (p in parts) {
     if (inherits(p$statistic, "stat_size")) next

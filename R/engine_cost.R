@@ -10,9 +10,9 @@
 # the engines that account for them (bench/results.md).
 
 # `method` with this release: the engine that runs, as the constants name it, and what its cost depends on.
-cost_features <- function(method, release, bound, control = list(), records = NULL) {
-  sized <- if (is.null(release$n)) without_size(release, typical_size(release, records)$n) else release
-  c(engine_size(as_engine(method), release, sized, bound, control, records),
+cost_features <- function(method, release, bound, control = list(), prior_n = NULL) {
+  sized <- if (is.null(release$n)) without_size(release, typical_size(release, prior_n)$n) else release
+  c(engine_size(as_engine(method), release, sized, bound, control, prior_n),
     list(n = sized$n, noise = noise_ratio(sized), levels = sum(lengths(bound$levels) - 1)))
 }
 
@@ -31,6 +31,6 @@ predict_cost <- function(features, constants = cost_constants) {
 }
 
 #' @export
-engine_cost.engine <- function(engine, release, bound, control, records, call) {
-  predict_cost(cost_features(engine$method, release, bound, control, records))
+engine_cost.engine <- function(engine, release, bound, control, prior_n, call) {
+  predict_cost(cost_features(engine$method, release, bound, control, prior_n))
 }

@@ -17,7 +17,7 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
   parameters <- bound$parameters
   draws <- chains_array(lapply(chains, function(c) {
     colnames(c$draws) <- parameters
-    if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
+    if (is.null(problem$prior_n)) c$draws else cbind(c$draws, n = c$records)
   }))
   new_fit(draws, release, bound, run, problem$method, problem$exact %||% FALSE, chains, problem, words)
 }

@@ -18,8 +18,8 @@
 #' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
 #'
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
-#' [release()]) have a prior for it each. `records` is one [prior][prior_records] for all of them, or a named list of priors, such as `records = list(north =
-#' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
+#' [release()]) have a prior for it each. `prior_n` is one [prior][prior_n] for all of them, or a named list of priors, such as `prior_n = list(north =
+#' prior_n_poisson(200))`; sites that are left out have [prior_n_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
 #' by method `"augment"`, exact at a cost that grows with their number. Or the tables of counts, or normal totals, are moved by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
 #' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a
@@ -135,22 +135,22 @@ check_sites <- function(releases, pool, call) {
 unsized_sites <- function(releases) names(releases)[vapply(releases, function(r) is.null(r$n), TRUE)]
 
 # The prior of the number of records of each site that does not tell it, by name.
-check_site_priors <- function(records, releases, call) {
+check_site_priors <- function(prior_n, releases, call) {
   unknown <- unsized_sites(releases)
-  several <- is.list(records) && !is.object(records)
+  several <- is.list(prior_n) && !is.object(prior_n)
   if (!several) {
-    if (!is.null(records) && length(unknown) == 0L) {
-      stop_classed("argument", "{.arg records} is a prior of numbers of records that are not known, but all sites tell theirs.", call = call)
+    if (!is.null(prior_n) && length(unknown) == 0L) {
+      stop_classed("argument", "{.arg prior_n} is a prior of numbers of records that are not known, but all sites tell theirs.", call = call)
     }
-    return(lapply(releases[unknown], function(release) check_size_prior(records, release, call)))
+    return(lapply(releases[unknown], function(release) check_size_prior(prior_n, release, call)))
   }
-  wrong <- setdiff(names(records), unknown)
-  if (length(records) && !checkmate::test_names(names(records), "unique") || length(wrong)) {
-    stop_classed("argument", c("{.arg records} must be a prior, or a named list of priors for sites that do not tell their number of records.",
+  wrong <- setdiff(names(prior_n), unknown)
+  if (length(prior_n) && !checkmate::test_names(names(prior_n), "unique") || length(wrong)) {
+    stop_classed("argument", c("{.arg prior_n} must be a prior, or a named list of priors for sites that do not tell their number of records.",
                                x = if (length(wrong)) "It names {.val {shorten_list(wrong)}}." else "It has no names, or the same twice.",
                                i = if (length(unknown)) "Such sites: {.val {shorten_list(unknown)}}." else "All sites tell it."), call = call)
   }
-  lapply(stats::setNames(nm = unknown), function(site) check_size_prior(records[[site]], releases[[site]], call))
+  lapply(stats::setNames(nm = unknown), function(site) check_size_prior(prior_n[[site]], releases[[site]], call))
 }
 
 # Numbers with continuous noise, or many whole ones, are the same only if the release is.
@@ -208,10 +208,10 @@ shown_columns <- function(public) {
 
 # ---- what C needs to know ------------------------------------------------------------------
 
-pool_problem <- function(releases, bound, call, records = list()) {
+pool_problem <- function(releases, bound, call, prior_n = list()) {
   family <- pool_family(bound, call, has_exact_sites(releases))
   sites <- lapply(stats::setNames(nm = names(releases)), function(name) {
-    if (family == "rates") rate_site(releases[[name]], bound, call) else totals_site(releases[[name]], bound, records[[name]], call)
+    if (family == "rates") rate_site(releases[[name]], bound, call) else totals_site(releases[[name]], bound, prior_n[[name]], call)
   })
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
@@ -219,7 +219,7 @@ pool_problem <- function(releases, bound, call, records = list()) {
   list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(sites, function(site) site$fields$n, 0)), size_prior = NULL,
        released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
        where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),
-       first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
+       first = first, names = c(bound$parameters, size_names(names(prior_n))), site_priors = prior_n)
 }
 
 # "rates": a total whose distribution is that of one rate; "totals": of normal records. `exact`: does a site have exact numbers, which other methods do not keep?
@@ -248,8 +248,8 @@ stop_cut_exact <- function(bound, call) {
                            i = "Leave out {.arg within} in the prior; or {.code pool = \"none\"} fits each site."), call = call)
 }
 
-totals_site <- function(release, bound, records, call) {
-  problem <- collapse_problem(release, bound, records, call)
+totals_site <- function(release, bound, prior_n, call) {
+  problem <- collapse_problem(release, bound, prior_n, call)
   if (problem$separable < problem$noisy) {
     stop_classed("method", "Numbers that were hidden or rounded cannot be pooled under a model of normal records.", call = call)
   }
@@ -361,7 +361,7 @@ noise_range <- function(parts, map) {
 pool_from_chains <- function(chains, releases, bound, run, problem, words) {
   draws <- chains_array(lapply(chains, function(c) {
     colnames(c$draws) <- problem$names
-    if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
+    if (is.null(problem$prior_n)) c$draws else cbind(c$draws, n = c$records)
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
   fit$pool <- if (is.null(problem$partial) || isTRUE(problem$partial$complete)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else

@@ -1,12 +1,12 @@
 # Complete pooling by imputing the records of all sites: method "augment" for several releases, see src/records/augment_chain.c.
 
-pool_augment_problem <- function(releases, bound, words, chains, records, call) {
+pool_augment_problem <- function(releases, bound, words, chains, prior_n, call) {
   check_records_distribution(bound, call)
   each <- lapply(stats::setNames(nm = names(releases)), function(name) {
     release <- releases[[name]]
     check_noise_on_totals("augment", release, call)
     site <- augment_parts(release, bound, call)
-    size <- augment_size(release, records[[name]])
+    size <- augment_size(release, prior_n[[name]])
     size$n <- as.double(size$n)
     c(site, size, list(components = length(site$summed), index = site$summed, times = released_times(component_parts(release))[site$summed]))
   })
@@ -17,7 +17,7 @@ pool_augment_problem <- function(releases, bound, words, chains, records, call) 
        move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains), surrogate = list(), passes = -1,
        released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = each,
        where = unlist(Map(function(site, from) from + site$where, each, cumsum(laid) - laid), use.names = FALSE), summed = seq_len(sum(width)),
-       first = cumsum(width) - width, names = c(bound$parameters, size_names(names(records))), site_records = records)
+       first = cumsum(width) - width, names = c(bound$parameters, size_names(names(prior_n))), site_priors = prior_n)
 }
 
 # What can be sampled by imputing records, at a cost of seconds for 1,000 effective draws: Inf where it cannot.

@@ -47,10 +47,10 @@ serves_by_clt <- function(releases, bound, call) {
   without_refusal(for (release in releases) sites_distribution(bound, release, call))
 }
 
-# The same where the number of records of some sites is not known. `records`: what is believed of it
-pooled_sized_method <- function(releases, bound, method, partial, imputes, records, call) {
-  sites <- names(records)
-  moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, records)
+# The same where the number of records of some sites is not known. `prior_n`: what is believed of it
+pooled_sized_method <- function(releases, bound, method, partial, imputes, prior_n, call) {
+  sites <- names(prior_n)
+  moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, prior_n)
   hidden <- method != "clt" && any(vapply(releases[sites], whole_at_once, TRUE, bound))
   reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which is also the name of the numbers of records." else
     if (hidden) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
@@ -78,25 +78,25 @@ check_clt_sized <- function(bound, call) {
 }
 
 # What is moved in place of records: "tables", totals by "collapse", or NULL. `asked`: whether it pays or not
-moved_sized <- function(releases, bound, asked, partial, records) {
-  pays <- function() asked || !is_of_response_table(bound) || prefers_tables(releases, bound, partial, records)
-  if (pools_tables(releases, bound, records) && pays()) return("tables")
-  if (pools_totals(releases, bound, records) && (asked || prefers_totals(releases, records))) "collapse"
+moved_sized <- function(releases, bound, asked, partial, prior_n) {
+  pays <- function() asked || !is_of_response_table(bound) || prefers_tables(releases, bound, partial, prior_n)
+  if (pools_tables(releases, bound, prior_n) && pays()) return("tables")
+  if (pools_totals(releases, bound, prior_n) && (asked || prefers_totals(releases, prior_n))) "collapse"
 }
 
 # Where n is not known, and fewer records are expected at a site, to impute them takes no longer than to move its totals.
 records_of_totals <- 500
 
-prefers_totals <- function(releases, records) {
-  expected <- vapply(names(records), function(site) typical_size_of(releases[[site]], records[[site]]), 0)
+prefers_totals <- function(releases, prior_n) {
+  expected <- vapply(names(prior_n), function(site) typical_size_of(releases[[site]], prior_n[[site]]), 0)
   min(expected) >= records_of_totals
 }
 
 # Can the totals of sites be moved, their numbers of records unknown?
-pools_totals <- function(releases, bound, records) {
+pools_totals <- function(releases, bound, prior_n) {
   without_refusal({
     if (pool_family(bound, NULL) != "totals") stop_classed("method", "")
-    for (site in names(releases)) totals_site(releases[[site]], bound, records[[site]], NULL)
+    for (site in names(releases)) totals_site(releases[[site]], bound, prior_n[[site]], NULL)
   })
 }
 
@@ -111,10 +111,10 @@ sites_distribution <- function(bound, release, call) {
   released_distribution(bound, release, call)
 }
 
-# What C needs to know of a site, and `distribution`, what clt_distribution() gives of it. `records`: what is believed of an unknown n
-clt_site <- function(release, bound, words, chains, records, call) {
+# What C needs to know of a site, and `distribution`, what clt_distribution() gives of it. `prior_n`: what is believed of an unknown n
+clt_site <- function(release, bound, words, chains, prior_n, call) {
   check_noise_on_totals("clt", release, call)
-  size <- clt_size(release, records)
+  size <- clt_size(release, prior_n)
   all <- names(release$value)
   release <- without_size(release, size$n)
   distribution <- sites_distribution(bound, release, call)

@@ -1,7 +1,7 @@
 # Partial pooling and walks by a normal distribution for the totals of each site: see src/pool/site_clt.c.
 
-clt_sites_problem <- function(releases, bound, words, chains, records, call) {
-  each <- lapply(stats::setNames(nm = names(releases)), function(name) clt_site(releases[[name]], bound, words, chains, records[[name]], call))
+clt_sites_problem <- function(releases, bound, words, chains, prior_n, call) {
+  each <- lapply(stats::setNames(nm = names(releases)), function(name) clt_site(releases[[name]], bound, words, chains, prior_n[[name]], call))
   move_sd <- prior_sd(bound, words, chains)
   sites <- lapply(each, function(site) {
     alone <- c(site[c("n", "released", "scale", "absolute", "ridge")],
@@ -14,7 +14,7 @@ clt_sites_problem <- function(releases, bound, words, chains, records, call) {
   list(method = "pool", exact = FALSE, model = bound$spec, family = "clt", n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
        released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = sites, where = seq_len(sum(width)), summed = seq_len(sum(width)),
        first = first, names = bound$parameters, drowned = all(vapply(each, `[[`, TRUE, "drowned")), ridge = unlist(lapply(each, `[[`, "ridge")),
-       site_records = records)
+       site_priors = prior_n)
 }
 
 # Moments with innovations, by a factor of the covariance (src/clt/cholesky_innovations.c) where they have none of their own.

@@ -31,7 +31,7 @@
 #' @section Sizes that are not known:
 #' Each group's size is then a latent whole number, sampled with the rates: exact, whatever the noise. Given the number of
 #' all records n, all sizes that add up to it are equally probable beforehand, so their shares are uniform. The number n comes from the release, or has the prior
-#' `records` of [sample_posterior()] where the release does not give it. A rate tells nothing about the size of its group. [model_exponential()]
+#' `prior_n` of [sample_posterior()] where the release does not give it. A rate tells nothing about the size of its group. [model_exponential()]
 #' and [model_normal()] need sizes that are known.
 #'
 #' Where the noise of sizes is large compared with the sizes, and relatively larger than the noise of totals, chains mix slowly under partial pooling. A
@@ -193,16 +193,16 @@ check_group_sizes <- function(groups, bound, family, variable, call) {
 
 # ---- latent sizes ------------------------------------------------------------------------------
 
-sized_problem <- function(groups, release, bound, records, call) {
+sized_problem <- function(groups, release, bound, prior_n, call) {
   sites <- lapply(groups, sized_site, bound, call)
-  sites <- begin_sizes(sites, release$n, records)
+  sites <- begin_sizes(sites, release$n, prior_n)
   components <- rep(2L, length(sites))
   first <- 2L * (seq_along(sites) - 1L)
   names(first) <- names(sites)
   n <- release$n %||% sum(vapply(sites, function(s) s$fields$n, 0))
   list(method = "pool", exact = if (bound$spec$name == "categorical" || isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "rates",
-       n = n, records = records,
-       size_prior = size_prior_spec(records), released = rep(NA_real_, 2L * length(sites)), sites = sites, where = seq_len(2L * length(sites)),
+       n = n, prior_n = prior_n,
+       size_prior = size_prior_spec(prior_n), released = rep(NA_real_, 2L * length(sites)), sites = sites, where = seq_len(2L * length(sites)),
        summed = seq_len(sum(components)), first = first, names = bound$parameters, sized = TRUE,
        sizes = vapply(sites, function(s) s$fields$n, 0, USE.NAMES = FALSE), size_error = vapply(sites, `[[`, 0, "size_error", USE.NAMES = FALSE))
 }
@@ -311,11 +311,11 @@ size_about <- function(about) {
 }
 
 # Sizes that add up to n, where that is known, or to what its prior allows.
-begin_sizes <- function(sites, n, records) {
+begin_sizes <- function(sites, n, prior_n) {
   size <- vapply(sites, function(s) s$fields$n, 0)
   free <- vapply(sites, `[[`, 0, "size_error")^2
   free[free < 1e-4] <- 0
-  target <- n %||% min(max(sum(size), size_range(records)[1L]), size_range(records)[2L])
+  target <- n %||% min(max(sum(size), size_range(prior_n)[1L]), size_range(prior_n)[2L])
   for (k in 1:60) {
     left <- target - sum(size)
     open <- free * (left > 0 | size > 0)

@@ -288,7 +288,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   varying <- coordinate_names(bound, vary, called)
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
   problem$names <- c(if (complete) unname(named[heads]) else layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call),
-                     size_names(names(problem$site_records)))
+                     size_names(names(problem$site_priors)))
   problem
 }
 

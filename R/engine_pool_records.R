@@ -31,7 +31,7 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   problem$sign <- sign
   problem$names <- c(if (complete) unname(called[heads]) else
     layer_names(unname(called[heads]), own$coordinates[vary], colnames(design), pairs, unname(called[shown]), names(releases), call),
-                     size_names(names(problem$site_records)))
+                     size_names(names(problem$site_priors)))
   spread <- c(rep(0.5, length(vary)), effect_sd, rep(0.3, NROW(pairs)))
   problem$begin <- list(pairs = NROW(pairs), scale = scale[vary], sd = as.double(c(pmin(problem$move_sd[own$places], scale), spread)), effects = length(effect_sd))
   problem

@@ -1,14 +1,14 @@
 # Which problem a pool of sites is, and where its chains start.
 
 # `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
-set_up_pool <- function(engine, bound, releases, pool, init, words, run, records, call) {
+set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n, call) {
   partial <- inherits(pool, "noiseaware_pooling")
   if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-  problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
-                    augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
-                    clt = if (partial || length(records)) clt_sites_problem(releases, bound, words, run$chains, records, call) else
+  problem <- switch(engine, collapse = pool_problem(releases, bound, call, prior_n), tables = pool_tables_problem(releases, bound, prior_n, call),
+                    augment = pool_augment_problem(releases, bound, words, run$chains, prior_n, call),
+                    clt = if (partial || length(prior_n)) clt_sites_problem(releases, bound, words, run$chains, prior_n, call) else
                       pool_clt_problem(releases, bound, words, run$chains, call))
-  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(records)) list(kind = "complete")
+  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(prior_n)) list(kind = "complete")
   if (!is.null(layer)) {
     add_layer <- if (engine %in% c("augment", "tables")) pooled_records_problem else partial_problem
     problem <- add_layer(problem, layer, bound, releases, call)

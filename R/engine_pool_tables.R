@@ -13,29 +13,29 @@ cells_of_table <- function(bound) if (is_of_response_table(bound)) prod(lengths(
 # coefficients of their own, which walk given the records and move by their slopes given the table. Exact numbers are kept by tables alone.
 records_of_a_cell <- c(counts = 60, complete = 200, partial = 10)
 
-prefers_tables <- function(releases, bound, partial, records = list()) {
+prefers_tables <- function(releases, bound, partial, prior_n = list()) {
   if (has_exact_sites(releases)) return(TRUE)
-  n <- vapply(names(releases), function(site) typical_size_of(releases[[site]], records[[site]]), 0)
+  n <- vapply(names(releases), function(site) typical_size_of(releases[[site]], prior_n[[site]]), 0)
   kind <- if (!is_of_response_table(bound)) "counts" else if (partial) "partial" else "complete"
   mean(n) > records_of_a_cell[[kind]] * cells_of_table(bound)
 }
 
-typical_size_of <- function(release, records) release$n %||% typical_size(release, records)$n
+typical_size_of <- function(release, prior_n) release$n %||% typical_size(release, prior_n)$n
 
 # Refuses sites whose counts cannot be moved as tables.
-check_pools_tables <- function(releases, bound, records, call) {
+check_pools_tables <- function(releases, bound, prior_n, call) {
   if (!is_of_tables(bound)) {
     stop_classed("method", paste("Tables of sites are moved under models of factors: {.fn model_categorical}, {.fn model_naive_bayes}, {.fn model_table} and",
                                  "{.fn model_glm}."), call = call)
   }
-  for (site in names(releases)) site_table(releases[[site]], bound, records[[site]], call)
+  for (site in names(releases)) site_table(releases[[site]], bound, prior_n[[site]], call)
   invisible()
 }
 
-pools_tables <- function(releases, bound, records = list()) without_refusal(check_pools_tables(releases, bound, records, NULL))
+pools_tables <- function(releases, bound, prior_n = list()) without_refusal(check_pools_tables(releases, bound, prior_n, NULL))
 
 # The problem of one site's table with its parameters given: that of a table whose probabilities are not integrated out.
-site_table <- function(release, bound, records, call) {
+site_table <- function(release, bound, prior_n, call) {
   bound <- as_table(bound)
   release <- release_for(bound, release)
   if (release_crosses(release, bound)) {
@@ -47,15 +47,15 @@ site_table <- function(release, bound, records, call) {
     part
   })
   class(bound) <- c("bound_cells", "bound_table", "noiseaware_bound")
-  problem <- collapse_problem(release, bound, if (is.null(release$n)) records %||% prior_log_uniform(), call)
+  problem <- collapse_problem(release, bound, if (is.null(release$n)) prior_n %||% prior_n_log_uniform(), call)
   problem$fields$held <- 1
   problem$fields$tracked <- 0
   problem
 }
 
-pool_tables_problem <- function(releases, bound, records, call) {
+pool_tables_problem <- function(releases, bound, prior_n, call) {
   each <- lapply(stats::setNames(nm = names(releases)), function(name) {
-    table <- site_table(releases[[name]], bound, records[[name]], call)
+    table <- site_table(releases[[name]], bound, prior_n[[name]], call)
     list(table = table, n = table$n, released = table$released, where = table$where, components = length(table$released),
          index = table$summed, times = table$times[table$summed])
   })
@@ -64,7 +64,7 @@ pool_tables_problem <- function(releases, bound, records, call) {
   list(method = "pool_records", family = "tables", exact = TRUE, model = as_table(bound)$model_spec %||% bound$spec, n = sum(vapply(each, `[[`, 0, "n")),
        size_prior = NULL, released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = each,
        where = unlist(Map(function(site, from) from + site$where, each, first), use.names = FALSE), summed = seq_len(sum(width)),
-       first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
+       first = first, names = c(bound$parameters, size_names(names(prior_n))), site_priors = prior_n)
 }
 
 # ---- what the fit has to report ----------------------------------------------------------
@@ -78,7 +78,7 @@ engine_diagnostics.engine_pool_tables <- function(engine, fit, told) {
   made <- sum(unlist(told[paste0(kinds, "_made")]))
   row <- data.frame(mean = sum(unlist(told[paste0(kinds, "_accepted")])) / made, together = told$together, steps = told$together_steps,
                     divergent = told$together_divergent)
-  if (length(fit$problem$site_records)) row$records <- told$size_accepted / told$size_made
+  if (length(fit$problem$site_priors)) row$records <- told$size_accepted / told$size_made
   row
 }
 

@@ -1,12 +1,12 @@
 # Method "collapse", public covariates: see src/totals/public_covariates.c. The model is bound to the noisy response and the covariates, which have
 # no distribution.
 
-sample_public <- function(release, model, method, run, init, control, records, asked, call = caller_env()) {
+sample_public <- function(release, model, method, run, init, control, prior_n, asked, call = caller_env()) {
   check_choice(method, "method", c("auto", sampling_methods), "method", call)
   if (!method %in% c("auto", "collapse")) {
     stop_classed("method", c("Method {.val collapse} fits regressions on public covariates, and is exact.", x = "{.arg method} is {.val {method}}."), call = call)
   }
-  if (!is.null(records)) stop_argument("records", "NULL: public covariates show the number of records", describe(records), call = call)
+  if (!is.null(prior_n)) stop_argument("prior_n", "NULL: public covariates show the number of records", describe(prior_n), call = call)
   check_control(control, "collapse", call)
   bound <- bind_given(model, release, call)
   check_prior_draws(bound, call)
@@ -76,7 +76,7 @@ public_problem <- function(release, bound, call = caller_env()) {
   if (release$statistic$kind == "totals") return(public_totals_problem(release, bound, call))
   answers <- public_answers(release, bound, call)
   design <- public_design(release, bound, call)
-  list(method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), records = NULL,
+  list(method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), prior_n = NULL,
        size_prior = size_prior_spec(NULL), released = double(), weight = double(), absolute = 0L, separable = 0L, noisy = 0L,
        published = list(fields = list()), where = integer(), summed = integer(), times = double(), tracked = 0,
        fields = c(answers, design, public_start(answers, design$offset, bound)))
@@ -200,7 +200,7 @@ public_totals_problem <- function(release, bound, call) {
   row <- seen_columns(part$statistic)
   row <- row[row$variable == bound$columns$variable[1L], ]
   size <- length(told)
-  list(method = "collapse", exact = if (isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "public_totals", n = as.double(release$n), records = NULL,
+  list(method = "collapse", exact = if (isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "public_totals", n = as.double(release$n), prior_n = NULL,
        size_prior = size_prior_spec(NULL), released = unname(part$value)[told], weight = 1 / unname(part$scale)[told],
        absolute = if (part$mechanism$kernel == "absolute") size else 0L, separable = size, noisy = size, published = list(fields = list()), where = seq_len(size),
        summed = told, times = NULL, tracked = 0,

@@ -163,7 +163,7 @@ likely_outside <- 0.01
 outside_bounds <- function(fit) {
   summed <- unlist(lapply(fit$chains, `[[`, "outside"))
   share <- pmin(summed, 1)
-  n <- if (is.null(fit$problem$records)) fit$problem$n %||% nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
+  n <- if (is.null(fit$problem$prior_n)) fit$problem$n %||% nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
   c(summed = mean(summed), share = mean(share), any = mean(-expm1(n * log1p(-share))))
 }
 
@@ -213,14 +213,14 @@ hamiltonian_row <- function(told) {
 
 # beside it the share of accepted steps of an unknown n
 with_records <- function(row, fit, told) {
-  if (is.null(fit$problem$records)) row else cbind(row, records = told$size_accepted / told$size_made)
+  if (is.null(fit$problem$prior_n)) row else cbind(row, records = told$size_accepted / told$size_made)
 }
 
 mean_words <- function(x) format_number(mean(x, na.rm = TRUE), 2)
 
 share_words <- function(x) if (all(is.na(x))) "none" else paste("accepted", mean_words(x))
 
-size_words <- function(fit, rows) if (!is.null(fit$problem$records)) paste0("; of n: ", share_words(rows$records))
+size_words <- function(fit, rows) if (!is.null(fit$problem$prior_n)) paste0("; of n: ", share_words(rows$records))
 
 hamiltonian_words <- function(steps, acceptance) {
   sprintf("Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(steps), 2), format_number(mean(acceptance), 2))

@@ -55,18 +55,18 @@ share_beyond <- function(fit, draws = 40L, records = 100L) {
 fit_beside <- function(fit) {
   release <- declare_outside(fit$release, "none")
   bound <- bind_model(settle_released(fit$asked$model, release, fit$method), release$statistic)
-  records <- fit$problem$records
+  prior_n <- fit$problem$prior_n
   # an approximation that allows for bounds takes them for clamps
   without_bounds <- function(method) !isFALSE(engine_exact(as_engine(method), bound)) || !engine_clamps(as_engine(method), bound)
   methods <- Filter(without_bounds, able_methods(release, bound, list()))
-  each <- function(method, on, of) predict_cost(cost_features(method, on, of, records = records))$iteration
+  each <- function(method, on, of) predict_cost(cost_features(method, on, of, prior_n = prior_n))$iteration
   costs <- vapply(stats::setNames(nm = methods), each, 0, release, bound) * beside_run$chains * beside_run$iter
   own <- each(fit$method, fit$release, fit$bound) * fit$run$chains * fit$run$iter
   if (length(costs) == 0L) return("no method can fit it without clamping")
   if (!isTRUE(min(costs) <= max(own, beside_seconds))) return(sprintf("that would take %s", about_time(min(costs))))
   method <- methods[which.min(costs)]
   run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
-  tryCatch(without_troubles(without_progress(suppressMessages(sample_method(method, release, bound, run, records = records)))),
+  tryCatch(without_troubles(without_progress(suppressMessages(sample_method(method, release, bound, run, prior_n = prior_n)))),
            noiseaware_error = function(e) "the fit without clamping failed")
 }
 

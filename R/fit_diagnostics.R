@@ -133,8 +133,8 @@ other_methods <- function(fit) {
   if (length(quick)) able <- Filter(function(method) !isFALSE(engine_exact(as_engine(method), fit$bound)), able)
   lines <- sprintf("method = \"%s\" %s", able, unlist(ask_engines(able, engine_offer, fit$bound)))
   if (isTRUE(fit$bound$callbacks)) return(if (length(able)) lines)
-  records <- fit$problem$records
-  costs <- vapply(able, function(method) predict_cost(cost_features(method, fit$release, fit$bound, records = records))$thousand, 0)
+  prior_n <- fit$problem$prior_n
+  costs <- vapply(able, function(method) predict_cost(cost_features(method, fit$release, fit$bound, prior_n = prior_n))$thousand, 0)
   if (length(able)) paste0(lines, ifelse(is.finite(costs), sprintf(" 1,000 effective draws take %s.", vapply(costs, about_time, "")), ""))
 }
 
@@ -210,8 +210,8 @@ likely_fewer <- 0.005
 # Numbers of records that are not known, by their names among the draws: how many a method assumes at least, where the prior allows fewer.
 fewest_records <- function(fit) {
   problem <- fit$problem
-  priors <- if (is.null(problem$records)) problem$site_records else list(n = problem$records)
-  if (!is.null(problem$site_records) && length(priors)) names(priors) <- size_names(names(priors))
+  priors <- if (is.null(problem$prior_n)) problem$site_priors else list(n = problem$prior_n)
+  if (!is.null(problem$site_priors) && length(priors)) names(priors) <- size_names(names(priors))
   least <- engine_fewest(engine_of(fit), fit$bound)
   fewer <- vapply(priors, function(prior) size_range(prior)[1L] < least, TRUE)
   stats::setNames(rep(least, sum(fewer)), names(priors)[fewer])
@@ -229,7 +229,7 @@ few_records_trouble <- function(fit) {
     sprintf("Fewer records than %s are likely for %s, and left out: %s.", fewest[[1L]], shorten_list(names(found), 5L),
             if (by_normal_totals(fit)) "method \"clt\" takes two or more" else "totals are moved where there are more records than variables"),
     x = sprintf("Share of draws with the fewest records that are allowed: %s.", format_number(max(found), 2)),
-    i = "Method \"augment\" takes any number; or a prior, the argument `records`, says that there are more.")))
+    i = "Method \"augment\" takes any number; or a prior, the argument `prior_n`, says that there are more.")))
 }
 
 # for a print

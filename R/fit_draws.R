@@ -82,8 +82,8 @@ each_variable <- function(fit, diagnostic) {
 # draws x parameters
 prior_draws <- function(fit, draws) {
   theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)
-  records <- fit$problem$records
-  if (is.null(records)) theta else cbind(theta, n = replicate(draws, draw_size(records)))
+  prior_n <- fit$problem$prior_n
+  if (is.null(prior_n)) theta else cbind(theta, n = replicate(draws, draw_size(prior_n)))
 }
 
 weights_line <- function(told) {

@@ -120,15 +120,15 @@ total_evidence <- function(fit, call) {
   bound <- fit$bound
   prior <- bound$spec$fields
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
-  total_distribution(bound, parts, release$n %||% 1, fit$problem$records, call)
+  total_distribution(bound, parts, release$n %||% 1, fit$problem$prior_n, call)
   is_size <- vapply(parts, function(p) inherits(p$statistic, "stat_size"), TRUE)
   n <- release$n
   log_size <- 0
   if (is.null(n)) {
     if (!any(is_size)) return(NULL)
     range <- whole_range(noise_range(parts[is_size], list(slope = rep(1, length(release$value)))))
-    n <- seq(max(range[1L], size_range(fit$problem$records)[1L]), range[2L])
-    log_size <- log_size_mass(fit$problem$records, n) + noise_of(parts[is_size], n)
+    n <- seq(max(range[1L], size_range(fit$problem$prior_n)[1L]), range[2L])
+    log_size <- log_size_mass(fit$problem$prior_n, n) + noise_of(parts[is_size], n)
   }
   own <- parts[!is_size]
   if (length(own) == 0L) return(log_sum_exp(log_size) + log_noise_constant(release, call))

@@ -19,7 +19,7 @@ clt_evidence <- function(fit, draws, seed, call) {
 
 check_clt_evidence <- function(fit, call) {
   problem <- fit$problem
-  if (!is.null(problem$records)) stop_no_evidence("The number of records is unknown.", call)
+  if (!is.null(problem$prior_n)) stop_no_evidence("The number of records is unknown.", call)
   if (problem$sampler == "gibbs") stop_no_evidence("The sampler {.val gibbs} follows another distribution than the normal one.", call)
   if (length(problem$released) < length(fit$release$value)) stop_no_evidence("Some of the released numbers have no part in the normal distribution.", call)
   if (bound_is_cut(fit$bound)) stop_no_evidence("The prior is cut off, by {.arg within}.", call)

@@ -44,7 +44,7 @@ cells_evidence <- function(fit, call) {
   if (sum_work(lengths(lapply(factors, `[[`, "log"))) > most_products) return(NULL)
   all <- Reduce(convolve_logs, factors)
   n <- all$first + seq_along(all$log) - 1
-  log_prior <- if (unknown) log_size_mass(fit$problem$records, n) else ifelse(n == release$n, 0, -Inf)
+  log_prior <- if (unknown) log_size_mass(fit$problem$prior_n, n) else ifelse(n == release$n, 0, -Inf)
   log_size <- 0
   if (unknown && !is.null(size)) {
     log_size <- size$log[match(n, size$first + seq_along(size$log) - 1)]

@@ -77,7 +77,7 @@ as_fit_of_site <- function(fit, site, call = caller_env()) {
   if (!is.null(size)) one$draws <- posterior::bind_draws(one$draws, posterior::as_draws_array(array(size, c(dim(size), 1L), list(NULL, NULL, "n"))), along = "variable")
   one$bound <- fit$bound
   one$release <- fit$release[[site]]
-  one$problem$records <- one$whole <- NULL
+  one$problem$prior_n <- one$whole <- NULL
   one
 }
 
@@ -194,11 +194,11 @@ site_line <- function(releases, one = "site") {
 
 size_line <- function(fit) {
   n <- fit$problem$groups$release$n
-  paste0("  records    ", if (is.null(n)) paste0("not known (n); prior ", format(fit$problem$records)) else format_size(n), "; how many are in each group is sampled")
+  paste0("  records    ", if (is.null(n)) paste0("not known (n); prior ", format(fit$problem$prior_n)) else format_size(n), "; how many are in each group is sampled")
 }
 
 unsized_line <- function(fit) {
   unknown <- unsized_sites(fit$release)
-  priors <- unique(vapply(unknown, function(site) format((fit$problem$site_records %||% list())[[site]] %||% fit$fits[[site]]$problem$records), ""))
+  priors <- unique(vapply(unknown, function(site) format((fit$problem$site_priors %||% list())[[site]] %||% fit$fits[[site]]$problem$prior_n), ""))
   paste0("  records    not known (n): ", shorten_list(unknown, 6L), if (length(priors) == 1L) paste0("; prior ", priors), fewest_words(fit))
 }

@@ -19,9 +19,9 @@ method_for_clamped <- function(made, releases, bound, run, words, partial, imput
   "clt"
 }
 
-sample_groups <- function(release, model, pool, method, run, init, control, records, asked, call = caller_env()) {
+sample_groups <- function(release, model, pool, method, run, init, control, prior_n, asked, call = caller_env()) {
   check_release(release, call = call)
-  records <- check_size_prior(records, release, call)
+  prior_n <- check_size_prior(prior_n, release, call)
   pool <- as_pooling(pool %||% "none", call)
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
@@ -40,11 +40,11 @@ sample_groups <- function(release, model, pool, method, run, init, control, reco
   if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, "collapse", call)
   if (identical(pool, "none") && family == "totals") {
     asked$model <- model
-    asked$records <- NULL
+    asked$prior_n <- NULL
     fit <- separate_fits(groups, model, list(), asked, call)
     fit$problem <- list(groups = list(variable = variable, release = release))
   } else {
-    problem <- if (sized) sized_problem(groups, release, bound, records, call) else pool_problem(groups, bound, call)
+    problem <- if (sized) sized_problem(groups, release, bound, prior_n, call) else pool_problem(groups, bound, call)
     problem$groups <- list(variable = variable, release = release)
     if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
     if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
@@ -54,14 +54,14 @@ sample_groups <- function(release, model, pool, method, run, init, control, reco
   fit
 }
 
-sample_sites <- function(releases, model, pool, method, run, init, control, records, asked, call = caller_env()) {
+sample_sites <- function(releases, model, pool, method, run, init, control, prior_n, asked, call = caller_env()) {
   check_sites(releases, pool, call)
-  records <- check_site_priors(records, releases, call)
+  prior_n <- check_site_priors(prior_n, releases, call)
   check_model(model, call)
   pool <- as_pooling(pool, call)
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
-  fit <- if (identical(pool, "none")) separate_fits(releases, model, records, asked, call) else {
+  fit <- if (identical(pool, "none")) separate_fits(releases, model, prior_n, asked, call) else {
     check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     check_no_record_noise(releases, call)
@@ -71,12 +71,12 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
     imputes <- !partial || pool$covariates == "separate"
-    engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
+    engine <- if (length(prior_n)) pooled_sized_method(releases, bound, method, partial, imputes, prior_n, call) else
       pooled_method(releases, bound, method, partial, imputes, call)
-    made <- set_up_pool(engine, bound, releases, pool, init, words, run, records, call)
-    if (method == "auto" && engine == "collapse" && length(records) == 0L) {
+    made <- set_up_pool(engine, bound, releases, pool, init, words, run, prior_n, call)
+    if (method == "auto" && engine == "collapse" && length(prior_n) == 0L) {
       another <- method_for_clamped(made, releases, bound, run, words, partial, imputes, call)
-      if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, records, call)
+      if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, prior_n, call)
     }
     sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
   }
@@ -93,17 +93,17 @@ sample_pool <- function(problem, releases, bound, run, init, words, call) {
   with_pool_troubles(pool_from_chains(chains, releases, bound, run, problem, words), call)
 }
 
-separate_fits <- function(releases, model, records, asked, call) {
-  arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "records"))]
+separate_fits <- function(releases, model, prior_n, asked, call) {
+  arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "prior_n"))]
   if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
   seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
   # warnings show the call: with names, not a whole release
-  named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "records"))), function(name) call("$", quote(arguments), as.name(name)))
+  named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "prior_n"))), function(name) call("$", quote(arguments), as.name(name)))
   one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
   fits <- withCallingHandlers(Map(function(release, seed, prior) {
-    arguments[c("seed", "records")] <- list(seed, prior)
+    arguments[c("seed", "prior_n")] <- list(seed, prior)
     eval(one)
-  }, releases, seeds, lapply(names(releases), function(site) records[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
+  }, releases, seeds, lapply(names(releases), function(site) prior_n[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
   fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
   fit$pool <- "none"
   fit$fits <- fits

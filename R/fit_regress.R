@@ -46,13 +46,13 @@ regress <- function(fit, formula) {
   if (length(strange)) {
     stop_classed("variables", c("{.arg formula} must have variables of the fit; {.var {strange}} {?is/are} not.", i = "The fit has {.var {known}}."))
   }
-  taken <- intersect(variables[-1L], c("R2", if (!is.null(fit$problem$records)) "n"))
+  taken <- intersect(variables[-1L], c("R2", if (!is.null(fit$problem$prior_n)) "n"))
   if (length(taken)) stop_classed("variables", "A covariate must not be called {.var {taken}}: other draws have that name.")
   values <- regression_draws(joint, variables)
   model <- model_lm(text_formula(formula_text(formula)))
   release <- suppressMessages(narrow_release(fit$release, model), "noiseaware_message_components")
   bound <- bind_model(model, release$statistic)
-  read <- new_fit(draws_like(fit, values[, c(bound$parameters, "R2")]), release, bound, fit$run, "regress", fit$exact, problem = fit$problem["records"])
+  read <- new_fit(draws_like(fit, values[, c(bound$parameters, "R2")]), release, bound, fit$run, "regress", fit$exact, problem = fit$problem["prior_n"])
   read$whole <- fit$whole %||% if (length(fit$release$value) > length(release$value)) fit$release
   read$why <- paste0("from a fit of ", describe_model(fit$bound), " by method \"", fit$method, "\"")
   read$troubles <- fit$troubles
@@ -131,7 +131,7 @@ regression_draws <- function(joint, variables) {
 # the chains of the fit, with an unknown number of records beside
 draws_like <- function(fit, values) {
   size <- dim(fit$draws)
-  if (!is.null(fit$problem$records)) values <- cbind(values, n = parameter_matrix(fit)[, "n"])
+  if (!is.null(fit$problem$prior_n)) values <- cbind(values, n = parameter_matrix(fit)[, "n"])
   posterior::as_draws_array(array(values, c(size[1L], size[2L], ncol(values)), list(NULL, NULL, colnames(values))))
 }
 

@@ -28,8 +28,8 @@
 #'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few
 #'   records.
 #' @eval control_help()
-#' @param records Where the release does not tell the number of records: a prior of it, see
-#'   [prior_records]. The default `NULL` is [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
+#' @param prior_n Where the release does not tell the number of records: a prior of it, see
+#'   [prior_n]. The default `NULL` is [prior_n_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
 #'   same probability. The number is then among the draws, as `n`. For a list of releases a prior for all sites that do not tell it, or a named list of
 #'   priors, see [pooling].
 #' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
@@ -80,11 +80,11 @@
 #' @export
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
-                             control = list(), ..., records = NULL, pool = NULL) {
+                             control = list(), ..., prior_n = NULL, pool = NULL) {
   check_given()
   check_no_dots(...)
   asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control,
-                records = records)
+                prior_n = prior_n)
   if (!missing(warmup)) asked$warmup <- warmup
   if (is_sites(release) && inherits(model, "noiseaware_model")) release <- narrow_sites(release, model)
   whole <- release
@@ -92,16 +92,16 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (is_grouped(model) || is_sites(release)) {
     check_groups_alone(model, release)
     sample <- if (is_grouped(model)) sample_groups else sample_sites
-    return(sample(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
+    return(sample(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, prior_n, c(asked, list(pool = pool))))
   }
   check_no_pool(pool)
   check_release(release)
   check_model(model)
   if (has_public(release)) {
-    fit <- sample_public(release, model, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, asked)
+    fit <- sample_public(release, model, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, prior_n, asked)
     return(with_troubles(fit))
   }
-  records <- check_size_prior(records, release)
+  prior_n <- check_size_prior(prior_n, release)
   check_choice(method, "method", c("auto", sampling_methods), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
@@ -115,7 +115,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (has_record_noise(release)) check_normal_records(bound, environment())
   chosen <- NULL
   if (method == "auto") {
-    chosen <- auto_method(release, bound, run, control, records, independent = bind_independent(settled, model, release))
+    chosen <- auto_method(release, bound, run, control, prior_n, independent = bind_independent(settled, model, release))
     method <- chosen$method
     if (!is.null(chosen$bound)) {
       bound <- chosen$bound
@@ -125,10 +125,10 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     init <- init %||% chosen$init
     check_control(control, method)
   } else {
-    engine_announce(as_engine(method), release, bound, control, records)
+    engine_announce(as_engine(method), release, bound, control, prior_n)
   }
   tell_binary(bound)
-  fit <- sample_method(method, release, bound, run, init, control, records)
+  fit <- sample_method(method, release, bound, run, init, control, prior_n)
   fit$asked <- asked
   fit$whole <- if (length(whole$value) > length(release$value)) whole
   fit$why <- chosen$why

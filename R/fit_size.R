@@ -23,6 +23,6 @@ no_size_line <- function(fit) {
 tell_size <- function(fit) {
   line <- no_size_line(fit)
   if (is.null(line)) return(invisible())
-  cli::cli_inform(c(escape_braces(line), i = "{.fn stat_size} publishes the number of records; a prior of it, {.arg records}, says what is known otherwise."),
+  cli::cli_inform(c(escape_braces(line), i = "{.fn stat_size} publishes the number of records; a prior of it, {.arg prior_n}, says what is known otherwise."),
                   class = "noiseaware_message_size")
 }

@@ -22,7 +22,7 @@
 #' tables, which agree with one another, so that many variables are no trouble. Where a released margin has variables that no clique has together, it
 #' moves the records' codes instead, at a cost in proportion to their number, of which there may be 5 million.
 #'
-#' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_records]. The table then also
+#' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_n]. The table then also
 #' gains and loses records.
 #'
 #' The counts of the confidential table, in every draw, are what [denoise()] gives with a formula:

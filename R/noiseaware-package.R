@@ -14,7 +14,7 @@
 #' | model | [model_lm()], [model_table()], ... | how records arise, and the **prior** of its parameters | the analyst's choice |
 #'
 #' The call [sample_posterior()] says the rest: the method, the chains, how several sites are **pooled** (`pool`), and the prior of the
-#' **number of records** (`records`) where the release does not give it.
+#' **number of records** (`prior_n`) where the release does not give it.
 #'
 #' @section Where to start:
 #' * One release: [as_release()] or [read_release()], then [sample_posterior()].

@@ -284,7 +284,7 @@ format.noiseaware_prior <- function(x, ...) {
   cut <- if (isTRUE(within)) "within the bounds" else if (is.list(within))
     paste("within", paste(names(within), vapply(within, describe_interval, ""), collapse = ", ")) else
       if (!is.null(within)) paste("within", describe_interval(within))
-  paste0(sub("prior_", "", class(x)[1L]), "(", paste(c(text, cut), collapse = "; "), ")")
+  paste0(sub("prior_(n_)?", "", class(x)[1L]), "(", paste(c(text, cut), collapse = "; "), ")")
 }
 
 describe_interval <- function(x) paste0("[", paste(format_number(x), collapse = ", "), "]")

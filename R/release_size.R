@@ -3,7 +3,7 @@
 # mean and sd, where there is a scale to speak of
 size_moments <- function(prior) {
   if (!is.null(prior$mean)) return(c(prior$mean, sqrt(prior$mean + if (is.null(prior$size)) 0 else prior$mean^2 / prior$size)))
-  if (inherits(prior, "prior_uniform")) return(c(prior$lower + prior$upper, max(prior$upper - prior$lower, 1) / sqrt(3)) / 2)
+  if (inherits(prior, "prior_n_uniform")) return(c(prior$lower + prior$upper, max(prior$upper - prior$lower, 1) / sqrt(3)) / 2)
   NULL
 }
 
@@ -70,7 +70,7 @@ has_size <- function(release) {
   }, TRUE))
 }
 
-lacks_size <- function(fit) !is.null(fit$problem$records) && !is.null(fit$release) && !has_size(fit$release)
+lacks_size <- function(fit) !is.null(fit$problem$prior_n) && !is.null(fit$release) && !has_size(fit$release)
 
 # A group for each component, the components of a group adding up to n; NULL if there is none.
 size_groups <- function(statistic) UseMethod("size_groups")

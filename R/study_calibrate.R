@@ -7,9 +7,9 @@
 #' the records checks her design on these records instead, before she publishes.
 #'
 #' @param model,statistic,mechanism The design, as in [simulate_release()].
-#' @param n The number of records, known to the analyst; or a prior of it, such as [prior_poisson()]. Then n is
+#' @param n The number of records, known to the analyst; or a prior of it, such as [prior_n_poisson()]. Then n is
 #'   drawn from it in every replicate, the release does not give it, the sampler gets the prior
-#'   as `records`, and n is ranked as well. That needs `neighbours = "add_remove"`. With `data` it is their number of rows: leave it
+#'   as `prior_n`, and n is ranked as well. That needs `neighbours = "add_remove"`. With `data` it is their number of rows: leave it
 #'   out, or give a prior where it is not published.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates Number of replicates.

@@ -4,8 +4,8 @@
 # of records: their number, or a prior where it is not published
 check_data_size <- function(data, n, neighbours, call = caller_env()) {
   check_class(data, "data", "data.frame", "NULL or a data frame of records", call = call)
-  if (is.null(n)) return(if (neighbours == "replace") nrow(data) else prior_log_uniform())
-  if (inherits(n, "prior_records")) return(check_calibrated_size(n, neighbours, call))
+  if (is.null(n)) return(if (neighbours == "replace") nrow(data) else prior_n_log_uniform())
+  if (inherits(n, "prior_n")) return(check_calibrated_size(n, neighbours, call))
   stop_argument("n", "left out, or a prior of the number of records, where {.arg data} is given", describe(n), call = call)
 }
 
@@ -25,7 +25,7 @@ calibrated_data <- function(bound, data, given, call = caller_env()) {
 release_data <- function(problem) {
   data <- problem$data$records
   release <- simulate_release(data, problem$statistic, problem$mechanism, neighbours = problem$neighbours)
-  list(parameters = c(problem$data$estimates, if (inherits(problem$n, "prior_records")) c(n = nrow(data))), data = data, release = release,
+  list(parameters = c(problem$data$estimates, if (inherits(problem$n, "prior_n")) c(n = nrow(data))), data = data, release = release,
        log_eta = numeric())
 }
 
@@ -79,7 +79,7 @@ plot_held <- function(data, level) {
 }
 
 check_calibrated_size <- function(n, neighbours, call = caller_env()) {
-  if (!inherits(n, "prior_records")) return(check_count(n, "n", call = call))
+  if (!inherits(n, "prior_n")) return(check_count(n, "n", call = call))
   if (neighbours == "replace") {
     stop_classed("neighbours", "An unknown {.arg n} needs {.code neighbours = \"add_remove\"}.", call = call)
   }

@@ -68,7 +68,7 @@ ranked_draws <- function(draws, known, log_eta) {
 # parameters, data, release (without the truth), log_eta
 simulate_design <- function(problem, bound) {
   if (!is.null(problem$data)) return(release_data(problem))
-  unknown <- inherits(problem$n, "prior_records")
+  unknown <- inherits(problem$n, "prior_n")
   n <- if (unknown) draw_size(problem$n) else problem$n
   release <- simulate_release(problem$model, problem$statistic, problem$mechanism, n, problem$parameters,
                               neighbours = problem$neighbours)
@@ -95,13 +95,13 @@ log_noise.default <- function(part, data) {
 draw_posterior <- function(problem, simulated) {
   method <- problem$method
   arguments <- problem$arguments
-  if (inherits(problem$n, "prior_records") && (!is.function(method) || "records" %in% names(formals(method)))) arguments$records <- problem$n
+  if (inherits(problem$n, "prior_n") && (!is.function(method) || "prior_n" %in% names(formals(method)))) arguments$prior_n <- problem$n
   if (is.function(method)) {
     if ("data" %in% names(formals(method))) arguments$data <- simulated$data
     return(do.call(method, c(list(simulated$release, problem$model), arguments)))
   }
   if (method == "nonprivate") {
-    arguments$records <- NULL # it has the records
+    arguments$prior_n <- NULL # it has the records
     return(do.call(nonprivate_posterior, c(list(simulated$data, independent_prior(problem$model, problem$mechanism), problem$statistic), arguments)))
   }
   # not a replicate's own forecast

@@ -33,7 +33,7 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
   methods <- methods %||% c("auto", if (!is.null(release$n) && has_method(model, release$statistic, "naive")) "naive")
   if (!is.character(methods) || length(methods) == 0L) stop_argument("methods", "names of methods", describe(methods))
   further <- list(...)
-  check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control", "records"))
+  check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control", "prior_n"))
   seed <- check_seed(seed) %||% new_seed() # the same for all
   confidential <- if (!is.null(data)) {
     if (is.data.frame(data) && !is.null(release$n) && nrow(data) != release$n) {

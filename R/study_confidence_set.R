@@ -34,14 +34,14 @@
 #' set
 #' plot(set)
 #' @export
-confidence_set <- function(release, model, parameter, level = 0.95, ..., replicates = 999, seed = NULL, records = NULL, fit = NULL) {
+confidence_set <- function(release, model, parameter, level = 0.95, ..., replicates = 999, seed = NULL, prior_n = NULL, fit = NULL) {
   check_given()
   check_no_dots(...)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   replicates <- check_count(replicates, "replicates", lower = ceiling(1 / (1 - level)) - 1)
   seed <- check_seed(seed) %||% new_seed()
   if (!is.null(fit)) check_class(fit, "fit", "noiseaware_fit", "NULL or a fit made by sample_posterior()")
-  sim <- new_simulator(release, model, records, replicates, seed)
+  sim <- new_simulator(release, model, prior_n, replicates, seed)
   null <- read_parameter(parameter, sim, environment())
   exact <- exact_proportion(sim, null$names)
   inverted <- invert_test(new_inversion(sim, null, exact, level))

@@ -109,7 +109,7 @@ check_design_budget <- function(mechanism, epsilon, ratio, call = caller_env()) 
 }
 
 check_design_sizes <- function(n, call = caller_env()) {
-  if (inherits(n, "prior_records")) {
+  if (inherits(n, "prior_n")) {
     stop_classed("argument", c("{.arg n} must be positive whole numbers: a design is about numbers of records that the owner has in mind.",
                                x = "It is a prior of an unknown number, {format(n)}.",
                                i = "{.fn calibrate} takes it: its {.code $results} have the posterior sd and interval of each replicate."), call = call)

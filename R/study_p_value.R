@@ -11,7 +11,7 @@
 #' @param ... Must be empty.
 #' @param replicates Number of simulated releases, R: p-values are multiples of 1 / (R + 1).
 #' @param seed Fixes the random numbers, which must not be chosen by looking at the result. `NULL` draws a seed, which the result shows.
-#' @param records `NULL`, or a prior of an unknown number of records such as [prior_poisson()]: where the search for it starts.
+#' @param prior_n `NULL`, or a prior of an unknown number of records such as [prior_n_poisson()]: where the search for it starts.
 #' @param x An object of `p_value()`.
 #'
 #' @details
@@ -54,12 +54,12 @@
 #' rel <- simulate_release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 0.5))
 #' p_value(rel, model_bernoulli(), c("prob[1]" = 0.5))
 #' @export
-p_value <- function(release, model, null, ..., replicates = 999, seed = NULL, records = NULL) {
+p_value <- function(release, model, null, ..., replicates = 999, seed = NULL, prior_n = NULL) {
   check_given()
   check_no_dots(...)
   replicates <- check_count(replicates, "replicates", lower = 19)
   seed <- check_seed(seed) %||% new_seed()
-  sim <- new_simulator(release, model, records, replicates, seed)
+  sim <- new_simulator(release, model, prior_n, replicates, seed)
   null <- read_null(null, sim, environment())
   exact <- exact_proportion(sim, null$names)
   tested <- if (is.null(exact)) null_p(sim, null, enough = 1) else exact$test(null$target)

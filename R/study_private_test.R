@@ -38,7 +38,7 @@
 #' rel <- simulate_release(births, smoking, mech_discrete_laplace(epsilon = 1))
 #' private_test(rel, low ~ smoke, replicates = 199, seed = 1)
 #' @export
-private_test <- function(release, formula, null = NULL, level = 0.95, ..., interval = TRUE, replicates = 999, seed = NULL, records = NULL) {
+private_test <- function(release, formula, null = NULL, level = 0.95, ..., interval = TRUE, replicates = 999, seed = NULL, prior_n = NULL) {
   check_given()
   check_no_dots(...)
   check_release(release)
@@ -47,9 +47,9 @@ private_test <- function(release, formula, null = NULL, level = 0.95, ..., inter
   seed <- check_seed(seed) %||% new_seed()
   say_once({
     question <- read_question(formula, release, null, environment())
-    tested <- p_value(release, question$model, question$null, replicates = replicates, seed = seed, records = records)
+    tested <- p_value(release, question$model, question$null, replicates = replicates, seed = seed, prior_n = prior_n)
     wanted <- interval && !is.null(question$parameter)
-    set <- if (wanted) confidence_set(release, question$model, question$parameter, level, replicates = replicates, seed = seed, records = records)
+    set <- if (wanted) confidence_set(release, question$model, question$parameter, level, replicates = replicates, seed = seed, prior_n = prior_n)
   })
   htest <- list(p.value = tested$p, method = paste0(question$title, ", from a private release"), data.name = paste0(formula_text(formula), ", ", tested$describe),
                 null.value = question$value, alternative = "two.sided", test = tested, set = set)

@@ -16,12 +16,12 @@ pilot_releases <- 400L
 most_simulated <- 2e4
 
 # A list: all that depends on the release, the model and the seed. `point` is where the prior's middle is, `spread` the prior's width.
-new_simulator <- function(release, model, records, replicates, seed, call = caller_env()) {
+new_simulator <- function(release, model, prior_n, replicates, seed, call = caller_env()) {
   met <- bind_simulated(release, model, call)
   release <- met$release
   bound <- met$bound
   parts <- release_parts(release)
-  records <- check_size_prior(records, release, call)
+  prior_n <- check_size_prior(prior_n, release, call)
   with_seed(seed, {
     words <- seed_words()
     theta <- with_callback_seed(bound, chain_seed(words, 0L), .Call(ffi_model_prior, bound$spec, new_stream(words), 400L)$theta)
@@ -32,7 +32,7 @@ new_simulator <- function(release, model, records, replicates, seed, call = call
                 uniform = matrix(stats::runif(replicates * size), replicates), normal = NULL)
     sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
     sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)
-    typical <- if (sim$unsized) typical_size(release, records) else list(n = release$n, sd = 0)
+    typical <- if (sim$unsized) typical_size(release, prior_n) else list(n = release$n, sd = 0)
     sim$approximate <- typical$n > most_simulated
     if (sim$approximate) sim$normal <- matrix(stats::rnorm(replicates * size), replicates)
     draws <- theta[bound$unknown, , drop = FALSE]

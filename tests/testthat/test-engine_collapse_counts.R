@@ -298,10 +298,10 @@ test_that("unknown n: every database of up to six records enumerated", {
     model_naive_bayes("y", prior = prior_dirichlet(alpha2[[1]]), conditional = list(x1 = conditional))
   }
   cases <- list(
-    list(~ y:x1, mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to_six(prior_poisson(3.5)), 0:6, dpois(0:6, 3.5, log = TRUE), FALSE),
-    list(~ y + x1, mech_gaussian(sd = 1.2), NULL, up_to_six(prior_negative_binomial(3, 1.5)), 0:6, dnbinom(0:6, 1.5, mu = 3, log = TRUE), FALSE),
-    list(~ y + x1:y, mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_uniform(2, 5), 2:5, numeric(4), FALSE),
-    list(~ y:x1, mech_laplace(scale = 2), mech_discrete_laplace(scale = 2), prior_log_uniform(6), 1:6, -log(1:6), TRUE)
+    list(~ y:x1, mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to_six(prior_n_poisson(3.5)), 0:6, dpois(0:6, 3.5, log = TRUE), FALSE),
+    list(~ y + x1, mech_gaussian(sd = 1.2), NULL, up_to_six(prior_n_negative_binomial(3, 1.5)), 0:6, dnbinom(0:6, 1.5, mu = 3, log = TRUE), FALSE),
+    list(~ y + x1:y, mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_n_uniform(2, 5), 2:5, numeric(4), FALSE),
+    list(~ y:x1, mech_laplace(scale = 2), mech_discrete_laplace(scale = 2), prior_n_log_uniform(6), 1:6, -log(1:6), TRUE)
   )
   for (case in cases) {
     counted <- stat_counts(case[[1]], two)
@@ -314,7 +314,7 @@ test_that("unknown n: every database of up to six records enumerated", {
     rel <- as_release(if (sized) list(counted = z, size = 4) else z, st, noise, n = NULL, neighbours = "add_remove")
     kernel <- log_noise(case[[2]]$kernel, unname(rel$scale)[seq_along(z)], z, all$counts)
     if (sized) kernel <- kernel + log_noise(case[[3]]$kernel, tail(unname(rel$scale), 1), 4, cbind(all$n))
-    fit <- sample_posterior(rel, model(case[[7]]), records = case[[4]], chains = 2, iter = 7000, warmup = 800, seed = 1)
+    fit <- sample_posterior(rel, model(case[[7]]), prior_n = case[[4]], chains = 2, iter = 7000, warmup = 800, seed = 1)
     expect_identical(fit$problem$family, "counts")
     expect_true(fit$exact)
     counts <- if (sized) cbind(all$counts, all$n) else all$counts
@@ -335,9 +335,9 @@ test_that("unknown n: counts drawn again one by one, or all at once, against all
   n <- rowSums(all)
   given_n <- lgamma(n + 1) - lgamma(sum(alpha) + n) + rowSums(lgamma(t(alpha + t(all))) - lgamma(all + 1))
   cases <- list(
-    list(noise = 1.5, size = NULL, prior = prior_poisson(20), log_mass = dpois(n, 20, log = TRUE)),
-    list(noise = 2, size = 4, prior = prior_negative_binomial(12, 3), log_mass = dnbinom(n, 3, mu = 12, log = TRUE)),
-    list(noise = 3, size = 30, prior = prior_uniform(20, 30), log_mass = ifelse(n >= 20 & n <= 30, 0, -Inf))
+    list(noise = 1.5, size = NULL, prior = prior_n_poisson(20), log_mass = dpois(n, 20, log = TRUE)),
+    list(noise = 2, size = 4, prior = prior_n_negative_binomial(12, 3), log_mass = dnbinom(n, 3, mu = 12, log = TRUE)),
+    list(noise = 3, size = 30, prior = prior_n_uniform(20, 30), log_mass = ifelse(n >= 20 & n <= 30, 0, -Inf))
   )
   for (case in cases) {
     sized <- !is.null(case$size)
@@ -348,7 +348,7 @@ test_that("unknown n: counts drawn again one by one, or all at once, against all
     if (sized) weight <- weight - (24 - n)^2 / (2 * case$size^2)
     p <- exp(weight - max(weight))
     p <- p / sum(p)
-    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), records = case$prior, chains = 2, iter = 6000, warmup = 600, seed = 1)
+    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), prior_n = case$prior, chains = 2, iter = 6000, warmup = 600, seed = 1)
     for (fit in list(by_moves(ask()), ask())) {
       counted <- denoise(fit)
       expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
@@ -367,13 +367,13 @@ test_that("unknown n: what no release tells of is the prior", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels2["y"])
   rel <- as_release(c(30, 90), st, mech_gaussian(sd = 1e9), n = NULL)
-  mass <- list(list(prior_poisson(70), 0:400, dpois(0:400, 70)), list(prior_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
-               list(prior_uniform(5, 40), 5:40, rep(1, 36)), list(prior_log_uniform(200), 1:200, 1 / (1:200)))
+  mass <- list(list(prior_n_poisson(70), 0:400, dpois(0:400, 70)), list(prior_n_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
+               list(prior_n_uniform(5, 40), 5:40, rep(1, 36)), list(prior_n_log_uniform(200), 1:200, 1 / (1:200)))
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     # with nearly known probabilities the cells hang together: all of them move at once
     for (model in list(model_bernoulli(prior = prior_beta(2, 1)), model_categorical(prior = prior_dirichlet(c(2e4, 8e4))))) {
-      fit <- by_moves(sample_posterior(rel, model, records = case[[1]], chains = 2, iter = 6500, warmup = 600, seed = 1))
+      fit <- by_moves(sample_posterior(rel, model, prior_n = case[[1]], chains = 2, iter = 6500, warmup = 600, seed = 1))
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
     set.seed(1)
@@ -408,7 +408,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   st <- list(counted = counted, size = stat_size())
   rel <- as_release(list(counted = z, size = 75), st, list(counted = mech_laplace(scale = 6), size = mech_gaussian(sd = 0.01)), n = NULL,
                     neighbours = "add_remove")
-  unknown <- sample_posterior(rel, model_naive_bayes("y"), records = prior_negative_binomial(50, 1), chains = 2, iter = 6000, warmup = 600, seed = 1)
+  unknown <- sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n_negative_binomial(50, 1), chains = 2, iter = 6000, warmup = 600, seed = 1)
   known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 6000, warmup = 600, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 75))
   for (name in known$bound$parameters) {
@@ -420,7 +420,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
   noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_negative_binomial(20, 3), replicates = 70, chains = 1, iter = 800,
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n_negative_binomial(20, 3), replicates = 70, chains = 1, iter = 800,
                    warmup = 300, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -431,7 +431,7 @@ test_that("unknown n: restarts, prints, what follows from a fit", {
   st <- list(counted = stat_counts(~ y:x1, levels2[1:2]), size = stat_size())
   rel <- as_release(list(counted = c(21, 4, 40, 9), size = 80), st, list(counted = mech_laplace(scale = 6), size = mech_laplace(scale = 5)), n = NULL,
                     neighbours = "add_remove")
-  ask <- function(iter) sample_posterior(rel, model_naive_bayes("y"), records = prior_poisson(70), chains = 2, iter = iter, warmup = 300, seed = 1)
+  ask <- function(iter) sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n_poisson(70), chains = 2, iter = iter, warmup = 300, seed = 1)
   short <- ask(500)
   expect_identical(extend(short, 300)$draws, ask(800)$draws)
   expect_identical(update(short, iter = 500, warmup = 300)$draws, short$draws)
@@ -456,22 +456,22 @@ test_that("unknown n: what must know it says so, and what can do without", {
   own <- stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
   expect_error(sample_posterior(as_release(4, own, mech_laplace(scale = 3), n = NULL), model_normal()), class = "noiseaware_error_method")
   known <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = 80)
-  expect_error(sample_posterior(known, model_bernoulli(), records = prior_poisson(80)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(known, model_bernoulli(), prior_n = prior_n_poisson(80)), class = "noiseaware_error_argument")
   expect_error(sample_posterior(rel, model_bernoulli(), records = 80), class = "noiseaware_error_argument")
-  expect_error(calibrate(model_bernoulli(), counted, mech_laplace(scale = 3), n = prior_poisson(80), replicates = 1), class = "noiseaware_error_neighbours")
+  expect_error(calibrate(model_bernoulli(), counted, mech_laplace(scale = 3), n = prior_n_poisson(80), replicates = 1), class = "noiseaware_error_neighbours")
   expect_error(as_release(5, stat_size(), mech_laplace(scale = 1), n = NULL), class = "noiseaware_error_neighbours")
   expect_error(release(data.frame(y = "a"), stat_size(), mech_laplace(epsilon = 1)), class = "noiseaware_error_neighbours")
-  expect_error(prior_poisson(-1), class = "noiseaware_error_prior")
-  expect_error(prior_uniform(5, 4), class = "noiseaware_error_prior")
-  expect_error(prior_uniform(-1, 4), class = "noiseaware_error_prior")
-  expect_error(prior_negative_binomial(3), class = "noiseaware_error_prior")
-  expect_error(prior_log_uniform(0), class = "noiseaware_error_prior")
+  expect_error(prior_n_poisson(-1), class = "noiseaware_error_prior")
+  expect_error(prior_n_uniform(5, 4), class = "noiseaware_error_prior")
+  expect_error(prior_n_uniform(-1, 4), class = "noiseaware_error_prior")
+  expect_error(prior_n_negative_binomial(3), class = "noiseaware_error_prior")
+  expect_error(prior_n_log_uniform(0), class = "noiseaware_error_prior")
 })
 
 test_that("unknown n: one cell published, and n beside it", {
   st <- list(one = stat_subset(stat_counts(~ y, levels2["y"]), "y=b"), size = stat_size())
   rel <- as_release(list(one = 4, size = 9), st, list(one = mech_laplace(scale = 2), size = mech_gaussian(sd = 3)), n = NULL, neighbours = "add_remove")
-  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), records = prior_poisson(8), chains = 2, iter = 7000, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), prior_n = prior_n_poisson(8), chains = 2, iter = 7000, warmup = 600, seed = 1)
   all <- subset(expand.grid(b = 0:60, n = 0:60), b <= n)
   weight <- dpois(all$n, 8, log = TRUE) + lchoose(all$n, all$b) + lbeta(2 + all$b, 1.5 + all$n - all$b) - abs(4 - all$b) / 2 - (9 - all$n)^2 / 18
   p <- check_enumerated(fit, as.matrix(all), weight)

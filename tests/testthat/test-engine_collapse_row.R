@@ -77,25 +77,25 @@ test_that("unknown n: every table of up to eight records", {
   alpha <- c(0.4, 1, 2.5, 1)
   weights <- dirichlet_weights(tables, alpha) + lfactorial(n) - lgamma(sum(alpha) + n)
   sized <- list(counts = four, size = stat_size())
-  priors <- list(list(prior_uniform(2, 8), ifelse(n >= 2, 0, -Inf)), list(prior_log_uniform(8), ifelse(n >= 1, -log(n), -Inf)),
-                 list(prior_poisson(4), stats::dpois(n, 4, log = TRUE)))
+  priors <- list(list(prior_n_uniform(2, 8), ifelse(n >= 2, 0, -Inf)), list(prior_n_log_uniform(8), ifelse(n >= 1, -log(n), -Inf)),
+                 list(prior_n_poisson(4), stats::dpois(n, 4, log = TRUE)))
   priors[[3]][[1]]$upper <- 8
   for (prior in priors) {
     model <- model_table(prior = prior_dirichlet(alpha))
-    fit <- row_fit(as_release(c(2.2, 0.3, 3.6, -1), four, mech_laplace(scale = 1.5), NULL, neighbours = "add_remove"), model, records = prior[[1]])
+    fit <- row_fit(as_release(c(2.2, 0.3, 3.6, -1), four, mech_laplace(scale = 1.5), NULL, neighbours = "add_remove"), model, prior_n = prior[[1]])
     log_p <- weights + prior[[2]] + log_noise("absolute", rep(1.5, 4), c(2.2, 0.3, 3.6, -1), tables)
     expect_cells(fit, tables, log_p)
     p <- exp(log_p - max(log_p))
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n) / sum(p))
     rel <- as_release(list(counts = c(2.2, 0.3, 3.6, -1), size = 7.4), sized, list(counts = mech_gaussian(sd = 2), size = mech_laplace(scale = 1)), NULL,
                       neighbours = "add_remove")
-    expect_cells(row_fit(rel, model, records = prior[[1]]), tables,
+    expect_cells(row_fit(rel, model, prior_n = prior[[1]]), tables,
                  weights + prior[[2]] + log_noise("squared", rep(2, 4), c(2.2, 0.3, 3.6, -1), tables) - abs(n - 7.4))
     # two cells and n are released
     two <- list(counts = stat_subset(four, c("x=a:y=v", "x=b:y=u")), size = stat_size())
     rel <- as_release(list(counts = c(0.3, 3.6), size = 7.4), two, list(counts = mech_gaussian(sd = 1), size = mech_gaussian(sd = 1.5)), NULL,
                       neighbours = "add_remove")
-    expect_cells(row_fit(rel, model, records = prior[[1]]), tables,
+    expect_cells(row_fit(rel, model, prior_n = prior[[1]]), tables,
                  weights + prior[[2]] + log_noise("squared", c(1, 1), c(0.3, 3.6), tables[, 2:3]) - (n - 7.4)^2 / (2 * 1.5^2))
   }
 })
@@ -155,7 +155,7 @@ test_that("calibrated", {
 test_that("calibrated with n drawn", {
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate(model_table(), list(counts = cells_of, size = stat_size()), list(counts = mech_laplace(scale = 3), size = mech_gaussian(sd = 6)),
-                   n = prior_negative_binomial(40, 3), replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
+                   n = prior_n_negative_binomial(40, 3), replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
@@ -182,7 +182,7 @@ test_that("wide noise on many records, other sums and n without a limit are left
   expect_identical(family(as_release(1:6, cells_of, mech_gaussian(sd = 1), NULL, neighbours = "add_remove")), "row")
   few <- as_release(c(3, 4, 2, 1), some_cells(1:4), mech_gaussian(sd = 1), NULL, neighbours = "add_remove")
   expect_identical(family(few), "table")
-  expect_identical(family(few, records = prior_uniform(0, 500)), "row")
+  expect_identical(family(few, prior_n = prior_n_uniform(0, 500)), "row")
   expect_identical(family(as_release(c(2, 3, 4, 5, 6), stat_counts(~ x + y, levels_of), mech_gaussian(sd = 1), 10)), "table")
 })
 

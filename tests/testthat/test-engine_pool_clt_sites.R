@@ -10,7 +10,7 @@ unsized_two <- function() {
        c = as_release(c("k=u" = 20, "k=v" = 38), of_two(), mech_gaussian(sd = 20), n = 60))
 }
 
-sizes_of_two <- list(a = prior_uniform(80, 160), b = prior_uniform(50, 140))
+sizes_of_two <- list(a = prior_n_uniform(80, 160), b = prior_n_uniform(50, 140))
 
 # P(z_j, n | p) of the normal distribution of the totals, rows n, columns p of "v"
 likelihood_of_two <- function(z, sd, n, log_prior, p) {
@@ -56,7 +56,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   for (pool in names(exact)) {
     of <- exact[[pool]]
     pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
-    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, records = sizes_of_two, iter = 6000)
+    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 6000)
     first <- if (pool == "walk") "prob[v,a]" else "prob[v]"
     expect_distribution(qlogis(parameter_draws(fit, first)), grid_quantile(logit, of$mean))
     # of n given p the sums, weighted by p of all else
@@ -92,10 +92,10 @@ test_that("logistic regressions: as imputed records say, and without noise on th
   set.seed(2)
   sites <- sized_regressions(20)
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(0.2, 2, 6, 3))
-  sizes <- prior_negative_binomial(80, 4)
+  sizes <- prior_n_negative_binomial(80, 4)
   for (pool in c("complete", "partial")) {
-    fit <- approximately(sites, model, pool = pool, records = sizes, iter = 2000)
-    exact <- sample_posterior(sites, model, pool = pool, method = "augment", records = sizes, iter = 1200, seed = 1)
+    fit <- approximately(sites, model, pool = pool, prior_n = sizes, iter = 2000)
+    exact <- sample_posterior(sites, model, pool = pool, method = "augment", prior_n = sizes, iter = 1200, seed = 1)
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     for (name in c("(Intercept)", "x", "n[a]", "n[b]")) expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
@@ -108,7 +108,7 @@ test_that("logistic regressions: as imputed records say, and without noise on th
     as_release(value, stat_crossprod(y ~ x, pooled_bounds()), mech_gaussian(sd = 5), n = round(site$value[["size: n"]]), neighbours = "add_remove")
   })
   for (pool in c("complete", "walk")) {
-    a <- approximately(settled, model, pool = pool, records = sizes, iter = 1500)
+    a <- approximately(settled, model, pool = pool, prior_n = sizes, iter = 1500)
     b <- approximately(known, model, pool = pool, iter = 1500)
     for (name in posterior::variables(b$draws)) expect_agreement(parameter_draws(a, name), parameter_draws(b, name), label = name)
   }
@@ -119,13 +119,13 @@ test_that("sites far apart are separate fits; a chain cut in two is the same; wh
   sites <- unsized_two()
   sizes <- sizes_of_two
   wide <- partial_pooling(sd = prior_half_normal(1e4))
-  apart <- approximately(sites, model_bernoulli(), pool = wide, records = sizes, iter = 2000)
-  alone <- approximately(sites, model_bernoulli(), pool = "none", records = sizes, iter = 2000)
+  apart <- approximately(sites, model_bernoulli(), pool = wide, prior_n = sizes, iter = 2000)
+  alone <- approximately(sites, model_bernoulli(), pool = "none", prior_n = sizes, iter = 2000)
   expect_agreement(parameter_draws(apart, "n[a]"), parameter_draws(alone, "n[a]"))
   expect_identical(parameter_draws(alone, "n[a]"), parameter_draws(alone$fits$a, "n"))
 
   for (pool in c("complete", "walk")) {
-    chain <- function(iter) approximately(sites, model_bernoulli(), pool = pool, records = sizes, iter = iter, warmup = 100, chains = 2)
+    chain <- function(iter) approximately(sites, model_bernoulli(), pool = pool, prior_n = sizes, iter = iter, warmup = 100, chains = 2)
     whole <- suppressWarnings(chain(140))
     expect_identical(suppressWarnings(extend(suppressWarnings(chain(120)), 20))$draws, whole$draws)
     expect_output(print(whole), "not known .n.: a, b")
@@ -133,7 +133,7 @@ test_that("sites far apart are separate fits; a chain cut in two is the same; wh
   }
   expect_output(print(whole), "approximate: a normal distribution for the totals")
   sites$b <- as_release(c("k=v" = 1), of_two(), mech_gaussian(sd = 2), n = NULL)
-  expect_warning(few <- told(approximately(sites, model_bernoulli(), pool = "complete", records = list(b = prior_uniform(0, 3)), iter = 400)),
+  expect_warning(few <- told(approximately(sites, model_bernoulli(), pool = "complete", records = list(b = prior_n_uniform(0, 3)), iter = 400)),
                  "takes two or more", class = "noiseaware_warning_few_records")
   expect_output(print(few), "at least 2 assumed")
   cut <- model_logistic(y ~ x, covariates = prior_niw(within = c(0, 1)))
