@@ -1,43 +1,9 @@
-#' One-posterior sampling
-#'
-#' A baseline of Bernstein & Sheldon (2018): instead of a noisy statistic, the
-#' owner of the data publishes draws from a flattened posterior (the exponential
-#' mechanism). The draws are private, but too spread out: intervals made of them
-#' are not calibrated.
-#'
-#' @param data A data frame of records, with the variable of the model.
-#' @param model [model_bernoulli()].
-#' @param statistic A [stat_counts()] of its variable, for the levels.
-#' @param epsilon The budget of all draws together (pure differential privacy,
-#'   replace one record).
-#' @param draws Number of draws; each spends epsilon / draws.
-#' @param a0 The probability is restricted to a0, ..., 1 - a0.
-#' @param seed `NULL` draws from the operating system's entropy, as [release()]
-#'   does. A whole number fixes the draws: for studies, never for a publication.
-#'
-#' @details The density is proportional to (p(theta) p(x | theta))^w, w = min(1,
-#'   epsilon / draws / (2 log((1 - a0) / a0))): a record changes its logarithm by
-#'   at most w log((1 - a0) / a0), and its normaliser by as much. The prior is
-#'   flattened with the likelihood: with a small budget the draws are nearly uniform,
-#'   not draws from the prior, which would be calibrated. The density is drawn on
-#'   a grid of 65536 points; that bound holds on any set of points.
-#'
-#' @return A fit without a release, with one chain of `draws` draws of the probability, `prob[level]`.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, those of
-#'   [release()] for `data`.
-#' @references
-#' Foulds, J., Geumlek, J., Welling, M. and Chaudhuri, K. (2016). On the theory
-#' and practice of privacy-preserving Bayesian data analysis. *Uncertainty in
-#' Artificial Intelligence* 32. \doi{10.48550/arXiv.1603.07294}
-#'
-#' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
-#' inference for exponential families. *Advances in Neural Information
-#' Processing Systems* 31, section 5. \doi{10.48550/arXiv.1809.02188}
-#' @family evaluation
-#' @examples
-#' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
-#' ops_posterior(MASS::birthwt, model_bernoulli(), st, epsilon = 10, seed = 1)
-#' @export
+# One-posterior sampling, a baseline of Bernstein & Sheldon (2018, section 5): instead of a noisy statistic the owner publishes draws from a flattened posterior
+# (the exponential mechanism). Foulds et al. (2016, UAI 32). Only inst/replication asks for it: intervals made of these draws are not calibrated.
+#
+# The density is proportional to (p(theta) p(x | theta))^w, w = min(1, epsilon / draws / (2 log((1 - a0) / a0))): a record changes its logarithm by at most
+# w log((1 - a0) / a0), and its normaliser by as much. The probability is restricted to a0, ..., 1 - a0, and drawn on a grid of 65536 points; that bound holds
+# on any set of points. `seed`: NULL draws from the operating system's entropy, as release() does; a number is for studies, never for a publication.
 ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1, seed = NULL) {
   check_given()
   check_model(model)

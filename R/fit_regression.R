@@ -3,18 +3,18 @@
 #' The parts of a fitted regression
 #'
 #' @param x,object A fit from [sample_posterior()].
-#' @param newdata A data frame with the covariates; by default `covariate_grid(object)`.
+#' @param newdata A data frame with the covariates; by default a grid of them, see below.
 #' @param level Probability inside the interval.
-#' @param fit A fit of a regression.
 #' @param ... Must be empty.
 #' @return
 #' * `formula()`: the model's formula. `family()`: [stats::gaussian()], or that of [model_glm()].
 #' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
 #' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
 #'   and `lower` and `upper`, its interval. A response of several levels has a row for each, with the column `level`. There are no records to fit, so it is of a grid.
-#' * `covariate_grid()`: a data frame in place of the records, which a release does not have. At each combination of the levels of
-#'   factors it has a row with every number at the middle of its bounds. Two more rows for each number have it at its lower and its upper bound,
-#'   the others at their middles. The mean of a number is the middle of its bounds, and its range their distance.
+#' @details
+#' A release has no records, so the default `newdata` is a grid: `insight::get_data()` of a fit shows it. At each combination of the levels of factors
+#' it has a row with every number at the middle of its bounds. Two more rows for each number have it at its lower and its upper bound, the others at
+#' their middles. The mean of a number is the middle of its bounds, and its range their distance.
 #' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` where the grid would
 #'   have more than 100,000 rows; and those of [predict()][predict.noiseaware_fit].
 #' @family summaries of fits
@@ -95,8 +95,7 @@ model.matrix.noiseaware_fit <- function(object, newdata = covariate_grid(object)
 
 most_grid_rows <- 1e5
 
-#' @rdname fit_regression
-#' @export
+# In place of the records: see the page of fit_regression.
 covariate_grid <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")

@@ -84,7 +84,6 @@
 #' @section Warnings:
 #' | class: `noiseaware_warning_` | when | remedy |
 #' | --- | --- | --- |
-#' | `bandwidth` | draws are so far apart that the kernel of the distance is almost zero | give a `bandwidth` near the draws' spread |
 #' | `bounds` | the method ignores clamping, and records beyond the bounds are likely | `method = "augment"`, or [declare_outside()] |
 #' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] says which it is; the warning has both answers |
 #' | `contradiction` | the model would hardly give such a release | [pp_check()][pp_check.noiseaware_fit]; check bounds, units and noise, then the model |

@@ -236,15 +236,14 @@ print.noiseaware_budget <- function(x, ...) {
 #' From zero-concentrated to approximate differential privacy
 #'
 #' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of
-#' pairs. These functions give one from the other by the tight conversion of
+#' pairs. This function gives the smallest epsilon for a delta by the tight conversion of
 #' Canonne, Kamath & Steinke (2020), Corollary 13:
 #' delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1)
 #' (1 - 1 / alpha)^alpha.
 #'
-#' @param rho,epsilon Positive numbers.
+#' @param rho A positive number.
 #' @param delta In (0, 1).
-#' @return A number: `zcdp_epsilon()` the smallest epsilon for that delta,
-#'   `zcdp_delta()` the smallest delta for that epsilon.
+#' @return A number, the smallest epsilon for that delta.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references
 #' Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for
@@ -252,7 +251,6 @@ print.noiseaware_budget <- function(x, ...) {
 #' @family guarantees
 #' @examples
 #' zcdp_epsilon(rho = 0.5, delta = 1e-6)
-#' zcdp_delta(rho = 0.5, epsilon = 5)
 #' @export
 zcdp_epsilon <- function(rho, delta) {
   check_given()
@@ -270,8 +268,7 @@ zcdp_epsilon <- function(rho, delta) {
 # optimize() takes -Inf for a maximum, and Inf with a warning
 within_doubles <- function(x) max(min(x, .Machine$double.xmax), -.Machine$double.xmax)
 
-#' @rdname zcdp_epsilon
-#' @export
+# the inverse
 zcdp_delta <- function(rho, epsilon) {
   check_given()
   rho <- check_positive(rho, "rho", "argument")

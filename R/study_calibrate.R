@@ -106,7 +106,7 @@
 #' Talts, S., Betancourt, M., Simpson, D., Vehtari, A. and Gelman, A. (2018).
 #' Validating Bayesian inference algorithms with simulation-based calibration.
 #' \doi{10.48550/arXiv.1804.06788}
-#' @seealso [coverage()], [ks_uniform()], [design()].
+#' @seealso [coverage()], [design()].
 #' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))

@@ -43,7 +43,7 @@ calibration_runs <- function(x) {
 #' @return
 #' * `summary()`: a data frame with a row for each variable: number of
 #'   `replicates`, `coverage_50` and `coverage_90` of the central intervals,
-#'   `ks` and `p.value` of [ks_uniform()], `in_band`: whether the ECDF of the
+#'   `ks` and `p.value` of the Kolmogorov-Smirnov test of uniform ranks, `in_band`: whether the ECDF of the
 #'   quantiles stays inside the simultaneous 99 per cent band, the largest
 #'   `rhat`, the smallest `ess` and number of ranked `draws`. On the owner's records (`data =` of [calibrate()]): `estimate`, `replicates`,
 #'   `coverage` of the kept intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.

@@ -1,24 +1,6 @@
-#' Kolmogorov-Smirnov distance of ranks from uniform
-#'
-#' @param x A calibration from [calibrate()], or a numeric vector in \[0, 1\].
-#' @return A data frame with a row for each variable:
-#'
-#'   | column | meaning |
-#'   | --- | --- |
-#'   | `variable` | its name |
-#'   | `statistic` | largest distance between the ECDF of the quantiles and the identity |
-#'   | `p.value` | exact below 100 replicates |
-#'   | `critical` | a calibrated sampler's statistic exceeds it once in 100 times |
-#' @section Errors: `noiseaware_error_argument`.
-#' @references
-#' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian inference
-#' for exponential families. \doi{10.48550/arXiv.1809.02188}
-#' @family evaluation
-#' @examples
-#' ks_uniform(c(0.1, 0.4, 0.8))
-#' @export
+# Kolmogorov-Smirnov distance of the quantiles of a calibration's variables, or of numbers in [0, 1], from uniform: a row for each variable. The p value is
+# exact below 100 replicates; a calibrated sampler's statistic exceeds `critical` once in 100 times.
 ks_uniform <- function(x) {
-  check_given()
   if (inherits(x, "calibration")) quantiles <- variable_quantiles(x) else {
     ok <- is.numeric(x) && length(x) > 0L && !anyNA(x) && all(x >= 0 & x <= 1)
     if (!ok) stop_argument("x", "a calibration, or numbers between 0 and 1", describe(x))

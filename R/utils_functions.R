@@ -45,7 +45,7 @@
 #'
 #' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and
 #' [regress()]. Other models name the column, as in `model_normal("log(wage)")`. A file by [write_release()] has each function as a list of steps
-#' with their constants, never as code. [predict()][predict.noiseaware_fit], `covariate_grid()`, emmeans and marginaleffects take the variables
+#' with their constants, never as code. [predict()][predict.noiseaware_fit], emmeans and marginaleffects take the variables
 #' themselves. [synthesize()] gives the variable back where the function has an inverse for every number, such as the logarithm, else the column.
 #' [release()] does not compute functions in a database.
 #' @section Errors: `noiseaware_error_formula`: a function that is not known, of several variables, or with constants that are not

@@ -82,7 +82,7 @@ bench_calibrate_engines <- function(quick = FALSE, part = "") {
     time <- seconds(cal <- suppressWarnings(suppressMessages(
       calibrate(d$model, d$statistic, d$mechanism, d$n, replicates, d$method, chains = 1, iter = 2000, seed = 1))))
     covered <- subset(coverage(cal), level == 0.95)
-    tested <- ks_uniform(cal)
+    tested <- summary(cal)
     least <- min(tested$p.value)
     say("%s: %.0f s, coverage %.3f to %.3f, least p %.4f of %d", name, time, min(covered$coverage), max(covered$coverage), least, nrow(tested))
     data.frame(design = name, replicates = replicates, variables = nrow(tested), `least coverage` = min(covered$coverage), `most coverage` = max(covered$coverage),

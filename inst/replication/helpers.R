@@ -89,3 +89,15 @@ finished <- function(started) {
   table <- rbind(old[old$script != script, ], row)
   utils::write.csv(table[order(table$script), ], path, row.names = FALSE, quote = FALSE)
 }
+
+# What the papers show and the package does not export: the distance of ranks from uniform, draws of one-posterior sampling
+ks_uniform <- noiseaware:::ks_uniform
+ops_posterior <- noiseaware:::ops_posterior
+
+# The unbiased estimate of the squared maximum mean discrepancy of two sets of draws, as many of each, a row a draw: Gretton et al. (2012, Lemma 6) with the
+# kernel exp(-|p - q|^2 / 2).
+mmd <- function(x, y) {
+  kernel <- function(a, b) exp(-pmax(outer(rowSums(a^2), rowSums(b^2), "+") - 2 * tcrossprod(a, b), 0) / 2)
+  off_diagonal <- function(k) (sum(k) - sum(diag(k))) / (nrow(k) * (nrow(k) - 1))
+  off_diagonal(kernel(x, x)) + off_diagonal(kernel(y, y)) - 2 * off_diagonal(kernel(x, y))
+}

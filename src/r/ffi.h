@@ -139,7 +139,6 @@ int interrupt_pending(void);
     X(ffi_hmc_run, 6) \
     X(ffi_tilt_slopes, 2) \
     X(ffi_normal_tails, 1) \
-    X(ffi_mmd, 3) \
     X(ffi_diagnostics, 2) \
     X(ffi_duplicate, 1)
 

@@ -499,7 +499,7 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
                      warmup = 400, seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
-    expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+    expect_gt(min(summary(cal)$p.value), 1e-4)
   }
 })
 

@@ -1,3 +1,5 @@
+ops_posterior <- internal("ops_posterior")
+
 test_that("one-posterior sampling draws from the flattened posterior", {
   st <- stat_counts(~ x, levels = list(x = c("no", "yes")))
   data <- data.frame(x = rep(c("no", "yes"), c(30, 70)))

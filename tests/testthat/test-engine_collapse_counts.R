@@ -424,7 +424,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
                    warmup = 300, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
-  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
 test_that("unknown n: restarts, prints, what follows from a fit", {

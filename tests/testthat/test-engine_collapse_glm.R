@@ -161,7 +161,7 @@ test_that("calibrated", {
   cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 60, chains = 1, iter = 450,
                    warmup = 150, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
-  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
 test_that("what follows from a fit; a chain cut in two", {
@@ -262,7 +262,7 @@ test_that("several levels: calibrated", {
     cal <- calibrate(model_glm(family = level_families[[name]], prior = prior_normal(0, 1)), stat_crossprod(y ~ g, several_levels[1:2]), mech_laplace(epsilon = 2), n = 50,
                      replicates = 20, chains = 1, iter = 400, warmup = 150, seed = 4, method = "collapse")
     expect_false(any(cal$runs$failed))
-    expect_gt(min(ks_uniform(cal)$p.value), 1e-4, label = name)
+    expect_gt(min(summary(cal)$p.value), 1e-4, label = name)
   }
 })
 

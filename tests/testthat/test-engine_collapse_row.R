@@ -149,7 +149,7 @@ test_that("calibrated", {
   st <- stat_counts(~ x:y, levels_of)
   cal <- calibrate(model_table(), st, mech_laplace(epsilon = 0.5), n = 60, replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
-  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
 test_that("calibrated with n drawn", {
@@ -158,7 +158,7 @@ test_that("calibrated with n drawn", {
                    n = prior_n_negative_binomial(40, 3), replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
-  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
 test_that("independent draws; the same when continued; init is not used", {

@@ -1,3 +1,5 @@
+covariate_grid <- internal("covariate_grid")
+
 # What other packages make of a regression with a number and a factor; two rows to predict for.
 bounds <- list(bwt = c(500, 5500), age = c(14, 50), smoke = c("0", "1"))
 st <- stat_crossprod(bwt ~ age + smoke, bounds)

@@ -1,3 +1,5 @@
+covariate_grid <- internal("covariate_grid")
+
 # Responses of several levels: hooks, updates against direct computation, the sampler against all databases of one and two records
 # with the parameters summed over draws of their prior, limits of noise, joint-distribution tests.
 

@@ -1,3 +1,5 @@
+covariate_grid <- internal("covariate_grid")
+
 # Functions of released variables in a model's formula: columns against model.matrix() and C's predictor against them, known records against
 # lm(), the sampler against importance sampling from the prior in plain R, joint-distribution tests.
 

@@ -1,3 +1,5 @@
+zcdp_delta <- internal("zcdp_delta")
+
 counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
 data <- data.frame(g = c("a", "b", "a"), x = c(0.1, 0.5, 0.9))
 

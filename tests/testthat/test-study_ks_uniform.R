@@ -1,3 +1,5 @@
+ks_uniform <- internal("ks_uniform")
+
 test_that("the distance is the one computed by hand", {
   # steps at 0.1, 0.4, 0.8: the gaps are 1/3 - 0.1, 2/3 - 0.4, 0.8 - 2/3
   expect_equal(ks_uniform(c(0.8, 0.1, 0.4))$statistic, 2 / 3 - 0.4)

@@ -1,3 +1,5 @@
+covariate_grid <- internal("covariate_grid")
+
 # Functions of one variable in formulas. What is known without the code: a function's range over a grid of its variable, R's own coding by
 # lm() and cut(), and the answers for data that were transformed beforehand.
 
