@@ -229,5 +229,5 @@ dependence_advice <- function(bound) {
 # counts that vary more than a Poisson distribution lets them
 spread_advice <- function(bound) {
   poisson <- inherits(bound, "bound_glm") && family_of(bound$model)$family == "poisson"
-  if (poisson) "negative_binomial() is for counts that vary more than a Poisson distribution allows."
+  if (poisson) "`family = \"negative_binomial\"` is for counts that vary more than a Poisson distribution allows."
 }

@@ -147,7 +147,7 @@ other_methods <- function(fit) {
 # interval they are no trouble. Of 72 runs on funnels (Neal 2003) those with right tails had up to 0.007, those that lacked half of the
 # lowest twentieth and diverged at all had 0.01 or more, up to 100, but for one with 0.0025. So a warning may still be of a fit
 # that is right. Stan's rule, any divergence, warns of all of these. Where a table is imputed, a trajectory only counts if the short one
-# that follows it diverged as well (src/table/theta_nuts.c): of five right fits of cumulative() with 0.013 to 0.09 the other way, none had one.
+# that follows it diverged as well (src/table/theta_nuts.c): of five right fits of "cumulative" with 0.013 to 0.09 the other way, none had one.
 #
 # Method "augment" has trajectories along an approximation of the posterior, as proposals beside sweeps and moves that need none.
 # One that diverged there says nothing of the posterior: with one in 14, posteriors were those of moves without trajectories.

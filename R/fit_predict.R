@@ -22,7 +22,7 @@
 #'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix. Of [model_survival()] a data frame with the groups, `time`, `fit` (the posterior
 #'   mean; of a median time the posterior median), `lower` and `upper`.
 #'
-#'   Of a response of several levels ([cumulative()], [categorical()]) the probabilities of the levels are predicted. They are a rows x
+#'   Of a response of several levels the probabilities of the levels are predicted. They are a rows x
 #'   levels matrix, with `interval = "credible"` a rows x (`fit`, `lower`, `upper`) x levels array, with `type = "expected"` a draws x
 #'   rows x levels array. `interval = "predictive"` gives a data frame of `fit`, the most probable level, and `set`. That is a list of the
 #'   fewest levels that hold a new response with at least probability `level` (of an ordered response they are next to each other); its probability is `probability`.

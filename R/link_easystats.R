@@ -47,7 +47,7 @@ check_model.noiseaware_fit <- function(x, ...) refuse_meaningless("check_model")
 tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy_coefficients, ...) {
   regression_of(x)
   if (inherits(x$bound, "bound_categories") && !is_ordered_family(x$bound$model)) {
-    stop_classed("method", c("The table has one coefficient for each term, and {.fn categorical} has one for each level but the first.", i = "{.fn tidy} has them all."))
+    stop_classed("method", c("The table has one coefficient for each term, and {.val categorical} has one for each level but the first.", i = "{.fn tidy} has them all."))
   }
   NextMethod(tidy_fun = tidy_fun)
 }

@@ -15,13 +15,16 @@ glm_families <- list(
   softmax = list(family = "categorical", link = "logit", text = "categorical logistic regression", kind = "unordered", scale = 1.5, middle = c(0, 1.5))
 )
 
+# those that R has no object of, by the names that model_glm() takes
+own_families <- list(negative_binomial = function() negative_binomial_family(), cumulative = function() family_of_levels("cumulative", "logit"),
+                     cumulative_probit = function() family_of_levels("cumulative", "probit"), categorical = function() family_of_levels("categorical", "logit"))
+
 # The name of a family object, of a function that makes it, or of that function's name; MASS::negative.binomial(theta)
 # has the attribute cv. A link that was not asked for is the one there is.
 check_family <- function(family, call = caller_env()) {
   there <- vapply(glm_families, function(f) sprintf("%s(\"%s\")", f$family, f$link), "")
-  must <- paste0("one of the families ", paste(there, collapse = ", "))
-  named <- list(binomial = stats::binomial, poisson = stats::poisson, Gamma = function() stats::Gamma("log"), negative_binomial = negative_binomial,
-                cumulative = cumulative, categorical = categorical)
+  must <- "binomial(\"logit\", \"probit\" or \"cloglog\"), poisson(), Gamma(\"log\"), \"negative_binomial\", \"cumulative\", \"cumulative_probit\" or \"categorical\""
+  named <- c(list(binomial = stats::binomial, poisson = stats::poisson, Gamma = function() stats::Gamma("log")), own_families)
   if (is.character(family) && length(family) == 1L && family %in% names(named)) family <- named[[family]]
   if (identical(family, stats::Gamma)) family <- named$Gamma
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
@@ -36,21 +39,17 @@ check_family <- function(family, call = caller_env()) {
   if (is.null(size)) name else structure(name, cv = 1 / sqrt(size))
 }
 
-#' Negative binomial responses
-#'
-#' The family of counts that vary more than Poisson ones, for [model_glm()]: of the rate mu and the coefficient of variation `cv`
-#' the variance is mu + cv^2 mu^2. What other packages call size, or theta, is 1 / cv^2.
-#'
-#' @return An object of R's class [family][stats::family], with the link `"log"`. Its variance function is that of `cv` = 1.
-#' @seealso `negative.binomial()` in the package MASS, where the size is known.
-#' @family priors and parts of models
-#' @examples
-#' model_glm(family = negative_binomial())
-#' @export
-negative_binomial <- function() {
+# R has no object of these: what its functions would ask for. The variance function is that of cv = 1; of several levels there is the link alone.
+negative_binomial_family <- function() {
   family <- stats::poisson()[c("family", "link", "linkfun", "linkinv", "variance", "mu.eta", "valideta")]
   family$family <- "negative_binomial"
   family$variance <- function(mu) mu + mu^2
+  structure(family, class = "family")
+}
+
+family_of_levels <- function(name, link) {
+  family <- stats::binomial(link)[c("family", "link", "linkfun", "linkinv", "mu.eta", "valideta")]
+  family$family <- name
   structure(family, class = "family")
 }
 
@@ -63,7 +62,7 @@ is_shaped_family <- function(model) isTRUE(family_of(model)$shaped)
 # R's own object
 stats_family <- function(model) {
   family <- family_of(model)
-  own <- list(negative_binomial = negative_binomial, cumulative = function() cumulative(family$link), categorical = categorical)[[family$family]]
+  own <- own_families[[if (model$family == "cumulative_probit") model$family else family$family]]
   if (!is.null(own)) own() else getExportedValue("stats", family$family)(family$link)
 }
 
@@ -110,7 +109,7 @@ check_family_response <- function(model, response, call) {
     is.finite(response$upper)
   if (bounded) return(invisible())
   must <- if (family$kind == "count") "the lower one at least 0 and the upper one at least 1" else "the lower one at least 0"
-  stop_classed("variables", c("The response of {.code {family$family}()} must be a number with bounds, {must}.",
+  stop_classed("variables", c("The response of {.val {family$family}} must be a number with bounds, {must}.",
                               x = "{.var {response$variable[1]}} has other bounds, or is a factor."), call = call)
 }
 
@@ -118,7 +117,7 @@ check_binary <- function(response, call) {
   if (nrow(response) == 1L && response$lower == 0 && response$upper == 1) return(invisible())
   stop_classed("variables", c("The response of {.code binomial()} must be a number with the bounds 0 and 1, or a factor of two levels.",
                               x = "{.var {response$variable[1]}} is neither.",
-                              i = if (nrow(response) > 1L) "Use {.code family = cumulative()} where its levels have an order, else {.code categorical()}."),
+                              i = if (nrow(response) > 1L) "Use {.code family = \"cumulative\"} where its levels have an order, else {.code \"categorical\"}."),
                call = call)
 }
 
@@ -138,14 +137,14 @@ is_category_family <- function(model) family_of(model)$kind %in% c("ordered", "u
 is_ordered_family <- function(model) family_of(model)$kind == "ordered"
 
 check_levels_response <- function(model, response, levels, call) {
-  own <- paste0(family_of(model)$family, "()")
+  own <- family_of(model)$family
   variable <- response$variable[1L]
   if (length(levels) > 2L) return(invisible())
   if (length(levels) == 2L) {
-    stop_classed("variables", c("The response of {.code {own}} must be a factor with three levels or more, but {.var {variable}} has two.",
+    stop_classed("variables", c("The response of {.val {own}} must be a factor with three levels or more, but {.var {variable}} has two.",
                                 i = "Use {.code family = binomial()}."), call = call)
   }
-  stop_classed("variables", c("The response of {.code {own}} must be a factor with three levels or more.",
+  stop_classed("variables", c("The response of {.val {own}} must be a factor with three levels or more.",
                               x = "{.var {variable}} is a number.",
                               i = "Declare its levels in the statistic, such as {.code bounds = list({variable} = c(\"low\", \"middle\", \"high\"))}."), call = call)
 }

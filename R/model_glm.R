@@ -7,10 +7,9 @@
 #'
 #' @param formula `response ~ covariates`, variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see
 #'   below, and [model_lm()]. `NULL` takes the statistic's own formula.
-#' @param family One of R's family objects, or a function or name that gives one: `binomial()` with the
-#'   link `"logit"`, `"probit"` or `"cloglog"`; or, with the link `"log"`, `poisson()`, [negative_binomial()] or `Gamma("log")`;
-#'   of a response of several levels [cumulative()] with the link `"logit"` or `"probit"`, or [categorical()].
-#'   `MASS::negative.binomial(theta)` is one of known size.
+#' @param family A family object of R or brms, or a name. A binary response: `binomial()` with the link `"logit"`, `"probit"` or `"cloglog"`. A count:
+#'   `poisson()`, `"negative_binomial"`, or `MASS::negative.binomial(theta)` where the size is known. A positive number: `Gamma("log")`. A factor of three levels or
+#'   more: `"cumulative"` or `"cumulative_probit"` where the levels have an order, else `"categorical"`.
 #' @param prior Of the coefficients (intercept first): [prior_normal()],
 #'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
 #'   bounds, see below.
@@ -25,10 +24,16 @@
 #' **Responses.** A binary one is a number with the bounds 0 and 1, or a factor with two levels, of
 #' which the second counts as 1. A count is a number with declared bounds, such as `c(0, 40)`: it is clamped to
 #' them before it is summed, as all numbers are, and method `"augment"` allows for that. A Gamma response is a number whose
-#' bounds are not negative. A response of [cumulative()] or [categorical()] is a factor with three levels or more, released as dummy variables
+#' bounds are not negative. A response of several levels is a factor with three levels or more, released as dummy variables
 #' (the response of a [stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]), as a covariate may be.
 #'
-#' **Shapes.** With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
+#' **Levels.** Under `"cumulative"` P(y <= level k) = F(threshold k - eta), eta = sum beta_j x_j without an intercept, F the logistic distribution function, or the
+#' normal one under `"cumulative_probit"`: with a larger eta higher levels are more likely, as in `MASS::polr()` (McCullagh 1980). The levels are in the order
+#' in which the statistic declares them. A threshold is called by the levels that it parts, such as `Low|Medium`. Under `"categorical"`
+#' log(P(y = level k) / P(y = first level)) = beta_0k + sum beta_jk x_j, as in `nnet::multinom()`: each level but the first has coefficients of its own, such as
+#' `(Intercept)[Medium]` and `age[Medium]`.
+#'
+#' **Shapes. With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
 #' variance mu + cv^2 mu^2. What other packages call the Gamma distribution's shape, or the negative binomial's size (or
 #' theta), is 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
 #' The `cv` mixes slowly given few records, factors alone or much noise, and for counts also with many records: where
@@ -49,12 +54,12 @@
 #' | `binomial("logit")` | 0 | 1.5 | 1.5 |
 #' | `binomial("probit")` | 0 | 0.9 | 0.9 |
 #' | `binomial("cloglog")` | log(log(2)) | 1 | 1 |
-#' | `cumulative("logit")`, `categorical()` | 0 | 1.5 | 1.5 |
-#' | `cumulative("probit")` | 0 | 0.9 | 0.9 |
-#' | `poisson()`, `negative_binomial()`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
+#' | `"cumulative"`, `"categorical"` | 0 | 1.5 | 1.5 |
+#' | `"cumulative_probit"` | 0 | 0.9 | 0.9 |
+#' | `poisson()`, `"negative_binomial"`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
 #'
-#' In a `prior` the intercept describes each threshold of [cumulative()]: thresholds have independent normal priors, in their order, so
-#' that all levels are about equally likely. It also describes the intercept of each level of [categorical()]; slopes of all levels have the same prior.
+#' In a `prior` the intercept describes each threshold of an ordered response: thresholds have independent normal priors, in their order, so
+#' that all levels are about equally likely. It also describes the intercept of each level of an unordered one; slopes of all levels have the same prior.
 #' `fixed()` values are in the order of the parameters: thresholds, then slopes; or level by level, the intercept first.
 #'
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
@@ -86,6 +91,9 @@
 #' Gamerman, D. (1997). Sampling from the posterior distribution in generalized linear mixed models. *Statistics and
 #' Computing* 7, 57-68. \doi{10.1023/A:1018509429360}
 #'
+#' McCullagh, P. (1980). Regression models for ordinal data. *Journal of the Royal Statistical Society B* 42, 109-142.
+#' \doi{10.1111/j.2517-6161.1980.tb01109.x}
+#'
 #' Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for
 #' logistic models using Polya-Gamma latent variables. *Journal of the American
 #' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
@@ -101,6 +109,13 @@
 #' rel <- simulate_release(warpbreaks, st, mech_laplace(epsilon = 5))
 #' fit <- sample_posterior(rel, model_glm(family = poisson()), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(wool = "A", tension = c("L", "H")), interval = "credible")
+#'
+#' # a factor whose levels have an order
+#' levels <- list(Sat = c("Low", "Medium", "High"), Cont = c("Low", "High"))
+#' homes <- MASS::housing[rep(seq_len(72), MASS::housing$Freq), ]
+#' rel <- simulate_release(homes, stat_crossprod(Sat ~ Cont, levels), mech_laplace(epsilon = 1))
+#' fit <- sample_posterior(rel, model_glm(family = "cumulative"), chains = 2, iter = 300, seed = 1)
+#' predict(fit, data.frame(Cont = c("Low", "High")))
 #' @export
 model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), cv = NULL, factors = NULL) {
   family <- check_family(family)

@@ -235,11 +235,10 @@ print.noiseaware_budget <- function(x, ...) {
 
 #' From zero-concentrated to approximate differential privacy
 #'
-#' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of
-#' pairs. This function gives the smallest epsilon for a delta by the tight conversion of
-#' Canonne, Kamath & Steinke (2020), Corollary 13:
-#' delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1)
-#' (1 - 1 / alpha)^alpha.
+#' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of pairs. This function gives the smallest epsilon for a delta.
+#'
+#' The conversion is the tight one of Canonne, Kamath & Steinke (2020), Corollary 13:
+#' delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1) (1 - 1 / alpha)^alpha.
 #'
 #' @param rho A positive number.
 #' @param delta In (0, 1).

@@ -11,7 +11,7 @@
 #'   for a number, the character vector of all levels (two or more) for a factor,
 #'   `c(FALSE, TRUE)`, or a factor, of which the levels are used. The response is a number,
 #'   or a factor: of two levels, of which the second counts as 1, for a binary response in [model_glm()], of more for one of its
-#'   families [cumulative()] and [categorical()]. Bounds and
+#'   families `"cumulative"` and `"categorical"`. Bounds and
 #'   levels are public: choose them from subject knowledge, never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.

@@ -29,8 +29,8 @@ ordered_release <- function(link, n = 1000, epsilon = 1) {
 }
 
 speed_cases <- list(
-  list(family = cumulative("logit"), method = "augment", target = 30),
-  list(family = cumulative("probit"), method = "augment", target = 30),
+  list(family = family_object("cumulative"), method = "augment", target = 30),
+  list(family = family_object("cumulative_probit"), method = "augment", target = 30),
   list(family = stats::poisson(), method = "augment", target = 100),
   list(family = stats::poisson(), method = "clt", target = 1000),
   list(family = stats::binomial("probit"), method = "augment", target = 100),
@@ -88,15 +88,15 @@ real_row <- function(name, epsilon, quick) {
 
 # Responses of several levels, as they come; MASS::polr() and nnet::multinom() on the data themselves.
 category_cases <- list(
-  housing = list(data = MASS::housing[rep(seq_len(72), MASS::housing$Freq), ], formula = Sat ~ Infl + Type + Cont, family = cumulative("logit"),
+  housing = list(data = MASS::housing[rep(seq_len(72), MASS::housing$Freq), ], formula = Sat ~ Infl + Type + Cont, family = family_object("cumulative"),
                  bounds = lapply(MASS::housing[c("Sat", "Infl", "Type", "Cont")], levels)),
-  infert = list(data = infert, formula = education ~ age + parity, family = cumulative("probit"),
+  infert = list(data = infert, formula = education ~ age + parity, family = family_object("cumulative_probit"),
                 bounds = list(education = levels(infert$education), age = c(18, 50), parity = c(0, 8))),
-  iris = list(data = iris, formula = Species ~ Sepal.Length + Sepal.Width, family = categorical(),
+  iris = list(data = iris, formula = Species ~ Sepal.Length + Sepal.Width, family = family_object("categorical"),
               bounds = list(Species = levels(iris$Species), Sepal.Length = c(4, 8), Sepal.Width = c(2, 4.5))),
-  survey = list(data = stats::na.omit(MASS::survey[c("Exer", "Sex", "Age")]), formula = Exer ~ Sex + Age, family = categorical(),
+  survey = list(data = stats::na.omit(MASS::survey[c("Exer", "Sex", "Age")]), formula = Exer ~ Sex + Age, family = family_object("categorical"),
                 bounds = list(Exer = c("Freq", "None", "Some"), Sex = c("Female", "Male"), Age = c(16, 50))),
-  cars = list(data = transform(MASS::Cars93, Man = Man.trans.avail), formula = AirBags ~ Price + Man, family = cumulative("logit"),
+  cars = list(data = transform(MASS::Cars93, Man = Man.trans.avail), formula = AirBags ~ Price + Man, family = family_object("cumulative"),
                   bounds = list(AirBags = c("None", "Driver only", "Driver & Passenger"), Price = c(5, 65), Man = c("No", "Yes")))
 )
 
@@ -145,11 +145,11 @@ answer_cases <- function() {
   list(
     `two questions, model_table()` = list(model = model_table(~ first:second, prior_normal()),
       release = as_release(cbind(first = seen %/% 2, second = seen %% 2), stat_records(~ first + second, levels = both), mech_randomized_response(epsilon = 2 * log(4)), n = 412)),
-    `four levels, categorical()` = list(model = model_glm(y ~ 1, categorical()),
+    `four levels, categorical()` = list(model = model_glm(y ~ 1, "categorical"),
       release = as_release(seen, stat_records(~ y, levels = list(y = four)), mech_randomized_response(epsilon = log(0.64 / 0.12)), n = 412)),
-    `four levels on two factors, categorical()` = list(model = model_glm(family = categorical()),
+    `four levels on two factors, categorical()` = list(model = model_glm(family = "categorical"),
       release = simulate_release(people, stat_records(y ~ age + sex, levels = groups), mech_randomized_response(epsilon = 6))),
-    `four levels on two factors, cumulative()` = list(model = model_glm(family = cumulative()),
+    `four levels on two factors, cumulative()` = list(model = model_glm(family = "cumulative"),
       release = simulate_release(people, stat_records(y ~ age + sex, levels = groups), mech_randomized_response(epsilon = 6))))
 }
 

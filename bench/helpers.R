@@ -106,3 +106,6 @@ result_lines <- function(result) {
     unlist(Map(function(title, data) c("", paste0("**", title, "**"), "", markdown_table(data)), names(details), details)),
     "", paste("-", c(notes, sprintf("Timed: %.0f processor seconds in %.0f elapsed.", clock$processor, clock$elapsed))))
 }
+
+# the family object of a name that model_glm() takes
+family_object <- function(name) getFromNamespace("stats_family", "noiseaware")(model_glm(family = name))

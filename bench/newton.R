@@ -17,11 +17,11 @@ newton_levels <- c("none", "some", "much", "most")
 newton_families <- list(
   cloglog = list(binomial("cloglog"), c(FALSE, TRUE), function(eta, n) stats::runif(n) < 1 - exp(-exp(eta - 0.5))),
   Poisson = list(poisson(), c(0, 20), function(eta, n) stats::rpois(n, exp(0.5 + eta))),
-  `negative binomial` = list(negative_binomial(), c(0, 20), function(eta, n) stats::rnbinom(n, size = 2, mu = exp(0.5 + eta))),
+  `negative binomial` = list("negative_binomial", c(0, 20), function(eta, n) stats::rnbinom(n, size = 2, mu = exp(0.5 + eta))),
   Gamma = list(Gamma("log"), c(0, 10), function(eta, n) stats::rgamma(n, 4, 4 / exp(0.5 + 0.5 * eta))),
-  `ordered logit` = list(cumulative("logit"), newton_levels, function(eta, n) cut(eta + stats::rlogis(n), c(-Inf, -1, 0.2, 1.2, Inf), newton_levels)),
-  `ordered probit` = list(cumulative("probit"), newton_levels, function(eta, n) cut(eta + stats::rnorm(n), c(-Inf, -1, 0.2, 1.2, Inf), newton_levels)),
-  categorical = list(categorical(), newton_levels,
+  `ordered logit` = list("cumulative", newton_levels, function(eta, n) cut(eta + stats::rlogis(n), c(-Inf, -1, 0.2, 1.2, Inf), newton_levels)),
+  `ordered probit` = list("cumulative_probit", newton_levels, function(eta, n) cut(eta + stats::rnorm(n), c(-Inf, -1, 0.2, 1.2, Inf), newton_levels)),
+  categorical = list("categorical", newton_levels,
                      function(eta, n) newton_levels[max.col(cbind(0, eta, 0.3 - eta, 0.5 * eta - 0.5) - log(-log(stats::runif(4 * n))))]))
 
 newton_release <- function(case, n, epsilon, seed) {

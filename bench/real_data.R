@@ -46,7 +46,7 @@ design_of <- function(set, kind, formula, data) {
   products <- function(v) stats::reformulate(c(v, unlist(lapply(seq_along(v), function(j) sprintf("I(%s * %s)", v[j], v[j:length(v)])))))
   statistic <- switch(kind, one = , together = stat_sums(products(variables), bounds), table = , graph = stat_counts(formula, bounds), stat_crossprod(formula, bounds))
   model <- switch(kind, lm = , unsized = model_lm(), logistic = model_logistic(), poisson = model_glm(family = poisson()),
-                  negative_binomial = model_glm(family = negative_binomial()), categories = model_glm(family = categorical()),
+                  negative_binomial = model_glm(family = "negative_binomial"), categories = model_glm(family = "categorical"),
                   one = model_normal(), together = model_mvnormal(), table = , graph = model_table(formula))
   list(model = model, statistic = statistic, neighbours = if (kind == "unsized") "add_remove" else "replace")
 }

@@ -17,7 +17,7 @@ designs <- list(
   lm_product = list(stat_crossprod(y ~ x * z, of("y", "x", "z")), model_lm()),
   logistic = list(stat_crossprod(b ~ x + z, of("b", "x", "z")), model_logistic()),
   counts_glm = list(stat_crossprod(w ~ x, of("w", "x")), model_glm(family = stats::poisson())),
-  ordered = list(stat_crossprod(g ~ x, of("g", "x")), model_glm(family = cumulative())),
+  ordered = list(stat_crossprod(g ~ x, of("g", "x")), model_glm(family = "cumulative")),
   normal = list(stat_sums(~ y + I(y^2), of("y")), model_normal()),
   normal_sum = list(stat_sums(~ y, of("y")), model_normal()),
   mvnormal = list(stat_crossprod(y ~ x, of("y", "x")), model_mvnormal()),

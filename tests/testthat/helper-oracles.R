@@ -2,6 +2,9 @@
 
 internal <- function(name) getFromNamespace(name, "noiseaware")
 
+# the family object of a name that model_glm() takes
+family_object <- function(name) internal("stats_family")(model_glm(family = name))
+
 # another value for a constant of the package; the old one
 set_constant <- function(name, value) {
   namespace <- asNamespace("noiseaware")

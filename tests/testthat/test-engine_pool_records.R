@@ -93,7 +93,7 @@ test_that("a response with a shape: wide noise leaves the prior", {
   skip_on_cran()
   counted <- stat_crossprod(y ~ 1, list(y = c(0, 50)))
   site <- function(total) as_release(c(total, 3 * total), counted, mech_laplace(scale = 1e6), n = 6)
-  model <- model_glm(y ~ 1, family = negative_binomial(), prior = prior_normal(0.5, 0.7), cv = prior_half_normal(0.5))
+  model <- model_glm(y ~ 1, family = "negative_binomial", prior = prior_normal(0.5, 0.7), cv = prior_half_normal(0.5))
   fit <- imputed(list(north = site(12), south = site(20)), model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.8)), iter = 1500)
   expect_distribution(parameter_draws(fit, "(Intercept)"), function(p) qnorm(p, 0.5, 0.7))
   expect_distribution(parameter_draws(fit, "cv"), function(p) 0.5 * qnorm((1 + p) / 2))
@@ -103,7 +103,7 @@ test_that("a response with a shape: wide noise leaves the prior", {
 test_that("a shape that all sites share does not move with a site's records: wide noise leaves the prior", {
   counted <- stat_crossprod(y ~ 1, list(y = c(0, 50)))
   site <- function(total) as_release(c(total, 3 * total), counted, mech_laplace(scale = 1e6), n = 6)
-  for (family in list(negative_binomial(), Gamma("log"))) for (pooling in list(partial_pooling, walk_pooling)) {
+  for (family in list(family_object("negative_binomial"), Gamma("log"))) for (pooling in list(partial_pooling, walk_pooling)) {
     model <- model_glm(y ~ 1, family = family, prior = prior_normal(0.5, 0.7), cv = prior_half_normal(0.5))
     # a window of warmup is long enough to choose moves
     fit <- imputed(list(north = site(12), south = site(20)), model, pool = pooling(vary = ~ (Intercept)), iter = 800)

@@ -67,7 +67,7 @@ test_that("counts: the density is the sum over all counts, clamped or not, whole
                 list(mech_gaussian(sd = 2), "squared", 2, c(3, 14), y + round(rnorm(30), 2)),
                 list(mech_discrete_gaussian(sd = 3), "squared", 3, c(0, 300), y + sample(-3:3, 30, TRUE)))
   families <- list(list(poisson(), function(k, eta, b) dpois(k, exp(eta))),
-                   list(negative_binomial(), function(k, eta, b) dnbinom(k, mu = exp(eta), size = b[["cv"]]^-2)))
+                   list("negative_binomial", function(k, eta, b) dnbinom(k, mu = exp(eta), size = b[["cv"]]^-2)))
   for (case in cases) for (family in families) {
     rel <- as_release(case[[5L]], number(case[[4L]][1L], case[[4L]][2L]), case[[1L]], public = given)
     expect_density(rel, model_glm(y ~ x + offset(log(e)), family[[1L]], prior = prior_normal(c(-1, 0), 0.4)), tolerance = 1e-7, function(b) {
@@ -105,18 +105,18 @@ test_that("responses of several levels: the density is that of mixed probabiliti
   y <- rep(0:3, length.out = 30)
   rel <- as_release(y, asked, mech_randomized_response(epsilon = 1.6), public = given)
   mixed <- function(p) sum(log((exp(1.6) - 1) * p[cbind(seq_along(y), y + 1)] + 1))
-  for (link in c("logit", "probit")) expect_density(rel, model_glm(y ~ x + g, cumulative(link)), function(b) {
+  for (link in c("logit", "probit")) expect_density(rel, model_glm(y ~ x + g, if (link == "logit") "cumulative" else "cumulative_probit"), function(b) {
     eta <- b[["x"]] * given$x + b[["gb"]] * (given$g == "b") + b[["gc"]] * (given$g == "c")
     below <- sapply(b[1:3], function(threshold) (if (link == "logit") plogis else pnorm)(threshold - eta))
     mixed(cbind(below, 1) - cbind(0, below))
   })
-  expect_density(rel, model_glm(y ~ x + offset(x), categorical()), function(b) {
+  expect_density(rel, model_glm(y ~ x + offset(x), "categorical"), function(b) {
     weight <- cbind(1, sapply(c("mid", "high", "top"), function(l) {
       exp(b[[sprintf("(Intercept)[%s]", l)]] + b[[sprintf("x[%s]", l)]] * given$x + given$x)
     }))
     mixed(weight / rowSums(weight))
   })
-  fit <- given_fit(rel, model_glm(y ~ x, cumulative()), chains = 1, iter = 700)
+  fit <- given_fit(rel, model_glm(y ~ x, "cumulative"), chains = 1, iter = 700)
   expect_equal(dim(predict(fit)), c(30L, 4L))
   expect_s3_class(simulate(fit, 1, seed = 1)[[1L]]$y, "factor")
 })

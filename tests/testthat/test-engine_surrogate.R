@@ -26,10 +26,10 @@ surrogate_case <- function(kind, n = 60) {
     cut = list(model = model_lm(prior = of_numbers(3), covariates = prior_niw(kappa = 1, scale = three$scale, df = 5, within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
     logistic = glm(binomial(), c(FALSE, TRUE)),
     poisson = glm(poisson(), c(0, 9)),
-    negative_binomial = glm(negative_binomial(), c(0, 4)),
+    negative_binomial = glm("negative_binomial", c(0, 4)),
     gamma = glm(Gamma("log"), c(0, 3)),
     cloglog = glm(binomial("cloglog"), c(FALSE, TRUE)),
-    categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1), covariates = near("x1"), factors = "independent"),
+    categorical = list(model = model_glm(y ~ x1 + g, "categorical", prior = prior_normal(0, 1), covariates = near("x1"), factors = "independent"),
                        statistic = stat_crossprod(y ~ x1 + g, c(list(y = c("low", "mid", "high")), bounds[2], list(g = c("a", "b"))))),
     normal = list(model = model_mvnormal(prior = near("y", "x1", "x2", "x3")), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
 }

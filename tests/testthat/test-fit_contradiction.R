@@ -105,7 +105,7 @@ test_that("counts that spread more than a Poisson distribution lets them are tol
   found <- of(1000, model_glm(family = poisson()))[[1L]]$text
   expect_match(found[[1L]], "\\(y by [0-9]+ noise scales")
   expect_match(found[["x"]], "distribution of `y` is not the model's \\(poisson\\)")
-  expect_match(paste(found, collapse = " "), "negative_binomial()", fixed = TRUE)
+  expect_match(paste(found, collapse = " "), "negative_binomial", fixed = TRUE)
   expect_length(of(0.5, model_glm(family = poisson())), 0L)
 })
 

@@ -201,7 +201,7 @@ test_that("divergences per effective draw: a funnel's neck that is missed, a mil
   set.seed(4)
   data <- data.frame(y = sample(c("a", "b", "c", "d"), 60, TRUE), g = sample(c("u", "v"), 60, TRUE))
   noisy <- simulate_release(data, stat_crossprod(y ~ g, list(y = c("a", "b", "c", "d"), g = c("u", "v"))), mech_laplace(epsilon = 0.3))
-  ask <- function(method, ...) sample_posterior(noisy, model_glm(y ~ g, family = cumulative()), method = method, chains = 2, seed = 2, ...)
+  ask <- function(method, ...) sample_posterior(noisy, model_glm(y ~ g, family = "cumulative"), method = method, chains = 2, seed = 2, ...)
   expect_false("noiseaware_warning_divergences" %in% warned(fit <- ask("collapse", iter = 2500, warmup = 400)))
   other <- suppressWarnings(ask("augment", iter = 2500, warmup = 400, control = list(passes = 5)))
   for (name in fit$bound$parameters) expect_agreement(parameter_draws(fit, name), parameter_draws(other, name), label = name)
@@ -212,7 +212,7 @@ test_that("trajectories that a table makes diverge are no trouble where short on
   levels <- list(y = letters[1:5], g = c("u", "v", "w"))
   data <- data.frame(y = sample(levels$y, 300, TRUE), g = sample(levels$g, 300, TRUE))
   noisy <- simulate_release(data, stat_counts(~ y:g, levels), mech_laplace(epsilon = 0.02))
-  fit <- suppressMessages(suppressWarnings(sample_posterior(noisy, model_glm(y ~ g, family = cumulative()), method = "collapse", chains = 2, iter = 450, warmup = 150, seed = 1)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(noisy, model_glm(y ~ g, family = "cumulative"), method = "collapse", chains = 2, iter = 450, warmup = 150, seed = 1)))
   expect_identical(internal("trajectory_counts")(fit)$straying, 0)
 })
 

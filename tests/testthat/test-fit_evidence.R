@@ -79,7 +79,7 @@ test_that("names of other packages work, whichever was attached last", {
   expect_error(bayes_factor(1, a), class = "noiseaware_error_argument")
   expect_error(bayes_factor(a, b, log = TRUE), class = "noiseaware_error_argument")
   brms_family <- structure(list(family = "negbinomial", link = "log"), class = c("brmsfamily", "family"))
-  expect_identical(model_glm(family = brms_family), model_glm(family = negative_binomial()))
+  expect_identical(model_glm(family = brms_family), model_glm(family = "negative_binomial"))
   expect_error(fixed(1, ignore_case = TRUE), class = "noiseaware_error_argument")
   skip_if_not_installed("stringr")
   suppressMessages(withr::local_package("stringr"))

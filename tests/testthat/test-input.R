@@ -164,7 +164,7 @@ test_that("priors against the release", {
     model_lm(sigma = prior_inverse_gamma(1, 1)), model_lm(covariates = prior_nig()),
     model_lm(covariates = list(mean = 0, cov = 1)),
     model_lm(covariates = fixed(1)), model_lm(levels = 1),
-    model_glm(cv = fixed(1)), model_glm(family = MASS::negative.binomial(2), cv = fixed(1)), model_glm(family = negative_binomial(), cv = 1),
+    model_glm(cv = fixed(1)), model_glm(family = MASS::negative.binomial(2), cv = fixed(1)), model_glm(family = "negative_binomial", cv = 1),
     model_glm(family = Gamma("log"), cv = fixed(-1)), model_glm(family = Gamma("log"), prior = fixed(c(1, 2)))
   )))
 })

@@ -40,8 +40,8 @@ test_that("two covariates, new responses and the linear predictor", {
 test_that("a response of several levels has a curve for each", {
   graded <- stat_crossprod(y ~ x, list(y = c("low", "mid", "high"), x = c(-1, 1)))
   set.seed(4)
-  levels <- simulate_release(model_glm(family = categorical()), graded, mech_laplace(scale = 2), n = 30)
-  levels <- sample_posterior(levels, model_glm(family = categorical()), chains = 1, iter = 20, seed = 1)
+  levels <- simulate_release(model_glm(family = "categorical"), graded, mech_laplace(scale = 2), n = 30)
+  levels <- sample_posterior(levels, model_glm(family = "categorical"), chains = 1, iter = 20, seed = 1)
   effects <- conditional_effects(levels, resolution = 2)[[1]]
   expect_identical(attr(effects, "effects"), c("x", "cats__"))
   p <- predict(levels, data.frame(x = c(-1, 1)), type = "expected")

@@ -42,7 +42,7 @@ test_that("R squared of a logistic regression, by quadrature over the covariate"
 })
 
 test_that("each family's variance is that of its draws", {
-  for (family in list(poisson(), negative_binomial(), Gamma("log"))) {
+  for (family in list(poisson(), family_object("negative_binomial"), Gamma("log"))) {
     counted <- stat_crossprod(days ~ age, list(days = c(0, 60), age = c(14, 50)))
     set.seed(3)
     shaped <- simulate_release(model_glm(family = family), counted, mech_laplace(epsilon = 5), n = 50)
@@ -62,7 +62,7 @@ test_that("models without such an R squared say why", {
   expect_error(bayes_R2(rate), class = "noiseaware_error_method")
   graded <- stat_crossprod(y ~ x, list(y = c("low", "mid", "high"), x = c(-1, 1)))
   set.seed(4)
-  levels <- simulate_release(model_glm(family = categorical()), graded, mech_laplace(scale = 2), n = 30)
-  levels <- sample_posterior(levels, model_glm(family = categorical()), chains = 1, iter = 20, seed = 1)
+  levels <- simulate_release(model_glm(family = "categorical"), graded, mech_laplace(scale = 2), n = 30)
+  levels <- sample_posterior(levels, model_glm(family = "categorical"), chains = 1, iter = 20, seed = 1)
   expect_error(bayes_R2(levels), class = "noiseaware_error_method")
 })

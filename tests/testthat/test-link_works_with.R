@@ -168,7 +168,7 @@ test_that("negative binomial and Gamma responses", {
   skip_if_not_installed("insight")
   skip_if_not_installed("emmeans")
   counted <- stat_crossprod(days ~ age, list(days = c(0, 60), age = c(14, 50)))
-  for (family in list(negative_binomial(), Gamma("log"))) {
+  for (family in list(family_object("negative_binomial"), Gamma("log"))) {
     set.seed(3)
     shaped <- simulate_release(model_glm(family = family), counted, mech_laplace(epsilon = 5), n = 50)
     shaped <- suppressWarnings(sample_posterior(shaped, model_glm(family = family), chains = 1, iter = 60, seed = 1))
@@ -188,14 +188,14 @@ test_that("insight: what a response of levels is", {
   skip_if_not_installed("insight")
   graded <- stat_crossprod(y ~ x, list(y = c("low", "mid", "high"), x = c(-1, 1)))
   set.seed(4)
-  rel <- simulate_release(model_glm(family = categorical()), graded, mech_laplace(scale = 2), n = 30)
+  rel <- simulate_release(model_glm(family = "categorical"), graded, mech_laplace(scale = 2), n = 30)
   info <- function(family) {
     fit <- suppressWarnings(sample_posterior(rel, model_glm(family = family), chains = 1, iter = 20, seed = 1))
     unlist(insight::model_info(fit)[c("is_cumulative", "is_ordinal", "is_multinomial", "is_categorical", "is_binomial", "is_bernoulli", "is_logit", "is_probit")], use.names = FALSE)
   }
-  expect_identical(info(cumulative("logit")), rep(c(TRUE, FALSE, TRUE, FALSE), c(2, 4, 1, 1)))
-  expect_identical(info(cumulative("probit")), rep(c(TRUE, FALSE, TRUE), c(2, 5, 1)))
-  expect_identical(info(categorical()), rep(c(FALSE, TRUE, FALSE, TRUE, FALSE), c(2, 2, 2, 1, 1)))
+  expect_identical(info("cumulative"), rep(c(TRUE, FALSE, TRUE, FALSE), c(2, 4, 1, 1)))
+  expect_identical(info("cumulative_probit"), rep(c(TRUE, FALSE, TRUE), c(2, 5, 1)))
+  expect_identical(info("categorical"), rep(c(FALSE, TRUE, FALSE, TRUE, FALSE), c(2, 2, 2, 1, 1)))
 })
 
 test_that("priorsense", {

@@ -4,7 +4,7 @@ covariate_grid <- internal("covariate_grid")
 # with the parameters summed over draws of their prior, limits of noise, joint-distribution tests.
 
 category_levels <- c("low", "mid", "high", "top")
-category_families <- list(logit = cumulative("logit"), probit = cumulative("probit"), categorical = categorical())
+category_families <- list(logit = family_object("cumulative"), probit = family_object("cumulative_probit"), categorical = family_object("categorical"))
 
 # P(y = level) of a vector of linear predictors: records x levels; `theta`: a draw as it is reported
 category_probabilities <- function(family, theta, x, levels = category_levels) {
@@ -119,7 +119,7 @@ test_that("records of codes are those of dummies, and coordinates lead to natura
     expect_identical(of_codes[, 2], of_dummies[, 4])
     expect_equal(internal("bound_theta")(plain, internal("reported")(plain, theta)[1, ]), theta)
   }
-  bound <- category_bind(cumulative(), dummies)
+  bound <- category_bind("cumulative", dummies)
   values <- internal("reported")(bound, category_theta(bound, 1))[1, ]
   values[1:2] <- values[2:1]
   expect_error(internal("bound_theta")(bound, values), class = "noiseaware_error_argument")
@@ -255,7 +255,7 @@ test_that("with noise alone the posterior is the prior; records without noise ha
   homes <- MASS::housing[rep(seq_len(72), MASS::housing$Freq), c("Sat", "Infl", "Cont")]
   st <- stat_crossprod(Sat ~ Infl + Cont, lapply(homes, levels))
   for (link in c("logistic", "probit")) {
-    model <- model_glm(family = cumulative(if (link == "probit") link else "logit"), prior = prior_normal(sd = 10))
+    model <- model_glm(family = if (link == "probit") "cumulative_probit" else "cumulative", prior = prior_normal(sd = 10))
     fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 2200, seed = 1)
     exact <- MASS::polr(Sat ~ Infl + Cont, homes, method = link, Hess = TRUE)
     near <- c(exact$zeta, exact$coefficients)[names(coef(fit))]
@@ -333,22 +333,22 @@ test_that("a run continues bit for bit; fits predict, simulate and are told", {
   }
 })
 
-test_that("families are taken by name and function, and wrong ones refused", {
-  for (family in list("cumulative", cumulative, cumulative("logit"), structure(list(family = "cumulative", link = "logit"), class = c("brmsfamily", "family")))) {
-    expect_identical(model_glm(family = family), model_glm(family = cumulative()))
-  }
-  expect_identical(model_glm(family = "categorical"), model_glm(family = categorical()))
-  expect_error(cumulative("cauchit"), class = "noiseaware_error_argument")
+test_that("families are taken by name and as objects, and wrong ones refused", {
+  of_brms <- function(name, link) structure(list(family = name, link = link), class = c("brmsfamily", "family"))
+  expect_identical(model_glm(family = of_brms("cumulative", "logit")), model_glm(family = "cumulative"))
+  expect_identical(model_glm(family = function() of_brms("cumulative", "probit")), model_glm(family = "cumulative_probit"))
+  expect_identical(model_glm(family = of_brms("categorical", "logit")), model_glm(family = "categorical"))
+  expect_error(model_glm(family = "cumulative_cauchit"), class = "noiseaware_error_family")
   expect_error(model_glm(family = structure(list(family = "cumulative", link = "cloglog"), class = "family")), class = "noiseaware_error_family")
-  expect_error(model_glm(family = cumulative(), cv = 1), class = "noiseaware_error_prior")
+  expect_error(model_glm(family = "cumulative", cv = 1), class = "noiseaware_error_prior")
   bind <- function(y, family, ...) category_bind(family, stat_crossprod(y ~ x, list(y = y, x = c(0, 1))), ...)
-  expect_error(bind(c(0, 3), cumulative()), "is a number", class = "noiseaware_error_variables")
-  expect_error(bind(c("no", "yes"), categorical()), "binomial", class = "noiseaware_error_variables")
+  expect_error(bind(c(0, 3), "cumulative"), "is a number", class = "noiseaware_error_variables")
+  expect_error(bind(c("no", "yes"), "categorical"), "binomial", class = "noiseaware_error_variables")
   expect_error(bind(category_levels, binomial()), "cumulative", class = "noiseaware_error_variables")
   expect_error(bind(category_levels, poisson()), class = "noiseaware_error_variables")
   expect_error(internal("bind_model")(model_lm(), stat_crossprod(y ~ x, list(y = category_levels, x = c(0, 1)))), class = "noiseaware_error_variables")
-  expect_error(bind(category_levels, cumulative(), prior = fixed(c(1, 0, 2, 1))), "grow", class = "noiseaware_error_prior")
-  expect_error(bind(category_levels, cumulative(), prior = fixed(1:3)), class = "noiseaware_error_prior")
+  expect_error(bind(category_levels, "cumulative", prior = fixed(c(1, 0, 2, 1))), "grow", class = "noiseaware_error_prior")
+  expect_error(bind(category_levels, "cumulative", prior = fixed(1:3)), class = "noiseaware_error_prior")
 })
 
 test_that("a predictive set has the fewest levels, of an ordered response side by side", {

@@ -14,8 +14,8 @@ test_that("the hooks pass debug_model(), products of covariates and lone ones to
     debug_model(model_logistic(factors = "dependent"), st, n = 200),
     debug_model(model_logistic(y ~ x * g + z + h, factors = "dependent"), st, n = 200),
     debug_model(model_glm(family = poisson(), factors = "dependent"), counts, n = 200),
-    debug_model(model_glm(family = cumulative(), factors = "dependent"), ordered, n = 200),
-    debug_model(model_glm(family = categorical(), covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 200))
+    debug_model(model_glm(family = "cumulative", factors = "dependent"), ordered, n = 200),
+    debug_model(model_glm(family = "categorical", covariates = list(prior_niw(), z = covariate_count()), factors = "dependent"), ordered, n = 200))
   for (result in found) expect_false(any(result$ok %in% FALSE))
 })
 
@@ -28,7 +28,7 @@ test_that("the joint distribution with clamped records is right", {
   expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), exact)
   expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3000, 2), exact)
   st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
-  model <- model_glm(family = cumulative(), prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
+  model <- model_glm(family = "cumulative", prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
   expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
   st <- joint_statistic(y ~ x + g, y = c(0, 6))
   model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
@@ -143,7 +143,7 @@ test_that("a dependence that records have is found, beside a lone covariate", {
     expect_lt(abs(totals$mean[totals$variable == "z"] - release$value[["z"]]) / release$scale[[1]], 8)
   }
   bounds <- list(y = c("lo", "mid", "hi"), x = c(-1.5, 1.5), z = c(0, 5), g = c("a", "b"), h = c("u", "v"))
-  found(model_glm(family = cumulative(), covariates = covariates, factors = "dependent"), stat_crossprod(y ~ x + z + g + h, bounds))
+  found(model_glm(family = "cumulative", covariates = covariates, factors = "dependent"), stat_crossprod(y ~ x + z + g + h, bounds))
   data$y <- stats::rpois(n, exp(0.5 * eta))
   bounds$y <- c(0, 15)
   found(model_glm(family = poisson(), covariates = covariates, factors = "dependent"), stat_crossprod(y ~ x + z + g + h, bounds))

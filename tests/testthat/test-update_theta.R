@@ -112,9 +112,9 @@ test_that("what is missing or wrong is refused by name", {
 # regressions whose coefficients have Newton proposals, bound to a statistic of y, x and a factor
 newton_bounds <- local({
   levels <- c("low", "mid", "high")
-  cases <- list(cloglog = list(binomial("cloglog"), c(FALSE, TRUE)), poisson = list(poisson(), c(0, 6)), negative_binomial = list(negative_binomial(), c(0, 6)),
-                gamma = list(Gamma("log"), c(0, 6)), logit = list(cumulative("logit"), levels), probit = list(cumulative("probit"), levels),
-                categorical = list(categorical(), levels))
+  cases <- list(cloglog = list(binomial("cloglog"), c(FALSE, TRUE)), poisson = list(poisson(), c(0, 6)), negative_binomial = list(family_object("negative_binomial"), c(0, 6)),
+                gamma = list(Gamma("log"), c(0, 6)), logit = list(family_object("cumulative"), levels), probit = list(family_object("cumulative_probit"), levels),
+                categorical = list(family_object("categorical"), levels))
   lapply(cases, function(case) {
     statistic <- stat_crossprod(y ~ x + g, list(y = case[[2]], x = c(-2, 2), g = c("a", "b")))
     internal("bind_model")(model_glm(family = case[[1]]), statistic)
@@ -187,7 +187,7 @@ test_that("slopes of Newton proposals are those of the densities, their matrices
 test_that("debug_model() tries the slopes of Newton proposals", {
   skip_on_cran()
   levels <- c("low", "mid", "high")
-  for (family in list(stats::poisson(), cumulative("logit"))) {
+  for (family in list(stats::poisson(), family_object("cumulative"))) {
     y <- if (family$family == "poisson") c(0, 6) else levels
     result <- debug_model(model_glm(family = family), stat_crossprod(y ~ x, list(y = y, x = c(-2, 2))), n = 60)
     expect_identical(result$ok[result$hook %in% c("curve", "prior_curve")], c(TRUE, TRUE))
