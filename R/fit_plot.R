@@ -6,7 +6,12 @@
 #'   * `"areas"`: densities with intervals. `"pairs"`: two variables at a time. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numbers are at the
 #'     posterior mean of their mean, or at the middle of their bounds where the model has none; factors are at their first level.
-#'   * `"survival"`: survival curves, see [plot_survival()].
+#'   * `"prior"`: the densities of the prior and the posterior. The range holds the central 90 per cent of the prior and nearly all of the posterior, but is
+#'     no wider than 20 posterior standard deviations.
+#'   * `"denoised"`: what [denoise()] makes of the published numbers, the first 40 of them, in standard deviations of the noise from what was published.
+#'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell has the posterior mean of its count, plus or minus its standard deviation, and
+#'     below it, if it was released, the published number.
+#'   * `"survival"`: survival curves of [model_survival()], or of a life table.
 #' @param variables Names of variables. By default the coefficients and sigma of a
 #'   regression, otherwise all; of two that mirror each other, such as the probabilities of
 #'   two levels, only one. `"pairs"` shows the first 8 of them, with a message of class
@@ -15,8 +20,22 @@
 #'   first number, or the first factor if there is none.
 #' @param level Probability inside the predictive band, and inside the intervals, whose
 #'   thick part has half the posterior.
+#' @param margin For `"table"`: one margin of up to three variables, a formula such as `~ a:b`, see [denoise()]. It need not have been released. `NULL`: all
+#'   variables, if there are at most three.
+#' @param percent For `"table"`: whether to show percentages of all records in place of counts.
+#' @param text_size For `"table"`: the size of the numbers, as in [ggplot2::geom_text()].
+#' @param times For `"survival"`: see [survival_measures()]; by default the breaks and 50 times between them.
 #' @param ... Passed on to bayesplot.
-#' @return A ggplot. Its `$data` are the numbers that it shows.
+#' @return A ggplot. Its `$data` are the numbers that it shows, a row for each density's point, number, cell, or time and group, in the columns:
+#'
+#' | type | columns |
+#' | --- | --- |
+#' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
+#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, `NA` where a number has no noise; `mean`, `sd`, `lower`, `upper` |
+#' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
+#' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with parameters of their own; those of [denoise()] for tables and
+#'   published numbers; `noiseaware_error_formula` for several margins or more than three variables.
 #' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -25,14 +44,17 @@
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' plot(fit)
 #' plot(fit, "predictive")
+#' plot(fit, "prior", "age")
+#' plot(fit, "denoised")$data
 #' @export
-plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "survival"), variables = NULL,
-                                covariate = NULL, level = 0.9, ...) {
-  type <- if (missing(type)) "intervals" else check_choice(type, "type", c("intervals", "areas", "pairs", "trace", "density", "predictive", "survival"))
+plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "prior", "denoised", "table", "survival"),
+                                variables = NULL, covariate = NULL, level = 0.9, margin = NULL, percent = FALSE, text_size = 3, times = NULL, ...) {
+  type <- if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  if (type %in% c("survival", "predictive", "pairs")) check_no_dots(...)
-  if (type == "survival") return(plot_survival(x, level))
-  if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
+  if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
+  whole <- switch(type, prior = plot_prior(x, variables), denoised = plot_denoised(x, level), table = plot_table(x, margin, level, percent, text_size),
+                  survival = plot_survival(x, level, times), predictive = plot_predictive(predictive_data(x, covariate, level), x, level))
+  if (!is.null(whole)) return(whole)
   shown <- plot_variables(x, variables)
   if (type == "pairs" && is.null(variables)) shown <- first_for_pairs(shown)
   draws <- posterior::subset_draws(x$draws, variable = shown)

@@ -1,34 +1,7 @@
-#' Published numbers against what the fit makes of them
-#'
-#' The published numbers have noise; a fit knows more of the confidential ones than each number alone does. All of them must be totals of
-#' the same records, and the model says which records are likely.
-#'
-#' @param fit A fit that [denoise()] takes.
-#' @param level Probability inside the intervals of the confidential numbers.
-#' @return A ggplot. For each number it shows the posterior mean of the confidential one with its interval, in standard deviations of the noise from what was
-#'   published. Behind it is a bar of two standard deviations of the noise each way. The first 40 numbers are shown. Its `$data` has a row for each number, and
-#'   these columns:
-#'
-#' | column | meaning |
-#' | --- | --- |
-#' | `component` | name of the number; of several sites `name[site]` |
-#' | `published` | `NA` where it was hidden |
-#' | `noise_sd` | `NA` where no noise is added to a number |
-#' | `mean`, `sd`, `lower`, `upper` | of the confidential number |
-#' @section Errors: As in [denoise()].
-#' @family plots
-#' @examples
-#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
-#' set.seed(1)
-#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
-#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
-#' plot_denoised(fit)
-#' plot_denoised(fit)$data
-#' @export
-plot_denoised <- function(fit, level = 0.9) {
-  check_given()
+# plot(fit, "denoised"): published numbers against what the fit makes of them, in standard deviations of the noise.
+plot_denoised <- function(fit, level = 0.9, call = caller_env()) {
   most <- 40L
-  table <- data <- denoised_table(fit, level)
+  table <- data <- denoised_table(fit, level, call)
   left_out <- nrow(data) - most
   data <- utils::head(data, most)
   # exact numbers and answers have no noise to be measured in
@@ -51,9 +24,7 @@ plot_denoised <- function(fit, level = 0.9) {
   with_table(plot, table)
 }
 
-denoised_table <- function(fit, level, call = caller_env()) {
-  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()", call = call)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+denoised_table <- function(fit, level, call) {
   draws <- posterior::as_draws_matrix(denoise(fit))
   ends <- draws_interval(draws, level)
   shown <- published_numbers(fit)

@@ -1,31 +1,7 @@
-#' Prior against posterior
-#'
-#' How much was learnt from the release: the marginal prior and posterior densities of
-#' each parameter.
-#'
-#' @param fit A fit from [sample_posterior()].
-#' @param variables Names of variables; by default those of `plot(fit)`.
-#' @param points Number of points of a density.
-#' @param draws Number of draws from the prior.
-#' @param seed Fixes them; see [sample_posterior()].
-#' @return A ggplot. Its `$data` has
-#'   the columns `variable`, `distribution` ("prior" or "posterior"), `at`, `density`. The
-#'   range holds the central 90 per cent of the prior and nearly all of the
-#'   posterior, but is no wider than 20 posterior standard deviations. Densities are
-#'   kernel estimates from draws, reflected at the smallest and the largest draw, so
-#'   that a distribution that ends there keeps its height.
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites with parameters of their own.
-#' @family plots
-#' @examples
-#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
-#' set.seed(1)
-#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
-#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
-#' plot_prior(fit, "age")
-#' @export
-plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
-  check_given()
-  table <- data <- prior_data(fit, variables, points, draws, seed)
+# plot(fit, "prior"): how much was learnt from the release, as the marginal prior and posterior densities of each parameter. Densities are kernel estimates
+# from draws, reflected at the smallest and the largest draw, so that a distribution that ends there keeps its height.
+plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1, call = caller_env()) {
+  table <- data <- prior_data(fit, variables, points, draws, seed, call)
   data$variable <- factor(data$variable, unique(data$variable))
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
     ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution), position = "identity") +
@@ -41,16 +17,13 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   with_table(plot, table)
 }
 
-prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
-  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+prior_data <- function(fit, variables, points, draws, seed, call) {
   if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
     stop_classed("pool", c("Sites have parameters of their own, whose prior is not that of one site alone.",
-                           i = if (fit$pool == "none") "The fits of the sites are in {.code fit$fits}."))
+                           i = if (fit$pool == "none") "The fits of the sites are in {.code fit$fits}."), call = call)
   }
-  points <- check_count(points, "points", lower = 2)
-  draws <- check_count(draws, "draws", lower = 2)
-  variables <- check_names_of(variables %||% plot_variables(fit, NULL), "variables", "variables of the fit", posterior::variables(fit$draws))
-  prior <- with_seed(check_seed(seed), prior_draws(fit, draws))
+  variables <- check_names_of(variables %||% plot_variables(fit, NULL), "variables", "variables of the fit", posterior::variables(fit$draws), call)
+  prior <- with_seed(seed, prior_draws(fit, draws))
   posterior <- parameter_matrix(fit)
   rows <- lapply(variables, function(v) {
     a <- prior[, v]

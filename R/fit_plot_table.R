@@ -1,42 +1,24 @@
-#' A table as it was published and as the fit knows it
-#'
-#' @param fit A fit of [model_table()] by method `"collapse"`, which keeps the table's counts; at most 5,000 cells.
-#' @param margin One margin of up to three variables, a formula such as `~ a:b`; see [denoise()]. It need not have been released. `NULL`: all
-#'   variables, if there are at most three.
-#' @param level Probability inside the intervals of the counts.
-#' @return A ggplot, a tile for each cell with the posterior mean of its count, plus or minus its standard deviation, and below it, if it
-#'   was released, the published number. Its `$data` has a row for each cell, with a column for each variable;
-#'   `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` of the confidential count.
-#' @section Errors: Those of [denoise()] with a margin; `noiseaware_error_formula` for several margins or more than three variables.
-#' @family plots
-#' @examples
-#' admitted <- as.data.frame(UCBAdmissions)
-#' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]
-#' st <- stat_counts(~ Admit:Dept + Gender:Dept + Admit:Gender, levels = lapply(admitted, levels))
-#' set.seed(1)
-#' rel <- release(admitted, st, mech_laplace(epsilon = 0.1))
-#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
-#' plot_table(fit, ~ Admit:Dept)
-#' plot_table(fit, ~ Admit:Gender)$data
-#' @export
-plot_table <- function(fit, margin = NULL, level = 0.9) {
-  check_given()
-  table <- data <- margin_data(fit, margin, level)
+# plot(fit, "table"): a table as it was published and as the fit knows it.
+plot_table <- function(fit, margin = NULL, level = 0.9, percent = FALSE, text_size = 3, call = caller_env()) {
+  check_flag(percent, "percent", call = call)
+  check_positive(text_size, "text_size", call = call)
+  table <- data <- margin_data(fit, margin, level, percent, call)
   variables <- names(data)[seq_len(match("released", names(data)) - 1L)]
   names(data)[seq_along(variables)] <- c("row", "column", "panel")[seq_along(variables)]
   if (length(variables) == 1L) data <- cbind(column = data$row, replace(data, "row", ""))
-  counts <- paste(format_count(data$mean), "\u00b1", format_count(data$sd))
-  data$label <- ifelse(is.na(data$released), counts, paste0(counts, "\n(", format_count(data$released), ")"))
+  shown <- if (percent) function(x) paste0(format_number(x, 3), "%") else format_count
+  counts <- paste(shown(data$mean), "\u00b1", shown(data$sd))
+  data$label <- ifelse(is.na(data$released), counts, paste0(counts, "\n(", shown(data$released), ")"))
   data$dark <- data$mean > max(data$mean) / 2
   axes <- if (length(variables) == 1L) list(x = variables, y = NULL) else list(x = variables[2L], y = variables[1L])
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$column, y = .data$row, fill = .data$mean)) +
     ggplot2::geom_tile(colour = "white", linewidth = 1) +
-    ggplot2::geom_text(ggplot2::aes(label = .data$label, colour = .data$dark), size = 3, lineheight = 1, show.legend = FALSE) +
+    ggplot2::geom_text(ggplot2::aes(label = .data$label, colour = .data$dark), size = text_size, lineheight = 1, show.legend = FALSE) +
     ggplot2::scale_fill_gradient(low = "#eef3f9", high = "#1f4e79", limits = c(0, NA), guide = "none") +
     ggplot2::scale_colour_manual(values = c(`FALSE` = "grey10", `TRUE` = "white")) +
     ggplot2::scale_y_discrete(limits = rev) +
     ggplot2::labs(x = axes$x, y = axes$y,
-                  subtitle = "posterior mean \u00b1 sd of the confidential count\n(published, with noise)") +
+                  subtitle = paste0("posterior mean \u00b1 sd of the confidential ", if (percent) "share" else "count", "\n(published, with noise)")) +
     theme_noiseaware() +
     ggplot2::theme(panel.grid = ggplot2::element_blank())
   if (length(variables) == 3L) {
@@ -47,9 +29,8 @@ plot_table <- function(fit, margin = NULL, level = 0.9) {
 
 format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)), big.mark = ",", decimal.mark = ".", trim = TRUE, drop0trailing = TRUE)
 
-margin_data <- function(fit, margin, level, call = caller_env()) {
-  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()", call = call)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+# `percent`: of all records, in each draw; of what was published, of the posterior mean of their number
+margin_data <- function(fit, margin, level, percent, call) {
   margin <- margin %||% if (length(fit$bound$levels) <= 3L) stats::reformulate(paste(format_name(names(fit$bound$levels)), collapse = ":")) else
     stop_argument("margin", "given for more than three variables", describe(margin), "formula", call)
   variables <- formula_margins(margin, call)
@@ -62,8 +43,10 @@ margin_data <- function(fit, margin, level, call = caller_env()) {
   codes <- all_codes(lengths(levels))
   out <- as.data.frame(lapply(stats::setNames(nm = variables), function(v) factor(levels[[v]][codes[, v] + 1], levels[[v]])), optional = TRUE)
   at <- released_cells(fit$release, variables, levels)
+  published <- if (percent) 100 / mean(rowSums(draws)) else 1
+  if (percent) draws <- 100 * draws / pmax(rowSums(draws), 1)
   ends <- draws_interval(draws, level)
-  cbind(out, released = unname(fit$release$value)[at], noise_sd = unname(noise_sd(fit$release))[at], mean = unname(colMeans(draws)),
+  cbind(out, released = published * unname(fit$release$value)[at], noise_sd = published * unname(noise_sd(fit$release))[at], mean = unname(colMeans(draws)),
         sd = unname(apply(draws, 2L, stats::sd)), lower = ends[1L, ], upper = ends[2L, ])
 }
 

@@ -246,7 +246,7 @@ plot.noiseaware_ranks <- function(x, type = c("intervals", "probabilities"), ...
 #' @rdname pool_methods
 #' @export
 plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.9, alone = NULL) {
-  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "shrinkage"))
+  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage"))
   if (identical(type, "shrinkage")) {
     check_no_dots(...)
     return(plot_shrinkage(x, parameter, level, alone))

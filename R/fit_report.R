@@ -16,7 +16,7 @@
 #' @details
 #' Only the release and the fit go into the page, so it costs no privacy. A part that has no meaning for a fit, such as the confidential
 #' numbers of a release of single records, says why. The page is made by the package rmarkdown and the program pandoc (RStudio has one). Each part
-#' can be had alone: [prior_summary()][interop], [plot_prior()], [acceptance()], [pp_check()][pp_check.noiseaware_fit], [plot_denoised()],
+#' can be had alone: [prior_summary()][interop], [plot()][plot.noiseaware_fit], [acceptance()], [pp_check()][pp_check.noiseaware_fit],
 #' [noise_cost()].
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_file` where the
 #'   file cannot be written; `noiseaware_error_package` where rmarkdown or pandoc is missing.

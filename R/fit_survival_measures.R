@@ -10,8 +10,7 @@
 #'   half have had the event.
 #'   `"restricted_mean"`: the mean time without the event up to the last break. `"hazard_ratio"`: of [model_survival()] the exponentials of the coefficients.
 #' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential or discrete
-#'   distribution ends with the last break. Those of `plot_survival()` are by default the breaks and 50 times between them.
-#' @param level Probability inside the intervals.
+#'   distribution ends with the last break.
 #'
 #' @details
 #' All is given survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may be beyond the
@@ -22,12 +21,10 @@
 #' \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)}, and survival the product of the \eqn{1 - h_j}, linear between breaks. Censoring is taken to be
 #' independent of the event.
 #'
-#' @return `survival_measures()`: a [posterior::draws_array], for each group. `plot_survival()`, and
-#'   `plot(fit, "survival")`: a ggplot. Its `$data` has a row
-#'   for each time and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability.
+#' @return A [posterior::draws_array], for each group.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
-#' @seealso [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for what is released.
+#' @seealso [plot()][plot.noiseaware_fit] for curves, [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for what is released.
 #' @family tables and survival
 #' @examples
 #' weeks <- c(0, 5, 10, 15, 20, 36)
@@ -39,7 +36,7 @@
 #' fit <- sample_posterior(rel, model_survival(), chains = 2, iter = 600, seed = 1)
 #' medians <- survival_measures(fit, "median")
 #' posterior::summarise_draws(medians, "median", ~ quantile(.x, c(0.05, 0.95)))
-#' plot_survival(fit)
+#' plot(fit, "survival")
 #' @export
 survival_measures <- function(fit, measure = c("survival", "hazard", "median", "restricted_mean", "hazard_ratio"), times = NULL) {
   check_given()
@@ -56,14 +53,12 @@ survival_measures <- function(fit, measure = c("survival", "hazard", "median", "
   by_chain(do.call(cbind, unname(measured)), fit)
 }
 
-#' @rdname survival_measures
-#' @export
-plot_survival <- function(fit, level = 0.9, times = NULL) {
-  check_given()
-  data <- survival_table(fit, level, times, environment())
+# plot(fit, "survival")
+plot_survival <- function(fit, level = 0.9, times = NULL, call = caller_env()) {
+  data <- survival_table(fit, level, times, call)
   groups <- setdiff(names(data), c("time", "mean", "median", "lower", "upper"))
   data$group <- if (length(groups)) interaction(data[groups], sep = ", ", lex.order = TRUE) else factor("")
-  breaks <- survival_curves(fit, environment())$breaks
+  breaks <- survival_curves(fit, call)$breaks
   at_breaks <- data[data$time %in% breaks, ]
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$time, y = .data$median, colour = .data$group, fill = .data$group)) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), alpha = 0.2, colour = NA) +

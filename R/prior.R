@@ -3,7 +3,7 @@
 #' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b,eta Hyperparameters, see
 #'   below. A single number is used for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
-#'   the release; [plot_prior()] and rstantools' `prior_summary()` of the fit show it.
+#'   the release; `plot(fit, "prior")` and rstantools' `prior_summary()` of the fit show it.
 #' @param within `NULL`, or bounds that cut the prior off, see below.
 #'
 #' @details
@@ -73,7 +73,7 @@
 #' predictor has a standard deviation of about 2 whatever p is, for covariates within their bounds.
 #'
 #' These priors have the weight of a few records. They matter where the noise leaves
-#' little information: see [plot_prior()].
+#' little information: `plot(fit, "prior")` shows it.
 #' Bounds that are very wide for a variable also matter. Its mean may be more than twenty of its standard deviations from c,
 #' which `prior_nig()` and `prior_niw()` hold unlikely, so that they favour a larger variance. Narrower bounds, or a
 #' smaller `precision` or `kappa`, prevent it.

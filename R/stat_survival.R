@@ -38,7 +38,7 @@
 #' set.seed(1)
 #' rel <- simulate_release(exits, st, mech_discrete_laplace(epsilon = 1))
 #' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 1000, seed = 1)
-#' plot_survival(fit)
+#' plot(fit, "survival")
 #' @export
 stat_survival <- function(formula, breaks, levels = NULL, publish = c("censored", "at_risk")) {
   check_given()

@@ -208,7 +208,6 @@ valid <- list(
   extend = function() list(fit = any_of(fits), iter = 3), acceptance = function() list(fit = any_of(fits)), denoise = function() list(fit = any_of(fits)),
   update = function() c(list(object = any_of(fits), model = model_bernoulli()), draw), predict = function() list(object = fits[[1]], newdata = data.frame(x = 1), type = "mean", interval = "none", level = 0.9, seed = 1),
   confint = function() list(object = any_of(fits), parm = NULL, level = 0.9), simulate = function() list(object = any_of(fits), nsim = 2, seed = 1),
-  plot_prior = function() list(fit = any_of(fits), variables = NULL, points = 5, draws = 10, seed = 1),
   plot = function() any_of(list(list(x = fits[[1]], type = "trace", parameters = NULL), list(x = calibration, type = "ranks", variables = NULL), list(x = planned, variables = NULL), list(x = compared, variables = NULL))),
   coverage = function() list(calibration, 0.9),
   ddiscrete_laplace = function() list(x = 0:2, scale = 1, location = 0, log = FALSE), pdiscrete_laplace = function() list(q = 0:2, scale = 1, location = 0, lower.tail = TRUE, log.p = FALSE),

@@ -43,9 +43,9 @@ check_of <- function(fit, ...) bayesplot::pp_check(fit, ...)$data
 # the tables behind plots
 calibration_data <- function(x, type = "ecdf_diff", ...) plot(x, type, ...)$data
 shrinkage_data <- function(fit, parameter = NULL, ...) plot(fit, "shrinkage", parameter = parameter, ...)$data
-survival_data <- function(fit, ...) plot_survival(fit, ...)$data
-table_data <- function(fit, ...) plot_table(fit, ...)$data
-prior_data <- function(fit, ...) plot_prior(fit, ...)$data
+survival_data <- function(fit, ...) plot(fit, "survival", ...)$data
+table_data <- function(fit, margin = NULL, level = 0.9) plot(fit, "table", margin = margin, level = level)$data
+prior_data <- function(fit, ...) plot(fit, "prior", ...)$data
 predictive_data <- function(...) getFromNamespace("predictive_data", "noiseaware")(...)
 
 # What chains report of their moves can be: shares are shares, trajectories have steps, and nothing is divided by a count of zero.

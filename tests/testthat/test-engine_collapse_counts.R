@@ -445,7 +445,7 @@ test_that("unknown n: restarts, prints, what follows from a fit", {
   simulated <- simulate(short, 20, seed = 1)
   expect_true(length(unique(vapply(simulated, nrow, 0L))) > 5)
   expect_s3_class(plot(short), "ggplot")
-  expect_true("n" %in% prior_data(short, draws = 50)$variable)
+  expect_true("n" %in% prior_data(short)$variable)
   expect_identical(nrow(check_of(short, draws = 5)), 5L)
 })
 

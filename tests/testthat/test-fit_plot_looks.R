@@ -46,7 +46,7 @@ test_that("published numbers against replicates, and against the fit", {
     chain$statistic <- outer(stats::qnorm(seq_len(40) / 41), 1:8) + rep(rel$value + k, each = 40)
     chain
   })
-  looks("denoised numbers", plot_denoised(fit))
+  looks("denoised numbers", plot(fit, "denoised"))
 })
 
 test_that("designs and comparisons", {

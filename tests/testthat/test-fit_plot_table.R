@@ -24,19 +24,23 @@ test_that("the data of a table: published numbers in any order of the variables,
   one <- table_data(fit, ~ z)
   expect_identical(is.na(one$released), c(TRUE, FALSE))
   expect_true(all(is.na(table_data(fit, ~ x:z)$released)))
+  # n is known: a share is a count of n
+  percent <- plot(fit, "table", margin = ~ x:y, level = 0.8, percent = TRUE)
+  expect_equal(percent$data[-(1:2)], data[-(1:2)] * 100 / fit$release$n)
+  expect_match(percent$layers[[2]]$mapping$label |> rlang::eval_tidy(data = percent$layers[[1]]$data), "%")
 })
 
 test_that("tiles show each cell once, of one to three variables", {
   fit <- margins_fit()
   expect_equal(sort(table_data(fit)$mean), sort(table_data(fit, ~ x:y:z)$mean))
   for (margin in list(~ z, ~ x:y, ~ x:y:z)) {
-    plot <- plot_table(fit, margin)
+    plot <- plot(fit, "table", margin = margin)
     built <- ggplot2::ggplot_build(plot)
     expect_identical(nrow(built$data[[1]]), nrow(table_data(fit, margin)))
     if (length(all.vars(margin)) == 3L) expect_identical(nlevels(built$data[[1]]$PANEL), 2L)
   }
-  expect_match(plot_table(fit, ~ x:y)$layers[[1]]$data$label[1], "^[0-9.]+ \u00b1 [0-9.]+\n\\(-?[0-9.]+\\)$")
-  refusals("formula", expression(plot_table(fit, ~ x + y), plot_table(fit, "x"), plot_table(fit, x ~ y)))
-  refusals("variables", expression(plot_table(fit, ~ w)))
-  refusals("argument", expression(plot_table(fit, ~ x, 1), plot_table(2, ~ x), plot_table(1, ~ x)))
+  expect_match(plot(fit, "table", margin = ~ x:y)$layers[[1]]$data$label[1], "^[0-9.]+ \u00b1 [0-9.]+\n\\(-?[0-9.]+\\)$")
+  refusals("formula", expression(plot(fit, "table", margin = ~ x + y), plot(fit, "table", margin = "x"), plot(fit, "table", margin = x ~ y)))
+  refusals("variables", expression(plot(fit, "table", margin = ~ w)))
+  refusals("argument", expression(plot(fit, "table", margin = ~ x, level = 1), plot(fit, "table", margin = ~ x, percent = 2), plot(fit, "table", text_size = -1)))
 })

@@ -266,7 +266,7 @@ test_that("all that tables give works, or says why not", {
   expect_lt(max(abs(logs[, "x=b:y=b:z=b"])), 1e-9)
   expect_identical(dim(denoise(fit, ~ x:z)), c(150L, 2L, 4L))
   expect_equal(sum(predict(fit, ~ x | y)$fit), 2)
-  expect_s3_class(plot_table(fit, ~ x:y), "ggplot")
+  expect_s3_class(plot(fit, "table", margin = ~ x:y), "ggplot")
   expect_identical(nrow(synthesize(fit, 2, seed = 1)[[1]]), 100L)
   expect_identical(nrow(synthesize(fit, 2, of = "records", seed = 1)[[1]]), 100L)
   expect_named(acceptance(fit), c("chain", "mean", "pair", "swap", "contrast", "steps", "acceptance", "divergent", "deepest"))

@@ -470,7 +470,7 @@ test_that("bad input is refused", {
   pieces <- survival_fit(rel, model_survival(distribution = "piecewise"), chains = 1, iter = 60, warmup = 50)
   other <- as_release(c(3, 5), stat_counts(~ x, list(x = c("a", "b"))), mech_laplace(epsilon = 1), 8)
   ask <- function(release, model) sample_posterior(release, model, chains = 1, iter = 10)
-  refusals("argument", expression(model_survival(distribution = "gompertz"), survival_measures(fit, times = -1), survival_measures(pieces, times = 4), plot_survival(fit, times = "a"),
+  refusals("argument", expression(model_survival(distribution = "gompertz"), survival_measures(fit, times = -1), survival_measures(pieces, times = 4), plot(fit, "survival", times = "a"),
                                   predict(fit, data.frame(arm = "a"), type = "draws"), predict(fit, data.frame(arm = "a"), interval = "predictive")))
   refusals("formula", expression(model_survival(~ age^2), model_survival(~ log(age)), model_survival(time ~ arm), model_survival(3), model_survival(censoring_by = ~ I(arm)), model_survival(baseline_by = ~ arm)))
   expect_error(ask(rel, model_survival(distribution = "discrete", baseline = prior_beta_process(rate = 1:3))), class = "noiseaware_error_prior")

@@ -108,7 +108,7 @@ test_that("the median beyond the last break is infinite", {
   release <- as_release(c(3, 4, 0, 1, 92), statistic, mech_laplace(epsilon = 1), n = 100)
   fit <- sample_posterior(release, model_table(), chains = 1, iter = 400, seed = 1)
   expect_identical(median(survival_measures(fit, "median")), Inf)
-  expect_silent(ggplot2::ggplot_build(plot_survival(fit)))
+  expect_silent(ggplot2::ggplot_build(plot(fit, "survival")))
 })
 
 test_that("bad input is refused", {
@@ -130,8 +130,8 @@ test_that("bad input is refused", {
     expect_identical(stat_survival(with, ends, sexes)$components, stat_survival(~ sex, ends, sexes)$components)
   }
   refusals("missing", expression(survival_exits(transform(lung, time = replace(time, 3, NA)), Surv(time, status == 2) ~ 1, ends)))
-  refusals("argument", expression(survival_measures(fit), survival_measures(3), plot_survival(fit), stat_survival(~ 1, ends, publish = "all"),
-                                  survival_measures(fit, "mode"), plot_survival(fit, 2)))
+  refusals("argument", expression(survival_measures(fit), survival_measures(3), plot(fit, "survival"), stat_survival(~ 1, ends, publish = "all"),
+                                  survival_measures(fit, "mode"), plot(fit, "survival", level = 2)))
 })
 
 test_that("a time on a break is in the interval that begins there", {

@@ -13,7 +13,7 @@ confidential <- nonprivate_posterior(records, model_lm(), st, chains = 2, iter =
 
 test_that("prior against posterior", {
   skip_on_cran() # takes long; `make test` runs it
-  data <- prior_data(fits[[1]], c("x", "sigma"), points = 400, draws = 20000)
+  data <- internal("prior_data")(fits[[1]], c("x", "sigma"), 400, 20000, 1, NULL)
   expect_identical(unique(data$distribution), c("prior", "posterior"))
   area <- function(distribution, variable) {
     d <- data[data$distribution == distribution & data$variable == variable, ]
@@ -25,10 +25,10 @@ test_that("prior against posterior", {
   sigma <- data[data$distribution == "prior" & data$variable == "sigma" & data$at > 0.6 & data$at < 2, ]
   exact <- dgamma(1 / sigma$at^2, 3 / 4, 0.6^2) * 2 / sigma$at^3
   expect_lt(max(abs(sigma$density / exact - 1)), 0.1)
-  drawn(plot_prior(fits[[1]]))
+  drawn(plot(fits[[1]], "prior"))
   # a distribution that does not end in a tail: 2 (1 - p), high at 0 (three levels)
   counts <- as_release(c(4, 3, 3), stat_counts(~ g, levels = list(g = c("a", "b", "c"))), mech_laplace(epsilon = 1), 10)
-  prior <- prior_data(sample_posterior(counts, model_categorical(), chains = 1, iter = 400, seed = 1), "prob[c]", draws = 20000)
+  prior <- internal("prior_data")(sample_posterior(counts, model_categorical(), chains = 1, iter = 400, seed = 1), "prob[c]", 201, 20000, 1, NULL)
   prior <- prior[prior$distribution == "prior", ]
   expect_lt(max(abs(prior$density - 2 * (1 - prior$at))), 0.12)
   expect_error(prior_data(fits[[1]], "z"), class = "noiseaware_error_argument")

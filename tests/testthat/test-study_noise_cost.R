@@ -36,14 +36,14 @@ test_that("bad arguments are refused", {
 })
 
 test_that("denoised numbers are those of denoise(), beside what was published", {
-  data <- plot_denoised(fit, 0.8)$data
+  data <- plot(fit, "denoised", level = 0.8)$data
   draws <- posterior::as_draws_matrix(denoise(fit))
   expect_identical(data$component, c("g=a", "g=b"))
   expect_identical(data$published, c(31, 18))
   expect_equal(data$noise_sd, unname(noise_sd(fit$release)))
   expect_equal(data$mean, unname(colMeans(draws)))
   expect_equal(data$lower, unname(apply(draws, 2, quantile, 0.1, type = 6)))
-  plot <- plot_denoised(fit, 0.8)
+  plot <- plot(fit, "denoised", level = 0.8)
   drawn <- plot$layers[[1]]$data
   expect_equal(drawn$at, (data$mean - data$published) / data$noise_sd)
   expect_equal(drawn$upper, (data$upper - data$published) / data$noise_sd)
@@ -51,12 +51,11 @@ test_that("denoised numbers are those of denoise(), beside what was published", 
   # a hidden number has nothing to be measured from, an exact one no noise
   cells <- stat_counts(~ g, levels = list(g = c("a", "b", "c")))
   hidden <- sample_posterior(as_release(c(31, 18, NA), cells, published(mech_laplace(epsilon = 1), threshold = 4), 50), model_categorical(), chains = 2, iter = 400, seed = 1)
-  shown <- plot_denoised(hidden)$layers[[1]]$data
+  shown <- plot(hidden, "denoised")$layers[[1]]$data
   expect_identical(shown$from, c(-2, -2, 0))
   expect_identical(shown$at[3], 0)
-  expect_error(plot_denoised(fit, 1), class = "noiseaware_error_argument")
-  expect_error(plot_denoised(2), class = "noiseaware_error_argument")
-  expect_error(plot_denoised(sample_posterior(fit$release, model_bernoulli(), method = "naive", chains = 1, iter = 20)), class = "noiseaware_error_argument")
+  expect_error(plot(fit, "denoised", level = 1), class = "noiseaware_error_argument")
+  expect_error(plot(sample_posterior(fit$release, model_bernoulli(), method = "naive", chains = 1, iter = 20), "denoised"), class = "noiseaware_error_argument")
 })
 
 test_that("sites without pooling cost what each costs alone, those with the same parameters what all cost together", {
@@ -75,9 +74,9 @@ test_that("sites without pooling cost what each costs alone, those with the same
   expect_lt(abs(together$without / (3.92 * sqrt(171 / 60 / 60)) - 1), 0.1)
   expect_error(noise_cost(pool("partial")), "share all parameters or none", class = "noiseaware_error_pool")
   none <- pool("none")
-  data <- plot_denoised(none)$data
+  data <- plot(none, "denoised")$data
   expect_identical(data$component, c("x[a]", "x[b]"))
   expect_identical(data$published, c(90, 81))
   expect_equal(data$noise_sd, c(30, 30))
-  expect_error(plot_prior(none), "fit\\$fits", class = "noiseaware_error_pool")
+  expect_error(plot(none, "prior"), "fit\\$fits", class = "noiseaware_error_pool")
 })
