@@ -103,7 +103,7 @@ move_sd <- function(bound, words, chains) {
 }
 
 # where random walks given the records start from; NULL: none
-walk_sd <- function(bound, words, chains) if (bound$walks > 0) utils::head(prior_sd(bound, words, chains), bound$walks)
+walk_sd <- function(bound, words, chains) if (length(bound$walks)) prior_sd(bound, words, chains)[match(bound$walks, bound$unknown)]
 
 #' @export
 engine_serves.engine_augment <- function(engine, release, bound) {

@@ -183,7 +183,7 @@ conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
   kept <- as.integer((run$iter - run$warmup) %/% run$thin)
   chain <- function(k) {
     start <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
-    if (bound$walks > 0) start$walk <- utils::head(prior_sd(bound, words, run$chains), bound$walks)
+    start$walk <- walk_sd(bound, words, run$chains)
     warm <- gibbs(bound, complete, n, start, c(1L, as.integer(max(run$warmup, 1))), call)
     reported(bound, gibbs(bound, complete, n, warm, c(kept, as.integer(run$thin)), call)$theta)
   }

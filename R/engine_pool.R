@@ -415,6 +415,7 @@ likelihood_spec <- function(bound) {
 
 # Is the density of a site's records known? `separate`: has each site its own covariates' distribution?
 check_imputes_sites <- function(bound, separate, call) {
+  if (is_student(bound$model)) refuse_errors("Partial pooling and walks need", call, "{.code pool = \"complete\"} and {.code pool = \"none\"} take them.")
   bound <- as_regression(bound)
   shape <- .Call(ffi_model_shape, bound$spec)
   if (!separate) stop_classed("method", "{.code covariates = \"shared\"} is for method {.val clt}.", call = call)

@@ -43,7 +43,7 @@ record_parameters <- function(bound, all = FALSE) {
   blocks <- bound$coordinates
   block <- rep(blocks$block, blocks$length)
   regression <- "coefficients" %in% block && !all
-  places <- if (regression) intersect(which(block %in% c("coefficients", "sigma", "cv")), bound$unknown) else bound$unknown
+  places <- if (regression) intersect(which(block %in% c("coefficients", "sigma", "df", "cv")), bound$unknown) else bound$unknown
   parameters <- if (regression) bound$parameters[seq_along(places)] else bound$parameters
   paired <- length(parameters) == length(places)
   # a model of R functions or in C describes no coordinates

@@ -25,6 +25,7 @@ bind_given <- function(model, release, call = caller_env()) {
   if (!inherits(model, c("model_lm", "model_glm"))) {
     stop_classed("method", c("Public covariates need a regression: {.fn model_lm} or {.fn model_glm}.", x = "The model is {.cls {class(model)[1]}}."), call = call)
   }
+  if (is_student(model)) refuse_errors("Public covariates need", call, advice = NULL)
   model <- without_distribution(model, release$public, call)
   noisy <- release_columns(release$statistic)
   noisy$columns <- noisy$columns[!noisy$columns$variable %in% names(release$public), ] # of totals there are covariates, too

@@ -234,6 +234,9 @@ fit_lines <- function(fit) {
 #' @export
 describe_model.bound_lm <- function(bound) paste("linear regression", called_formula(bound$formula))
 
+#' @export
+describe_model.bound_student <- function(bound) paste0("linear regression ", called_formula(bound$formula), ", Student-t errors")
+
 print_summary <- function(table) {
   shown <- data.frame(variable = table$variable,
                       lapply(table[c("mean", "sd", "q2.5", "q97.5")], function(v) formatC(v, digits = 4, format = "g", flag = "#")),

@@ -82,6 +82,13 @@ describe_priors.default <- function(bound) {
 describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields), describe_covariates(bound))
 
 #' @export
+describe_priors.bound_student <- function(bound) {
+  df <- bound$spec$fields$errors_df_gamma
+  said <- if (!is.null(df)) c(df = paste0(say("gamma", df), " above ", least_df))
+  c(describe_coefficients(bound), describe_sigma(bound$spec$fields), said, describe_covariates(bound))
+}
+
+#' @export
 describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields, "cv"), describe_covariates(bound))
 
 # thresholds are independent but for their order

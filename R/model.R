@@ -37,7 +37,7 @@ bind_public <- function(model, public, call) {
   bound$unknown <- shape$moves + 1L # coordinates
   bound$moves <- if (shape$can_move) bound$unknown
   bound$updates <- shape$updates # else random walks by the log density move theta, or
-  bound$walks <- shape$walks     # so many of its first unknown coordinates
+  bound$walks <- shape$walks + 1L # these of its coordinates
   bound$by_records <- shape$by_records # the update needs the records, not their totals alone
   bound$coordinates <- as.data.frame(shape$coordinates)
   bound

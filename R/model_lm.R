@@ -1,6 +1,6 @@
 #' Linear regression, covariates modelled too
 #'
-#' y = beta_0 + sum beta_j x_j + N(0, sigma^2), continuous covariates
+#' y = beta_0 + sum beta_j x_j + N(0, sigma^2), or with Student-t errors; continuous covariates
 #' multivariate normal, factor covariates categorical; factors depend on each other and numbers on factors, unless
 #' `factors` says otherwise. The regressors may also be products and powers of the covariates. Any of the coefficients, sigma, the covariates' mean and covariance may
 #' be unknown or [fixed()].
@@ -22,6 +22,7 @@
 #'   [covariate_mixture()] by name gives those covariates distributions of their own.
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
+#' @param errors `NULL`: normal. Or [student()], Student-t errors for responses with outliers; by method `"augment"` alone.
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers on them, see below. `"independent"`: they do not.
 #'   `NULL`: dependent wherever that is possible; where factors are independent, the print says so.
 #'
@@ -53,7 +54,7 @@
 #'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
-#'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`; with dependent factors `effect[x,factor=level]`, and, of several,
+#'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`; with [student()] errors `df`; with dependent factors `effect[x,factor=level]`, and, of several,
 #'   `prob[f=level:g=level]`, `base[factor=level]` and `concentration`.
 #' @references
 #' Olkin, I. and Tate, R. F. (1961). Multivariate correlation models with mixed discrete and continuous variables. *Annals of Mathematical
@@ -69,7 +70,7 @@
 #' model_lm(mpg ~ hp * am + I(wt^2))
 #' @export
 model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
-                     levels = prior_dirichlet(), factors = NULL) {
+                     levels = prior_dirichlet(), factors = NULL, errors = NULL) {
   formula <- functions_as_names(formula)
   if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
@@ -88,8 +89,9 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
   }
   if (!inherits(covariates, "covariate_moments")) covariates <- split_covariates(covariates)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
+  errors <- check_errors(errors, covariates)
   new_model("lm", formula = if (!is.null(formula)) formula_text(formula), prior = prior, sigma = sigma,
-            covariates = covariates, levels = levels, factors = check_factors(factors), class = "model_lm")
+            covariates = covariates, levels = levels, factors = check_factors(factors), errors = errors, class = "model_lm")
 }
 
 #' @export
@@ -99,6 +101,7 @@ format.model_lm <- function(x, ...) {
     paste0("  formula       ", called_formula(x$formula %||% "the statistic's")),
     paste0("  coefficients  ", format(x$prior)),
     paste0("  sigma         ", sigma),
+    if (is_student(x)) paste0("  errors        ", format(x$errors)),
     paste0("  covariates    ", if (inherits(x$covariates, "covariate_moments")) paste("known", format(x$covariates)) else
       format_covariates(x$covariates)),
     if (!is.null(x$factors)) paste0("  factors       ", x$factors))
@@ -125,11 +128,10 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   if (variables[1L] %in% names(levels)) {
     stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)
   }
-  if ("sigma" %in% columns$name[columns$variable != variables[1L]]) {
-    stop_classed("variables", "A covariate must not be called {.var sigma}: that is the residual standard deviation.", call = call)
-  }
   columns <- columns[order(match(columns$variable, variables)), ]
   rownames(columns) <- NULL
+  check_not_covariate("sigma", "the residual standard deviation", columns, call)
+  if (is_student(model)) check_not_covariate("df", "the degrees of freedom of the errors", columns, call)
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   bound$base <- bound$design <- design_columns(columns, bound$levels)
   bound$terms <- bind_terms(said, bound$base, bound$levels, bind_offsets(said, bound$base, model, call), call, model$covariates)
@@ -141,14 +143,21 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   }
   check_dependent(bound$base[-1L, ], model, bound$levels, call)
   bound$dependent <- is_dependent(bound$base[-1L, ], model, bound$levels)
-  fields <- c(bound$terms$fields %||% design_fields(bound$base), lm_coefficient_fields(bound, call),
+  fields <- c(bound$terms$fields %||% design_fields(bound$base), lm_coefficient_fields(bound, call), error_fields(model$errors),
               covariate_fields(bound$base[-1L, ], seq_len(nrow(columns) - 1L), model, bound$levels, call))
   bound$spec <- list(name = "lm", fields = fields)
   bound$formula <- model$formula %||% formula
   bound$parameters <- c(if (!inherits(model$prior, "fixed")) coefficient_names(bound$design),
                         if (!inherits(model$sigma, "fixed")) "sigma",
+                        if (is_student(model) && !inherits(model$errors$df, "fixed")) "df",
                         covariate_parameters(bound$base[-1L, ], model, bound$levels))
-  structure(bound, class = c("bound_lm", "bound_regression", "noiseaware_bound"))
+  structure(bound, class = c(if (is_student(model)) "bound_student" else "bound_lm", "bound_regression", "noiseaware_bound"))
+}
+
+# the response comes first in `columns`
+check_not_covariate <- function(name, what, columns, call) {
+  if (!name %in% columns$name[columns$variable != columns$variable[1L]]) return(invisible())
+  stop_classed("variables", "A covariate must not be called {.var {name}}: that is {what}.", call = call)
 }
 
 lm_coefficient_fields <- function(bound, call) {
@@ -169,7 +178,7 @@ lm_coefficient_fields <- function(bound, call) {
 # expected: the linear predictor; a new response has normal noise about it
 #' @export
 response_of.bound_lm <- function(bound) {
-  sigma <- function(fit) bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
+  sigma <- scale_of(bound)
   list(binary = FALSE, family = stats::gaussian(), mean = identity,
        draw = function(fit, expected) expected + sigma(fit) * stats::rnorm(length(expected)),
        variance = function(fit, expected) 0 * expected + sigma(fit)^2)

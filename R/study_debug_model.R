@@ -232,7 +232,8 @@ density_trials <- function(bound, shape, call, prior, theta, records, stream) {
       if (!shape$has_density) return(no_hook)
       # a wrong prior density would be taken for a wrong density of records
       if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: first mend dprior"))
-      sd <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
+      walked <- if (length(bound$walks)) bound$walks else bound$unknown
+      sd <- apply(theta[walked, , drop = FALSE], 1L, stats::mad)
       trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream, sd))
     },
     density_finite = function() if (!shape$has_prior) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),

@@ -115,8 +115,8 @@ struct model {
      * is none, or it is known. */
     int shape;
 
-    /* Whether an iteration of "augment" makes several rounds, where there is neither a surrogate
-     * nor a shape; with tied coefficients it may. */
+    /* How many rounds an iteration of "augment" makes at least, if it may make several where there
+     * is neither a surrogate nor a shape; with tied coefficients it may. 0: it makes one. */
     int rounds;
 
     /* Columns of the complete-data statistic's moments, where they are more than a record's, or
@@ -130,9 +130,10 @@ struct model {
      * probabilities given the covariates are functions. 0: there is none. */
     int categories, coefficients;
 
-    /* The first coordinates of theta, so many of them, that rtheta leaves as they are: Newton
-     * proposals by curve, or random walks by dprior and log_density, move them after it. */
-    int walked;
+    /* Coordinates of theta, `walked` of them from walked_from on, that rtheta leaves as they are:
+     * Newton proposals by curve, or random walks by dprior and log_density, move them after it.
+     * With curve they are the first. */
+    int walked, walked_from;
 
     /* Factors whose levels depend on their probabilities alone, with Dirichlet weights `alpha`
      * each: what read_levels() and relevel() know. 0: there is none. */

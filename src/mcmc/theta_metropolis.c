@@ -26,8 +26,8 @@ int update_theta_coordinates(const struct model *model) {
     return model->class->rtheta ? model->walked : model->moving;
 }
 
-static int coordinate(const struct model *model, int j) {
-    return model->class->rtheta ? j : model->moves[j];
+int update_theta_coordinate(const struct model *model, int j) {
+    return model->class->rtheta ? model->walked_from + j : model->moves[j];
 }
 
 int update_theta_is_needed(const struct model *model) {
@@ -150,7 +150,8 @@ static void propose(struct theta_update *u, struct rng *rng, const double *theta
     memcpy(u->theta_new, theta, (size_t)model->parameters * sizeof(double));
     walk_propose(&u->walk, rng, u->step);
     for (int j = 0; j < u->walk.size; ++j)
-        if (!u->held[coordinate(model, j)]) u->theta_new[coordinate(model, j)] += u->step[j];
+        if (!u->held[update_theta_coordinate(model, j)])
+            u->theta_new[update_theta_coordinate(model, j)] += u->step[j];
 }
 
 /* ---- the model's own step ---------------------------------------------------------------- */
@@ -209,7 +210,7 @@ int update_theta(struct theta_update *u, int sites, const struct record_columns 
         walk_tried(&u->walk, learning, log_ratio, accept);
     }
     if (!learning || holding) return PLUGIN_OK;
-    for (int j = 0; j < u->walk.size; ++j) u->step[j] = theta[coordinate(model, j)];
+    for (int j = 0; j < u->walk.size; ++j) u->step[j] = theta[update_theta_coordinate(model, j)];
     walk_saw(&u->walk, u->step);
     return PLUGIN_OK;
 }

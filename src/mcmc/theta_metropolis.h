@@ -25,8 +25,10 @@ struct theta_update {
     const double **column;
 };
 
-/* How many coordinates walk: all that are unknown, or the first of theta. */
+/* How many coordinates walk: all that are unknown, or those that rtheta() leaves; and which these
+ * are. */
 int update_theta_coordinates(const struct model *model);
+int update_theta_coordinate(const struct model *model, int j);
 
 /* Whether the model's rtheta() leaves something to an update, and what that costs, in densities of
  * all records. */

@@ -4,13 +4,8 @@
  * Negative binomial: y ~ Poisson(mu G), G ~ Gamma(shape, shape): a rate with the coefficient of
  *   variation cv, variance mu + cv^2 mu^2. y is the quantile at u, uniform.
  * Gamma: y = mu G, the same G: y itself has the coefficient of variation cv. G is the innovation
- *   while the shape stays, so that a move multiplies. Where the shape changes, G goes to T(G), T
- *   an increasing map that about keeps probabilities: of cube roots by Wilson & Hilferty (1931,
- *   PNAS 17), of wide distributions by their lower tails. What T makes of the old density is h, the
- *   new density f: T(G) is kept with the probability min(1, f / h) there, else G' is drawn from f
- *   until one is kept, with the probability 1 - min(1, h / f). This is a maximal coupling of T(G)
- *   and G', the same when old and new change places, so that a move is reversible as with
- *   quantiles, which take twenty times as long.
+ *   while the shape stays, so that a move multiplies. Where the shape changes, model/gamma_shape.c
+ *   carries it over.
  *
  * Negative binomial probabilities are added up from 0 where that is short; elsewhere distribution
  * functions and quantiles are Rmath's.
@@ -20,19 +15,11 @@
  * exponential functions more, and at most one draw in expectation.
  */
 #include "model/family.h"
+#include "model/gamma_shape.h"
 
 #include "base/dist.h"
 
 #include <Rmath.h>
-
-/* responses above 0 */
-static const double LEAST = 1e-300;
-
-/* shapes below which cube roots are far from normal */
-static const double WIDE_SHAPE = 1;
-
-/* Draws that are not kept; so many where old and new cannot be told apart, but for rounding. */
-enum { MOST_DRAWS = 1000000 };
 
 static inline double mean_of(const struct family *f, double eta) { return fmin(exp(eta), f->most); }
 
@@ -102,12 +89,6 @@ void family_negative_binomial_respond(const struct family *f, struct rng *rng, i
  * series. */
 enum { MOST_LISTED = 64 };
 
-/* log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2, of x that are not small */
-static double stirling_rest(double x) {
-    const double r = 1 / (x * x);
-    return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - r / 1680) * r) * r) / x;
-}
-
 /* The sum of log(1 + k / shape) over k from MOST_LISTED to y - 1. */
 static double log_rising(double y, double shape) {
     const double from = MOST_LISTED + shape, more = y - MOST_LISTED;
@@ -169,7 +150,7 @@ double family_negative_binomial_curve(const struct family *f, int m, const doubl
 /* ---- Gamma ------------------------------------------------------------------------------ */
 
 static double draw_gamma(struct rng *rng, double shape, double mu) {
-    return fmax(mu * dist_gamma(rng, shape) / shape, LEAST);
+    return fmax(mu * dist_gamma(rng, shape) / shape, GAMMA_LEAST);
 }
 
 void family_gamma_draw(const struct family *f, struct rng *rng, int m, const double *u,
@@ -178,66 +159,12 @@ void family_gamma_draw(const struct family *f, struct rng *rng, int m, const dou
     for (int i = 0; i < m; ++i) y[i] = draw_gamma(rng, f->shape, mean_of(f, eta[i]));
 }
 
-/* From one shape to another: log g goes to a place where the distribution is about as far along. */
-struct shape_move {
-    double from, to;
-    double from_constant, to_constant; /* of the densities of log g */
-    int wide;
-    double slope, shift, log_slope; /* of g^(1/3), or of log g where the distributions are wide */
-};
-
-static struct shape_move shape_move(double from, double to) {
-    struct shape_move t = {.from = from, .to = to, .wide = fmin(from, to) < WIDE_SHAPE};
-    t.from_constant = from * log(from) - Rf_lgammafn(from);
-    t.to_constant = to * log(to) - Rf_lgammafn(to);
-    if (t.wide) {
-        /* small probabilities are (from g)^from / Gamma(from + 1) */
-        t.slope = from / to;
-        t.shift = (from * log(from) + Rf_lgammafn(to + 1) - Rf_lgammafn(from + 1)) / to - log(to);
-    } else {
-        t.slope = sqrt(from / to);
-        t.shift = 1 - 1 / (9 * to) - t.slope * (1 - 1 / (9 * from));
-    }
-    t.log_slope = log(t.slope);
-    return t;
-}
-
-/* Returns by how much the log density at the place exceeds that of what the map brings there. */
-static double map_shape(const struct shape_move *t, double log_g, double *log_g_new) {
-    double excess = t->log_slope;
-    if (t->wide) {
-        *log_g_new = t->slope * log_g + t->shift;
-    } else {
-        const double root = t->slope * exp(log_g / 3) + t->shift;
-        if (!(root > 0)) return -INFINITY;
-        *log_g_new = 3 * log(root);
-        excess += (log_g - *log_g_new) / 3;
-    }
-    return excess + t->to_constant + t->to * (*log_g_new - exp(*log_g_new)) - t->from_constant -
-           t->from * (log_g - exp(log_g));
-}
-
-static double move_shape(struct rng *rng, const struct shape_move *forth,
-                         const struct shape_move *back, double g) {
-    double log_new = 0, log_old;
-    if (-rng_exponential(rng) < map_shape(forth, log(g), &log_new)) return exp(log_new);
-    double fresh = g;
-    for (int i = 0; i < MOST_DRAWS; ++i) {
-        fresh = fmax(dist_gamma(rng, forth->to) / forth->to, LEAST);
-        if (rng_exponential(rng) < -map_shape(back, log(fresh), &log_old)) break;
-    }
-    return fresh;
-}
-
 void family_gamma_respond(const struct family *f, struct rng *rng, int m, double keep,
                           const double *w, const double *eta, const double *y,
                           const double *eta_new, double *y_new) {
     const int stays = f->shape == f->shape_new;
-    struct shape_move forth = {0}, back = {0};
-    if (!stays) {
-        forth = shape_move(f->shape, f->shape_new);
-        back = shape_move(f->shape_new, f->shape);
-    }
+    struct gamma_shape_move move = {0};
+    if (!stays) move = gamma_shape_move(f->shape, f->shape_new);
     for (int i = 0; i < m; ++i) {
         const double mu_new = mean_of(f, eta_new[i]);
         if (w[i] >= keep) {
@@ -245,15 +172,8 @@ void family_gamma_respond(const struct family *f, struct rng *rng, int m, double
             continue;
         }
         const double g = y[i] / mean_of(f, eta[i]);
-        y_new[i] = fmax(mu_new * (stays ? g : move_shape(rng, &forth, &back, g)), LEAST);
+        y_new[i] = fmax(mu_new * (stays ? g : gamma_shape_carry(&move, rng, g)), GAMMA_LEAST);
     }
-}
-
-/* shape (log shape - 1) - log Gamma(shape) */
-static double gamma_constant(double shape) {
-    enum { LARGE = 16 };
-    if (shape < LARGE) return shape * (log(shape) - 1) - Rf_lgammafn(shape);
-    return 0.5 * log(shape) - M_LN_SQRT_2PI - stirling_rest(shape);
 }
 
 /* Of x: log x less the digamma function, and the trigamma function less 1 / x. */
@@ -279,11 +199,11 @@ static double gamma_deviations(const struct family *f, int m, const double *rest
     return sum;
 }
 
-/* log f(y) = shape (log g + 1 - g) + gamma_constant(shape) - log y, g = y / mu: no term is large
- * where the shape is. */
+/* log f(y) = shape (log g + 1 - g) + gamma_shape_constant(shape) - log y, g = y / mu: no term is
+ * large where the shape is. */
 double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y) {
     const double sum = gamma_deviations(f, m, eta, y, NULL);
-    return isnan(sum) ? -INFINITY : f->shape * sum + m * gamma_constant(f->shape);
+    return isnan(sum) ? -INFINITY : f->shape * sum + m * gamma_shape_constant(f->shape);
 }
 
 double family_gamma_curve(const struct family *f, int m, const double *eta, const double *y,
@@ -299,5 +219,5 @@ double family_gamma_curve(const struct family *f, int m, const double *eta, cons
         weight[i] = eta[i] > log_most ? 0 : shape;
         slope[i] = weight[i] * (slope[i] - 1);
     }
-    return shape * sum + m * gamma_constant(shape);
+    return shape * sum + m * gamma_shape_constant(shape);
 }

@@ -62,6 +62,10 @@ static double natural_intercept(const struct glm *s, const double *theta) {
     return predictor_intercept(&s->predictor, theta);
 }
 
+/* of an iteration where records have products, or lone covariates: autocorrelations fall the slower
+ * the longer the lag */
+enum { LEAST_ROUNDS = 4 };
+
 /* ---- set-up ------------------------------------------------------------- */
 
 static const struct model_class of_records, of_cells;
@@ -154,7 +158,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->shape = s->cv ? 0 : s->at_cv;
     }
     if (by_records) model->class = &of_records;
-    model->rounds = by_records && !s->beta;
+    model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
     if (s->cov.joint) return joint_complete(&s->cov, model, report, invert);
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;

@@ -13,8 +13,10 @@
  * The regressors are the covariates, or products and powers of them, too
  * (model/derived_columns.c): then y is normal given the covariates, but the records are not.
  *
- * theta: alpha, slopes (k of them) | log sigma | the covariates' part. What is
- * known stays at its value.
+ * Errors may have a Student-t distribution (model/lm_errors.c): then records alone serve.
+ *
+ * theta: alpha, slopes (k of them) | log sigma | log df of such errors | the covariates' part. What
+ * is known stays at its value.
  *
  * Complete-data statistic: moments of all columns (base/block.h), then what lone covariates need.
  * Updates are conjugate (MATH: NIG, normal with sigma given, NIW), but for sigma under a prior that
@@ -29,6 +31,9 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 
+/* a gamma variable, in random normals */
+static const double GAMMA_COST = 6;
+
 static double natural_intercept(const struct lm *lm, const double *theta) {
     return predictor_intercept(&lm->predictor, theta);
 }
@@ -42,7 +47,26 @@ static void prepare_derived(struct lm *lm) {
     lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
 }
 
-static const struct model_class of_records, of_products;
+static const struct model_class of_records, of_products, of_errors;
+
+static int read_errors(const struct fields *fields, struct lm *lm) {
+    if (fields_length(fields, "errors_df") <= 0 && fields_length(fields, "errors_df_gamma") <= 0)
+        return PLUGIN_OK;
+    lm->errors = plugin_memory(1, sizeof *lm->errors);
+    return errors_read(fields, lm->errors);
+}
+
+static void describe_errors(const struct lm *lm, struct model *model) {
+    model->class = lm->errors->known ? &of_records : &of_errors;
+    model->rounds = 1;
+    model->costs.latent += GAMMA_COST + 0.1 * lm->k * lm->k;
+    model->costs.records += GAMMA_COST;
+    if (lm->errors->known) return;
+    model->walked = 1;
+    model->walked_from = lm->errors->at;
+    model->costs.density = 2;
+    model->costs.move = lm->k + lm->cov.costs.move + 3 * GAMMA_COST;
+}
 
 static void report(void *self, const double *theta, double *out) {
     const struct lm *lm = self;
@@ -85,6 +109,8 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->beta_prior == BETA_NIG && !lm->sigma && lm->sigma_prior.kind != SCALE_INVERSE_GAMMA)
         return PLUGIN_BAD_FIELDS;
     if (lm->sigma) lm->log_sigma = log(*lm->sigma);
+    status = read_errors(fields, lm);
+    if (status != PLUGIN_OK) return status;
 
     const struct theta_block own[] = {
         {.name = "coefficients",
@@ -98,10 +124,12 @@ static int create(const struct fields *fields, struct model *model) {
          .transform = TRANSFORM_LOG,
          .size = 1,
          .known = lm->sigma ? &lm->log_sigma : NULL},
+        lm->errors ? errors_block(lm->errors) : (struct theta_block){0},
     };
-    status = covariates_create(fields, 2, own, model, &lm->cov);
+    status = covariates_create(fields, lm->errors ? 3 : 2, own, model, &lm->cov);
     if (status != PLUGIN_OK) return status;
     lm->at_sigma = model->coordinates.block[1].offset;
+    if (lm->errors) lm->errors->at = lm->at_sigma + 1;
     lm->p = lm->cov.products.first - 1;
     lm->moments = moments_new(q, lm->cov.centre);
     lm->theta = doubles((size_t)lm->cov.end);
@@ -110,11 +138,12 @@ static int create(const struct fields *fields, struct model *model) {
     lm->innovation = doubles(MAX_BLOCK);
     lm->terms = terms_new(2 * q);
 
-    if (lm->cov.factors == 0 && lm->cov.lones == 0 && !derived) {
+    const int normal_records = lm->cov.lones == 0 && !derived && !lm->errors;
+    if (lm->cov.factors == 0 && normal_records) {
         model->innovations = k;
         model->innovation = RNG_NORMAL;
     }
-    if (!lm->cov.coded && lm->cov.lones == 0 && !derived) {
+    if (!lm->cov.coded && normal_records) {
         const int normal = lm->cov.normal;
         lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
         memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
@@ -125,6 +154,10 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = lm->p + 1;
     lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
+    if (lm->errors) {
+        lm->errors->at_complete = model->complete;
+        model->complete += errors_statistics(k);
+    }
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
@@ -133,16 +166,17 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
     model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
-    if (lm->cov.lones > 0 || derived) {
+    if (!normal_records) {
         model->class = &of_records;
         model->costs.latent = lm->cov.costs.latent;
         model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
         model->costs.records = model->columns + lm->cov.costs.draw;
     }
+    if (lm->errors) describe_errors(lm, model);
     lm_prepare_marginal(lm);
-    lm->follows = derived || lm->cov.joint;
+    lm->follows = derived || lm->cov.joint || lm->errors;
     if (lm->follows) prepare_derived(lm);
-    if (derived && lm->cov.lones == 0) {
+    if (derived && lm->cov.lones == 0 && !lm->errors) {
         model->class = &of_products;
         model->regressors = q;
     }
@@ -151,45 +185,14 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------- */
 
-static void draw_student(struct lm *lm, struct rng *rng, double *theta) {
-    const double df = *lm->beta_df;
-    double first = 0;
-    for (int j = lm->k - 1; j >= 0; --j) {
-        const double log_weight = log(2 / df) + dist_log_gamma(rng, 0.5 * df);
-        const double away = lm->beta_scale[j] * rng_normal(rng) * exp(-0.5 * log_weight);
-        theta[j] = lm->beta_mean[j] + (j > 0 ? away : away - first);
-        first += lm->beta_first[j] * away;
-    }
-}
-
-/* The precision of the centred coefficients given the weights of the mixture, these drawn
- * given the coefficients. */
-static const double *student_precision(struct lm *lm, struct rng *rng, const double *theta) {
-    const int k = lm->k;
-    const double df = *lm->beta_df, *r = lm_standardised(lm, theta);
-    double first = 0;
-    memset(lm->student, 0, (size_t)k * (size_t)k * sizeof(double));
-    for (int j = 0; j < k; ++j) {
-        const double weight = dist_gamma(rng, 0.5 * (df + 1)) / (0.5 * (df + r[j] * r[j]));
-        const double precision = weight / (lm->beta_scale[j] * lm->beta_scale[j]);
-        if (j == 0)
-            first = precision;
-        else
-            lm->student[(size_t)j * (size_t)k + (size_t)j] = precision;
-    }
-    for (int i = 0; i < k; ++i)
-        for (int j = 0; j < k; ++j)
-            lm->student[(size_t)i * (size_t)k + (size_t)j] +=
-                first * lm->beta_first[i] * lm->beta_first[j];
-    return lm->student;
-}
-
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct lm *lm = self;
     const int k = lm->k;
     if (!lm->sigma) theta[lm->at_sigma] = scale_prior_draw(&lm->sigma_prior, rng);
+    if (lm->errors && !lm->errors->known)
+        theta[lm->errors->at] = errors_draw_log_df(lm->errors, rng);
     if (lm->beta_prior == BETA_STUDENT) {
-        draw_student(lm, rng, theta);
+        lm_student_draw(lm, rng, theta);
     } else if (!lm->beta) {
         memcpy(lm->gram, lm->beta_precision, (size_t)k * (size_t)k * sizeof(double));
         (void)linalg_cholesky(k, lm->gram); /* checked in R */
@@ -214,6 +217,8 @@ static double dprior(void *self, const double *theta) {
             log_density -= 0.5 * square;
     }
     if (!lm->sigma) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, NULL);
+    if (lm->errors && !lm->errors->known)
+        log_density += errors_dprior(lm->errors, theta[lm->errors->at]);
     return log_density;
 }
 
@@ -249,6 +254,7 @@ static void set(void *self, const double *theta) {
     memcpy(lm->theta, theta, (size_t)lm->cov.end * sizeof(double));
     lm->intercept = natural_intercept(lm, theta);
     lm->sigma_now = exp(theta[lm->at_sigma]);
+    if (lm->errors) lm->errors->df = exp(theta[lm->errors->at]);
     covariates_set(&lm->cov, theta);
 }
 
@@ -291,11 +297,23 @@ static void respond(struct lm *lm, double rho, int m, const double *z, const dou
     terms_sum(&lm->terms, (1 - rho) * lm->intercept, m, x_new[0]);
 }
 
+/* `innovation` as errors have it, with the weights of the old records where these matter */
+static void refresh_errors(struct lm *lm, double rho, struct rng *rng, int m,
+                           const double *const *x) {
+    if (rho == 0) {
+        errors_fresh(lm->errors, rng, m, lm->innovation);
+        return;
+    }
+    predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+    errors_refresh(lm->errors, rng, lm->sigma_now, m, lm->eta, x[0], lm->innovation);
+}
+
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct lm *lm = self;
     covariates_refresh(&lm->cov, rho, rng, m, x, x_new);
     rng_fill_normal(rng, m, lm->innovation);
+    if (lm->errors) refresh_errors(lm, rho, rng, m, x);
     respond(lm, rho, m, lm->innovation, x, x_new);
 }
 
@@ -337,6 +355,7 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     changed[0] = 1;
 
     const double ratio = exp(theta_new[lm->at_sigma] - lm->theta[lm->at_sigma]);
+    if (lm->errors) errors_set_next(lm->errors, theta_new[lm->errors->at]);
     if (lm->follows) {
         lm->move_y[0] = ratio;
         memcpy(lm->theta_new, theta_new, (size_t)lm->k * sizeof(double));
@@ -369,6 +388,11 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
         for (int v = 1; v <= lm->p; ++v) lm->moved[v] = lm->changed[v] ? x_new[v] : x[v];
         lm->moved[0] = x[0];
         predict(lm, lm->theta_new, lm->intercept_new, m, lm->moved, lm->eta_new);
+        if (lm->errors) {
+            errors_move(lm->errors, rng, lm->sigma_now, lm->move_y[0], m, lm->eta, lm->eta_new,
+                        x[0], x_new[0]);
+            return;
+        }
         respond_derived(lm, lm->move_y[0], 0, m, NULL, x[0], x_new[0]);
         return;
     }
@@ -415,71 +439,23 @@ static const double *const *regressors(void *self, int m, const double *const *x
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
     struct lm *lm = self;
     covariates_add_latent(&lm->cov, rng, m, x, c);
+    if (!lm->errors) return;
+    const double *const *design = covariates_design(&lm->cov, m, x);
+    predictor_eval(&lm->predictor, lm->theta, lm->intercept, m, design, lm->eta);
+    moments_centre(&lm->moments, m, design);
+    errors_add(lm->errors, rng, &lm->predictor, &lm->moments, lm->sigma_now, m, lm->eta, x[0], c);
 }
 
-/* X'X, X'y, y'y of the centred regression, read from c */
-static double gram_entry(const struct lm *lm, const double *c, double n, int a, int b) {
-    const int i = lm->predictor.column[a], j = lm->predictor.column[b];
-    if (i == 0) return j == 0 ? n : c[j];
-    return j == 0 ? c[i] : moments_product(&lm->moments, c, i, j);
-}
-
-static double gram_response(const struct lm *lm, const double *c, int a) {
-    const int i = lm->predictor.column[a];
-    return i == 0 ? c[0] : moments_product(&lm->moments, c, 0, i);
-}
-
-static int update_regression(struct lm *lm, const double *c, double n, struct rng *rng,
-                             double *theta) {
-    const int k = lm->k;
-    double log_sigma = theta[lm->at_sigma];
-    if (!lm->beta) {
-        /* NIG works in units of sigma^2, the independent normal does not */
-        const int nig = lm->beta_prior == BETA_NIG;
-        const double weight = nig ? 1 : exp(-2 * log_sigma);
-        const double *all =
-            lm->beta_prior == BETA_STUDENT ? student_precision(lm, rng, theta) : lm->beta_precision;
-        double prior_square = 0;
-        for (int i = 0; i < k; ++i) {
-            double pull = 0;
-            for (int j = 0; j < k; ++j) {
-                const double precision = all[(size_t)i * k + j];
-                lm->gram[(size_t)i * k + j] = weight * gram_entry(lm, c, n, i, j) + precision;
-                pull += precision * lm->beta_mean[j];
-            }
-            prior_square += pull * lm->beta_mean[i];
-            lm->solution[i] = weight * gram_response(lm, c, i) + pull;
-        }
-        if (linalg_cholesky(k, lm->gram)) return PLUGIN_NUMERICAL;
-        linalg_forward(k, lm->gram, lm->solution);
-        if (nig && !lm->sigma) {
-            /* mu_n' Lambda_n mu_n is the squared length of L^-1 of the right side */
-            const double excess = moments_product(&lm->moments, c, 0, 0) + prior_square -
-                                  linalg_dot(k, lm->solution, lm->solution);
-            /* never below b_0 but for rounding */
-            log_sigma =
-                scale_prior_update(&lm->sigma_prior, n, excess > 0 ? excess : 0, rng, log_sigma);
-            theta[lm->at_sigma] = log_sigma;
-        }
-        linalg_backward(k, lm->gram, lm->solution);
-        dist_normal_precision(rng, k, lm->solution, nig ? exp(log_sigma) : 1, lm->gram, theta);
-    }
-    if (!lm->sigma && lm->beta_prior != BETA_NIG) {
-        double residual = moments_product(&lm->moments, c, 0, 0);
-        for (int i = 0; i < k; ++i) {
-            residual -= 2 * theta[i] * gram_response(lm, c, i);
-            for (int j = 0; j < k; ++j)
-                residual += theta[i] * theta[j] * gram_entry(lm, c, n, i, j);
-        }
-        theta[lm->at_sigma] =
-            scale_prior_update(&lm->sigma_prior, n, residual > 0 ? residual : 0, rng, log_sigma);
-    }
-    return PLUGIN_OK;
+/* of Student-t errors, for their df */
+static double log_density(void *self, int m, const double *const *x) {
+    struct lm *lm = self;
+    predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+    return errors_log_density(lm->errors, lm->sigma_now, m, lm->eta, x[0]);
 }
 
 static int update(struct lm *lm, const double *c, double n, int cut, struct rng *rng,
                   double *theta) {
-    const int status = update_regression(lm, c, n, rng, theta);
+    const int status = lm_update_regression(lm, c, n, rng, theta);
     if (status != PLUGIN_OK) return status;
     return covariates_update(&lm->cov, &lm->moments, c, n, cut, rng, theta);
 }
@@ -516,7 +492,8 @@ const struct model_class model_lm = {
     .pull_distribution = lm_pull_distribution,
 };
 
-/* Lone covariates or derived regressors: nothing integrates out, and records are not normal. */
+/* Lone covariates or derived regressors: nothing integrates out, and records are
+ * not normal. */
 static const struct model_class of_records = {
     .name = "lm",
     .create = create,
@@ -531,6 +508,25 @@ static const struct model_class of_records = {
     .relevel = relevel,
     .add = add,
     .add_latent = add_latent,
+    .rtheta = rtheta,
+};
+
+/* Student-t errors: the same, and df walks. */
+static const struct model_class of_errors = {
+    .name = "lm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .add_latent = add_latent,
+    .log_density = log_density,
     .rtheta = rtheta,
 };
 

@@ -2,6 +2,7 @@
 #define NOISEAWARE_MODEL_LM_PARTS_H
 
 #include "model/covariates.h"
+#include "model/lm_errors.h"
 #include "model/scale_prior.h"
 
 /* A linear regression: what model/lm.c and model/lm_marginal.c share. */
@@ -24,6 +25,7 @@ struct lm {
     const double *beta_df, *beta_scale, *beta_first;
     const double *sigma;
     struct scale_prior sigma_prior;
+    struct errors *errors; /* NULL: normal ones */
 
     int follows; /* moves and refreshes evaluate the linear predictor before and after */
 
@@ -60,10 +62,18 @@ static inline int lm_reads_coefficients(const struct lm *lm) {
     return lm->beta_prior == BETA_STUDENT || lm->beta_prior == BETA_FLAT;
 }
 
-/* ---- model/lm.c: the prior of Student-t coefficients; += its gradient ---- */
+/* ---- model/lm_student.c: the prior of Student-t coefficients: a draw; its density; += its
+ * gradient; and the precision of the centred coefficients given the weights of the mixture, these
+ * drawn given the coefficients ---- */
 
+void lm_student_draw(struct lm *lm, struct rng *rng, double *theta);
 double lm_student_density(struct lm *lm, const double *theta);
 void lm_student_gradient(struct lm *lm, const double *theta, double *gradient);
+const double *lm_student_precision(struct lm *lm, struct rng *rng, const double *theta);
+
+/* ---- model/lm_update.c: a draw of the coefficients and sigma in theta; PLUGIN_* ---- */
+
+int lm_update_regression(struct lm *lm, const double *c, double n, struct rng *rng, double *theta);
 
 /* ---- model/lm_marginal.c: hooks of struct model_class, and their workspace ---- */
 

@@ -1,6 +1,7 @@
 /* Student-t priors of the coefficients of a linear regression; see model/lm.c. */
 #include "model/lm_parts.h"
 
+#include "base/dist.h"
 #include "base/linalg.h"
 
 /* BETA_STUDENT: what has the t distributions, less their centres and in their scales. */
@@ -26,4 +27,35 @@ void lm_student_gradient(struct lm *lm, const double *theta, double *gradient) {
         if (j > 0) gradient[j] -= slope;
         for (int i = 0; j == 0 && i < lm->k; ++i) gradient[i] -= slope * lm->beta_first[i];
     }
+}
+
+void lm_student_draw(struct lm *lm, struct rng *rng, double *theta) {
+    const double df = *lm->beta_df;
+    double first = 0;
+    for (int j = lm->k - 1; j >= 0; --j) {
+        const double log_weight = log(2 / df) + dist_log_gamma(rng, 0.5 * df);
+        const double away = lm->beta_scale[j] * rng_normal(rng) * exp(-0.5 * log_weight);
+        theta[j] = lm->beta_mean[j] + (j > 0 ? away : away - first);
+        first += lm->beta_first[j] * away;
+    }
+}
+
+const double *lm_student_precision(struct lm *lm, struct rng *rng, const double *theta) {
+    const int k = lm->k;
+    const double df = *lm->beta_df, *r = lm_standardised(lm, theta);
+    double first = 0;
+    memset(lm->student, 0, (size_t)k * (size_t)k * sizeof(double));
+    for (int j = 0; j < k; ++j) {
+        const double weight = dist_gamma(rng, 0.5 * (df + 1)) / (0.5 * (df + r[j] * r[j]));
+        const double precision = weight / (lm->beta_scale[j] * lm->beta_scale[j]);
+        if (j == 0)
+            first = precision;
+        else
+            lm->student[(size_t)j * (size_t)k + (size_t)j] = precision;
+    }
+    for (int i = 0; i < k; ++i)
+        for (int j = 0; j < k; ++j)
+            lm->student[(size_t)i * (size_t)k + (size_t)j] +=
+                first * lm->beta_first[i] * lm->beta_first[j];
+    return lm->student;
 }

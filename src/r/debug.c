@@ -50,14 +50,15 @@ static double density_at(const struct model *model, const double *theta, int n, 
     return model->class->log_density(model->self, n, (const double *const *)x);
 }
 
-/* The same with random walks by dprior() and log_density() as the update, of several
- * widths, the first about that of the prior, `sd`; and the records' log density before and
+/* The same with random walks by dprior() and log_density() as the update, of the coordinates that
+ * rtheta() leaves to them or else of all, of several widths, the first about that of the prior,
+ * `sd`; and the records' log density before and
  * after, which have the same distribution, too. */
 SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state, SEXP sd) {
     enum { WIDTHS = 4 };
     struct model model = read_model(spec);
     struct model_class walks = *model.class;
-    walks.rtheta = NULL;
+    if (model.walked == 0) walks.rtheta = NULL;
     model.class = &walks;
     const int n = Rf_asInteger(n_records), count = Rf_asInteger(replicates);
     struct rng rng;

@@ -143,7 +143,9 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
     SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.class->refresh != NULL));
     SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
-    SEXP walks = PROTECT(Rf_ScalarInteger(update_theta_coordinates(&model)));
+    SEXP walks = PROTECT(Rf_allocVector(INTSXP, update_theta_coordinates(&model)));
+    for (int j = 0; j < Rf_length(walks); ++j)
+        INTEGER(walks)[j] = update_theta_coordinate(&model, j);
     SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
     SEXP has_likelihood =

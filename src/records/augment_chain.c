@@ -269,7 +269,7 @@ static int update_theta_of_none(struct augment *a, int learning) {
 
 int augment_makes_rounds(const struct augment *a) {
     return a->surrogate || a->sites > 1 || a->model.tied > 0 || a->model.shape > 0 ||
-           a->model.rounds;
+           a->model.rounds > 0;
 }
 
 static struct round begin_round(struct augment *a, int iteration, int warmup) {
@@ -282,7 +282,7 @@ static struct round begin_round(struct augment *a, int iteration, int warmup) {
         .looking = learning && adapt_looks(&a->adapt, iteration),
         .closes = iteration < warmup && ends,
         .parts = 1,
-        .least_rounds = a->model.rounds ? LEAST_ROUNDS : 1,
+        .least_rounds = a->model.rounds > 1 ? a->model.rounds : 1,
     };
 }
 

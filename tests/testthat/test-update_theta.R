@@ -125,7 +125,7 @@ newton_theta <- function(bound, count, seed) .Call(internal("ffi_model_prior"), 
 newton_records <- function(bound, theta, n, seed) .Call(internal("ffi_model_records"), bound$spec, theta, as.integer(n), newton_stream(seed))$records
 # `steps` updates by Newton proposals and walks of no length; the last three of the state are the proposals' own
 newton_updates <- function(bound, records, theta, steps, seed) {
-  d <- bound$walks
+  d <- length(bound$walks)
   walk <- c(-50, rep(0, 4 + d), rep(0, d^2), diag(d), 1, 0, 0)
   internal("gibbs")(bound, records, nrow(records), list(theta = theta, state = newton_stream(seed), walk = walk), c(1L, steps))
 }
@@ -136,10 +136,10 @@ test_that("Newton proposals leave the joint distribution of parameters and recor
   for (bound in newton_bounds) {
     replicates <- 1200L
     before <- newton_theta(bound, replicates, 1L)
-    own <- seq_len(bound$walks)
+    own <- bound$walks
     after <- vapply(seq_len(replicates), function(k) {
       newton_updates(bound, newton_records(bound, before[, k], 8L, 10L + k), before[, k], 3L, 5000L + k)$theta[own]
-    }, numeric(bound$walks))
+    }, numeric(length(bound$walks)))
     expect_gt(mean(after[1, ] != before[1, ]), 0.3)
     prior <- newton_theta(bound, 20000L, 2L)[own, ]
     for (j in own) expect_gt(suppressWarnings(stats::ks.test(after[j, ], prior[j, ])$p.value), 1e-5)
@@ -149,7 +149,7 @@ test_that("Newton proposals leave the joint distribution of parameters and recor
 test_that("Newton proposals of many records are nearly all accepted", {
   for (bound in newton_bounds) {
     theta <- newton_theta(bound, 1L, 3L)
-    theta[seq_len(bound$walks), 1] <- 0.3 * theta[seq_len(bound$walks), 1]
+    theta[bound$walks, 1] <- 0.3 * theta[bound$walks, 1]
     updated <- newton_updates(bound, newton_records(bound, theta, 2000L, 4L), theta, 200L, 5L)
     expect_gt(utils::tail(updated$walk, 1L), 160)
   }
@@ -164,7 +164,7 @@ newton_matrix <- function(lower) {
 
 test_that("slopes of Newton proposals are those of the densities, their matrices what is expected of second differences", {
   for (bound in newton_bounds) {
-    own <- seq_len(bound$walks)
+    own <- bound$walks
     for (seed in 1:3) {
       theta <- newton_theta(bound, 1L, seed)[, 1]
       at <- internal("curve_at")(bound, theta, newton_records(bound, theta, 300L, seed))
