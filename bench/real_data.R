@@ -1,12 +1,14 @@
 # Default calls on real data that nobody prepared: do intervals hold what the records themselves say?
 #
-# Usage: Rscript bench/real_data.R [--part k/m] [--quick] [--only data set[,data set]] [--limit seconds] [--kind kind[,kind]] [--epsilon value]
+# Usage: Rscript bench/real_data.R [--part k/m] [--quick] [--only data set[,data set]] [--limit seconds] [--kind kind[,kind]] [--epsilon value] [--outside none]
 #
 # The designs are those of bench/real_data_sets.R, each with `calibrate(data = )`: 10 releases, default calls. A design that takes longer than the
 # limit (600 s of all its releases; --quick: 3 releases and 20 s) is stopped, and what was finished by then counts. Rows of
 # the designs that were run replace theirs in bench/real_data.csv: parts may be run on different days. Needs the packages of the table
 # (Debian: r-cran-cardata, r-cran-aer, r-cran-plm, r-cran-modeldata, r-cran-pscl, r-cran-mlbench, r-cran-th.data, r-cran-mlmrev,
 # r-cran-robustbase, r-cran-reshape2); sets whose package is not there are named and left out.
+#
+# --outside none declares that all bounds are natural limits, as they are for most of these data; rows of their own, designs of numbers alone.
 
 source("bench/helpers.R")
 source("bench/real_data_sets.R")
@@ -20,6 +22,7 @@ quick <- "--quick" %in% commandArgs(TRUE)
 releases <- if (quick) 3L else 10L
 limit <- as.double(argument("limit", if (quick) 20 else 600))
 path <- argument("file", "bench/real_data.csv")
+outside <- argument("outside", "clamp")
 
 # ---- a design ------------------------------------------------------------------------
 
@@ -44,7 +47,8 @@ design_of <- function(set, kind, formula, data) {
   bounds <- declared(set, data, variables)
   # all totals of degree 1 and 2
   products <- function(v) stats::reformulate(c(v, unlist(lapply(seq_along(v), function(j) sprintf("I(%s * %s)", v[j], v[j:length(v)])))))
-  statistic <- switch(kind, one = , together = stat_sums(products(variables), bounds), table = , graph = stat_counts(formula, bounds), stat_crossprod(formula, bounds))
+  statistic <- switch(kind, one = , together = stat_sums(products(variables), bounds, outside = outside), table = , graph = stat_counts(formula, bounds),
+                      stat_crossprod(formula, bounds, outside = outside))
   model <- switch(kind, lm = , unsized = model_lm(), logistic = model_logistic(), poisson = model_glm(family = poisson()),
                   negative_binomial = model_glm(family = "negative_binomial"), categories = model_glm(family = "categorical"),
                   one = model_normal(), together = model_mvnormal(), table = , graph = model_table(formula))
@@ -76,7 +80,7 @@ measure <- function(set, kind, formula, epsilon) {
 }
 
 rows <- function(result, set, kind, formula, epsilon, n, late) {
-  head <- data.frame(package = set$package, data = set$name, kind = kind, formula = paste(deparse(formula, 500L), collapse = ""), n = n, epsilon = epsilon)
+  head <- data.frame(package = set$package, data = set$name, kind = kind, formula = paste(deparse(formula, 500L), collapse = ""), n = n, epsilon = epsilon, outside = outside)
   blank <- data.frame(coefficient = "", estimate = NA, own_sd = NA, releases = 0L, covered = NA, z = NA, sd = NA, rhat = NA, ess = NA)
   of_run <- data.frame(engine = "", seconds = NA, told = "", fault = if (late) "limit" else "")
   if (is.character(result)) {
@@ -118,7 +122,7 @@ wanted_sets <- function() {
 
 keep <- function(fresh) {
   before <- if (file.exists(path)) utils::read.csv(path, na.strings = "NA")
-  key <- function(d) paste(d$package, d$data, d$kind, d$formula, d$epsilon)
+  key <- function(d) paste(d$package, d$data, d$kind, d$formula, d$epsilon, d$outside)
   all <- rbind(before[!key(before) %in% key(fresh), ], fresh)
   utils::write.csv(all[order(all$package, all$data, all$kind), ], path, row.names = FALSE)
 }
@@ -132,15 +136,16 @@ report <- function(d) {
   d <- d[d$releases > 0L, ]
   d$share <- d$covered / d$releases
   asked <- d[!nuisance(d), ]
+  by_kind <- do.call(rbind, lapply(split(asked, paste(asked$kind, asked$outside)), function(a) {
+    data.frame(kind = a$kind[1L], outside = a$outside[1L], coefficients = nrow(a), covered = sum(a$covered) / sum(a$releases), `below 0.9` = mean(a$share < 0.9),
+               `below 0.8` = mean(a$share < 0.8), `below 0.8, no word` = mean(a$share < 0.8 & !is_warned(a$told)), `mean abs z` = mean(abs(a$z)), check.names = FALSE)
+  }))
+  asked <- asked[asked$outside == "clamp", ] # figures are of default calls
   linear <- asked$kind %in% c("lm", "table", "graph", "one", "together", "unsized")
-  calls <- d[!duplicated(d[c("data", "kind", "formula", "epsilon")]), ]
+  calls <- d[d$outside == "clamp" & !duplicated(d[c("data", "kind", "formula", "epsilon", "outside")]), ]
   worst <- stats::aggregate(cbind(rhat, ess = -ess) ~ data + kind + formula + epsilon, asked, max)
   well <- worst$rhat <= 1.01 & -worst$ess >= 400
   silent <- asked[asked$share < 0.8 & !is_warned(asked$told), ]
-  by_kind <- do.call(rbind, lapply(split(asked, asked$kind), function(a) {
-    data.frame(kind = a$kind[1L], coefficients = nrow(a), covered = sum(a$covered) / sum(a$releases), `below 0.9` = mean(a$share < 0.9),
-               `below 0.8` = mean(a$share < 0.8), `below 0.8, no word` = mean(a$share < 0.8 & !is_warned(a$told)), `mean abs z` = mean(abs(a$z)), check.names = FALSE)
-  }))
   quiet <- silent[order(silent$share), c("data", "kind", "formula", "coefficient", "covered", "releases", "z")]
   bench_result(
     list(figure("coverage, all", paste(nrow(asked), "coefficients"), sum(asked$covered) / sum(asked$releases), 0.94),
