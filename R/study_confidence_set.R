@@ -6,6 +6,7 @@
 #' @inheritParams p_value
 #' @param parameter Name of a parameter, as in `names(coef(fit))`; or a function of all parameters (a named vector) that returns one number.
 #' @param level Confidence level.
+#' @param alternative `"two.sided"`; `"greater"` for a lower limit alone, which one-sided tests against larger values give, or `"less"` for an upper limit.
 #' @param fit `NULL`, or a fit of the release by [sample_posterior()], whose credible interval of that level is shown for comparison.
 #' @param x An object of `confidence_set()`.
 #'
@@ -34,22 +35,26 @@
 #' set
 #' plot(set)
 #' @export
-confidence_set <- function(release, model, parameter, level = 0.95, ..., replicates = 999, seed = NULL, prior_n = NULL, fit = NULL) {
+confidence_set <- function(release, model, parameter, level = 0.95, alternative = c("two.sided", "less", "greater"), ..., replicates = 999, seed = NULL, prior_n = NULL,
+                           fit = NULL) {
   check_given()
   check_no_dots(...)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  alternative <- match_alternative(alternative)
   replicates <- check_count(replicates, "replicates", lower = ceiling(1 / (1 - level)) - 1)
   seed <- check_seed(seed) %||% new_seed()
   if (!is.null(fit)) check_class(fit, "fit", "noiseaware_fit", "NULL or a fit made by sample_posterior()")
   sim <- new_simulator(release, model, prior_n, replicates, seed)
   null <- read_parameter(parameter, sim, environment())
-  exact <- exact_proportion(sim, null$names)
+  null$side <- side_of(alternative, 1L, environment())
+  exact <- exact_proportion(sim, null$names, null$side)
   inverted <- invert_test(new_inversion(sim, null, exact, level))
   curve <- inverted$curve[order(inverted$curve$value), ]
   simulated <- is.null(exact) && inverted$informative
   structure(c(inverted[c("lower", "upper", "estimate", "informative", "range")], list(
-    error = if (simulated) end_errors(inverted, level, replicates) else c(0, 0), curve = curve,
-    gaps = any(curve$p < 1 - level & curve$value > inverted$lower & curve$value < inverted$upper), level = level, parameter = null$text,
+    error = if (simulated) end_errors(inverted, level, replicates, if (alternative == "two.sided") 2 else 1) else c(0, 0), curve = curve,
+    gaps = any(curve$p < 1 - level & curve$value > inverted$lower & curve$value < inverted$upper), level = level,
+    alternative = alternative, parameter = null$text,
     credible = credible_interval(fit, parameter, level), gamma = if (simulated && length(sim$spread) > 1L) region_gamma(sim) else 0,
     replicates = replicates, seed = seed, method = method_words(sim, exact), describe = describe_release_for_test(sim))), class = "noiseaware_confidence_set")
 }
@@ -84,6 +89,7 @@ credible_interval <- function(fit, parameter, level) {
 new_inversion <- function(sim, null, exact, level) {
   search <- new.env(parent = emptyenv())
   search$alpha <- 1 - level
+  search$side <- null$side
   search$curve <- data.frame(value = numeric(), p = numeric())
   search$points <- list()
   if (!is.null(exact)) {
@@ -96,7 +102,7 @@ new_inversion <- function(sim, null, exact, level) {
   }
   centre <- fit_point(sim)
   search$estimate <- drop(null_gap(sim, null, centre))
-  at <- function(value) new_null(null$f, value)
+  at <- function(value) new_null(null$f, value, null$side)
   score <- score_at(sim, at(search$estimate), centre)
   search$informative <- !is.null(score) && ncol(score$tested) == 1L
   slopes <- drop(null_slopes(sim, at(search$estimate), centre))
@@ -150,7 +156,7 @@ invert_test <- function(search) {
   out <- as.list(search)[c("estimate", "informative", "range")]
   if (!search$informative) return(c(out, list(lower = out$range[1L], upper = out$range[2L], curve = data.frame(value = numeric(), p = numeric()))))
   p_at(search, inside_range(search, search$estimate))
-  ends <- vapply(c(-1, 1), function(side) end_of_set(search, side), 0)
+  ends <- vapply(c(-1, 1), function(side) if (side == search$side) search$range[(side + 3) / 2] else end_of_set(search, side), 0)
   c(out, list(lower = ends[1L], upper = ends[2L], curve = search$curve))
 }
 
@@ -186,8 +192,9 @@ end_of_set <- function(search, side) {
 
 # Between one that is accepted and one that is rejected: false position in the scale of normal quantiles, with bisection.
 close_in <- function(search, accepted, rejected) {
-  quantile <- function(value) stats::qnorm(min(max(p_at(search, value), 1e-6), 1 - 1e-6) / 2)
-  target <- stats::qnorm(search$alpha / 2)
+  sides <- if (search$side == 0) 2 else 1
+  quantile <- function(value) stats::qnorm(min(max(p_at(search, value), 1e-6), 1 - 1e-6) / sides)
+  target <- stats::qnorm(search$alpha / sides)
   for (i in seq_len(12L)) {
     if (abs(rejected - accepted) < 0.02 * search$se) break
     inner <- quantile(accepted)
@@ -200,11 +207,11 @@ close_in <- function(search, accepted, rejected) {
 }
 
 # Monte Carlo error of an end: the p-value's error over its slope at the end. The slope is approximated by that of a normal test.
-end_errors <- function(x, level, replicates) {
+end_errors <- function(x, level, replicates, sides = 2) {
   alpha <- 1 - level
-  z <- stats::qnorm(1 - alpha / 2)
+  z <- stats::qnorm(1 - alpha / sides)
   of_p <- sqrt(alpha * level / (replicates + 1))
-  error <- of_p * abs(c(x$lower, x$upper) - x$estimate) / (2 * z * stats::dnorm(z))
+  error <- of_p * abs(c(x$lower, x$upper) - x$estimate) / (sides * z * stats::dnorm(z))
   ifelse(is.finite(error) & !c(x$lower, x$upper) %in% x$range, error, 0)
 }
 
@@ -215,12 +222,12 @@ print.noiseaware_confidence_set <- function(x, ...) {
   percent <- paste0(format_number(100 * x$level), "%")
   ends <- function(v) paste(format_number(v, 4), collapse = " to ")
   cat("<confidence set> ", x$describe, "\n", sep = "")
-  cat("  parameter  ", x$parameter, "\n", sep = "")
+  cat("  parameter  ", x$parameter, switch(x$alternative, greater = ", lower limit", less = ", upper limit"), "\n", sep = "")
   cat("  ", formatC(percent, width = -9), "  ", ends(c(x$lower, x$upper)),
       if (any(x$error > 0)) paste0(" (Monte Carlo error ", paste(format_number(x$error, 1), collapse = ", "), ")"), "\n", sep = "")
   if (!x$informative) {
     cat("  nothing    the release has no information on this parameter: the set is the whole range\n")
-  } else if (any(c(x$lower, x$upper) == x$range)) {
+  } else if (any((c(x$lower, x$upper) == x$range)[c(x$alternative != "less", x$alternative != "greater")])) {
     cat("  open       an end that no test rejects is the end of the parameter's range\n")
   }
   if (x$gaps) cat("  gaps       some values inside were rejected: the interval is larger than the set\n")
@@ -239,6 +246,10 @@ tidy.noiseaware_confidence_set <- function(x, ...) {
 # p-values between those that were computed: linear in the scale of a normal test's statistic
 between_tests <- function(x) {
   if (nrow(x$curve) < 2L) return(x$curve)
+  if (x$alternative != "two.sided") {
+    value <- seq(min(x$curve$value), max(x$curve$value), length.out = 301L)
+    return(data.frame(value = value, p = stats::pnorm(stats::approx(x$curve$value, stats::qnorm(pmin(pmax(x$curve$p, 1e-8), 1 - 1e-8)), value, ties = mean)$y)))
+  }
   side <- ifelse(x$curve$value < x$estimate, 1, -1)
   value <- seq(min(x$curve$value), max(x$curve$value), length.out = 301L)
   z <- stats::approx(x$curve$value, side * stats::qnorm(pmax(x$curve$p, 1e-8) / 2), value, ties = mean)$y

@@ -3,10 +3,11 @@
 # Of K counts (1 or 2) with equal noise let w be the count of the level of interest, plus n less the other one: w = K s + e, where s is Binomial(n, p) and e the sum of
 # K independent noises, symmetric. The statistic is |w - K n p|, so
 #   p-value = sum over s of Binomial(s; n, p) (P(e >= t - K (s - n p)) + P(e >= t + K (s - n p))),    t = |w - K n p|,
-# with ties counted. Cost: the values of s that are not too improbable.
+# with ties counted. One-sided, P(w or more) = sum over s of Binomial(s; n, p) P(e >= w - K s), and the same of n - s for the other side.
+# Cost: the values of s that are not too improbable.
 
-# NULL where it is not such a release, or `names` are not those of what is tested; else `test(probability)`, as null_p().
-exact_proportion <- function(sim, names) {
+# NULL where it is not such a release, or `names` are not those of what is tested; else `test(probability)`, as null_p(). `side`: of new_null().
+exact_proportion <- function(sim, names, side = 0) {
   if (!inherits(sim$bound, "bound_bernoulli") || !identical(names, sim$bound$parameters) || !has_plain_counts(sim)) return(NULL)
   slope <- count_slopes(sim)
   if (is.null(slope)) return(NULL)
@@ -19,8 +20,8 @@ exact_proportion <- function(sim, names) {
     if (probability < 0 || probability > 1) return(NULL)
     s <- likely_counts(n, probability)
     away <- k * (s - n * probability)
-    t <- abs(w - k * n * probability)
-    tail <- if (t <= 1e-9) 1 else upper(t - away) + upper(t + away)
+    t <- w - k * n * probability
+    tail <- if (side != 0) upper(side * (t - away)) else if (abs(t) <= 1e-9) 1 else upper(abs(t) - away) + upper(abs(t) + away)
     list(p = min(1, sum(stats::dbinom(s, n, probability) * tail)), informative = TRUE, point = exact_point(sim, probability))
   }
   list(test = test, estimate = min(max(w / (k * n), 0), 1), limits = c(0, 1))

@@ -8,6 +8,7 @@
 #' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`. All
 #'   other parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers which are 0 under the null hypothesis,
 #'   such as `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
+#' @param alternative `"two.sided"`; or `"greater"` or `"less"`, if the null hypothesis is one number: then it is tested against larger or smaller values.
 #' @param ... Must be empty.
 #' @param replicates Number of simulated releases, R: p-values are multiples of 1 / (R + 1).
 #' @param seed Fixes the random numbers, which must not be chosen by looking at the result. `NULL` draws a seed, which the result shows.
@@ -21,6 +22,9 @@
 #' P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest p(theta)
 #' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.001, or 1 / (R + 1) if
 #' that is more. Without nuisance parameters gamma is 0.
+#'
+#' **One-sided tests.** T then has the sign of its score. As in R's tests, the p-value is that of the null value itself; a value on its far side has a
+#' smaller p-value, but nothing proves it.
 #'
 #' **What is not guaranteed.** The largest is found by a search. It starts at the best fit under the null hypothesis and goes in the direction in which the
 #' release looks least extreme, for three standard errors and on for as long as p grows. Like a posterior, the p-value is valid if the model is right.
@@ -54,21 +58,37 @@
 #' rel <- simulate_release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 0.5))
 #' p_value(rel, model_bernoulli(), c("prob[1]" = 0.5))
 #' @export
-p_value <- function(release, model, null, ..., replicates = 999, seed = NULL, prior_n = NULL) {
+p_value <- function(release, model, null, alternative = c("two.sided", "less", "greater"), ..., replicates = 999, seed = NULL, prior_n = NULL) {
   check_given()
   check_no_dots(...)
+  alternative <- match_alternative(alternative)
   replicates <- check_count(replicates, "replicates", lower = 19)
   seed <- check_seed(seed) %||% new_seed()
   sim <- new_simulator(release, model, prior_n, replicates, seed)
   null <- read_null(null, sim, environment())
-  exact <- exact_proportion(sim, null$names)
+  null$side <- side_of(alternative, length(null$target), environment())
+  exact <- exact_proportion(sim, null$names, null$side)
   tested <- if (is.null(exact)) null_p(sim, null, enough = 1) else exact$test(null$target)
   if (is.null(tested)) refuse_null(null, environment())
   simulated <- is.null(exact) && tested$informative
-  structure(list(p = tested$p, error = if (simulated) rank_error(tested$p, replicates) else 0, null = null$text, informative = tested$informative,
+  structure(list(p = tested$p, error = if (simulated) rank_error(tested$p, replicates) else 0, null = null$text,
+                 alternative = alternative, informative = tested$informative,
                  values = drop(point_values(sim, tested$point)), gamma = if (simulated && length(tested$point) > length(null$target)) region_gamma(sim) else 0,
                  replicates = replicates, seed = seed, method = method_words(sim, exact), describe = describe_release_for_test(sim)),
             class = "noiseaware_p_value")
+}
+
+match_alternative <- function(alternative, call = rlang::caller_env()) {
+  sides <- c("two.sided", "less", "greater")
+  if (identical(alternative, sides)) "two.sided" else check_choice(alternative, "alternative", sides, call = call)
+}
+
+# of new_null()
+side_of <- function(alternative, numbers, call) {
+  if (alternative != "two.sided" && numbers != 1L) {
+    stop_argument("alternative", "\"two.sided\" where the null hypothesis is more than one number", dQuote(alternative, FALSE), call = call)
+  }
+  switch(alternative, two.sided = 0, less = -1, greater = 1)
 }
 
 # never 0: a rank of simulated numbers is not exact
@@ -125,7 +145,8 @@ refuse_null <- function(null, call) {
 #' @export
 print.noiseaware_p_value <- function(x, ...) {
   cat("<p-value> ", x$describe, "\n", sep = "")
-  cat("  null       ", shorten_list(x$null, 4L), "\n", sep = "")
+  against <- switch(x$alternative, less = ", against smaller values", greater = ", against larger values")
+  cat("  null       ", shorten_list(x$null, 4L), against, "\n", sep = "")
   cat("  p-value    ", format_estimate(x$p, x$error), "\n", sep = "")
   if (!x$informative) cat("  nothing    the release has no information on what is tested: all values are equally plausible\n")
   cat("  method     ", x$method, "\n", sep = "")

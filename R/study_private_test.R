@@ -8,6 +8,9 @@
 #' @param formula `~ y` or `y ~ x`, or with several covariates `y ~ x + z`.
 #' @param null Value under the null hypothesis: of a proportion, by default 0.5 (of several levels their probabilities, by default equal), of a mean 0, and of a
 #'   single slope or difference 0.
+#' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` of a factor of two levels asks for a trend in the proportions, as
+#'   [stats::prop.trend.test()] does.
+#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, whose `null` must be given.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 20 tests.
 #'
@@ -19,7 +22,9 @@
 #' | `~ y` | a number within 0 and 1 whose total alone is released, read as a 0/1 variable | [model_bernoulli()] | is the probability of 1 `null`? | of the probability |
 #' | `~ y` | a factor of more | [model_categorical()] | are the probabilities `null`? | |
 #' | `~ y` | a number | [model_normal()] | is the mean `null`? (needs totals of y and of y^2) | of the mean |
+#' | `~ y`, `of = "sd"` | the same | [model_normal()] | is the standard deviation `null`? | of the standard deviation |
 #' | `y ~ x` | two factors | [model_table()] | are they independent? Of two levels each: are the proportions equal? | of the difference of proportions |
+#' | `y ~ x`, `scores` | a factor of two levels by a factor | [model_table()] | does the proportion change with the scores? | of its slope in the scores |
 #' | `y ~ x` | a number by a factor of two levels | [model_lm()] | are the means equal? (variances are taken as equal) | of the difference |
 #' | `y ~ x` | a number by a factor of more | [model_lm()] | are all means equal? | |
 #' | `y ~ x` | numbers | [model_lm()] | is the slope `null`? | of the slope |
@@ -38,25 +43,29 @@
 #' rel <- simulate_release(births, smoking, mech_discrete_laplace(epsilon = 1))
 #' private_test(rel, low ~ smoke, replicates = 199, seed = 1)
 #' @export
-private_test <- function(release, formula, null = NULL, level = 0.95, ..., interval = TRUE, replicates = 999, seed = NULL, prior_n = NULL) {
+private_test <- function(release, formula, null = NULL, alternative = c("two.sided", "less", "greater"), level = 0.95, ..., scores = NULL, of = c("mean", "sd"),
+                         interval = TRUE, replicates = 999, seed = NULL, prior_n = NULL) {
   check_given()
   check_no_dots(...)
   check_release(release)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_flag(interval, "interval")
+  alternative <- match_alternative(alternative)
+  of <- if (identical(of, c("mean", "sd"))) "mean" else check_choice(of, "of", c("mean", "sd"))
   seed <- check_seed(seed) %||% new_seed()
   say_once({
-    question <- read_question(formula, release, null, environment())
-    tested <- p_value(release, question$model, question$null, replicates = replicates, seed = seed, prior_n = prior_n)
+    question <- read_question(formula, release, null, scores, of, environment())
+    tested <- p_value(release, question$model, question$null, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
     wanted <- interval && !is.null(question$parameter)
-    set <- if (wanted) confidence_set(release, question$model, question$parameter, level, replicates = replicates, seed = seed, prior_n = prior_n)
+    set <- if (wanted) confidence_set(release, question$model, question$parameter, level, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
   })
   htest <- list(p.value = tested$p, method = paste0(question$title, ", from a private release"), data.name = paste0(formula_text(formula), ", ", tested$describe),
-                null.value = question$value, alternative = "two.sided", test = tested, set = set)
+                null.value = question$value, alternative = alternative, test = tested, set = set)
   if (tested$error > 0) htest$parameter <- c("simulated releases" = tested$replicates)
   if (!is.null(set)) {
     htest$estimate <- stats::setNames(set$estimate, names(question$value))
-    htest$conf.int <- structure(c(set$lower, set$upper), conf.level = level)
+    ends <- if (alternative == "two.sided") c(set$lower, set$upper) else if (alternative == "less") c(-Inf, set$upper) else c(set$lower, Inf)
+    htest$conf.int <- structure(pmin(pmax(ends, set$range[1L]), set$range[2L]), conf.level = level)
   }
   if (is.null(question$value)) htest$alternative <- NULL
   structure(htest, class = "htest")
@@ -72,7 +81,7 @@ say_once <- function(code) {
 }
 
 # A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`.
-read_question <- function(formula, release, null, call) {
+read_question <- function(formula, release, null, scores, of, call) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
   public <- release_columns(release$statistic)
   variables <- all.vars(formula)
@@ -82,10 +91,12 @@ read_question <- function(formula, release, null, call) {
                               i = "The release has {.var {unique(public$columns$variable)}}."), call = call)
   }
   levels <- lapply(stats::setNames(nm = variables), function(v) public$levels[[v]])
+  if (!is.null(scores)) return(ask_trend(formula, levels, scores, null, call))
   if (length(formula) == 2L) {
     if (length(variables) > 1L) stop_argument("formula", "one variable, or a response and covariates", formula_text(formula), "formula", call)
-    return(ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, call))
+    return(ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, of, call))
   }
+  if (of != "mean") refuse_sd(call)
   factors <- lengths(levels) > 0L
   if (all(factors) && length(variables) == 2L) return(ask_two_factors(variables, levels, null, release, call))
   if (factors[1L] && length(levels[[1L]]) != 2L) {
@@ -102,7 +113,14 @@ zero_or_one <- function(variable, public, release) {
   if (isTRUE(all(bounds == 0:1)) && all(unlist(powers) <= 1)) c("0", "1")
 }
 
-ask_one_variable <- function(variable, levels, null, call) {
+refuse_sd <- function(call) stop_argument("of", "\"mean\" where the question is not of one number", "\"sd\"", call = call)
+
+ask_one_variable <- function(variable, levels, null, of, call) {
+  if (length(levels) > 0L && of != "mean") refuse_sd(call)
+  if (of == "sd") {
+    check_number(null, "null", "a positive number for a standard deviation", 0, strict = TRUE, call = call)
+    return(list(title = "One standard deviation", model = model_normal(variable), null = c(sd = null), value = c(`standard deviation` = null), parameter = "sd"))
+  }
   if (length(levels) == 0L) {
     null <- check_number(null %||% 0, "null", call = call)
     return(list(title = "One mean", model = model_normal(variable), null = c(mean = null), value = c(mean = null), parameter = "mean"))
@@ -138,6 +156,24 @@ ask_two_factors <- function(variables, levels, null, release, call) {
   of <- sprintf("%s=%s", names(levels), vapply(levels, `[`, "", 2L))
   named <- sprintf("difference in the proportion with %s, %s less %s=%s", of[1L], of[2L], names(levels)[2L], levels[[2L]][1L])
   utils::modifyList(out, list(title = "Two proportions", null = difference, parameter = difference, value = stats::setNames(0, named)))
+}
+
+# The slope of the proportion of the response's second level in the scores, weighted by how frequent the levels are; 0 where all proportions are equal.
+ask_trend <- function(formula, levels, scores, null, call) {
+  if (!identical(unname(lengths(levels) > 0L), c(TRUE, TRUE)) || length(formula) != 3L || length(levels[[1L]]) != 2L) {
+    stop_argument("scores", "NULL, but for a factor of two levels by one factor", formula_text(formula), "formula", call)
+  }
+  ok <- is.numeric(scores) && length(scores) == length(levels[[2L]]) && all(is.finite(scores)) && length(unique(scores)) > 1L
+  if (!ok) stop_argument("scores", sprintf("%d finite numbers that are not all equal", length(levels[[2L]])), describe(scores), call = call)
+  null <- check_number(null %||% 0, "null", call = call)
+  slope <- function(p) {
+    table <- matrix(p[sprintf("prob[%s]", joint_names(levels))], 2L)
+    share <- colSums(table)
+    away <- scores - sum(share * scores)
+    sum(table[2L, ] * away) / sum(share * away^2)
+  }
+  list(title = "Trend in proportions", model = model_table(stats::reformulate(paste(names(levels), collapse = ":"))), null = function(p) slope(p) - null,
+       parameter = slope, value = stats::setNames(null, sprintf("slope of the proportion with %s=%s in the scores", names(levels)[1L], levels[[1L]][2L])))
 }
 
 # of two factors, the first's levels the fastest; as the table's model has them, in the order in which it names its variables

@@ -2,9 +2,10 @@
 #
 # Statistic. z are the published numbers, mu(theta) and V(theta) their mean and covariance, both functions of theta alone. r = V^{-1/2} (z - mu). The
 # derivatives of V^{-1/2} mu along the null hypothesis span the nuisance directions; the statistic is the part of r in the span of all derivatives that
-# is orthogonal to these (Neyman's C(alpha)), a number for each of k tested dimensions; over how its variance changes, to first order, from theta to the
-# nuisance parameters that z suggests. That makes it nearly pivotal: its distribution hardly changes along the null hypothesis (it is like Student's t,
-# and the score like z). Squared and summed it is T(z; theta).
+# is orthogonal to these (Neyman's C(alpha)), a number for each of k tested dimensions. From it goes what its mean changes, to second order, from theta to the
+# nuisance parameters that z suggests (the first order is orthogonal), and it is divided by how its variance changes, to first order. That makes it nearly
+# pivotal: its distribution hardly changes along the null hypothesis (it is like Student's t, and the score like z; the sum of squares of an sd is about the
+# records' mean, not about theta's). Squared and summed it is T(z; theta).
 #
 # Validity. Under theta the observed z and z_1, .., z_R simulated at theta are exchangeable, and T is a fixed function of z (see
 # study_simulated_release.R), so p(theta) = (1 + #{T(z_r) >= T(z)}) / (R + 1) has P(p(theta) <= a) <= a at every n, epsilon and R (Awan & Wang 2024; Xie
@@ -13,15 +14,19 @@
 # guaranteed is that the search finds the largest: it starts at the best fit under the null hypothesis, and goes where T / its spread at the observed z
 # falls. T is nearly pivotal, so that the p-values along the way are nearly equal.
 #
-# Cost: simulated releases at one theta, some more for each step of the search, and 2 (d + 1) moments for each.
+# One-sided. Of one tested number T keeps the sign of the score, and is larger the more z speaks for the side that is asked. The null hypothesis then is its
+# end, as in R's tests.
+#
+# Cost: simulated releases at one theta, some more for each step of the search, and 2 (d + 1) moments for each, with d (d - 1) / 2 for the second order.
 
 # The region leaves out less than this, as far as so few replicates can say.
 region_share <- 1e-3
 
 # ---- null hypotheses -----------------------------------------------------------------------------------
 
-# `f`: of natural values, a column a point, to a matrix with a row for each number that is `target` under the null hypothesis.
-new_null <- function(f, target) list(f = f, target = target)
+# `f`: of natural values, a column a point, to a matrix with a row for each number that is `target` under the null hypothesis. `side`: 1 or -1 where larger or
+# smaller numbers are the alternative, 0 for both.
+new_null <- function(f, target, side = 0) list(f = f, target = target, side = side)
 
 null_gap <- function(sim, null, points) {
   gap <- null$f(point_values(sim, points))
@@ -91,16 +96,36 @@ point_slopes <- function(sim, point, wanted = TRUE) {
     step <- max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums((white$w %*% rough$mean)^2) + 1 / sim$spread^2)
   }
   slopes <- slopes_over(sim, point, step, wanted)
-  if (!is.null(slopes)) list(point = point, mean = here$mean, w = white$w, log_det = white$log_det, slopes = white$w %*% slopes$mean, cov = slopes$cov)
+  if (is.null(slopes)) return(NULL)
+  list(point = point, mean = here$mean, w = white$w, log_det = white$log_det, slopes = white$w %*% slopes$mean, cov = slopes$cov,
+       curvature = if (wanted && smooth) mean_curvature(sim, point, step, here$mean, slopes))
 }
 
 slopes_over <- function(sim, point, step, wanted) {
   sides <- lapply(seq_along(point), function(j) lapply(c(1, -1), function(s) point_moments(sim, replace(point, j, point[j] + s * step[j]))))
   if (any(vapply(sides, function(s) is.null(s[[1L]]) || is.null(s[[2L]]), TRUE))) return(NULL)
   of <- function(name, j) (sides[[j]][[1L]][[name]] - sides[[j]][[2L]][[name]]) / (2 * step[j])
-  mean <- vapply(seq_along(point), function(j) of("mean", j), numeric(length(sim$value)))
-  list(mean = matrix(mean, ncol = length(point)), cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)))
+  means <- function(side) matrix(vapply(sides, function(s) s[[side]]$mean, numeric(length(sim$value))), ncol = length(point))
+  list(mean = (means(1L) - means(2L)) / rep(2 * step, each = length(sim$value)), cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)),
+       above = means(1L), below = means(2L))
 }
+
+# Second derivatives of the mean: a column for each pair of coordinates. Those of two coordinates are left out where there are many, or where moments end.
+mean_curvature <- function(sim, point, step, mean, slopes) {
+  d <- length(point)
+  mixed <- function(j, k) {
+    both <- if (d <= most_curved) point_moments(sim, replace(point, c(j, k), (point + step)[c(j, k)]))$mean
+    if (is.null(both)) 0 * mean else (both - slopes$above[, j] - slopes$above[, k] + mean) / (step[j] * step[k])
+  }
+  curvature <- matrix(0, length(mean), d^2)
+  for (j in seq_len(d)) {
+    curvature[, (j - 1L) * d + j] <- (slopes$above[, j] + slopes$below[, j] - 2 * mean) / step[j]^2
+    for (k in seq_len(j - 1L)) curvature[, (j - 1L) * d + k] <- curvature[, (k - 1L) * d + j] <- mixed(j, k)
+  }
+  curvature
+}
+
+most_curved <- 8L
 
 # Left singular vectors with singular values above `least`.
 directions <- function(x, most = ncol(x), least = 0) {
@@ -128,9 +153,41 @@ score_at <- function(sim, null, point) {
   at$along <- along
   at$information <- information
   at$estimate <- if (ncol(along)) t(solve(information, t(nuisance))) else nuisance
+  at$signed <- null$side != 0
+  if (at$signed) at$tested <- at$tested * drop(null$side * sign(crossprod(at$tested, left %*% t(constraint))))
+  if (ncol(along) > 0L && !is.null(at$curvature)) {
+    back <- crossprod(at$tested, all) %*% pseudo_inverse(constraint)
+    null_bend <- null_curvature(sim, null, point, along)
+    at$bend <- lapply(seq_len(ncol(at$tested)), function(k) tested_bend(at, at$tested[, k]) - matrix(null_bend %*% back[k, ], ncol(along)) / 2)
+  }
   at$tested_slopes <- variance_slopes(at, at$tested)
   at$nuisance_slopes <- variance_slopes(at, at$nuisance)
   at
+}
+
+# Second derivatives of a tested direction's mean along the tangent of the null hypothesis, halved. The null hypothesis bends away from its tangent: the way back
+# goes along its normal.
+tested_bend <- function(at, direction) {
+  d <- nrow(at$along)
+  crossprod(at$along, matrix(crossprod(direction, at$w %*% at$curvature), d) %*% at$along) / 2
+}
+
+# numbers of a null hypothesis may repeat each other
+pseudo_inverse <- function(x) {
+  s <- svd(x)
+  kept <- s$d > 1e-9 * s$d[1L]
+  s$v[, kept, drop = FALSE] %*% (t(s$u[, kept, drop = FALSE]) / s$d[kept])
+}
+
+# Second derivatives of the null hypothesis's numbers along its tangent: a row for each pair of directions, a column for each number.
+null_curvature <- function(sim, null, point, along) {
+  m <- ncol(along)
+  step <- 1e-3
+  pairs <- expand.grid(seq_len(m), seq_len(m))
+  at <- function(moved) null_gap(sim, null, point + step * moved)
+  one <- at(along)
+  both <- at(along[, pairs[, 1L], drop = FALSE] + along[, pairs[, 2L], drop = FALSE])
+  t(both - one[, pairs[, 1L], drop = FALSE] - one[, pairs[, 2L], drop = FALSE] + drop(null_gap(sim, null, cbind(point)))) / step^2
 }
 
 # Less of the derivatives' length than this is rounding.
@@ -151,7 +208,10 @@ score_values <- function(at, z) {
   away <- r %*% at$estimate
   nuisances <- ncol(at$nuisance)
   own <- away %*% at$nuisance_slopes[, seq(1L, by = nuisances + 1L, length.out = nuisances), drop = FALSE]
-  list(tested = own_units(r %*% at$tested, away %*% at$tested_slopes), nuisance = rowSums((r %*% at$nuisance)^2 / pmin(variance_ratio(own), 1)))
+  score <- r %*% at$tested
+  for (k in seq_along(at$bend)) score[, k] <- score[, k] - rowSums((away %*% at$bend[[k]]) * away)
+  length <- own_units(score, away %*% at$tested_slopes)
+  list(tested = if (at$signed) drop(sign(score)) * length else length, nuisance = rowSums((r %*% at$nuisance)^2 / pmin(variance_ratio(own), 1)))
 }
 
 # x' (1 + change)^-1 x, rows of x and of changes of the covariance
@@ -170,7 +230,7 @@ variance_ratio <- function(x) ifelse(x > -0.8, 1 + pmin(x, 100), 0.2 * exp(5 * (
 observed_score <- function(sim, at) score_values(at, matrix(sim$value, 1L))
 
 # The rank of an observed number among simulated ones: itself is one of them.
-rank_p <- function(observed, simulated) (1 + sum(simulated >= observed * (1 - 1e-10))) / (length(simulated) + 1)
+rank_p <- function(observed, simulated) (1 + sum(simulated >= observed - 1e-10 * abs(observed))) / (length(simulated) + 1)
 
 # p(theta): of the null hypothesis, 0 outside the confidence region of the nuisance parameters.
 point_p <- function(sim, at) {
@@ -281,13 +341,14 @@ search_nuisance <- function(sim, null, at, p, enough) {
   best
 }
 
-# How fast the log of the observed T falls in each direction.
+# How fast the log of the observed T, or the signed root of a one-sided one, falls in each direction.
 score_fall <- function(sim, null, at, along) {
   here <- observed_score(sim, at)$tested
-  log_score <- function(point) {
+  height <- function(point) {
     moved <- move_to_null(sim, null, point)
     there <- if (!is.null(moved)) score_at(sim, null, moved)
-    log(1e-12 + if (is.null(there)) here else observed_score(sim, there)$tested)
+    tested <- if (is.null(there)) here else observed_score(sim, there)$tested
+    if (at$signed) sign(tested) * sqrt(abs(tested)) else log(1e-12 + tested)
   }
-  apply(along, 2L, function(step) log_score(at$point - step) - log_score(at$point + step))
+  apply(along, 2L, function(step) height(at$point - step) - height(at$point + step))
 }

@@ -79,3 +79,107 @@ test_that("the total of a 0/1 variable tests its proportion", {
   both <- stat_sums(~ event + I(event^2), list(event = c(0, 1)), rescale = FALSE)
   expect_match(private_test(as_release(c(event = 130, `event^2` = 90), both, mech_laplace(epsilon = 5), n = 400), ~ event, seed = 1, replicates = 99)$method, "One mean")
 })
+
+test_that("one-sided tests of a proportion are exact: all counts, and the noise's tail", {
+  n <- 40
+  s <- 0:n
+  # noise of at least d
+  tail_of <- function(d, scale) ifelse(d > 0, exp(-d / scale) / 2, 1 - exp(d / scale) / 2)
+  one <- as_release(c(yes = 17.3), stat_subset(stat_counts(~ y, list(y = c("no", "yes"))), "y=yes"), mech_laplace(scale = 2), n = n)
+  more <- function(p) sum(dbinom(s, n, p) * tail_of(17.3 - s, 2))
+  greater <- private_test(one, ~ y, null = 0.3, alternative = "greater")
+  less <- private_test(one, ~ y, null = 0.3, alternative = "less")
+  expect_equal(greater$p.value, more(0.3), tolerance = 1e-8)
+  expect_equal(less$p.value, 1 - more(0.3), tolerance = 1e-8)
+  expect_identical(greater$alternative, "greater")
+  # limits: where these are 5 per cent, and the end of the range
+  limit <- uniroot(function(p) more(p) - 0.05, c(0.05, 0.6), tol = 1e-10)$root
+  expect_lt(abs(greater$conf.int[1L] - limit), 0.002)
+  expect_identical(greater$conf.int[2L], 1)
+  limit <- uniroot(function(p) 1 - more(p) - 0.05, c(0.2, 0.9), tol = 1e-10)$root
+  expect_lt(abs(less$conf.int[2L] - limit), 0.002)
+  expect_identical(less$conf.int[1L], 0)
+  expect_output(print(less$set), "upper limit")
+  expect_output(print(less$test), "against smaller values")
+})
+
+test_that("one-sided tests with little noise have the p-values and limits of R's tests", {
+  skip_on_cran()
+  set.seed(4)
+  data <- data.frame(x = rnorm(60))
+  data$y <- 0.3 + 0.2 * data$x + rnorm(60)
+  range <- list(y = c(-8, 8), x = c(-8, 8))
+  sums <- simulate_release(data, stat_sums(~ y + I(y^2), range["y"], outside = "none"), mech_gaussian(sd = 1e-3))
+  for (side in c("less", "greater")) {
+    mean <- private_test(sums, ~ y, null = 0.2, alternative = side, seed = 1)
+    usual <- t.test(data$y, mu = 0.2, alternative = side)
+    expect_lt(abs(mean$p.value - usual$p.value), 0.04)
+    expect_lt(max(abs(mean$conf.int - usual$conf.int)[is.finite(usual$conf.int)]), 0.08)
+    expect_identical(mean$conf.int[is.infinite(usual$conf.int)], usual$conf.int[is.infinite(usual$conf.int)])
+    products <- simulate_release(data, stat_crossprod(y ~ x, range, outside = "none"), mech_gaussian(sd = 1e-3))
+    slope <- private_test(products, y ~ x, alternative = side, interval = FALSE, seed = 1)
+    t <- summary(lm(y ~ x, data))$coefficients["x", "t value"]
+    expect_lt(abs(slope$p.value - pt(t, 58, lower.tail = side == "less")), 0.05)
+  }
+})
+
+test_that("a one-sided p-value of a true null hypothesis is small no more often than it should be, on either side", {
+  skip_on_cran()
+  statistic <- stat_sums(~ y + I(y^2), list(y = c(0, 4)))
+  p <- vapply(1:200, function(k) {
+    set.seed(k)
+    release <- simulate_release(data.frame(y = rnorm(30, 1, 1)), statistic, mech_laplace(epsilon = 2))
+    vapply(c("less", "greater"), function(side) p_value(release, model_normal(), c(mean = 1), side, replicates = 59, seed = k)$p, 0)
+  }, numeric(2))
+  for (side in 1:2) {
+    expect_lte(mean(p[side, ] <= 0.1), 0.1 + 2.6 * sqrt(0.1 * 0.9 / 200))
+    expect_gte(mean(p[side, ] <= 0.3), 0.1) # nor never
+  }
+})
+
+test_that("trends and standard deviations with little noise have the p-values of R's tests", {
+  skip_on_cran()
+  counts <- matrix(c(35, 15, 30, 20, 24, 26), 2, dimnames = list(y = c("no", "yes"), g = c("a", "b", "c")))
+  release <- counted(~ y:g, list(y = c("no", "yes"), g = c("a", "b", "c")), as.table(counts), 150, 0.05)
+  usual <- prop.trend.test(counts[2, ], colSums(counts), c(0, 1, 4))$p.value
+  tested <- private_test(release, y ~ g, scores = c(0, 1, 4), seed = 1)
+  expect_lt(abs(tested$p.value - usual), 0.03)
+  cells <- data.frame(p = counts[2, ] / colSums(counts), w = colSums(counts), s = c(0, 1, 4))
+  expect_equal(unname(tested$estimate), unname(coef(lm(p ~ s, cells, weights = w))[2L]), tolerance = 0.05) # the search for the best fit knows the prior
+  up <- private_test(release, y ~ g, scores = c(0, 1, 4), alternative = "greater", interval = FALSE, seed = 1)
+  expect_lt(abs(up$p.value - usual / 2), 0.03)
+  expect_gt(private_test(release, y ~ g, scores = -c(0, 1, 4), alternative = "greater", interval = FALSE, seed = 1)$p.value, 0.9)
+  at_slope <- private_test(release, y ~ g, null = unname(tested$estimate), scores = c(0, 1, 4), interval = FALSE, seed = 1)
+  expect_gt(at_slope$p.value, 0.9)
+
+  set.seed(5)
+  y <- rnorm(50, 1, 1.3)
+  sums <- simulate_release(data.frame(y), stat_sums(~ y + I(y^2), list(y = c(-8, 10)), outside = "none"), mech_gaussian(sd = 1e-3))
+  for (side in c("less", "greater")) {
+    sd <- private_test(sums, ~ y, null = 1.4, alternative = side, of = "sd", seed = 1)
+    chi <- pchisq(49 * var(y) / 1.4^2, 49, lower.tail = side == "less")
+    expect_lt(abs(sd$p.value - chi), 0.05)
+    limit <- sqrt(49 * var(y) / qchisq(if (side == "less") 0.05 else 0.95, 49))
+    expect_lt(abs(sd$conf.int[if (side == "less") 2L else 1L] - limit), 0.06)
+  }
+  expect_equal(unname(sd$estimate), sd(y), tolerance = 0.02)
+})
+
+test_that("sides, scores and standard deviations that cannot be are refused", {
+  release <- counted(~ y, list(y = c("no", "yes")), c(70, 65), 135)
+  refused <- function(release, ..., kind = "argument") expect_error(private_test(release, ...), class = paste0("noiseaware_error_", kind))
+  refused(release, ~ y, alternative = "more")
+  refused(release, ~ y, of = "variance")
+  refused(release, ~ y, of = "sd", null = 1)
+  refused(release, ~ y, scores = 1:2, kind = "formula")
+  table <- counted(~ y:g, list(y = c("no", "yes"), g = c("a", "b", "c")), rep(5, 6), 30)
+  refused(table, y ~ g, scores = 1:2)
+  refused(table, y ~ g, scores = c(1, 1, 1))
+  refused(table, y ~ g, scores = c(1, NA, 2))
+  refused(table, y ~ g, of = "sd", null = 1)
+  refused(table, y ~ g, alternative = "less") # two numbers
+  refused(table, g ~ y, scores = 1:2, kind = "formula")
+  sums <- as_release(c("y" = 3, "y^2" = 5), stat_sums(~ y + I(y^2), list(y = c(-2, 2)), rescale = FALSE), mech_laplace(scale = 1), n = 10)
+  refused(sums, ~ y, of = "sd")
+  refused(sums, ~ y, of = "sd", null = -1)
+})
