@@ -90,3 +90,12 @@ weights_line <- function(told) {
   paste0(sprintf("%s of %s draws effective", format_size(round(told$effective)), format_size(told$draws)),
          if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
 }
+
+# Variables to show: those to show by default, or those that were asked for
+plot_variables <- function(fit, variables, call = caller_env()) {
+  all <- posterior::variables(fit$draws)
+  if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
+  main <- intersect(c(coefficients_of(fit$bound), "sigma", "df", "cv"), all)
+  if (length(main) && !is.null(fit$problem$prior_n)) main <- c(main, "n")
+  if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
+}

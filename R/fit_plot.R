@@ -31,7 +31,7 @@
 #' | type | columns |
 #' | --- | --- |
 #' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
-#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, `NA` where a number has no noise; `mean`, `sd`, `lower`, `upper` |
+#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, `NA` without noise; `mean`, `sd`, `lower`, `upper` |
 #' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with parameters of their own; those of [denoise()] for tables and
@@ -308,13 +308,4 @@ predictive_levels <- function(binary) {
   list(if (!binary) interval("predictive_lower", "predictive_upper", "new record", 5), interval("credible_lower", "credible_upper", "expected response", 2.5),
        ggplot2::geom_point(ggplot2::aes(y = .data$mean), size = 2.6),
        ggplot2::scale_colour_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL))
-}
-
-# those to show by default, or those that were asked for
-plot_variables <- function(fit, variables, call = caller_env()) {
-  all <- posterior::variables(fit$draws)
-  if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
-  main <- intersect(c(coefficients_of(fit$bound), "sigma", "df", "cv"), all)
-  if (length(main) && !is.null(fit$problem$prior_n)) main <- c(main, "n")
-  if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
 }

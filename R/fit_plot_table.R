@@ -6,9 +6,10 @@ plot_table <- function(fit, margin = NULL, level = 0.9, percent = FALSE, text_si
   variables <- names(data)[seq_len(match("released", names(data)) - 1L)]
   names(data)[seq_along(variables)] <- c("row", "column", "panel")[seq_along(variables)]
   if (length(variables) == 1L) data <- cbind(column = data$row, replace(data, "row", ""))
-  shown <- if (percent) function(x) paste0(format_number(x, 3), "%") else format_count
-  counts <- paste(shown(data$mean), "\u00b1", shown(data$sd))
-  data$label <- ifelse(is.na(data$released), counts, paste0(counts, "\n(", shown(data$released), ")"))
+  shown <- if (percent) function(x) sprintf("%.1f", x) else format_count
+  unit <- if (percent) "%" else ""
+  counts <- paste0(shown(data$mean), " \u00b1 ", shown(data$sd), unit)
+  data$label <- ifelse(is.na(data$released), counts, paste0(counts, "\n(", shown(data$released), unit, ")"))
   data$dark <- data$mean > max(data$mean) / 2
   axes <- if (length(variables) == 1L) list(x = variables, y = NULL) else list(x = variables[2L], y = variables[1L])
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$column, y = .data$row, fill = .data$mean)) +

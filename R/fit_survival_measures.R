@@ -53,7 +53,7 @@ survival_measures <- function(fit, measure = c("survival", "hazard", "median", "
   by_chain(do.call(cbind, unname(measured)), fit)
 }
 
-# plot(fit, "survival")
+# Curves of the survival probability, for the plot of a fit.
 plot_survival <- function(fit, level = 0.9, times = NULL, call = caller_env()) {
   data <- survival_table(fit, level, times, call)
   groups <- setdiff(names(data), c("time", "mean", "median", "lower", "upper"))

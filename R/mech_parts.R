@@ -115,20 +115,33 @@ hidden_below <- function(release) {
 
 has_record_noise <- function(release) has_noisy_records(release_parts(release))
 
-#' Standard deviation of the noise in a release
+#' Standard deviation of the noise
 #'
-#' @param release A release.
+#' @param x A release; or, before there is one, a statistic, or a named list of statistics.
+#' @param mechanism For a statistic: the mechanism, or a list of them with the same names.
+#' @param neighbours For a statistic: see [release()].
 #' @return A named numeric vector, one value per component, in the units of the
 #'   released totals.
+#' @section Errors: `noiseaware_error_argument`, and those of [release()] for a statistic and a mechanism.
 #' @family guarantees
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' rel <- as_release(c(1, 2, 3, 4, 5), st, mech_laplace(epsilon = 1), n = 50)
 #' noise_sd(rel)
+#' noise_sd(st, mech_laplace(epsilon = 0.5))
 #' @export
-noise_sd <- function(release) {
+noise_sd <- function(x, mechanism = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
-  check_release(release)
-  sd <- lapply(release_parts(release), function(p) mechanism_sd(p$mechanism, p$scale))
-  stats::setNames(unlist(sd), names(release$value))
+  if (inherits(x, "noiseaware_release")) {
+    if (!is.null(mechanism)) stop_argument("mechanism", "left out where `x` is a release", describe(mechanism))
+    sd <- lapply(release_parts(x), function(p) mechanism_sd(p$mechanism, p$scale))
+    return(stats::setNames(unlist(sd), names(x$value)))
+  }
+  if (is.null(mechanism)) stop_argument("x", "a release, or a statistic with its `mechanism`", describe(x))
+  neighbours <- match_neighbours(neighbours)
+  check_design(x, mechanism, neighbours)
+  unlist(lapply(design_parts(x, mechanism, neighbours), function(p) {
+    sd <- mechanism_sd(p$mechanism, mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours))
+    stats::setNames(rep_len(sd, length(p$statistic$components)), paste0(if (p$name != "") paste0(p$name, ": "), p$statistic$components))
+  }))
 }

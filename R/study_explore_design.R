@@ -18,15 +18,11 @@
 #' @param parameters,level,seed,... As in [design()].
 #' @param neighbours As in [release()].
 #'
-#' @return An app of the package shiny, which runs when it is printed. `design_noise()`: a data frame with a row for each number that would be published:
-#'   `component`; `noise_sd`; `least` and `largest`, what n records can add up to without noise; `share`, the noise's sd over that range. Of single records
-#'   these are of one record.
+#' @return An app of the package shiny, which runs when it is printed.
 #' @details Only public facts go in: designs are simulated. Sliders of budget and records are on a log scale.
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_package` where shiny is not installed. What a design is refused for is shown in the app.
 #' @family evaluation
 #' @examples
-#' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
-#' design_noise(st, mech_laplace(epsilon = 0.5), n = 100)
 #' app <- function() {
 #'   explore_design(function(scale) model_lm(prior = prior_normal(0, scale)),
 #'     function(bounds) stat_crossprod(y ~ x, bounds),
@@ -64,13 +60,9 @@ explore_design <- function(model, statistic, mechanism = mech_laplace, bounds = 
   shiny::shinyApp(design_page(chosen), function(input, output, session) design_server(chosen, input, output))
 }
 
-#' @rdname explore_design
-#' @export
-design_noise <- function(statistic, mechanism, n, neighbours = c("replace", "add_remove")) {
-  check_given()
-  neighbours <- match_neighbours(neighbours)
-  check_design(statistic, mechanism, neighbours)
-  n <- check_count(n, "n")
+# A row for each number that would be published: its noise's sd, what n records can add up to without noise, and the sd's share of that range. Of single records
+# these are of one record.
+design_noise <- function(statistic, mechanism, n, neighbours) {
   rows <- lapply(design_parts(statistic, mechanism, neighbours), function(part) {
     scale <- mechanism_scale(part$mechanism, part$statistic, neighbours = neighbours)
     limits <- component_limits(part$statistic) %||% matrix(NA_real_, length(part$statistic$components), 2L)

@@ -1,5 +1,6 @@
 # The app's server without a browser: what it shows is what design() and the mechanisms say.
 
+design_noise <- function(statistic, mechanism, n, neighbours = "replace") internal("design_noise")(statistic, mechanism, n, neighbours)
 make_model <- function(scale) model_lm(prior = prior_normal(0, scale))
 make_statistic <- function(bounds) stat_crossprod(y ~ x, bounds)
 limits <- list(y = c(-5, 5), x = c(0, 10))
@@ -22,8 +23,14 @@ test_that("the noise of a design is that of its release", {
   expect_identical(several$noise_sd[6], 3)
   wide <- design_noise(stat_sums(~ x, limits["x"]), mech_laplace(epsilon = 1), 40, "add_remove")
   expect_equal(wide$noise_sd, sqrt(2) * 10)
-  expect_error(design_noise(st, 1, 40), class = "noiseaware_error_argument")
-  expect_error(design_noise(st, mech_laplace(epsilon = 1), 0), class = "noiseaware_error_argument")
+  # the same without n, and with the names of a release
+  expect_identical(noise_sd(st, mech_laplace(epsilon = 0.5)), noise_sd(rel))
+  expect_identical(noise_sd(stat_records(~ x, limits["x"]), mech_laplace(epsilon = 1)), c(x = single$noise_sd))
+  expect_identical(unname(noise_sd(list(a = st, b = stat_sums(~ x, limits["x"])), list(a = mech_laplace(epsilon = 1), b = mech_gaussian(sd = 3)))), several$noise_sd)
+  expect_equal(noise_sd(stat_sums(~ x, limits["x"]), mech_laplace(epsilon = 1), neighbours = "add_remove"), c(x = sqrt(2) * 10))
+  for (wrong in expression(noise_sd(st), noise_sd(st, 1), noise_sd(rel, mech_laplace(epsilon = 1)), noise_sd(3))) {
+    expect_error(eval(wrong), class = "noiseaware_error_argument")
+  }
 })
 
 test_that("sliders go from and to what can be chosen, and stand where the design does", {
