@@ -3,8 +3,9 @@
 # src/model/derived_columns.c has the same numbers
 step_codes <- c("+" = 1, "*" = 2, "/" = 3, "^" = 4, pmin = 5, pmax = 6, sin = 7, cos = 8, abs = 9, asinh = 10, plogis = 11, log = 12, log1p = 13, sqrt = 14,
                 exp = 15, expm1 = 16, qlogis = 17)
+spline_code <- 22
 
-total_steps <- c("+", "-", "*", "pmin", "pmax", "sin", "cos", "abs", "asinh", "plogis", "cut", "<", "<=", ">", ">=")
+total_steps <- c("+", "-", "*", "pmin", "pmax", "sin", "cos", "abs", "asinh", "plogis", "ns", "bs", "cut", "<", "<=", ">", ">=")
 
 # Rows as those of `base` for the columns of the functions: a number, or one of each level but the first, which are 0 or 1 in the numbers' place.
 # Their `steps` are a list by row.
@@ -46,6 +47,10 @@ step_program <- function(step) {
   first <- isTRUE(step$first)
   a <- step$constant
   line <- function(code, a = 0, b = 0) c(code, a, b)
+  if (step$name %in% spline_steps) {
+    table <- spline_table(step)
+    return(list(structure(line(spline_code, 0, (length(table) + 1) / 6), table = table)))
+  }
   if (step$name == "-") return(if (first) list(line(2, -1), line(1, a)) else list(line(1, -a)))
   if (step$name %in% c("/", "^") && first) return(list(line(if (step$name == "/") 18 else 19, a)))
   if (step$name %in% c("log2", "log10")) return(list(line(12), line(3, log(if (step$name == "log2") 2 else 10))))
@@ -71,8 +76,12 @@ level_ends <- function(step, f, call) {
 # Fields of src/model/derived_columns.c
 function_fields <- function(rows) {
   steps <- unlist(rows$steps, recursive = FALSE)
+  tables <- lapply(steps, attr, "table")
+  # where each table begins
+  before <- cumsum(lengths(tables)) - lengths(tables)
+  constants <- Map(function(step, at, table) c(if (is.null(table)) step[2L] else at, step[3L]), steps, before, tables)
   list(function_steps = as.double(lengths(rows$steps)), function_step = vapply(steps, `[`, 0, 1L),
-       function_constant = as.double(unlist(lapply(steps, `[`, 2:3))))
+       function_constant = as.double(unlist(constants)), function_spline = as.double(unlist(tables)))
 }
 
 # Columns of the functions, of records in the columns of the covariates.

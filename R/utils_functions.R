@@ -41,7 +41,12 @@
 #' slowly along them: look at R-hat. Records may lie beyond the bounds, so
 #' functions that are not known of every number, or grow as fast as `exp()` does, need a covariate that keeps within its bounds:
 #' `covariates = list(x = covariate_beta())`.
-#' A function as the response has to be released. `poly()`, `ns()` and `bs()` are refused.
+#' A function as the response has to be released. `poly()` is refused.
+#'
+#' **Splines.** Such a model also takes `ns(x, knots = c(2, 3), Boundary.knots = c(1, 4))` and `bs(x, knots, degree, Boundary.knots)` of the package splines, with
+#' all knots written out and within the bounds of the variable: `df` would place them by the data. Their columns are those of [splines::ns()] and
+#' [splines::bs()], and so are the names of coefficients, each with the column's number. Beyond the boundary knots, where records may lie, natural
+#' splines are linear. A statistic has no splines: release the variable itself.
 #'
 #' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and
 #' [regress()]. Other models name the column, as in `model_normal("log(wage)")`. A file by [write_release()] has each function as a list of steps
@@ -91,6 +96,7 @@ name_leaf <- function(side, call) {
   }
   if (operator %in% c("-", "%in%", "/", "|", "offset", "~")) return(side)
   if (operator == "I" && length(side) == 2L) return(name_arithmetic(side, call))
+  if (operator %in% spline_steps) return(spline_sum(side, call))
   as.name(function_label(side, call))
 }
 
@@ -121,7 +127,8 @@ is_monomial <- function(side) {
 }
 
 function_label <- function(side, call) {
-  read_function(side, call)
+  f <- read_function(side, call)
+  if (is_spline(f)) refuse_function(f$label, "It has several columns, of which there are no powers.", call)
   formula_text(side)
 }
 
@@ -144,16 +151,20 @@ read_function <- function(side, call = caller_env()) {
   if (!is.name(side) || identical(side, quote(.))) refuse_function(label, "It has no variable.", call)
   ends <- vapply(steps, function(s) s$name %in% ending_steps, TRUE)
   if (any(ends[-length(ends)])) refuse_function(label, "What gives levels, as a comparison does, must be the outermost function.", call)
+  if (any(vapply(steps[-length(steps)], function(s) s$name %in% spline_steps, TRUE))) {
+    refuse_function(label, "What gives several columns must be the outermost function.", call)
+  }
   list(variable = as.character(side), steps = steps, label = label)
 }
 
 # The function that a variable's name says, NULL where it says none.
 named_function <- function(name) {
   if (!grepl("[^[:alnum:]._]", name) || nchar(name, "bytes") > most_label) return(NULL)
-  side <- tryCatch(str2lang(name), error = function(e) NULL)
+  said <- spline_name(name)
+  side <- tryCatch(str2lang(said$label), error = function(e) NULL)
   if (!is.call(side)) return(NULL)
   read <- tryCatch(read_function(side), error = function(e) NULL)
-  if (!is.null(read) && identical(read$label, name)) read
+  if (!is.null(read) && identical(read$label, said$label)) spline_column(read, said$number)
 }
 
 most_label <- 1e4
@@ -170,6 +181,7 @@ base_variables <- function(names) {
 # describes; two functions of one variable are not. Functions in the linear predictor alone are another matter (model_functions.R).
 check_one_function <- function(variables, call = caller_env()) {
   variables <- unique(variables)
+  check_no_splines(variables, call)
   base <- base_variables(variables)
   twice <- unique(base[duplicated(base)])
   if (length(twice) == 0L) return(invisible())
@@ -179,6 +191,46 @@ check_one_function <- function(variables, call = caller_env()) {
                             x = "Each is known given the other, and no model here describes that.",
                             i = if (of_levels) "Choose one of them." else "Choose one of them, or powers of one, such as {.code {shown[1]} + I({shown[1]}^2)}."),
                call = call)
+}
+
+# They are several functions of one variable.
+check_no_splines <- function(variables, call) {
+  splines <- Filter(is_spline, functions_named(variables))
+  if (length(splines) == 0L) return(invisible())
+  f <- splines[[1L]]
+  stop_classed("formula", c("{.code {spline_name(f$label)$label}} is for the formula of a model, not of a statistic.",
+                            i = "Release {.var {f$variable}} itself; {.fn model_lm} and {.fn model_glm} then take the spline."), call = call)
+}
+
+# ---- splines ---------------------------------------------------------------------------
+
+# ns() and bs() have several columns. The name of one is the call, as it is written, and the column's number: what stats::lm() calls its coefficient.
+is_spline <- function(f) utils::tail(f$steps, 1L)[[1L]]$name %in% spline_steps
+
+# the sum of its columns, by name; a single one has no number
+spline_sum <- function(side, call) {
+  f <- read_function(side, call)
+  count <- spline_columns(utils::tail(f$steps, 1L)[[1L]])
+  names <- paste0(f$label, if (count > 1L) seq_len(count))
+  sum <- Reduce(function(a, b) call("+", a, b), lapply(names, as.name))
+  if (length(names) > 1L) call("(", sum) else sum
+}
+
+# What precedes a column's number in its name, and that; of other names these themselves, and NA.
+spline_name <- function(name) {
+  number <- if (grepl("^(ns|bs)\\(.*\\)[1-9][0-9]{0,3}$", name)) as.integer(sub("^.*\\)", "", name)) else NA_integer_
+  list(label = if (is.na(number)) name else sub("[0-9]+$", "", name), number = number)
+}
+
+# A function that was read, as the column with that number; NULL where there is none.
+spline_column <- function(f, number) {
+  if (!is_spline(f)) return(if (is.na(number)) f)
+  last <- length(f$steps)
+  count <- spline_columns(f$steps[[last]])
+  if (is.na(number) != (count == 1L) || !is.na(number) && number > count) return(NULL)
+  f$steps[[last]]$column <- if (is.na(number)) 1L else number
+  if (!is.na(number)) f$label <- paste0(f$label, number)
+  f
 }
 
 # ---- bounds ----------------------------------------------------------------------------
@@ -209,9 +261,18 @@ called_formula <- function(formula) {
     return(formula_text(called_formula(text_formula(formula))))
   }
   labels <- names(functions_named(all.vars(formula)))
-  calls <- lapply(stats::setNames(nm = labels), str2lang)
-  if (length(calls)) formula[-1L] <- lapply(as.list(formula)[-1L], function(side) do.call(substitute, list(side, calls)))
+  calls <- lapply(stats::setNames(nm = labels), function(label) str2lang(spline_name(label)$label))
+  if (length(calls)) formula[-1L] <- lapply(as.list(formula)[-1L], function(side) one_spline(do.call(substitute, list(side, calls))))
   formula
+}
+
+# A sum of the same spline, for each of its columns, is the spline.
+one_spline <- function(side) {
+  if (!is.call(side)) return(side)
+  side[-1L] <- lapply(as.list(side)[-1L], one_spline)
+  if (operator_of(side) == "(" && operator_of(side[[2L]]) %in% spline_steps) return(side[[2L]])
+  if (operator_of(side) == "+" && length(side) == 3L && operator_of(side[[3L]]) %in% spline_steps && identical(side[[2L]], side[[3L]])) return(side[[2L]])
+  side
 }
 
 # Rows that stand for records, with the variables in the place of functions of them.

@@ -5,6 +5,7 @@
 #   < <= > >= == != %in%   `constant`, numbers or texts: gives the levels FALSE and TRUE
 #   cut              `breaks`, `right`, `labels`
 #   factor           `levels`, NULL: those declared
+#   ns bs            `knots`, `boundary`, `degree`, `column` (utils_splines.R): ends a chain of numbers
 # Numbers go through all but the last three kinds, which end a chain.
 #
 # Ranges are exact: each step is continuous on an interval, or it has no range there, so that an interval goes to an interval, with its ends at the
@@ -22,7 +23,7 @@ arithmetic_steps <- c("+", "-", "*", "/", "^", "pmin", "pmax")
 comparison_steps <- c("<", "<=", ">", ">=", "==", "!=", "%in%")
 ending_steps <- c(comparison_steps, "cut", "factor")
 
-known_functions <- function() c(names(plain_steps), arithmetic_steps, comparison_steps, "cut", "factor", "I")
+known_functions <- function() c(names(plain_steps), arithmetic_steps, comparison_steps, "cut", "factor", spline_steps, "I")
 
 refuse_function <- function(label, why, call, hint = NULL, .envir = parent.frame()) {
   why <- cli::format_inline(why, .envir = .envir)
@@ -36,7 +37,7 @@ refuse_function <- function(label, why, call, hint = NULL, .envir = parent.frame
 read_step <- function(side, label, call) {
   operator <- operator_of(side)
   arguments <- as.list(side)[-1L]
-  if (operator %in% c("poly", "ns", "bs")) {
+  if (operator == "poly") {
     refuse_function(label, "It has several columns; write powers, as in {.code x + I(x^2)}.", call)
   }
   if (!operator %in% c(known_functions(), "as.factor")) {
@@ -47,7 +48,7 @@ read_step <- function(side, label, call) {
   if (sum(has_variable) != 1L) {
     refuse_function(label, if (any(has_variable)) "It is of several variables, or of one that comes twice." else "It has no variable.", call)
   }
-  read <- switch(operator, cut = read_cut, factor = , as.factor = read_factor, log = read_log,
+  read <- switch(operator, cut = read_cut, factor = , as.factor = read_factor, log = read_log, ns = , bs = read_spline,
                  if (operator %in% names(plain_steps)) read_plain else read_binary)
   read(operator, arguments, has_variable, label, call)
 }
@@ -124,6 +125,25 @@ read_factor <- function(operator, arguments, has_variable, label, call) {
   list(steps = list(list(name = "factor", levels = levels)), side = given$x)
 }
 
+read_spline <- function(operator, arguments, has_variable, label, call) {
+  given <- named_arguments(arguments, c("x", "df", "knots", if (operator == "bs") "degree", "intercept", "Boundary.knots"), label, call)
+  if (!is.null(given$df)) refuse_function(label, "{.arg df} would place the knots by the data: write them out, as {.arg knots}.", call)
+  constant <- lapply(given[setdiff(names(given), "x")], constant_value, label, call)
+  if (!is.null(constant$intercept) && !isFALSE(constant$intercept)) refuse_function(label, "{.arg intercept} must be FALSE: the model has one.", call)
+  increasing <- function(x) is.numeric(x) && all(is.finite(x)) && !is.unsorted(x, strictly = TRUE)
+  ends <- constant$Boundary.knots
+  if (!increasing(ends) || length(ends) != 2L) {
+    refuse_function(label, "{.fn {operator}} needs its {.arg Boundary.knots}: two numbers of public knowledge, such as the bounds.", call)
+  }
+  knots <- as.double(constant$knots)
+  if (!is.null(constant$knots) && !increasing(constant$knots) || any(knots <= ends[1L] | knots >= ends[2L])) {
+    refuse_function(label, "{.arg knots} must be increasing numbers between the {.arg Boundary.knots}.", call)
+  }
+  degree <- constant$degree %||% 3
+  if (!is.numeric(degree) || length(degree) != 1L || !degree %in% 1:3) refuse_function(label, "{.arg degree} must be 1, 2 or 3.", call)
+  list(steps = list(list(name = operator, knots = knots, boundary = as.double(ends), degree = as.double(degree))), side = given$x)
+}
+
 # by name, or by place
 named_arguments <- function(arguments, formals, label, call) {
   named <- names(arguments) %||% rep("", length(arguments))
@@ -190,6 +210,7 @@ step_value <- function(step, x) {
   name <- step$name
   if (name %in% names(plain_steps)) return(suppressWarnings(plain_steps[[name]]$value(x)))
   constant <- step$constant
+  if (name %in% spline_steps) return(spline_value(step, x))
   if (name == "pmin") return(pmin(x, constant))
   if (name == "pmax") return(pmax(x, constant))
   if (name %in% arithmetic_steps) return(if (isTRUE(step$first)) do.call(name, list(constant, x)) else do.call(name, list(x, constant)))
@@ -222,7 +243,7 @@ step_image <- function(step, ends) {
   name <- step$name
   if (name %in% c("sin", "cos") && diff(ends) >= 2 * pi) return(c(-1, 1))
   turning <- switch(name, sin = turning_points(ends, pi / 2), cos = turning_points(ends, 0), abs = 0,
-                    "^" = if (!isTRUE(step$first)) 0, numeric())
+                    "^" = if (!isTRUE(step$first)) 0, ns = , bs = spline_turning_points(step), numeric())
   pole <- name == "/" && isTRUE(step$first) || name == "^" && !isTRUE(step$first) && step$constant < 0
   if (pole && ends[1L] <= 0 && ends[2L] >= 0) return(NULL)
   values <- step_value(step, c(ends, turning[turning > ends[1L] & turning < ends[2L]]))
@@ -249,16 +270,23 @@ function_image <- function(f, bounds, name, call) {
   if (is.null(bounds) && !(ending && length(f$steps) == 1L)) {
     stop_classed(name, "{.arg {name}} must have an entry for {.var {f$variable}}, which {.code {f$label}} is a function of.", call = call)
   }
-  ends <- bounds
-  for (step in f$steps[seq_len(length(f$steps) - ending)]) {
-    image <- step_image(step, ends)
-    if (is.null(image) || image[1L] == image[2L]) refuse_image(f, step, bounds, ends, image, call)
-    ends <- image
-  }
+  ends <- numbers_image(f, f$steps[seq_len(length(f$steps) - ending)], bounds, call)
   if (!ending) return(ends)
   if (last$name == "cut") return(cut_image(f, last, ends, name, call))
   if (last$name == "factor") return(factor_image(f, last, bounds, name, call))
   comparison_image(f, last, ends, call)
+}
+
+# of the steps that give numbers
+numbers_image <- function(f, steps, bounds, call) {
+  ends <- bounds
+  for (step in steps) {
+    if (step$name %in% spline_steps) check_knots(f, step, ends, call)
+    image <- step_image(step, ends)
+    if (is.null(image) || image[1L] == image[2L]) refuse_image(f, step, bounds, ends, image, call)
+    ends <- image
+  }
+  ends
 }
 
 # Has the function, as a sine does, no other values beyond the bounds? Then no record lies beyond its own.
@@ -280,6 +308,17 @@ refuse_image <- function(f, step, bounds, ends, image, call) {
   } else if (is.null(image)) "Declare bounds within which it is finite." else "Declare wider bounds."
   stop_classed("bounds", c("{.code {f$label}} must be a finite function between the bounds of {.var {f$variable}}, and not constant.",
                            x = "These are {shown}, where it {why}.", i = hint), call = call)
+}
+
+# knots within what the step is of: the bounds, or their images
+check_knots <- function(f, step, ends, call) {
+  outside <- step$knots <= ends[1L] | step$knots >= ends[2L]
+  beyond <- step$boundary < ends[1L] | step$boundary > ends[2L]
+  if (!any(outside, beyond)) return(invisible())
+  shown <- format_number(ends, 10L)
+  bad <- format_number(c(step$knots[outside], step$boundary[beyond]), 10L)
+  stop_classed("bounds", c("The knots of {.code {f$label}} must lie within the bounds of {.var {f$variable}}, {shown[1]} to {shown[2]}.",
+                           x = "{bad} {?does/do} not."), call = call)
 }
 
 cut_image <- function(f, step, ends, name, call) {

@@ -46,11 +46,16 @@ enum step {
     STEP_EXP,
     STEP_EXPM1,
     STEP_QLOGIS,
-    STEP_RECIPROCAL, /* constant / x */
-    STEP_EXPONENT,   /* constant^x */
-    STEP_WITHIN,     /* is a < x <= b? */
-    STEP_WITHIN_LEFT /* is a <= x < b? */
+    STEP_RECIPROCAL,  /* constant / x */
+    STEP_EXPONENT,    /* constant^x */
+    STEP_WITHIN,      /* is a < x <= b? */
+    STEP_WITHIN_LEFT, /* is a <= x < b? */
+    STEP_SPLINE       /* b pieces, from place a of the field function_spline on */
 };
+
+/* Numbers of a spline: its breaks, one less than pieces, then of each piece where it is measured
+ * from and four coefficients. */
+static double spline_size(double pieces) { return 6 * pieces - 1; }
 
 static int functions_read(const struct fields *fields, struct products *products) {
     if (products->functions == 0) return PLUGIN_OK;
@@ -59,14 +64,20 @@ static int functions_read(const struct fields *fields, struct products *products
     products->step = fields_vector(fields, "function_step", steps);
     products->constant = fields_vector(fields, "function_constant", 2 * steps);
     if (!products->steps || !products->step || !products->constant) return PLUGIN_BAD_FIELDS;
+    const int numbers = fields_length(fields, "function_spline");
+    products->spline = fields_vector(fields, "function_spline", numbers);
     double total = 0;
     for (int j = 0; j < products->functions; ++j) {
         if (!(products->steps[j] >= 1)) return PLUGIN_BAD_FIELDS;
         total += products->steps[j];
     }
-    for (int s = 0; s < steps; ++s)
-        if (!(products->step[s] >= STEP_ADD && products->step[s] <= STEP_WITHIN_LEFT))
+    for (int s = 0; s < steps; ++s) {
+        const double step = products->step[s], *constant = products->constant + 2 * s;
+        if (!(step >= STEP_ADD && step <= STEP_SPLINE)) return PLUGIN_BAD_FIELDS;
+        if (step == STEP_SPLINE && !(constant[0] >= 0 && constant[1] >= 1 &&
+                                     constant[0] + spline_size(constant[1]) <= numbers))
             return PLUGIN_BAD_FIELDS;
+    }
     return total == steps ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
@@ -109,7 +120,17 @@ VECTOR_CLONES static void multiply_by(int m, const double *restrict a, double sh
     FOR_RECORDS(i, m) out[i] *= a[i] - shift;
 }
 
-static void apply_step(enum step step, const double *constant, int m, double *x) {
+static void apply_spline(const double *table, int pieces, int m, double *x) {
+    for (int i = 0; i < m; ++i) {
+        int piece = 0;
+        while (piece < pieces - 1 && x[i] >= table[piece]) ++piece;
+        const double *of = table + (pieces - 1) + 5 * piece, t = x[i] - of[0];
+        x[i] = of[1] + t * (of[2] + t * (of[3] + t * of[4]));
+    }
+}
+
+static void apply_step(enum step step, const double *constant, const double *spline, int m,
+                       double *x) {
     const double a = constant[0], b = constant[1];
     switch (step) {
     case STEP_ADD:
@@ -175,6 +196,9 @@ static void apply_step(enum step step, const double *constant, int m, double *x)
     case STEP_WITHIN_LEFT:
         FOR_RECORDS(i, m) x[i] = x[i] >= a && x[i] < b;
         break;
+    case STEP_SPLINE:
+        apply_spline(spline + (size_t)a, (int)b, m, x);
+        break;
     }
 }
 
@@ -185,7 +209,7 @@ static void fill_functions(const struct products *products, int m, const double 
         const double *of = design[(int)products->of[j]];
         FOR_RECORDS(i, m) out[i] = of[i];
         for (int s = 0; s < (int)products->steps[j]; ++s, constant += 2)
-            apply_step((enum step) * step++, constant, m, out);
+            apply_step((enum step) * step++, constant, products->spline, m, out);
         design[products->first + j] = out;
     }
 }

@@ -12,12 +12,12 @@
  * of it: `steps[j]` steps, each with two constants. */
 struct products {
     int first, count, functions;
-    const double *size, *of, *shift, *steps, *step, *constant;
+    const double *size, *of, *shift, *steps, *step, *constant, *spline;
     double *column; /* `count` columns of MAX_BLOCK */
 };
 
-/* Fields product_size, product_of and product_shift, function_steps, function_step and
- * function_constant; count = 0 where there are none. Returns PLUGIN_*. */
+/* Fields product_size, product_of and product_shift, function_steps, function_step,
+ * function_constant and function_spline; count = 0 where there are none. Returns PLUGIN_*. */
 int products_read(const struct fields *fields, int columns, struct products *products);
 
 /* Writes them, and where they are to design[first], ...; the columns before these are there. */

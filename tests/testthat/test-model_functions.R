@@ -34,6 +34,84 @@ test_that("columns are those of lm(), in R and in C", {
   }
 })
 
+test_that("splines: columns are those of the package splines, in R and in C, also beyond the knots, and ranges are the largest and least values", {
+  ns <- splines::ns
+  bs <- splines::bs
+  data <- functions_data(40)
+  formulas <- list(y ~ ns(x, knots = c(2, 3), Boundary.knots = c(1, 4)) + z + g, y ~ bs(x, knots = 2.5, Boundary.knots = c(1, 4)) * g + z,
+                   y ~ bs(x, knots = c(1.5, 2.5), degree = 1, Boundary.knots = c(1, 4)) + x:z + x + z + g,
+                   y ~ bs(x, degree = 2, Boundary.knots = c(1, 4)) + ns(z, Boundary.knots = c(-2, 1)) + g,
+                   y ~ ns(sqrt(x), knots = 1.5, Boundary.knots = c(1.1, 1.9)) + z + g)
+  for (formula in formulas) {
+    of <- if (any(grepl("sqrt", formula))) within_bounds else prior_niw()
+    bound <- internal("bind_model")(model_lm(formula, covariates = of), functions_statistic)
+    x <- model.matrix(formula, data)
+    expect_identical(internal("coefficient_names")(bound$design), colnames(x))
+    records <- internal("record_matrix")(data, bound$base[-1, ], bound$levels)
+    expect_equal(cbind(1, internal("term_values")(bound, records)), x, ignore_attr = TRUE, tolerance = 1e-12)
+    expect_identical(internal("describe_model")(bound), paste("linear regression", paste(trimws(deparse(formula, 500)), collapse = " ")))
+    fine <- data.frame(x = seq(1, 4, length.out = 1e4), z = seq(-2, 1, length.out = 1e4), y = 0, g = factor(rep(c("u", "v"), 5e3)))
+    range <- apply(model.matrix(formula, fine)[, bound$terms$functions$name, drop = FALSE], 2, range)
+    beyond <- rbind(range[1, ] - bound$terms$functions$lower, bound$terms$functions$upper - range[2, ])
+    expect_true(all(beyond > -1e-12 & beyond < 2e-4))
+    natural <- seq(0.3, by = 0.2, length.out = ncol(x))
+    if (inherits(of, "prior_niw")) of <- fixed(list(mean = c(2.5, -0.5), cov = diag(4, 2))) # on both sides of every knot, and beyond
+    fixed <- internal("bind_model")(model_lm(formula, fixed(natural), fixed(1e-9), of), functions_statistic)
+    theta <- .Call(internal("ffi_model_prior"), fixed$spec, internal("new_stream")(c(1, 2)), 1L)$theta
+    made <- .Call(internal("ffi_model_records"), fixed$spec, theta[, 1], 50L, internal("new_stream")(c(3, 4)))$records
+    expect_equal(made[, 1], drop(natural[1] + internal("term_values")(fixed, made[, -1]) %*% natural[-1]), tolerance = 1e-6)
+    # natural splines, and others, as R has them beyond the knots
+    far <- data.frame(x = c(0.2, 5), z = c(-4, 3), y = 0, g = factor(c("u", "v")))
+    if (!any(grepl("sqrt", formula))) {
+      ours <- cbind(1, internal("term_values")(bound, internal("record_matrix")(far, bound$base[-1, ], bound$levels)))
+      expect_equal(ours, suppressWarnings(model.matrix(formula, far)), ignore_attr = TRUE, tolerance = 1e-10)
+    }
+  }
+})
+
+test_that("splines with the records known: lm(), and predictions", {
+  skip_on_cran()
+  ns <- splines::ns
+  data <- functions_data(80)
+  data$y <- data$y + sin(2 * data$x)
+  model <- model_lm(y ~ ns(x, knots = c(2, 3), Boundary.knots = c(1, 4)) + z + g, prior_normal(0, 1e5), prior_inverse_gamma(1e-3, 1e-3))
+  fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data, model, functions_statistic, chains = 2, iter = 1000, seed = 1)))
+  truth <- lm(y ~ ns(x, knots = c(2, 3), Boundary.knots = c(1, 4)) + z + g, data)
+  for (name in names(coef(truth))) expect_same_mean(parameter_draws(fit, name), coef(truth)[[name]])
+  expect_equal(predict(fit, data), unname(fitted(truth)), tolerance = 0.03)
+  expect_named(covariate_grid(fit), c("x", "z", "g"), ignore.order = TRUE)
+})
+
+test_that("a spline's posterior from totals: one record, importance sampling from the prior", {
+  skip_on_cran()
+  set.seed(4)
+  k <- 1e5
+  b <- sapply(1:4, function(j) rnorm(k, c(0.5, 1, -1, 2)[j], 1))
+  x <- rnorm(k, 2, 0.8)
+  columns <- splines::ns(x, knots = 2, Boundary.knots = c(1, 4))
+  y <- b[, 1] + b[, 2] * columns[, 1] + b[, 3] * columns[, 2] + 0.7 * rnorm(k)
+  st <- stat_crossprod(y ~ x, functions_bounds[c("y", "x")])
+  released <- rep(0.2, length(st$components))
+  totals <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), internal("statistic_records")(st, data.frame(y, x), NULL, FALSE))
+  log_weight <- -rowSums(abs(sweep(totals, 2, released))) / 0.5
+  model <- model_lm(y ~ ns(x, knots = 2, Boundary.knots = c(1, 4)), prior_normal(c(0.5, 1, -1), 1), fixed(0.7), fixed(list(mean = 2, cov = matrix(0.64))))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 0.5), 1), model,
+                                                            chains = 2, iter = 4000, seed = 1)))
+  expect_identical(fit$method, "augment")
+  for (j in 1:3) expect_weighted_mean(parameter_draws(fit, fit$bound$parameters[j]), b[, j], log_weight)
+})
+
+test_that("splines with knots outside the bounds, or that are no constants, are refused", {
+  of_x <- function(formula) internal("bind_model")(model_lm(formula), stat_crossprod(y ~ x, functions_bounds[c("y", "x")]))
+  expect_error(of_x(y ~ ns(x, knots = 2, Boundary.knots = c(0, 4))), "0 does not", class = "noiseaware_error_bounds")
+  expect_error(of_x(y ~ bs(x, knots = c(2, 4.5), Boundary.knots = c(1, 5))), "4.5 and 5 do not", class = "noiseaware_error_bounds")
+  refusals("formula", list(quote(model_lm(y ~ ns(x, df = 4))), quote(model_lm(y ~ ns(x, knots = 2))), quote(model_lm(y ~ ns(x, knots = 5, Boundary.knots = c(1, 4)))),
+                           quote(model_lm(y ~ ns(x, knots = c(3, 2), Boundary.knots = c(1, 4)))), quote(model_lm(y ~ ns(x, knots = k, Boundary.knots = c(1, 4)))),
+                           quote(model_lm(y ~ bs(x, degree = 4, Boundary.knots = c(1, 4)))), quote(model_lm(y ~ bs(x, intercept = TRUE, Boundary.knots = c(1, 4)))),
+                           quote(model_lm(y ~ I(ns(x, Boundary.knots = c(1, 4))^2))), quote(model_lm(y ~ log(bs(x, Boundary.knots = c(1, 4))))),
+                           quote(model_lm(y ~ poly(x, 2))), quote(stat_crossprod(y ~ ns(x, knots = 2, Boundary.knots = c(1, 4)), functions_bounds[c("y", "x")]))))
+})
+
 test_that("with the records known: lm(), and predictions", {
   skip_on_cran()
   data <- functions_data(60)
