@@ -23,7 +23,8 @@ least_df <- 1
 #'
 #' **Method.** `"augment"` alone, which is exact. A t distribution is a scale mixture of normal ones (Geweke 1993): given the weight of each record, Gamma(df / 2,
 #' df / 2), the coefficients and sigma are drawn as with normal errors. Weights are drawn anew given the records, and df given the weights. In moves of
-#' all records both the normal part and the quantile of the weight are held fixed.
+#' all records both the normal part and the quantile of the weight are held fixed. That takes far longer than normal errors where there is much noise: half a minute of
+#' processor time for a default call with 500 records at an epsilon of 1, two to three seconds at 10.
 #'
 #' @return Errors for [model_lm()], of class `noiseaware_errors`. The model has the parameter `df` if that is not known.
 #' @section Errors: `noiseaware_error_prior`.

@@ -34,6 +34,9 @@
 /* a gamma variable, in random normals */
 static const double GAMMA_COST = 6;
 
+/* with Student-t errors: df has an autocorrelation that falls the slower the longer the lag */
+enum { LEAST_ROUNDS = 4 };
+
 static double natural_intercept(const struct lm *lm, const double *theta) {
     return predictor_intercept(&lm->predictor, theta);
 }
@@ -58,7 +61,7 @@ static int read_errors(const struct fields *fields, struct lm *lm) {
 
 static void describe_errors(const struct lm *lm, struct model *model) {
     model->class = lm->errors->known ? &of_records : &of_errors;
-    model->rounds = 1;
+    model->rounds = LEAST_ROUNDS;
     model->costs.latent += GAMMA_COST + 0.1 * lm->k * lm->k;
     model->costs.records += GAMMA_COST;
     if (lm->errors->known) return;
