@@ -205,7 +205,7 @@ check_no_splines <- function(variables, call) {
 # ---- splines ---------------------------------------------------------------------------
 
 # ns() and bs() have several columns. The name of one is the call, as it is written, and the column's number: what stats::lm() calls its coefficient.
-is_spline <- function(f) utils::tail(f$steps, 1L)[[1L]]$name %in% spline_steps
+is_spline <- function(f) length(f$steps) > 0L && f$steps[[length(f$steps)]]$name %in% spline_steps
 
 # the sum of its columns, by name; a single one has no number
 spline_sum <- function(side, call) {
