@@ -12,6 +12,7 @@
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
 #'     the probabilities of all cells with each other.
 #'   * For every fit: expressions in the parameters, as text. `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which is `"age - 0"`.
+#'     Next to `cov[x,y]` there is the correlation, `"cor[x,y]"`.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
 #' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
 #' @param reference The name of one of them, against which all others are compared. `NULL`: each pair, the earlier against the later.
@@ -155,7 +156,7 @@ check_measured <- function(values, measure, call) {
 
 # Names of variables, brackets and all, are replaced by names that parse.
 expressed <- function(fit, texts, call) {
-  draws <- parameter_matrix(fit)
+  draws <- with_correlations(parameter_matrix(fit))
   names <- colnames(draws)
   longest <- names[order(-nchar(names))]
   quoted <- paste0("(?<![\\w.\\[,])(", paste0("\\Q", longest, "\\E", collapse = "|"), ")(?![\\w.\\[])")
@@ -168,6 +169,20 @@ expressed <- function(fit, texts, call) {
     evaluate_expression(plain, text, known, names, call)
   }, numeric(nrow(draws)))
   list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = texts, measure = "expression")
+}
+
+# cor[x,y] and cor[y,x] after what has cov[x,y], where there are none
+with_correlations <- function(draws) {
+  pairs <- strsplit(grep("^cov\\[[^,]+,[^,]+\\]$", colnames(draws), value = TRUE), "^cov\\[|,|\\]$")
+  for (pair in pairs) {
+    at <- pair[-1L]
+    variances <- sprintf("cov[%1$s,%1$s]", at)
+    if (at[1L] == at[2L] || !all(variances %in% colnames(draws))) next
+    added <- draws[, sprintf("cov[%s,%s]", at[1L], at[2L])] / sqrt(draws[, variances[1L]] * draws[, variances[2L]])
+    names <- setdiff(sprintf("cor[%s,%s]", at, rev(at)), colnames(draws))
+    draws <- cbind(draws, matrix(added, nrow(draws), length(names), dimnames = list(NULL, names)))
+  }
+  draws
 }
 
 evaluate_expression <- function(plain, text, known, names, call) {

@@ -1,7 +1,7 @@
 # plot(fit, "prior"): how much was learnt from the release, as the marginal prior and posterior densities of each parameter. Densities are kernel estimates
 # from draws, reflected at the smallest and the largest draw, so that a distribution that ends there keeps its height.
 plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1, call = caller_env()) {
-  table <- data <- prior_data(fit, variables, points, draws, seed, call)
+  data <- prior_data(fit, variables, points, draws, seed, call)
   data$variable <- factor(data$variable, unique(data$variable))
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
     ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution), position = "identity") +
@@ -14,7 +14,7 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
     theme_noiseaware() +
     theme_without_y() +
     room_at_sides()
-  with_table(plot, table)
+  with_table(plot, data)
 }
 
 prior_data <- function(fit, variables, points, draws, seed, call) {

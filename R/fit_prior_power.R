@@ -154,7 +154,7 @@ decided_line <- function(fit) {
   together <- attr(fit$decided, "together")
   who <- c(if (length(fit$decided)) shorten_list(fit$decided, 8L), if (length(together)) paste("a combination of", shorten_list(together, 5L)))
   paste0("The prior decides much of what is known about ", paste(who, collapse = ", and about "),
-         ": with its powers 0.8 and 1.25 the posterior moves by more than a tenth of an sd.")
+         ": a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd.")
 }
 
 # The total with the most noise for what it can be, where totals differ in that.

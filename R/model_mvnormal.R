@@ -10,7 +10,7 @@
 #'
 #' @return A model: an object of class `model_mvnormal`. Its parameters are
 #'   `mean[x]` and `cov[x,x']` (the lower triangle, row by row), those that are
-#'   not known.
+#'   not known. `contrast(fit, "cor[x,y]")` has a correlation, see [contrast()].
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @references

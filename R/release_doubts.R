@@ -26,10 +26,14 @@ tell_fewer <- function(mechanism, statistic, at, neighbours, call) {
   part <- noise(published_statistic(statistic, at))
   whole <- noise(statistic)[at]
   if (anyNA(c(part, whole)) || isTRUE(all.equal(part, whole))) return(invisible())
+  # the same of many sites is said once
+  key <- rlang::hash(list(at, part, whole))
+  if (key %in% session$told) return(invisible())
+  session$told <- c(session$told, key)
   shown <- lapply(list(part = part, whole = whole), function(sd) format_number(unique(signif(sd, 6)), 4))
   cli::cli_inform(c("The budget is taken as spent on {cli::qty(length(at))}{?the one number that is/the {length(at)} numbers that are} given: noise of sd {shown$part}.",
-                    i = "Spent on all {length(statistic$components)} components of the statistic it has sd {shown$whole}.",
-                    i = "If that is how noise was added, give its size, {.arg scale} or {.arg sd}, to the mechanism."),
+                    i = "Had it been spent on all {length(statistic$components)} components of the statistic, the noise would have sd {shown$whole}.",
+                    i = "If that is how the noise was added, give its size, {.arg scale} or {.arg sd}, to the mechanism."),
                   class = "noiseaware_message_fewer")
 }
 

@@ -6,7 +6,7 @@
 #' Talts et al. 2018). All of it is repeated `replicates` times. With `data` the owner of
 #' the records checks her design on these records instead, before she publishes.
 #'
-#' @param model,statistic,mechanism The design, as in [simulate_release()].
+#' @param model,statistic,mechanism The design, as in [simulate_release()]. Or a fit as `model`: its model, and its release for whatever else is left out.
 #' @param n The number of records, known to the analyst; or a prior of it, such as [prior_n_poisson()]. Then n is
 #'   drawn from it in every replicate, the release does not give it, the sampler gets the prior
 #'   as `prior_n`, and n is ranked as well. That needs `neighbours = "add_remove"`. With `data` it is their number of rows: leave it
@@ -113,9 +113,22 @@
 #' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,
 #'   replicates = 10, chains = 1, iter = 400, seed = 1)
 #' cal
+#'
+#' # the design of a fit
+#' rel <- as_release(c(12, 8), st, mech_laplace(epsilon = 1), n = 20)
+#' fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 1000, seed = 1)
+#' calibrate(fit, replicates = 10, chains = 1, iter = 400, seed = 1)
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
                       parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove"), data = NULL) {
+  if (inherits(model, "noiseaware_fit")) {
+    of <- design_of_fit(model)
+    model <- of$model
+    if (missing(statistic)) statistic <- of$statistic
+    if (missing(mechanism)) mechanism <- of$mechanism
+    if (missing(n) && is.null(data)) n <- of$n
+    if (missing(neighbours)) neighbours <- of$neighbours
+  }
   if (!is.null(data) && missing(n)) n <- NULL
   check_given()
   check_model(model)
@@ -235,4 +248,14 @@ extend.calibration <- function(fit, replicates, ...) {
   # the first seeds of this problem that are not there; those of others that were bound stay
   fresh <- setdiff(replicate_seeds(fit$problem$seed, length(seeds) + replicates), seeds)[seq_len(replicates)]
   complete_calibration(fit$problem, there, c(seeds, fresh))
+}
+
+# model, statistic, mechanism, n and neighbours of a fit
+design_of_fit <- function(fit, call = caller_env()) {
+  release <- fit$release
+  if (!inherits(release, "noiseaware_release") || has_public(release) || is_read_off(fit)) {
+    stop_classed("argument", c("A fit as {.arg model} must be of one release without public covariates.",
+                               i = "Otherwise give {.arg model}, {.arg statistic}, {.arg mechanism} and {.arg n}."), call = call)
+  }
+  list(model = fit$bound$model, statistic = release$statistic, mechanism = release$mechanism, n = release$n %||% fit$problem$prior_n, neighbours = release$neighbours)
 }

@@ -85,7 +85,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
       cell$ratio <- cell$width / cell$without
       structure(cell, mirrored = calibration_mirrored(cal))
     }
-    if (is.null(ratio)) lapply(epsilon, of) else search_budget(ratio, of, names(parameters) %||% bounds[[name]]$parameters)
+    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, names(parameters) %||% bounds[[name]]$parameters)
   }, cells$n, cells$statistic)
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,

@@ -34,7 +34,6 @@
 plot.calibration <- function(x, type = if (is.null(x$problem$data)) "ecdf_diff" else "intervals", variables = NULL, prob = 0.99, bins = NULL, ...) {
   check_no_dots(...)
   data <- calibration_data(x, type, variables, prob, bins)
-  table <- data
   data$variable <- factor(data$variable, unique(data$variable))
   plot <- switch(type,
     ecdf_diff = , ecdf = plot_ecdf(data, type, prob),
@@ -43,7 +42,7 @@ plot.calibration <- function(x, type = if (is.null(x$problem$data)) "ecdf_diff" 
     qq = plot_qq(data, prob),
     intervals = plot_held(data, x$problem$level)
   )
-  with_table(plot + ggplot2::labs(caption = failed_caption(x)), table)
+  with_table(plot + ggplot2::labs(caption = failed_caption(x)), data)
 }
 
 failed_caption <- function(x) {

@@ -10,7 +10,7 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
   several <- length(unique(x$statistic)) > 1L
   ggplot2::ggplot(x, ggplot2::aes(x = .data[[budget]], y = .data$sd, shape = factor(.data$n), linetype = factor(.data$n),
                                   colour = .data$statistic, group = interaction(.data$n, .data$statistic))) +
-    ggplot2::geom_linerange(ggplot2::aes(ymin = .data$sd - 2 * .data$sd_mcse, ymax = .data$sd + 2 * .data$sd_mcse),
+    ggplot2::geom_linerange(ggplot2::aes(ymin = pmax(.data$sd - 2 * .data$sd_mcse, 0), ymax = .data$sd + 2 * .data$sd_mcse),
                             linetype = "solid", alpha = 0.5) +
     ggplot2::geom_line() +
     ggplot2::geom_point(size = 2) +

@@ -170,7 +170,10 @@ check_argument_names <- function(given, known, kind = "argument", call = caller_
                          i = "For example {.code future::plan(future::multisession, workers = 2)}, before the call."), call = call)
   }
   if (length(strange)) {
-    stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}."), call = call)
+    elsewhere <- if (kind == "mechanism" && length(intersect(strange, c("margin", "variance")))) {
+      c(i = "{.fn as_release} takes a published error in place of a mechanism, such as {.code noise = c(margin = 3, level = 0.9)} or {.code c(variance = 2)}.")
+    }
+    stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}.", elsewhere), call = call)
   }
   if (anyDuplicated(names)) stop_classed(kind, "{.arg {unique(names[duplicated(names)])}} must be given only once.", call = call)
 }

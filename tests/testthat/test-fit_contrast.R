@@ -89,3 +89,12 @@ test_that("emmeans's generic finds the same method", {
   skip_if_not_installed("emmeans")
   expect_identical(emmeans::contrast(fit), contrast(fit))
 })
+
+test_that("correlations of a covariance matrix, in either order of the names", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-4, 4)))
+  rel <- as_release(c(3, 2, 20, 4, 30), st, mech_laplace(scale = 1), n = 50)
+  fit <- suppressWarnings(sample_posterior(rel, model_mvnormal(), chains = 1, iter = 400, seed = 1))
+  by_hand <- as.data.frame(contrast(fit, "cov[x,y] / sqrt(cov[x,x] * cov[y,y])"))
+  for (text in c("cor[x,y]", "cor[y,x]")) expect_equal(as.data.frame(contrast(fit, text))[-2], by_hand[-2])
+  expect_error(contrast(fit, "cor[x,z]"), class = "noiseaware_error_argument")
+})

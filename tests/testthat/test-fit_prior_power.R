@@ -56,7 +56,7 @@ test_that("what the prior decides is said, when sampled, in the print and the re
   expect_identical(as.character(fit$decided), character())
   expect_no_match(utils::capture.output(print(fit)), "^  prior ")
   # noise of 100,000 standard errors
-  expect_message(fit <- few(1e-6, prior = known), "prior decides much of what is known about mean: with its powers", class = said)
+  expect_message(fit <- few(1e-6, prior = known), "prior decides much of what is known about mean: a slightly weaker", class = said)
   expect_identical(as.character(fit$decided), "mean")
   expect_output(print(fit), "\n  prior      decides much of mean\n")
   # a total that cannot tell the sd, even where it is exact

@@ -53,7 +53,7 @@ test_that("diagnostics are said in words", {
   expect_match(paste(words(short), collapse = " "), "R-hat above 1.01.*Fewer than 400 effective draws.*Run longer")
   fit$troubles <- list(list(kind = "limit", text = c("A total is at its limit.", x = "Details.")))
   fit$decided <- "x"
-  expect_identical(tail(words(fit), 2), c("A total is at its limit. Details.", "The prior decides much of what is known about x: with its powers 0.8 and 1.25 the posterior moves by more than a tenth of an sd."))
+  expect_identical(tail(words(fit), 2), c("A total is at its limit. Details.", "The prior decides much of what is known about x: a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd."))
   check <- structure(data.frame(component = c("a", "b"), value = c(1, 9), lower = 0, upper = 2, p = c(0.5, 0)), level = 0.9)
   expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as far out as what was published of b")
   cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1))

@@ -13,8 +13,11 @@ test_that("numbers without names are shown in the order in which they are taken"
 test_that("a budget for some components says which noise it is, and which it would be for all", {
   counts <- stat_counts(~ g, list(g = c("a", "b")))
   both <- stat_sums(~ x + z, list(x = c(0, 1), z = c(0, 3)), rescale = FALSE)
+  session <- internal("session")
+  session$told <- character()
   expect_message(rel <- told(as_release(c("g=a" = 4), counts, mech_laplace(epsilon = 1), 10)), "sd 1.414.*sd 2.828", class = "noiseaware_message_fewer")
   expect_equal(unname(noise_sd(rel)), sqrt(2))
+  expect_no_message(told(as_release(c("g=a" = 7), counts, mech_laplace(epsilon = 1), 12))) # said once
   expect_message(told(as_release(c(x = 4), both, mech_gaussian(mu = 1), 10)), "components", class = "noiseaware_message_fewer")
   expect_no_message(told(as_release(c(x = 4), both, mech_laplace(scale = 2), 10)))
   expect_no_message(told(as_release(c(x = 4, z = 3), both, mech_laplace(epsilon = 1), 10)))

@@ -12,10 +12,10 @@ test_that("of two variables that mirror each other one is shown", {
   fit <- sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1)
   expect_identical(internal("plot_variables")(fit, NULL), "prob[yes]")
   expect_identical(internal("plot_variables")(fit, c("prob[no]", "prob[yes]")), c("prob[no]", "prob[yes]"))
-  expect_identical(unique(prior_data(fit)$variable), "prob[yes]")
+  expect_identical(levels(prior_data(fit)$variable), "prob[yes]")
   cal <- calibrate(model_categorical(), two, mech_laplace(epsilon = 1), n = 20, replicates = 10, chains = 1, iter = 200, seed = 1)
-  expect_identical(unique(calibration_data(cal)$variable), c("prob[yes]", "log_eta"))
-  expect_identical(unique(calibration_data(cal, variables = "prob[no]")$variable), "prob[no]")
+  expect_identical(levels(calibration_data(cal)$variable), c("prob[yes]", "log_eta"))
+  expect_identical(levels(calibration_data(cal, variables = "prob[no]")$variable), "prob[no]")
   expect_identical(levels(plot(coverage(cal))$data$variable), c("prob[yes]", "log_eta"))
   expect_true("prob[no]" %in% coverage(cal)$variable) # tables have all
   # three levels: none is one less another
