@@ -10,6 +10,8 @@ no_residuals <- "A posterior has no degrees of freedom: it has the uncertainty o
 no_checks <- "It plots residuals of the records, which a release does not have. `pp_check()` compares the fit with its release, and `summary()` has R-hat."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_slope()` and `bayes_factor()` compare models with and without a term."
 
+no_densities <- "It estimates densities of prior and posterior at a point from draws. `test_slope()` and `bayes_factor()` give the Bayes factor without that."
+
 #' Which functions of other packages work on a fit
 #'
 #' @return A data frame with a row for each function and the columns `package`; `call`, `works` and `note`. A call is an example in which `fit`
@@ -86,6 +88,8 @@ works_with <- function() {
     row("bayestestR", "p_significance(fit, threshold = 100)", "with a threshold that you choose"),
     row("bayestestR", "rope(fit, range = c(-100, 100))", "`p_rope()`, `p_significance()`, with a range or threshold that you choose"),
     row("bayestestR", "rope_range(fit)", no_records, FALSE),
+    row("bayestestR", "bayesfactor_parameters(fit)", no_densities, FALSE),
+    row("bayestestR", "si(fit)", no_densities, FALSE),
     row("bayestestR", "equivalence_test(fit, range = c(-100, 100))", ""),
     row("insight", "is_model_supported(fit)", "`FALSE`: insight looks the class up in a list of its own; the functions below have methods"),
     row("insight", "get_parameters(fit)", "`find_parameters()`, `model_info()`"),
@@ -164,6 +168,12 @@ loo.noiseaware_fit <- function(x, ...) refuse_meaningless("loo")
 
 #' @exportS3Method loo::waic
 waic.noiseaware_fit <- function(x, ...) refuse_meaningless("waic")
+
+#' @exportS3Method bayestestR::bayesfactor_parameters
+bayesfactor_parameters.noiseaware_fit <- function(posterior, ...) refuse_meaningless("bayesfactor_parameters")
+
+#' @exportS3Method bayestestR::si
+si.noiseaware_fit <- function(posterior, ...) refuse_meaningless("si")
 
 #' @exportS3Method bridgesampling::bridge_sampler
 bridge_sampler.noiseaware_fit <- function(samples, ...) refuse_meaningless("bridge_sampler")
