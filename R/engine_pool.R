@@ -19,7 +19,7 @@
 #'
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
 #' [release()]) have a prior for it each. `prior_n` is one [prior][prior_n] for all of them, or a named list of priors, such as `prior_n = list(north =
-#' prior_n_poisson(200))`; sites that are left out have [prior_n_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
+#' prior_n_poisson(200))`; others have [prior_n_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
 #' by method `"augment"`, exact at a cost that grows with their number. Or the tables of counts, or normal totals, are moved by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
 #' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a

@@ -215,7 +215,10 @@ single_reason <- function(variable, name, bound) {
   sprintf("The distribution of %s is not the model's (%s).", name, word)
 }
 
-stats_word <- function(bound) if (inherits(bound, "bound_glm")) family_of(bound$model)$family else if (inherits(bound, "bound_lm")) "normal" else if (inherits(bound, "bound_student")) "Student-t" else bound$model$name
+stats_word <- function(bound) {
+  if (inherits(bound, "bound_glm")) return(family_of(bound$model)$family)
+  if (inherits(bound, "bound_lm")) "normal" else if (inherits(bound, "bound_student")) "Student-t" else bound$model$name
+}
 
 is_of_normal_numbers <- function(bound) inherits(bound, c("bound_regression", "bound_mvnormal", "bound_normal"))
 

@@ -13,7 +13,8 @@ get_parameters.noiseaware_fit <- function(x, component = c("conditional", "all")
 find_parameters.noiseaware_fit <- function(x, flatten = FALSE, ...) {
   conditional <- colnames(coefficient_draws(x))
   other <- setdiff(posterior::variables(x$draws), conditional)
-  found <- c(list(conditional = conditional), if (length(other)) list(covariates = setdiff(other, c("sigma", "df", "cv")), sigma = intersect(other, c("sigma", "df", "cv"))))
+  scales <- c("sigma", "df", "cv")
+  found <- c(list(conditional = conditional), if (length(other)) list(covariates = setdiff(other, scales), sigma = intersect(other, scales)))
   found <- found[lengths(found) > 0L]
   if (flatten) unlist(found, use.names = FALSE) else found
 }

@@ -17,14 +17,14 @@ least_df <- 1
 #' normal errors.
 #'
 #' **What a release tells.** Totals of responses and of their squares have little to say of `df`: a few records far out look like a larger sigma. What
-#' the release does not tell, the prior says, and where records are clamped to the bounds outliers hardly count, whatever their distribution. More is told
-#' by a release with a [stat_histogram()] of the response, and by noisy responses of single records ([stat_records()]). The slopes of such records are those
-#' of a robust regression, not of least squares; the two differ where errors have no symmetric distribution.
+#' the release does not tell, the prior says, and where records are clamped to the bounds outliers hardly count, whatever their distribution.
+#' A [stat_histogram()] of the response says more, and so do noisy responses of single records ([stat_records()]). Their slopes are a robust regression's,
+#' not those of least squares. The two differ where errors have no symmetric distribution.
 #'
 #' **Method.** `"augment"` alone, which is exact. A t distribution is a scale mixture of normal ones (Geweke 1993): given the weight of each record, Gamma(df / 2,
-#' df / 2), the coefficients and sigma are drawn as with normal errors. Weights are drawn anew given the records, and df given the weights. In moves of
-#' all records both the normal part and the quantile of the weight are held fixed. That takes far longer than normal errors where there is much noise: half a minute of
-#' processor time for a default call with 500 records at an epsilon of 1, two to three seconds at 10.
+#' df / 2), the coefficients and sigma are drawn as with normal errors. Weights are drawn given the records, and df given the weights. In moves of
+#' all records both the normal part and the quantile of the weight are held fixed. That takes far longer than normal errors where there is much noise. A default call
+#' with 500 records takes half a minute of processor time at an epsilon of 1, two to three seconds at 10.
 #'
 #' @return Errors for [model_lm()], of class `noiseaware_errors`. The model has the parameter `df` if that is not known.
 #' @section Errors: `noiseaware_error_prior`.

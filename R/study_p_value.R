@@ -23,7 +23,7 @@
 #' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.001, or 1 / (R + 1) if
 #' that is more. Without nuisance parameters gamma is 0.
 #'
-#' **One-sided tests.** T then has the sign of its score. As in R's tests, the p-value is that of the null value itself; a value on its far side has a
+#' **One-sided tests.** T then has the sign of its score. As in R's tests, the null value itself is tested; a value on its far side has a
 #' smaller p-value, but nothing proves it.
 #'
 #' **What is not guaranteed.** The largest is found by a search. It starts at the best fit under the null hypothesis and goes in the direction in which the

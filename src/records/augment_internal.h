@@ -53,8 +53,8 @@ static inline int augment_draw_count(struct rng *rng, double scale, int most) {
     return units < most ? (int)units : most;
 }
 
-/* of a schedule, where autocorrelations fall the slower the longer the lag: of a response on factors
- * alone */
+/* of a schedule, where autocorrelations fall the slower the longer the lag: of a response on
+ * factors alone */
 enum { LEAST_ROUNDS = 4 };
 
 /* records in one of the `parts` of a sweep: whole lanes, but in the last */
