@@ -44,11 +44,19 @@ theme_many_rows <- function(rows) {
   if (nrow(rows) > 25L) ggplot2::theme(axis.text.y = ggplot2::element_text(size = ggplot2::rel(0.7)))
 }
 
-# a panel for each variable; long names, as of conditional probabilities and of interactions, in two lines
+# a panel for each variable; long names, as of conditional probabilities, cells and interactions, in several lines
 facet_variables <- function(facets = ggplot2::vars(.data$variable), ...) {
-  broken <- function(name) ifelse(grepl("|", name, fixed = TRUE), sub("|", "\n|", name, fixed = TRUE), sub("^([^:[]+:)", "\\1\n", name))
-  two_lines <- function(name) ifelse(nchar(name) > 14L, broken(name), name)
-  ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(two_lines), ...)
+  ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(function(names) vapply(names, break_name, "")), ...)
+}
+
+# Breaks before "|" and after ":" and ",", where a line would have more than `most` characters.
+break_name <- function(name, most = 16L) {
+  lines <- ""
+  for (piece in strsplit(gsub("|", "\r|", gsub("([:,])", "\\1\r", name), fixed = TRUE), "\r")[[1L]]) {
+    last <- lines[length(lines)]
+    if (nzchar(last) && nchar(last) + nchar(piece) > most) lines <- c(lines, trimws(piece)) else lines[length(lines)] <- paste0(last, piece)
+  }
+  paste(lines, collapse = "\n")
 }
 
 # Names of the variables that are one less a later one, as the probability of "no" is

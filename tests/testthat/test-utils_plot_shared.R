@@ -37,9 +37,12 @@ test_that("smooth ends hold the same counts as the exact ones, and have no steps
   }
 })
 
-test_that("strips of long names have two lines", {
+test_that("strips of long names have several lines", {
   p <- ggplot2::ggplot(data.frame(x = 1, variable = c("sigma", "prob[race=black|low=0]")), ggplot2::aes(x, x)) + ggplot2::geom_point()
   layout <- ggplot2::ggplot_build(p + internal("facet_variables")())$layout
   labels <- layout$facet$params$labeller(layout$layout["variable"])
   expect_setequal(unlist(labels), c("sigma", "prob[race=black\n|low=0]"))
+  expect_identical(internal("break_name")("prob[education=primary:job=none:sex=f]"), "prob[education=primary:\njob=none:sex=f]")
+  expect_identical(internal("break_name")("cov[yrs.since.phd,yrs.since.phd]"), "cov[yrs.since.phd,\nyrs.since.phd]")
+  expect_identical(internal("break_name")("cov[x,y]"), "cov[x,y]")
 })
