@@ -69,6 +69,8 @@ is_student <- function(model) !is.null(model$errors)
 
 check_errors <- function(errors, covariates, call = caller_env()) {
   if (is.null(errors)) return(NULL)
+  # by name, or brms's family of that name, which masks ours where brms is attached later
+  if (identical(errors, "student") || inherits(errors, "brmsfamily") && identical(errors$family, "student")) errors <- student()
   check_class(errors, "errors", "noiseaware_errors", "NULL (normal errors) or student()", "prior", call)
   if (inherits(covariates, "covariate_moments")) {
     stop_classed("prior", c("{.arg covariates} must have a distribution where {.arg errors} are not normal, but {.fn covariate_moments} has none.",

@@ -22,7 +22,8 @@
 #'   [covariate_mixture()] by name gives those covariates distributions of their own.
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
-#' @param errors `NULL`: normal. Or [student()], Student-t errors for responses with outliers; by method `"augment"` alone.
+#' @param errors `NULL`: normal. Or [student()], its name, or brms's family of that name: Student-t errors for responses with outliers; by method
+#'   `"augment"` alone.
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers on them, see below. `"independent"`: they do not.
 #'   `NULL`: dependent wherever that is possible; where factors are independent, the print says so.
 #'

@@ -198,6 +198,13 @@ test_that("what other methods refuse, and why", {
   expect_error(sample_posterior(sites, plain, pool = "partial", method = "augment"), "need normal errors", class = "noiseaware_error_method")
 })
 
+test_that("Student-t errors by name, and brms's family, are student()", {
+  expect_identical(model_lm(errors = "student"), model_lm(errors = student()))
+  of_brms <- function(name) structure(list(family = name, link = "identity"), class = c("brmsfamily", "family"))
+  expect_identical(model_lm(errors = of_brms("student")), model_lm(errors = student()))
+  expect_error(model_lm(errors = of_brms("skew_normal")), class = "noiseaware_error_prior")
+})
+
 test_that("bad arguments", {
   refusals("prior", list(quote(student(0.5)), quote(student(df = -1)), quote(student(c(3, 4))), quote(student("4")), quote(student(prior_gamma(2))),
                          quote(student(prior_gamma(1, 100))), quote(student(fixed(0.2))), quote(model_lm(errors = 3)),
