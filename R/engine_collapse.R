@@ -95,18 +95,18 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, prior_n 
 check_size_least <- function(prior_n, bound, family, call) {
   least <- least_size(bound)
   if (family == "total" && size_range(prior_n)[2L] < 1) {
-    stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg prior_n} is {format(records)}.", call = call)
+    stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg prior_n} is {format(prior_n)}.", call = call)
   }
   if (family != "normal" || size_range(prior_n)[2L] >= least) return(invisible())
   stop_classed("method", c("Method {.val collapse} assumes at least {least} records, one more than variables, where their number is unknown.",
-                           x = "{.arg prior_n} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
+                           x = "{.arg prior_n} is {format(prior_n)}.", i = "Method {.val augment} is exact for any number."), call = call)
 }
 
 # An unknown number of records holds those of exact numbers.
 check_size_exact <- function(prior_n, settled, call) {
   least <- sum(settled[settled > 0])
   if (is.null(prior_n) || size_range(prior_n)[2L] >= least) return(invisible())
-  stop_classed("argument", "{.arg prior_n} must allow {format_size(least)} records, which exact numbers have, but is {format(records)}.", call = call)
+  stop_classed("argument", "{.arg prior_n} must allow {format_size(least)} records, which exact numbers have, but is {format(prior_n)}.", call = call)
 }
 
 # Normal totals with factors: src/totals/cross_table.c.

@@ -121,7 +121,7 @@
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
                       parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove"), data = NULL) {
-  if (inherits(model, "noiseaware_fit")) {
+  if (!missing(model) && inherits(model, "noiseaware_fit")) {
     of <- design_of_fit(model)
     model <- of$model
     if (missing(statistic)) statistic <- of$statistic

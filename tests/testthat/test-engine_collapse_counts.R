@@ -457,7 +457,7 @@ test_that("unknown n: what must know it says so, and what can do without", {
   expect_error(sample_posterior(as_release(4, own, mech_laplace(scale = 3), n = NULL), model_normal()), class = "noiseaware_error_method")
   known <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = 80)
   expect_error(sample_posterior(known, model_bernoulli(), prior_n = prior_n_poisson(80)), class = "noiseaware_error_argument")
-  expect_error(sample_posterior(rel, model_bernoulli(), records = 80), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, model_bernoulli(), prior_n = 80), class = "noiseaware_error_argument")
   expect_error(calibrate(model_bernoulli(), counted, mech_laplace(scale = 3), n = prior_n_poisson(80), replicates = 1), class = "noiseaware_error_neighbours")
   expect_error(as_release(5, stat_size(), mech_laplace(scale = 1), n = NULL), class = "noiseaware_error_neighbours")
   expect_error(release(data.frame(y = "a"), stat_size(), mech_laplace(epsilon = 1)), class = "noiseaware_error_neighbours")

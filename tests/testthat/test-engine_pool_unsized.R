@@ -95,7 +95,7 @@ test_that("one site is a fit of its release; separate fits take each site's prio
   pooled <- sample_posterior(sites["north"], model, pool = "complete", prior_n = prior_n_poisson(2), iter = 3000, seed = 6)
   expect_agreement(parameter_draws(pooled, "rate"), parameter_draws(alone, "rate"))
   expect_agreement(parameter_draws(pooled, "n[north]"), parameter_draws(alone, "n"))
-  none <- sample_posterior(sites, model, pool = "none", records = list(south = prior_n_uniform(3, 3)), iter = 200, seed = 7)
+  none <- sample_posterior(sites, model, pool = "none", prior_n = list(south = prior_n_uniform(3, 3)), iter = 200, seed = 7)
   expect_true(all(parameter_draws(none, "n[south]") == 3))
   expect_identical(nobs(none), NA_real_)
   for (pool in c("complete", "partial")) {
@@ -117,9 +117,9 @@ test_that("one site is a fit of its release; separate fits take each site's prio
 test_that("priors of numbers of records are for sites that do not tell them", {
   sites <- waiting_sites()
   fit <- function(...) sample_posterior(sites, model_exponential(), pool = "complete", chains = 1, iter = 4, ...)
-  expect_error(fit(records = list(middle = prior_n_poisson(2))), "middle", class = "noiseaware_error_argument")
-  expect_error(fit(records = list(prior_n_poisson(2))), "named list", class = "noiseaware_error_argument")
-  expect_error(fit(records = list(north = 3)), "prior of the number", class = "noiseaware_error_argument")
+  expect_error(fit(prior_n = list(middle = prior_n_poisson(2))), "middle", class = "noiseaware_error_argument")
+  expect_error(fit(prior_n = list(prior_n_poisson(2))), "named list", class = "noiseaware_error_argument")
+  expect_error(fit(prior_n = list(north = 3)), "prior of the number", class = "noiseaware_error_argument")
   expect_error(fit(method = "collapse"), "must know", class = "noiseaware_error_pool")
   expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", prior_n = prior_n_poisson(2)), "all sites tell",
                class = "noiseaware_error_argument")
