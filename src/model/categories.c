@@ -28,6 +28,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "model/covariates_joint.h"
+#include "model/record_hooks.h"
 
 static void find_constants(const struct graded *s, const double *theta, double *intercept,
                            double *cut) {
@@ -440,19 +441,8 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 
 const struct model_class model_categories = {
     .name = "categories",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
+    RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
-    .rtheta = rtheta,
     .log_density = log_density,
     .curve = graded_curve,
     .prior_curve = graded_prior_curve,
@@ -466,19 +456,8 @@ const struct model_class model_categories = {
 /* Lone covariates or derived regressors: nothing integrates out. */
 static const struct model_class of_records = {
     .name = "categories",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
+    RECORD_HOOKS,
     .add_latent = add_latent,
-    .rtheta = rtheta,
     .log_density = log_density,
     .curve = graded_curve,
     .prior_curve = graded_prior_curve,

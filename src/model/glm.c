@@ -29,6 +29,7 @@
 #include "model/covariates_joint.h"
 #include "model/family.h"
 #include "model/glm_as_table.h"
+#include "model/record_hooks.h"
 #include "model/scale_prior.h"
 
 struct glm {
@@ -497,20 +498,9 @@ static void information(void *self, const double *theta, double *matrix) {
 
 const struct model_class model_glm = {
     .name = "glm",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
+    RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
     .add_latent = add_latent,
-    .rtheta = rtheta,
     .log_density = log_density,
     .curve = curve,
     .prior_curve = prior_curve,
@@ -522,19 +512,8 @@ const struct model_class model_glm = {
 /* Lone covariates or derived regressors: nothing integrates out. */
 static const struct model_class of_records = {
     .name = "glm",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
+    RECORD_HOOKS,
     .add_latent = add_latent,
-    .rtheta = rtheta,
     .log_density = log_density,
     .curve = curve,
     .prior_curve = prior_curve,

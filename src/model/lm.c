@@ -27,6 +27,7 @@
 #include "model/lm_parts.h"
 
 #include "model/covariates_joint.h"
+#include "model/record_hooks.h"
 
 #include "base/dist.h"
 #include "base/linalg.h"
@@ -473,21 +474,10 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
 
 const struct model_class model_lm = {
     .name = "lm",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
+    RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .set = set,
-    .rrecords = rrecords,
     .from_innovations = from_innovations,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
     .record_density = record_density,
-    .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,
     .marginal_size = lm_marginal_size,
@@ -499,57 +489,24 @@ const struct model_class model_lm = {
  * not normal. */
 static const struct model_class of_records = {
     .name = "lm",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
+    RECORD_HOOKS,
     .add_latent = add_latent,
-    .rtheta = rtheta,
 };
 
 /* Student-t errors: the same, and df walks. */
 static const struct model_class of_errors = {
     .name = "lm",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
+    RECORD_HOOKS,
     .add_latent = add_latent,
     .log_density = log_density,
-    .rtheta = rtheta,
 };
 
 /* Derived regressors alone: given the covariates, y's parameters integrate out. */
 static const struct model_class of_products = {
     .name = "lm",
-    .create = create,
-    .rprior = rprior,
-    .dprior = dprior,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .read_levels = read_levels,
-    .relevel = relevel,
-    .add = add,
+    RECORD_HOOKS,
     .record_density = record_density,
     .regressors = regressors,
-    .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,
 };

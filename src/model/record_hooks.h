@@ -1,0 +1,11 @@
+/* The hooks that every regression has for its records, under the names that its file gives them:
+ * tables of struct model_class then show what sets their variants apart. */
+#ifndef NOISEAWARE_RECORD_HOOKS_H
+#define NOISEAWARE_RECORD_HOOKS_H
+
+#define RECORD_HOOKS \
+    .create = create, .rprior = rprior, .dprior = dprior, .set = set, .rrecords = rrecords, \
+    .refresh = refresh, .set_move = set_move, .move = move, .read_levels = read_levels, \
+    .relevel = relevel, .add = add, .rtheta = rtheta
+
+#endif
