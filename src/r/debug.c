@@ -50,10 +50,10 @@ static double density_at(const struct model *model, const double *theta, int n, 
     return model->class->log_density(model->self, n, (const double *const *)x);
 }
 
-/* The same with random walks by dprior() and log_density() as the update, of the coordinates that
- * rtheta() leaves to them or else of all, of several widths, the first about that of the prior,
- * `sd`; and the records' log density before and
- * after, which have the same distribution, too. */
+/* The same with random walks by dprior() and log_density() as the update. They move the
+ * coordinates that rtheta() leaves to them, or all where it leaves none. Their steps have several
+ * widths; the first is the prior's, `sd`. Also returns the records' log density before and after,
+ * which has one distribution. */
 SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state, SEXP sd) {
     enum { WIDTHS = 4 };
     struct model model = read_model(spec);
