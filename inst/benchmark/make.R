@@ -64,24 +64,17 @@ write_replicates <- function(name, count, to) {
   dir.create(to, showWarnings = FALSE, recursive = TRUE)
   problem <- problems[[name]]
   truths <- lapply(seq_len(count), function(seed) {
-    set.seed(seed)
-    truth <- if (problem$prior) prior_draws_of(problem) else problem$parameters
-    write_release(simulate_problem(problem, 1000 + seed, truth), file.path(to, sprintf("%04d.json", seed)))
-    data.frame(replicate = seed, variable = names(truth), truth = unname(truth))
+    release <- if (problem$prior) {
+      set.seed(seed)
+      simulate_release(problem$model, problem$statistic, problem$mechanism, n = problem$n, neighbours = problem$neighbours)
+    } else {
+      simulate_problem(problem, 1000 + seed)
+    }
+    truth <- if (problem$prior) attr(release, "truth")$parameters else problem$parameters
+    write_release(release, file.path(to, sprintf("%04d.json", seed)))
+    data.frame(replicate = seed, variable = names(problem$parameters), truth = unname(truth[names(problem$parameters)]))
   })
   utils::write.csv(do.call(rbind, truths), file.path(to, "truths.csv"), row.names = FALSE)
-}
-
-# one draw of the parameters from their prior
-prior_draws_of <- function(problem) {
-  switch(class(problem$model)[1L],
-    model_bernoulli = c("prob[yes]" = stats::rbeta(1, 10, 10)),
-    model_categorical = {
-      g <- stats::rgamma(3, 5)
-      stats::setNames(g / sum(g), names(problem$parameters))
-    },
-    model_exponential = c(rate = stats::rgamma(1, 8, 2)),
-    stop("no prior is written for ", class(problem$model)[1L]))
 }
 
 round_to <- function(table) {
