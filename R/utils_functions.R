@@ -46,7 +46,8 @@
 #' **Splines.** Such a model also takes `ns(x, knots = c(2, 3), Boundary.knots = c(1, 4))` and `bs(x, knots, degree, Boundary.knots)` of the package splines, with
 #' all knots written out and within the bounds of the variable: `df` would place them by the data. Their columns are those of [splines::ns()] and
 #' [splines::bs()], and so are the names of coefficients, each with the column's number. Beyond the boundary knots, where records may lie, natural
-#' splines are linear. A statistic has no splines: release the variable itself.
+#' splines are linear. A statistic has no splines: release the variable itself. Cross-products of y and x say how steep a line is; how it bends is
+#' then largely the prior's. Functions that are released, such as `I(x^2)` or `pmax(x - 30, 0)`, or counts of a binned x say more.
 #'
 #' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and
 #' [regress()]. Other models name the column, as in `model_normal("log(wage)")`. A file by [write_release()] has each function as a list of steps
