@@ -215,10 +215,18 @@ part_layers <- function(part, value, prefix, dialect, call) {
     list(list(units, rounded), names(rounded))
   }
   bounded <- function(v, lower, upper) (dialect$bounded %||% sql_bounded)(v, number(lower), number(upper))
-  switch(statistic$name,
+  grouped <- statistic$name == "by"
+  summed <- if (grouped) statistic$statistic else statistic
+  code <- if (grouped) value[length(value)]
+  if (grouped) value <- value[-length(value)]
+  by_group <- function(terms) {
+    cells <- expand.grid(group = seq_len(fields$groups) - 1, term = terms, stringsAsFactors = FALSE)
+    named("g", sql_when(paste0(code, " = ", cells$group), cells$term, number(0)))
+  }
+  switch(summed$name,
     crossprod = {
       # Columns in the square root of a unit make products in units: powers of two change no rounding.
-      root <- product_root(part$unit, fields)
+      root <- if (grouped) 1 else product_root(part$unit, fields)
       fields[c("scale", "shift", "lower", "upper")] <- lapply(fields[c("scale", "shift", "lower", "upper")], function(x) x / root)
       shift <- ifelse(fields$shift == 0, "", paste(" +", number(fields$shift)))
       scaled <- named("x", paste0("(", number(fields$scale), " * ", value, shift, ")"))
@@ -227,7 +235,7 @@ part_layers <- function(part, value, prefix, dialect, call) {
       layers <- list(scaled, clamped)
       # a product's factors may be products, which come before it
       ready <- length(names)
-      while (length(names) < length(statistic$components)) {
+      while (length(names) < length(summed$components)) {
         k <- seq(length(names) - length(fields$lower) + 1L, length(fields$first))
         k <- k[cumprod(fields$first[k] < ready & fields$second[k] < ready) == 1]
         products <- stats::setNames(paste0(names[fields$first[k] + 1], " * ", names[fields$second[k] + 1]), paste0(prefix, "t", k))
@@ -235,16 +243,15 @@ part_layers <- function(part, value, prefix, dialect, call) {
         names <- c(names, names(products))
         ready <- length(names)
       }
+      cells <- if (grouped) by_group(names)
+      layers <- c(layers, if (grouped) list(cells))
+      names <- names(cells) %||% names
       rounded <- round_units(names, part$unit / ifelse(seq_along(names) <= length(value), root, root^2))
       list(layers = c(layers, rounded[[1L]]), components = rounded[[2L]], shared = 2L)
     },
-    by = ,
     sums = {
-      grouped <- statistic$name == "by"
-      code <- if (grouped) value[length(value)]
-      if (grouped) value <- value[-length(value)]
       shift <- ifelse(fields$shift == 0, "", paste(" +", number(fields$shift)))
-      scaled <- if (statistic$rescale %||% statistic$statistic$rescale) named("x", paste0("(", number(fields$scale), " * ", value, shift, ")"))
+      scaled <- if (summed$rescale) named("x", paste0("(", number(fields$scale), " * ", value, shift, ")"))
       if (length(scaled)) value <- names(scaled)
       inside <- paste0("(", paste0(value, " >= ", number(fields$lower), " AND ", value, " <= ", number(fields$upper), collapse = " AND "), ")")
       kept <- named("v", if (fields$drop != 0) sql_when(inside, value, number(0)) else bounded(value, fields$lower, fields$upper))
@@ -252,12 +259,9 @@ part_layers <- function(part, value, prefix, dialect, call) {
       products <- named("t", vapply(seq_along(ends), function(j) {
         paste(names(kept)[fields$factor[seq(ends[j] - fields$degree[j] + 1, ends[j])] + 1], collapse = " * ")
       }, ""))
-      by_group <- if (grouped) {
-        cells <- expand.grid(group = seq_len(fields$groups) - 1, term = names(products), stringsAsFactors = FALSE)
-        named("g", sql_when(paste0(code, " = ", cells$group), cells$term, number(0)))
-      }
-      rounded <- round_units(names(by_group %||% products))
-      list(layers = c(if (length(scaled)) list(scaled), list(kept, products), if (grouped) list(by_group), rounded[[1L]]), components = rounded[[2L]],
+      cells <- if (grouped) by_group(names(products))
+      rounded <- round_units(names(cells %||% products))
+      list(layers = c(if (length(scaled)) list(scaled), list(kept, products), if (grouped) list(cells), rounded[[1L]]), components = rounded[[2L]],
            shared = 1L + (length(scaled) > 0L))
     },
     counts = ,

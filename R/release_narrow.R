@@ -172,6 +172,14 @@ narrow_statistic.stat_sums <- function(statistic, variables) {
   kept_components(statistic, stat_sums(formula, declared_bounds(statistic, kept), kept_outside(statistic, kept), statistic$rescale))
 }
 
+# of each group, where the variables and the groups are the model's
+#' @export
+narrow_statistic.stat_by <- function(statistic, variables) {
+  if (all(statistic$columns$variable %in% variables)) return(NextMethod())
+  inner <- if (names(statistic$levels)[1L] %in% variables) narrow_statistic(statistic$statistic, variables)
+  if (!is.null(inner)) kept_components(statistic, stat_by(inner$statistic, statistic$levels[1L]))
+}
+
 # margins of the variables alone
 narrow_margins <- function(statistic, variables, make) {
   inside <- vapply(statistic$margins, function(m) all(m %in% variables), TRUE)

@@ -1,9 +1,9 @@
 #' Totals in each group
 #'
-#' The totals of [stat_sums()] in each level of a factor: visits by ward, income by county. A record belongs to one group, so
-#' all groups together cost little more budget than one.
+#' The totals of [stat_sums()] or [stat_crossprod()] in each level of a factor: visits by ward, a regression by school. A record belongs to one
+#' group, so all groups together cost little more budget than one.
 #'
-#' @param statistic What is summed: [stat_sums()].
+#' @param statistic What is summed: [stat_sums()] or [stat_crossprod()].
 #' @param levels A named list with the vector of all levels of the factor, as in [stat_counts()]. Levels are
 #'   public: choose them from subject knowledge, never from the confidential data.
 #'
@@ -18,7 +18,7 @@
 #'
 #' @return A statistic: an object of class `stat_by`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_levels`.
-#' @seealso [groups], for the rates and the means of groups; [stat_counts()] for the counts of a factor's levels by group.
+#' @seealso [groups], for the rates, the means and the regressions of groups; [stat_counts()] for the counts of a factor's levels by group.
 #' @family statistics of counts
 #' @examples
 #' wards <- list(ward = c("north", "east", "south"))
@@ -31,14 +31,16 @@
 #' @export
 stat_by <- function(statistic, levels) {
   check_given()
-  check_class(statistic, "statistic", "stat_sums", "a statistic made by stat_sums()", "argument")
+  summed <- "a statistic made by stat_sums() or stat_crossprod()"
+  check_class(statistic, "statistic", c("stat_sums", "stat_crossprod"), summed, "argument")
+  if (inherits(statistic, "stat_centred")) stop_argument("statistic", summed, describe_statistic(statistic))
   if (!is.list(levels) || length(levels) != 1L || is.null(names(levels))) {
     stop_argument("levels", "a list with the levels of one variable, named like it", describe(levels), "levels")
   }
   variable <- names(levels)
   levels <- check_levels(levels, variable)
   attr(levels, "functions") <- NULL
-  if (variable %in% statistic$columns$name) {
+  if (variable %in% statistic$columns$variable) {
     stop_classed("levels", "{.arg levels} must be of another variable than those that are summed, but is of {.var {variable}}.")
   }
   count <- length(levels[[1L]])
@@ -48,7 +50,7 @@ stat_by <- function(statistic, levels) {
   }
   components <- as.vector(t(outer(statistic$components, paste0(variable, "=", levels[[1L]]), paste, sep = ":")))
   columns <- rbind(statistic$columns, data.frame(name = variable, lower = 0, upper = count - 1, variable = variable, level = NA_character_))
-  of_groups <- new_statistic("by", "totals", columns = columns, levels = levels, components = components, formula = statistic$formula,
+  of_groups <- new_statistic("by", "totals", columns = columns, levels = c(levels, statistic$levels), components = components, formula = statistic$formula,
                              outside = statistic$outside, statistic = statistic, class = "stat_by")
   with_functions(of_groups, statistic$functions)
 }
@@ -61,7 +63,7 @@ variable_kinds.stat_by <- function(x) character()
 
 #' @export
 describe_statistic.stat_by <- function(statistic) {
-  sprintf("%s, by %s (%s groups)", describe_statistic(statistic$statistic), names(statistic$levels), format_size(length(statistic$levels[[1L]])))
+  sprintf("%s, by %s (%s groups)", describe_statistic(statistic$statistic), names(statistic$levels)[1L], format_size(length(statistic$levels[[1L]])))
 }
 
 #' @export
@@ -92,12 +94,13 @@ component_limits.stat_by <- function(statistic) {
 component_degrees.stat_by <- function(statistic) each_group(statistic, component_degrees(statistic$statistic))
 
 #' @export
-statistic_json.stat_by <- function(statistic) list(name = "by", statistic = statistic_json(statistic$statistic), levels = statistic$levels)
+statistic_json.stat_by <- function(statistic) list(name = "by", statistic = statistic_json(statistic$statistic), levels = statistic$levels[1L])
 
 stat_by_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "statistic", "levels"), "statistic", refuse)
-  if (!identical(x$statistic[["name"]], "sums")) refuse("The statistic of groups must be \"sums\".")
+  read <- list(sums = stat_sums_from_json, crossprod = stat_crossprod_from_json)[x$statistic[["name"]]][[1L]]
+  if (is.null(read)) refuse("The statistic of groups must be \"sums\" or \"crossprod\".")
   levels <- json_levels(x$levels, refuse)
-  inner <- stat_sums_from_json(x$statistic, refuse, function(count) claim(count * sum(lengths(levels))))
+  inner <- read(x$statistic, refuse, function(count) claim(count * sum(lengths(levels))))
   stat_by(inner, levels)
 }

@@ -24,8 +24,8 @@ part_limits <- function(part, n) {
 
 # part_limits() of totals by the levels of one factor whose sizes are known
 group_limits <- function(part, sizes) {
-  by <- names(part$statistic$levels)
-  if (!inherits(part$statistic, "stat_by") || length(by) != 1L) return(NULL)
+  by <- names(part$statistic$levels)[1L]
+  if (!inherits(part$statistic, "stat_by")) return(NULL)
   limits <- component_limits(part$statistic$statistic)
   n <- sizes[[by]]
   if (is.null(limits) || length(n) != length(part$statistic$levels[[1L]])) return(NULL)

@@ -36,6 +36,7 @@ wide_statistics <- list(
   moments4 = stat_moments4(~ y + x, wide[c("y", "x")]), moments4 = stat_moments4(~ y + x, wide[c("y", "x")], rescale = FALSE),
   sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")], rescale = FALSE), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
   by = stat_by(stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), wide["g"]), by = stat_by(stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"), wide["g"]),
+  by = stat_by(stat_crossprod(y ~ x + h, c(wide[c("y", "x")], list(h = c("no", "yes")))), wide["g"]),
   counts = stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
   records = stat_records(~ y + g, bounds = wide["y"], levels = wide["g"]),
   histogram = stat_histogram(~ y + y:g, breaks = c(-2, 0, 1, 5), levels = wide["g"]),

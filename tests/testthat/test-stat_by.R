@@ -2,7 +2,8 @@
 
 levels <- list(g = c("u", "v", "w"))
 sums <- stat_sums(~ x + I(x^2) + z, list(x = c(-2, 5), z = c(1, 3)), rescale = FALSE)
-data <- data.frame(x = c(-3, 1, 4.5, 9, 0.5, 2), z = c(0, 2, 2.5, 3, 4, 1.5), g = c("w", "u", "w", "u", "u", "w"))
+products <- stat_crossprod(x ~ z + f, list(x = c(-2, 5), z = c(1, 3), f = c("a", "b")))
+data <- data.frame(f = c("a", "b", "b", "a", "b", "a"), x = c(-3, 1, 4.5, 9, 0.5, 2), z = c(0, 2, 2.5, 3, 4, 1.5), g = c("w", "u", "w", "u", "u", "w"))
 
 test_that("totals are those of the records of each group", {
   st <- stat_by(sums, levels)
@@ -12,6 +13,8 @@ test_that("totals are those of the records of each group", {
     if (g == "v") numeric(3) else internal("statistic_total")(sums, data[data$g == g, ])
   }, numeric(3))
   expect_equal(unname(total), c(t(each)))
+  each <- vapply(levels$g, function(g) if (g == "v") numeric(8) else internal("statistic_total")(products, data[data$g == g, ]), numeric(8))
+  expect_equal(unname(internal("statistic_total")(stat_by(products, levels), data)), c(t(each)))
   dropped <- stat_sums(~ x, list(x = c(-2, 5)), outside = "drop")
   expect_equal(unname(internal("statistic_total")(stat_by(dropped, levels), data)), c(1.5, 0, 6.5))
   # each record by itself
@@ -22,7 +25,8 @@ test_that("totals are those of the records of each group", {
 })
 
 test_that("the sensitivity is the largest distance between records, and the size of one", {
-  for (of in list(stat_sums(~ x, list(x = c(10, 11))), stat_sums(~ x + z, list(x = c(-2, 5), z = c(1, 3)), rescale = FALSE), stat_sums(~ x, list(x = c(-2, 5)), outside = "drop"))) {
+  for (of in list(stat_sums(~ x, list(x = c(10, 11))), stat_sums(~ x + z, list(x = c(-2, 5), z = c(1, 3)), rescale = FALSE), stat_sums(~ x, list(x = c(-2, 5)), outside = "drop"),
+                  stat_crossprod(x ~ z, list(x = c(-2, 5), z = c(1, 3)), rescale = FALSE))) {
     st <- stat_by(of, levels)
     corners <- expand.grid(x = of$columns$lower[1] + c(0, 1) * (of$columns$upper - of$columns$lower)[1], z = c(1, 3), g = levels$g)
     t <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), internal("record_matrix")(corners, st$columns, st$levels))
@@ -34,11 +38,13 @@ test_that("the sensitivity is the largest distance between records, and the size
 })
 
 test_that("releases are made, written and read, and some of their numbers named", {
-  st <- stat_by(sums, levels)
-  rel <- release(data, list(size = stat_counts(~ g, levels), total = st), list(size = mech_laplace(epsilon = 1), total = mech_gaussian(rho = 0.5)))
-  file <- withr::local_tempfile(fileext = ".json")
-  write_release(rel, file)
-  expect_equal(read_release(file), rel)
+  for (of in list(sums, products)) {
+    st <- stat_by(of, levels)
+    rel <- release(data, list(size = stat_counts(~ g, levels), total = st), list(size = mech_laplace(epsilon = 1), total = mech_gaussian(rho = 0.5)))
+    file <- withr::local_tempfile(fileext = ".json")
+    write_release(rel, file)
+    expect_equal(read_release(file), rel)
+  }
   some <- as_release(c("g=w:x" = 4.5, "x:g=u" = 7), stat_by(stat_sums(~ x, list(x = c(-2, 5))), levels), mech_laplace(scale = 2), n = 6)
   expect_identical(names(some$value), c("x:g=u", "x:g=w"))
   expect_output(print(st), "by g \\(3 groups\\)")
@@ -49,7 +55,7 @@ test_that("a database adds up the same", {
   con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
   withr::defer(DBI::dbDisconnect(con))
   DBI::dbWriteTable(con, "data", data)
-  for (st in list(stat_by(sums, levels), stat_by(stat_sums(~ x, list(x = c(-2, 5)), outside = "drop"), levels))) {
+  for (st in list(stat_by(sums, levels), stat_by(stat_crossprod(x ~ z, list(x = c(-2, 5), z = c(1, 3))), levels), stat_by(stat_sums(~ x, list(x = c(-2, 5)), outside = "drop"), levels))) {
     expect_identical(partial_total(suppressWarnings(dplyr::tbl(con, "data")), st, mech_laplace(epsilon = 1)), partial_total(data, st, mech_laplace(epsilon = 1)))
   }
 })
