@@ -70,9 +70,9 @@ choose_long <- function(method, release, run, trial, iteration, limits, is_exact
 }
 
 choose_only_clt <- function(bound, run) {
-  served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
-  warn_method("Method {.val clt} was chosen, which is approximate: no other method is available for {served}.")
-  chosen("clt", run, paste("approximate; the only method for", served))
+  covered <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
+  warn_method("Method {.val clt} was chosen, which is approximate: no other method is available for {covered}.")
+  chosen("clt", run, paste("approximate; the only method for", covered))
 }
 
 why_if_inside <- function(about, method, exact) {

@@ -143,15 +143,13 @@ possible <- function(distribution, n, total) {
   list(complete = out$projected, projected = max(abs(out$projected - out$complete)) > 1e-9 * n)
 }
 
-#' The posterior that the confidential data would give
+#' Posterior from the confidential data
 #'
-#' For the owner of the data and for studies: what an analyst would find who
-#' could see the records, without noise or clamping. It is **not private**.
+#' For data owners and for simulation studies: the posterior given the records themselves, without noise or clamping. It is **not private**.
 #'
 #' @param data A data frame of records, with the variables of the model.
 #' @param model A model, such as [model_lm()].
-#' @param statistic The statistic whose variables, bounds and levels scale the
-#'   default priors.
+#' @param statistic A statistic; its variables, bounds and levels scale the default priors.
 #' @param chains,iter,warmup,thin,seed,... As in [sample_posterior()].
 #' @return A fit, as from [sample_posterior()], without a release's value.
 #' @section Errors: As in [release()] and [sample_posterior()].

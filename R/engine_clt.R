@@ -1,46 +1,35 @@
 #' Method "clt": a normal distribution for the statistic
 #'
-#' By the central limit theorem the confidential totals are approximately normal, with a
-#' mean and a covariance that the model and the public bounds determine
-#' (Bernstein & Sheldon 2018, 2019). Given that distribution the noise is accounted for
-#' exactly. An iteration costs the same for a thousand records as for a
+#' By the central limit theorem, the confidential totals are approximately normal, with a mean and a covariance determined by the model and the public bounds
+#' (Bernstein & Sheldon 2018, 2019). Given this approximation, the noise is accounted for exactly. An iteration costs the same for a thousand records as for a
 #' billion.
 #'
 #' @details
-#' **Where it runs.** `subset(supported(), method == "clt")`: counts under models of
-#' factors; clamped or dropped powers under the Poisson, exponential and normal
-#' models and any [model_expfam()]; cross-products under [model_lm()] and, of numbers,
-#' [model_glm()].
+#' **Availability.** `subset(supported(), method == "clt")`: counts under models of factors; clamped or dropped powers under the Poisson, exponential and normal
+#' models and any [model_expfam()]; cross-products under [model_lm()] and, for numeric covariates, [model_glm()].
 #'
-#' **What an iteration does.** The parameters move with the confidential totals
-#' integrated out (the published values are normal given the parameters and the
-#' variances of the noise). Then the totals are drawn, and the parameters are
-#' updated from them as if they were known. So are the variances of Laplace noise,
-#' which is a scale mixture of normals.
+#' **One iteration.** The parameters move with the confidential totals integrated out (the published values are normal given the parameters and the variances of
+#' the noise). Then the totals are drawn, and the parameters are updated given the totals. Laplace noise is a scale mixture of normals; its variances are
+#' updated in the same way.
 #'
-#' A linear regression whose covariates have a distribution has a better way. The totals of the records before the bounds
-#' clamp them have a known distribution. They move like the totals of method `"collapse"`, with the parameters integrated out, by Hamiltonian Monte Carlo
-#' (`"totals"`). With factors, their cross-table moves in the same way. Given them the published totals are taken to be normal, with the mean and the
-#' covariance that clamping
-#' gives them. So what is approximate is what clamping adds, and nothing is where no record lies outside the bounds. An unknown number of
-#' records moves along, whole numbers from one more than there are variables on, unless there are factors.
+#' Linear regressions with modelled covariates use a better algorithm (`"totals"`). The totals of the records before clamping have a known distribution. They
+#' move by Hamiltonian Monte Carlo with the parameters integrated out, like the totals in method `"collapse"`. With factors, their cross-table moves in the same
+#' way. Given the unclamped totals, the published totals are treated as normal, with the mean and covariance that result from clamping. So only the effect of
+#' clamping is approximated; if no record lies outside the bounds, the algorithm is exact. Without factors, an unknown number of records is also sampled; it
+#' must exceed the number of variables.
 #'
-#' In other regressions, with [covariate_moments()], or with factors and an unknown number of records, the totals are drawn
-#' first, and the parameters move with the totals' standard normal innovations fixed.
-#' That achieves nearly the same as integrating them out at a fraction of the cost. With more than 40 unknown parameters, and in
-#' a regression of a binary response or a count, the No-U-Turn sampler moves parameters and innovations at once instead. It
-#' uses coordinates in which the posterior is about standard normal. Nothing else is drawn. The draws come from the normal
-#' distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
-#' approximation. A prior that is cut off (`within`) has the former moves, with up to 40 parameters: trajectories would end at its bounds. Without that sampler a
-#' chain that has no `init`
-#' starts at one of up to 200 draws from the prior, chosen by the density of the release.
-#' The papers' sampler, which is slow where the noise is large, has neither the moves nor that
-#' choice: `control = list(sampler = "gibbs")`. Leave out the update by
-#' `control = list(conjugate = FALSE)`. Either of `conjugate` and `passes` asks for a sampler other than "totals".
+#' In other regressions, with [covariate_moments()], or with factors and an unknown number of records, the totals are drawn first, and the parameters move with
+#' the totals' standard normal innovations fixed. This is nearly as efficient as integrating them out, at a fraction of the cost. With more than 40 unknown
+#' parameters, and for a binary response or a count, the No-U-Turn sampler moves parameters and innovations jointly instead. It uses coordinates in which the
+#' posterior is approximately standard normal. There is no other update, so the draws rely only on the normal approximation, as with `conjugate = FALSE`. Its
+#' chains start at draws from a normal approximation. With a truncated prior (`within`) and up to 40 parameters the previous moves are used, because
+#' trajectories would stop at the bounds. Without the No-U-Turn sampler, a chain without `init` starts at one of up to 200 draws from the prior, chosen by the
+#' density of the release. The Gibbs sampler of the papers, `control = list(sampler = "gibbs")`, has neither the moves nor this choice of starting values, and
+#' is slow if the noise is large. `control = list(conjugate = FALSE)` omits the update given the totals. Setting `conjugate` or `passes` selects a sampler other
+#' than "totals".
 #'
-#' **How good it is.** Total variation distance to the exact posterior, Bernoulli
-#' records, epsilon = 1 (`inst/replication/clt_accuracy.R`; 0.003 is the error of
-#' the table itself):
+#' **Accuracy.** The table shows total variation distances to the exact posterior for Bernoulli records and epsilon = 1 (`inst/replication/clt_accuracy.R`; the
+#' entries themselves have an error of 0.003):
 #'
 #' | n | share | default | `conjugate = FALSE` | Gibbs |
 #' | ---: | ---: | ---: | ---: | ---: |
@@ -53,24 +42,20 @@
 #' | 1,000 | 0.03 | 0.003 | 0.021 | 0.003 |
 #' | 10,000 | 0.03 | 0.005 | 0.009 | 0.005 |
 #'
-#' It is visibly wrong for a handful of records with a count near 0; use an exact
-#' method there.
+#' The approximation is visibly wrong for a handful of records with a count near 0; use an exact method there.
 #'
-#' **Clamping** is accounted for in counts, in powers of one variable, and in a regression by "totals". There the expected totals of clamped
-#' records follow from their bivariate normal distributions (Mehler's series), with factors from those in each cell of their cross-table.
-#' How the clamped totals vary given the totals before clamping is
-#' estimated once before the chains run. It comes from simulated records near the mean of a short run. Its variances are exact there, and its
-#' correlations come from the simulation. Directions in which it is below 2 per cent of the noise's variance only widen the noise. An example has
-#' three covariates, Laplace noise of epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations. Between 93.0 and 97.0 per cent of the 95 per cent intervals
-#' covered the truth in 500 replicates. The ranks of no parameter, nor of the noise's log density, were other than uniform
-#' (`bench/calibrate_engines.R`).
-#' The print shows the expected share of records outside the bounds, and says when more than 30 per cent of the variables' values are: then use
-#' `"augment"`.
+#' **Clamping** is accounted for in counts, in powers of one variable, and in regressions by "totals". In the latter, the expected totals of clamped records
+#' follow from bivariate normal distributions (Mehler's series), with factors separately for each cell of their cross-table. The covariance of the clamped
+#' totals given the unclamped totals is estimated once before the chains run, at the mean of a short run. There its variances are exact, and its correlations
+#' come from simulated records. Directions with less than 2 per cent of the noise's variance are absorbed into the noise. An example has three covariates,
+#' Laplace noise with epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations. In 500 replicates, the 95 per cent intervals covered the truth in
+#' between 93.0 and 97.0 per cent. No test rejected uniform ranks, for any parameter or for the noise's log density (`bench/calibrate_engines.R`). The printed
+#' fit shows the expected share of records outside the bounds, and says so if more than 30 per cent of the variables' values are outside: then use `"augment"`.
 #'
-#' The other samplers of a regression leave clamping out, those with [covariate_moments()], of binary responses or counts, and with factors and an
-#' unknown number of records among them. More records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
-#' 300 replicates of a linear regression by `sampler = "noncentred"`, Laplace noise with epsilon = 1
-#' (`inst/replication/clt_calibration.R`; chance alone leaves 0.87 to 0.93):
+#' The other samplers for regressions ignore clamping. This includes regressions with [covariate_moments()], with binary responses or counts, and with factors
+#' and an unknown number of records. More records make the error worse, not better. The table shows the coverage of 90 per cent intervals in 300 replicates of a
+#' linear regression by `sampler = "noncentred"`, with Laplace noise and epsilon = 1 (`inst/replication/clt_calibration.R`). Values from 0.87 to 0.93 are within
+#' Monte Carlo error.
 #'
 #' | | n = 20 | n = 200 | n = 2,000 |
 #' | --- | ---: | ---: | ---: |
@@ -79,17 +64,14 @@
 #' | slope, bounds 8, a prior that expects one response in nine outside | 0.88 | 0.84 | 0.68 |
 #' | sigma, the same | 0.89 | 0.85 | 0.73 |
 #'
-#' The print of such a
-#' regression shows the posterior expectation of their share; where it says that the draws are not
-#' valid, use `"augment"`.
+#' The printed fit of such a regression shows the posterior expectation of the share of records outside; if it says that the draws are not valid, use
+#' `"augment"`.
 #'
-#' Normal draws are not whole numbers. With discrete noise of a scale of a few units, the imputed
-#' counts of [denoise()] can therefore differ from the truth by a fraction of one; the parameters
-#' are not affected.
+#' Normal draws are not whole numbers. With discrete noise at a scale of a few units, the imputed counts from [denoise()] can therefore differ from the truth by
+#' a fraction of one; the parameters are not affected.
 #'
-#' **Many parameters.** Random walks in all unknown parameters mix more slowly the more parameters
-#' there are; Hamiltonian Monte Carlo does not. Least effective draws per second after warmup, of a
-#' regression with normal covariates of unknown mean and covariance, 100,000 records, epsilon = 1
+#' **Many parameters.** Random walks mix more slowly as the number of unknown parameters grows; Hamiltonian Monte Carlo does not. The table shows the minimum
+#' effective draws per second after warmup, for a regression with normal covariates of unknown mean and covariance, 100,000 records, epsilon = 1
 #' (`bench/clt_regression.R`; "totals" takes somewhat longer than `"collapse"`, see `bench/dimension.R`):
 #'
 #' | coefficients | unknown parameters | NUTS | noncentred | marginal | Gibbs | `"collapse"` |
@@ -98,26 +80,21 @@
 #' | 10 | 65 | 260 | 390 | 1.6 | 2.2 | 190 |
 #' | 20 | 230 | 41 | 0.6 | | | |
 #'
-#' With covariates known by their moments only the
-#' coefficients and sigma move, which mix better. With factors and more than 1,000 unknown parameters
-#' the Gibbs sampler is the default.
+#' With covariates known by their moments, only the coefficients and sigma move, which improves mixing. With factors and more than 1,000 unknown parameters, the
+#' Gibbs sampler is the default.
 #'
-#' **Binary responses and counts.** With normal covariates the linear predictor is one normal variable. All
-#' moments of the response with the covariates follow from four means over it
-#' (Stein's identity), in closed form for a probit link, to rounding error by the trapezoidal rule for the others. Counts have as many means for
-#' each of their powers up to the fourth, as the upper bound clamps them, which is thus accounted for. Factors among the covariates are refused:
-#' take `"augment"`.
+#' **Binary responses and counts.** With normal covariates the linear predictor is one normal variable. All joint moments of the response and the covariates
+#' follow from four expectations over it (Stein's identity). They have a closed form for a probit link and are computed to rounding error by the trapezoidal
+#' rule for the others. Counts need four such expectations for each of their powers up to the fourth, after clamping at the upper bound, which is thus accounted
+#' for. Factors among the covariates are not supported: use `"augment"`.
 #'
-#' **Factors** among the covariates of a regression have the moments of the
-#' probabilities of their levels, unknown with the prior `levels` of [model_lm()], and are independent
-#' of the other covariates. With [covariate_moments()] they are refused: their joint
-#' moments with the others would be needed.
+#' **Factors** among the covariates of a regression have moments that follow from the probabilities of their levels, which are unknown with the prior `levels`
+#' of [model_lm()]. They are independent of the other covariates. With [covariate_moments()] factors are not supported, because their joint moments with the
+#' other covariates would be needed.
 #'
-#' **Impossible draws.** Except by "totals", a normal distribution gives totals that no records could have, such
-#' as a negative count. They are drawn again, up to 20 times, then moved to the
-#' nearest possible ones; the print says how often. Noise below a millionth of
-#' the sampling standard deviation is raised to that, so that a covariance that
-#' is singular (counts add up to n) does no harm.
+#' **Impossible draws.** Except in "totals", the normal approximation can draw totals that no records could have, such as a negative count. They are redrawn, up
+#' to 20 times, and then moved to the nearest possible totals; the printed fit says how often. Noise below a millionth of the sampling standard deviation is
+#' raised to that value, to avoid problems with a singular covariance (counts add up to n).
 #'
 #' @references
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian

@@ -1,4 +1,4 @@
-# The entries of `control`, which each engine lists (engine_control()): what each may be, its check, and the words of the help page.
+# The entries of `control`, which each engine lists (engine_control()): what each may be, its check, and its text on the help page.
 
 # The help page's words, from the table.
 control_help <- function() {
@@ -10,10 +10,10 @@ control_help <- function() {
     if (length(entries) == 0L) return(sprintf("* `\"%s\"` has none.", method))
     c(sprintf("* `\"%s\"`:", method), unlist(Map(entry, names(entries), entries)))
   }
-  c("@param control A named list. Which entries it may have depends on the method that runs; with `method = \"auto\"` that is",
-    "  known, and the entries are checked, once it has been chosen.",
+  c("@param control A named list. The valid entries depend on the method; with `method = \"auto\"` the entries are checked",
+    "  once a method has been chosen.",
     unlist(lapply(sampling_methods, of_method)),
-    "* any method: `beside`, TRUE or FALSE (default: TRUE): whether a fit that depends on clamping is compared with one of natural limits, see the section",
+    "* any method: `beside`, TRUE or FALSE (default: TRUE): whether a fit that depends on clamping is compared with one for natural limits, see the section",
     "  Warnings of [fit_methods].")
 }
 

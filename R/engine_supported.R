@@ -22,32 +22,25 @@ plugin_names <- function(kind) {
 # stands for any plug-in of its class
 stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", name))
 
-#' Which combinations exist
+#' Supported combinations of models, statistics, mechanisms and methods
 #'
-#' Models, statistics and mechanisms are independent of one another: any of them that
-#' use the same kind of variable can be combined. A combination that is not in the table
-#' fails before any work starts, with an error that says what is missing.
+#' Models, statistics and mechanisms that use the same kind of variable can be combined. A combination that is not in the table fails before any work starts,
+#' with an error that says what is missing.
 #'
 #' @param model,statistic `NULL` for all, or names such as `"lm"` and `"crossprod"`
 #'   (of [model_lm()] and [stat_crossprod()]), or a model and a statistic.
 #'
-#' @return A data frame of class `supported` with a row for each combination that works
-#'   and the columns `model`, `statistic`, `mechanism`, `method`, `exact` (`NA`: if no
-#'   record lies outside the bounds). It prints as a matrix of models and statistics,
-#'   the methods of a pair by their letters.
+#' @return A data frame of class `supported` with a row for each supported combination and the columns `model`, `statistic`, `mechanism`, `method` and `exact`
+#'   (`NA`: exact if no record lies outside the bounds). It prints as a matrix of models by statistics, in which letters denote the methods.
 #' @section Errors: `noiseaware_error_argument`.
-#' @details `"naive"` needs the totals that the model's update takes: of `x`, for
-#'   [model_normal()] with an unknown sd of `x` and `I(x^2)`; of naive Bayes models
-#'   every margin class:feature.
+#' @details `"naive"` needs the totals that the model's update uses: the total of `x`; for [model_normal()] with an unknown sd, the totals of `x` and `I(x^2)`;
+#'   for naive Bayes models, every margin class:feature.
 #'
-#'   Discrete noise needs a statistic of whole numbers: counts, or the codes of a
-#'   factor. Randomised response needs one category per record.
-#'   Numbers that were hidden, rounded or clipped ([published()]) work with `"augment"`, and with `"collapse"` for counts and
-#'   totals of Poisson and exponential records.
-#'   Noise on records ([mech_record_noise()]) goes with the totals of noisy records, by `"collapse"`; and with the records themselves, [stat_records()]
-#'   without bounds, whose confidential values `"collapse"` imputes under [model_lm()] where it has products, or factors by randomised response.
-#'   Objective perturbation and the statistic of that name go together. A density of
-#'   your own ([mech_custom()]) works only with `"augment"` and `"naive"`.
+#'   Discrete noise needs a statistic with whole numbers: counts, or the codes of a factor. Randomised response needs one category per record. Numbers that were
+#'   hidden, rounded or truncated ([published()]) work with `"augment"`, and with `"collapse"` for counts and totals of Poisson and exponential records. Noise
+#'   on records ([mech_record_noise()]) needs `"collapse"`. It works with the totals of noisy records, and with the records themselves, [stat_records()] without
+#'   bounds. `"collapse"` imputes their confidential values under [model_lm()] if the model has products, or factors with randomised response. Objective
+#'   perturbation ([mech_objective()]) needs [stat_objective()]. A user-defined density ([mech_custom()]) works only with `"augment"` and `"naive"`.
 #' @family methods
 #' @examples
 #' supported()

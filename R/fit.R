@@ -18,66 +18,61 @@
 #'
 #' @param object,x A fit from [sample_posterior()].
 #' @param parm Names or numbers of variables; by default those of `variables`.
-#' @param level,prob Probability inside the interval, with either name. With one of them `summary()` adds the interval's ends in place of `q5` and `q95`.
-#' @param variables `"coefficients"`, where the model has some, or `"all"`.
-#' @param measure,margin For table models: the measure that `coef()` reports in place of the parameters, see [table_measures()].
-#' @param ... Measures of draws for `summary()`, as in [posterior::summarise_draws()]. Must be
-#'   empty for `confint()`.
+#' @param level,prob Probability inside the interval, under either name. If given, `summary()` shows the ends of this interval instead of `q5` and `q95`.
+#' @param variables `"coefficients"`, if the model has any, or `"all"`.
+#' @param measure,margin For table models: the measure that `coef()` reports instead of the parameters, see [table_measures()].
+#' @param ... Summary functions for `summary()`, as in [posterior::summarise_draws()]. Must be empty for `confint()`.
 #'
 #' @return
-#' * `summary()`: a [posterior::summarise_draws()] table, one row per parameter. Its
-#'   attribute `warnings`, which the print shows, lists the fit's warnings and what n rests on.
+#' * `summary()`: a [posterior::summarise_draws()] table, one row per parameter. Its attribute `warnings` lists the fit's warnings and what the inference about
+#'   n rests on; it is printed with the table.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
 #'   model is not a regression); `vcov()`: their posterior covariance.
-#' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression; with `variables = "all"`, and of other models, per parameter.
-#'   Ends are quantiles of the draws, of type 6 in
-#'   [stats::quantile()]: those of S independent draws hold their probability on average, where R's usual type 7 holds
-#'   94.4 per cent for 95 of 300 draws.
+#' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression, or one row per parameter for other models and with
+#'   `variables = "all"`. The ends are quantiles of the draws, of type 6 in [stats::quantile()]. With S independent draws these have the nominal coverage on
+#'   average; R's default, type 7, covers 94.4 per cent instead of 95 with 300 draws.
 #' * `nobs()`: the public number of records.
 #' * [posterior::as_draws()] and its variants: the draws.
 #'
-#' @section Warnings: A doubtful fit warns when it is sampled or
-#'   extended, and once more per session in the first of `summary()`, `coef()`,
-#'   `vcov()`, `confint()`, [predict()][predict.noiseaware_fit] and
-#'   [tidy()][interop] that is called on it:
+#' @section Warnings: A doubtful fit triggers a warning when it is sampled or extended, and once more per session in the first of `summary()`, `coef()`,
+#'   `vcov()`, `confint()`, [predict()][predict.noiseaware_fit] and [tidy()][interop] that is called on it:
 #'   * `noiseaware_warning_convergence`: R-hat above 1.01, fewer than 400 (bulk)
-#'     effective draws (Vehtari et al. 2021), or either unknown. It says what to do, and
-#'     so does the print, which also counts effective draws in the tails.
-#'   * `noiseaware_warning_divergences`: after warmup trajectories of Hamiltonian Monte Carlo diverged (their energy was off by
-#'     more than 1,000), more than one for 133 effective draws. Divergences per effective draw are about the probability of what
-#'     trajectories cannot reach; fewer than that hardly move the ends of 95% intervals. Those of
-#'     method `"augment"` are refused proposals along an approximation. They are harmless, as there are other moves, and do not lead to a warning.
-#'   * `noiseaware_warning_depth`: a trajectory reached its greatest length (1,024 steps). [acceptance()] has the numbers of both,
-#'     chain by chain.
-#'   * `noiseaware_message_prior`, a message: the prior decides much of what is known about some parameters, or about a combination of several, which no
-#'     single one shows. With the prior's density raised to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024) the mean of a parameter,
-#'     or its squared distance from the middle, moves by more than a tenth of its standard deviation. Much noise, and fewer published numbers
-#'     than unknown parameters, lead to that. So does a mean that `prior_nig()` or `prior_niw()` holds unlikely because it is many standard deviations from the middle of
-#'     bounds that are wide: then the variance is too large. The message names the total with the most noise for its range, where totals differ in that. It also
-#'     comes from fits of several sites, for what they share, and of groups.
-#'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals give n
-#'     through their ratios alone, which priors of means and variances decide between. It has the interval of n and the parameters that n goes with.
+#'     effective draws (Vehtari et al. 2021), or either unknown. The warning suggests a remedy, and so does the printed fit, which also counts effective draws
+#'     in the tails.
+#'   * `noiseaware_warning_divergences`: after warmup, trajectories of Hamiltonian Monte Carlo diverged (their energy error exceeded 1,000), more than one per
+#'     133 effective draws. The number of divergences per effective draw approximates the probability of the region that trajectories cannot reach; fewer than
+#'     one per 133 hardly move the ends of 95% intervals. Divergences in method `"augment"` are rejected proposals along an approximation. They are harmless
+#'     because there are other moves, and they do not lead to a warning.
+#'   * `noiseaware_warning_depth`: a trajectory reached the maximum length (1,024 steps). [acceptance()] counts both kinds of trajectories, chain by chain.
+#'   * `noiseaware_message_prior`, a message: the prior strongly influences some parameters, or a combination of several that no single parameter shows. The
+#'     check raises the prior's density to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024). It reports parameters with a mean, or a squared
+#'     distance from the middle, that moves by more than a tenth of its standard deviation. Typical causes are much noise, or fewer published numbers than
+#'     unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which `prior_nig()` and `prior_niw()` put little
+#'     mass: then the variance is too large. If totals differ in their noise relative to their range, the message names the noisiest. Fits of several sites (for
+#'     the parameters that they share) and of groups give this message as well.
+#'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals
+#'     inform n only through their ratios, so the priors of means and variances matter. The message gives the interval of n and the parameters that n is
+#'     correlated with.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
-#'     ignore clamping, and some record lies outside the bounds with a probability above
-#'     0.01. Or `"clt"` for another regression, and most values are outside.
-#'   * `noiseaware_warning_clamping`: the answer hangs on what lies beyond the bounds. Where more than 0.001 of the values are expected there, and the fit
-#'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. That fit has seeds of its own. It is made by the fastest
-#'     method available and for at
-#'     most as long as the fit itself takes, or two seconds if that is more. The warning has both answers for the parameters that differ by more than half a posterior
-#'     standard deviation; [declare_outside()] says which is right. The print says so, too, or why there was no such fit.
-#'   * `noiseaware_warning_contradiction`: the release contradicts the model. There are two posterior predictive checks of all published totals. One looks at the noise
-#'     that they would need given the draws of the confidential totals, one by one and several together. The other looks at their distances from what records
-#'     simulated under draws of the parameters give. The
-#'     warning names the numbers that are farthest off, what the model lacks (a dependence of two variables, a distribution), and what would help. Or the chains are
-#'     stuck, which R-hat does not detect. Of about 1,500 simulated releases of right models two were warned of, whose chains were short or had not converged.
-#'   * `noiseaware_warning_mirror`: the release is the same for records mirrored at a point, as that of squares alone; method `"collapse"` or `"clt"` went
-#'     to one side only, where `"augment"` reaches both.
-#'   * `noiseaware_warning_diagnostic`: one of these checks failed and was left out; the draws are complete.
-#'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` leaves out numbers that are likely: it assumes
-#'     more normal records than variables, an exponential record, or for `"clt"` two. More than 0.005 of the draws are at the fewest that are allowed.
-#'   * `noiseaware_warning_impossible`: no n records could have the published totals.
-#'   * `noiseaware_warning_limit`: up to a small amount of noise, a total is n times a
-#'     bound, as if every record were clamped.
+#'     ignore clamping, and the probability that some record lies outside the bounds is above 0.01. For other regressions by `"clt"`: most values are outside.
+#'   * `noiseaware_warning_clamping`: the answer depends on what lies outside the bounds. If more than 0.001 of the values are expected there, and the fit
+#'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. This second fit has its own seeds. It uses the fastest
+#'     method available and takes at most as long as the fit itself, or two seconds if that is longer. The warning gives both answers for the parameters that
+#'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
+#'     was no second fit.
+#'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks look at all published totals. One computes the
+#'     noise that they would need given the draws of the confidential totals, singly and jointly. The other computes their distances from the totals of records
+#'     simulated under draws of the parameters. The warning names the numbers that are farthest off, what the model lacks (a dependence between two variables, a
+#'     distribution), and a remedy. Another cause is stuck chains, which R-hat does not detect. Among about 1,500 simulated releases with the right model two
+#'     gave this warning; their chains were short or had not converged.
+#'   * `noiseaware_warning_mirror`: the release would be the same for records mirrored at a point, as when only squares are released. Method `"collapse"` or
+#'     `"clt"` reached one side only, whereas `"augment"` reaches both.
+#'   * `noiseaware_warning_diagnostic`: one of these checks failed and was skipped; the draws are complete.
+#'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` excludes small values of n that are plausible.
+#'     It assumes more normal records than variables, at least one exponential record, or for `"clt"` at least two records. More than 0.005 of the draws are at
+#'     the smallest n that is allowed.
+#'   * `noiseaware_warning_impossible`: no n records could produce the published totals.
+#'   * `noiseaware_warning_limit`: up to a small amount of noise, a total equals n times a bound, as if every record were clamped.
 #' @references
 #' Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Buerkner, P.-C. (2021).
 #' Rank-normalization, folding, and localization: an improved R-hat for assessing
@@ -246,11 +241,11 @@ print_summary <- function(table) {
   print(shown, row.names = FALSE, right = TRUE)
 }
 
-#' What a sampler did: sweeps, moves, and how often they were accepted
+#' Acceptance rates and other sampler statistics
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
-#' @return A data frame with a row for each chain. Its print starts with a summary in words and leaves out columns of moves that were never made. Rates are of
-#'   the iterations after warmup, and `NaN` or `NA` where there were no such moves.
+#' @return A data frame with one row per chain. When printed, it starts with a summary in words and omits columns of moves that were never made. Rates refer to
+#'   the iterations after warmup; they are `NaN` or `NA` if there were no such moves.
 #'
 #'   For `"augment"`:
 #'
@@ -260,16 +255,16 @@ print_summary <- function(table) {
 #'   | `least` | smallest acceptance probability that occurred |
 #'   | `bound` | exp(-epsilon), which `least` cannot fall below under pure epsilon-differential privacy (Ju et al. 2022, Proposition 3.1) |
 #'   | `passes`, `moves` | non-centred moves in an iteration, and their acceptance rate |
-#'   | `walk`, `leap` | acceptance of steps from where the parameters are, and of independence proposals |
-#'   | `group_walk`, `group_leap` | the same in one group of parameters |
-#'   | `moved`, `steps` | acceptance of the moves of all records at once, and the leapfrog steps of one |
+#'   | `walk`, `leap` | acceptance of random-walk steps of the parameters, and of independence proposals |
+#'   | `group_walk`, `group_leap` | the same for one group of parameters |
+#'   | `moved`, `steps` | acceptance of moves of all records at once, and leapfrog steps per move |
 #'   | `responded` | acceptance of the moves of a [model_glm()]'s coefficients |
-#'   | `divergent`, `deepest` | how many trajectories of these two diverged, and how many of the former reached the greatest length |
+#'   | `divergent`, `deepest` | how many trajectories of these two kinds diverged, and how many of the former reached the maximum length |
 #'   | `regrouped` | acceptance of transfers of records between two levels of a factor |
 #'   | `newton` | acceptance of Newton proposals of a [model_glm()]'s coefficients given the records |
 #'   | `kept`, `share` | share of a record's innovation that some sweeps keep, and the share of such sweeps |
-#'   | `parts` | over how many iterations a sweep over the records is spread |
-#'   | `rounds` | rounds of sweeps and moves in an iteration, which warmup chooses |
+#'   | `parts` | number of iterations over which a sweep over the records is spread |
+#'   | `rounds` | rounds of sweeps and moves per iteration, chosen during warmup |
 #'
 #'   For `"collapse"`:
 #'
@@ -310,17 +305,15 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
 
 #' Draws of the confidential statistic
 #'
-#' The exact totals, before noise, are unknown to the analyst; method
-#' `"augment"` imputes them along with the records, `"collapse"` without the records, and `"clt"` from
-#' their normal distribution.
+#' The exact totals, before noise, are unknown to the analyst. Method `"augment"` imputes them along with the records, `"collapse"` without the records, and
+#' `"clt"` from their normal approximation.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or of several sites.
-#' @param margin `NULL`, or margins of the table, as in `~ a:b + c`, for a fit of [model_table()] by method
-#'   `"collapse"` with at most 5,000 cells: whether they were released or not.
-#' @param site Of a fit of several sites ([pooling]), the names of those wanted; all by default.
-#' @return A [posterior::draws_array] of the statistic's components, in the units
-#'   of the release; of several statistics, those that were summed. Of several sites, a component of one is called
-#'   `component[site]`; of [groups] it has the name that the release has. With `margin` the counts of its cells, which have the names that [stat_counts()] gives them.
+#' @param margin `NULL`, or margins of the table, as in `~ a:b + c`, whether they were released or not. For a fit of [model_table()] by method `"collapse"` with
+#'   at most 5,000 cells.
+#' @param site For fits of several sites ([pooling]): names of the sites to return (default: all).
+#' @return A [posterior::draws_array] of the statistic's components, in the units of the release; of several statistics, only those that are totals. For several
+#'   sites, names are `component[site]`; for [groups], they are the names in the release. With `margin`, the counts of its cells, named as in [stat_counts()].
 #' @section Errors: `noiseaware_error_argument`, also for a release
 #'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
 #'   records are not kept. `noiseaware_error_formula`, `noiseaware_error_variables`: of `margin`.

@@ -2,36 +2,36 @@
 
 #' Tests by Bayes factors: a slope, independence, equal rates
 #'
-#' The commonest questions, each as the Bayes factor of the alternative H1 over the null hypothesis H0: how many times as probable the release is
-#' under H1, noise included. What a noisy release cannot tell has a Bayes factor near 1, whatever the records are.
+#' The most common questions, each answered by the Bayes factor of the alternative H1 over the null hypothesis H0: how many times as probable the release is
+#' under H1, noise included. If a release is too noisy to answer the question, the Bayes factor is near 1, whatever the records are.
 #'
-#' @param x For `test_slope()` a release with a formula, or a fit of [model_lm()], which says the model and the method; for `test_independence()` a
+#' @param x For `test_slope()` a release with a formula, or a fit of [model_lm()], which determines the model and the method; for `test_independence()` a
 #'   release of counts, or a fit of a saturated [model_table()].
-#' @param term Names of covariates; of several, H0 is that all slopes are zero.
+#' @param term Names of covariates. With several, H0 is that all their slopes are zero.
 #' @param model For `test_slope()` a [model_lm()] with [prior_nig()] or [prior_normal()]; for `test_equal_rates()` [model_bernoulli()] or
-#'   [model_poisson()], `NULL` taking the one that suits the statistic.
-#' @param formula `~ a + b`, two factors, or `~ a + b | c`, given each level of one or more others. They must be all variables of the release.
+#'   [model_poisson()], where `NULL` chooses the one that suits the statistic.
+#' @param formula `~ a + b` for two factors, or `~ a + b | c` given each level of one or more others. These must be all variables of the release.
 #' @param prior A [prior_dirichlet()] with one weight.
 #' @param releases A named list of releases of different people, one for each rate.
-#' @param draws Number of draws, over all chains. For `test_independence()` of a release, how many to begin with.
-#' @param error For `test_independence()` of a release: the Monte Carlo standard error of the log Bayes factor that is wanted. Draws are multiplied until it is
-#'   reached, or there are 640,000.
+#' @param draws Number of draws, over all chains. For `test_independence()` of a release, the initial number.
+#' @param error For `test_independence()` of a release: the desired Monte Carlo standard error of the log Bayes factor. The number of draws is increased until
+#'   it is reached, up to 640,000 draws.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
-#' **`test_slope()`**: H1 is the model, H0 the same with the slopes fixed to 0; of a prior that correlates the coefficients, H0 has the prior of the others
-#' given that these are 0. Two runs of [log_evidence()].
-#' The default prior of a slope, in units of sigma, is wide: 2 over a quarter of the covariate's range (and over the root of the number of covariates).
-#' The narrower the prior, the closer the Bayes factor is to 1, so state it.
+#' **`test_slope()`**: H1 is the model, and H0 is the same model with the slopes fixed to 0. If the prior correlates the coefficients, H0 uses the prior of the
+#' others given that these are 0. It needs two runs of [log_evidence()]. The default prior for a slope, in units of sigma, is wide: its sd is 2 divided by a
+#' quarter of the covariate's range (and by the root of the number of covariates). The narrower the prior, the closer the Bayes factor is to 1, so report the
+#' prior.
 #'
-#' **`test_independence()`**: under H1 the cells (given each combination of the factors behind the bar) have Dirichlet probabilities; under H0 the two
-#' margins have. All have the same weight for each cell or level. With weight 1 that is the joint multinomial test of Gunel & Dickey (1974) where there is no noise. The
-#' ratio is averaged over draws of the confidential table under H1, by method `"collapse"`. A note says when few draws decide it.
+#' **`test_independence()`**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins
+#' have. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974). The ratio is
+#' averaged over draws of the confidential table under H1, by method `"collapse"`. A note says if only a few draws dominate the average.
 #'
-#' **`test_equal_rates()`**: under H1 each site has a probability or rate with the model's prior, under H0 there is one for all. Exact, by enumeration of
-#' the totals and a quadrature.
-#' @return An object of class `noiseaware_test`, a [bayes_factor()] of H1 over H0 with the attributes `log`, `error`, `note`, `h0`, `h1`,
-#'   `prior` and `data`. Its print adds the probability of H1 if both were equally probable before.
+#' **`test_equal_rates()`**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by
+#' enumeration of the totals and quadrature.
+#' @return An object of class `noiseaware_test`, a [bayes_factor()] of H1 over H0 with the attributes `log`, `error`, `note`, `h0`, `h1`, `prior` and `data`.
+#'   The printed test also shows the posterior probability of H1 for equal prior probabilities.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_formula`, `noiseaware_error_variables`,
 #'   `noiseaware_error_prior`, `noiseaware_error_pool`.
 #' @references

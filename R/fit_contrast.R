@@ -7,17 +7,17 @@
 #'
 #' @param object A fit from [sample_posterior()].
 #' @param of What to compare.
-#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` takes the first that varies,
-#'     of a regression the first slope.
+#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` means the first that varies or, for a regression, the first
+#'     slope.
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
 #'     the probabilities of all cells with each other.
-#'   * For every fit: expressions in the parameters, as text. `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which is `"age - 0"`.
-#'     Next to `cov[x,y]` there is the correlation, `"cor[x,y]"`.
+#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`. For models with
+#'     `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
 #' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
-#' @param reference The name of one of them, against which all others are compared. `NULL`: each pair, the earlier against the later.
+#' @param reference The name of one of them, against which all others are compared. `NULL`: all pairs, the earlier one against the later one.
 #' @param level Probability inside the intervals.
-#' @param x A comparison that `contrast()` returned.
+#' @param x A comparison returned by `contrast()`.
 #' @param row.names,optional Not used.
 #' @param ... Must be empty.
 #'
@@ -26,23 +26,23 @@
 #'
 #' | column | meaning |
 #' | --- | --- |
-#' | `of` | the parameter or the level whose probability is compared |
-#' | `contrast` | which two, as in `north - south` |
+#' | `of` | the parameter, or the level with the compared probability |
+#' | `contrast` | the two that are compared, as in `north - south` |
 #' | `estimate` | posterior median |
 #' | `sd` | posterior standard deviation |
 #' | `lower`, `upper` | ends of the equal-tailed interval |
 #' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 |
 #' | `p_direction` | the larger of `p_above` and its complement |
 #' @details
-#' Comparisons are made draw by draw, so they account for what the sites share. With partial pooling, many comparisons need no further correction
-#' (Gelman et al. 2012): estimates that the releases hardly tell apart are pulled together.
+#' Comparisons are made draw by draw, so they account for the dependence between sites. With partial pooling, multiple comparisons need no further correction
+#' (Gelman et al. 2012): estimates that the releases hardly distinguish are pulled together.
 #'
 #' **Which is larger?** The probability that one of two is larger is `p_above`, printed as P(> 0). For `contrast = "a - b"` it is P(a > b), and
 #' 1 - `p_above` is P(a < b).
 #'
-#' The generic is also registered for emmeans, so that it works whichever of the two packages is attached last. For contrasts of a
-#' regression's predictions use emmeans or marginaleffects: see [works_with()].
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites that have the same parameters; `noiseaware_error_formula` and
+#' The method is also registered for the generic in emmeans, so it works whichever of the two packages is attached last. For contrasts of a regression's
+#' predictions use emmeans or marginaleffects: see [works_with()].
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites that share all parameters; `noiseaware_error_formula` and
 #'   `noiseaware_error_variables` for tables.
 #' @references
 #' Gelman, A., Hill, J. and Yajima, M. (2012). Why we (usually) don't have to worry about multiple comparisons. *Journal of Research on Educational

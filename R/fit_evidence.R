@@ -3,48 +3,47 @@
 
 #' Evidence of a release, and Bayes factors
 #'
-#' How probable a release is under a model and its prior: `log p(release | model)`, noise included, to compare models of the same
+#' The log marginal likelihood of a release under a model and its prior, `log p(release | model)`, noise included. Use it to compare models for the same
 #' release.
 #'
 #' @details
 #' **Exact**: the Monte Carlo error is 0. Parameters integrate out in closed form, and the confidential totals are summed or integrated out.
 #' * One probability ([model_bernoulli()]) and one rate ([model_poisson()], [model_exponential()]) given counts or totals.
-#' * The counts of one variable ([model_categorical()]) or a saturated [model_table()], if every number is of one cell, all of them or some.
-#' * An unknown number of records, if a number is released of it or of each cell. The sum is over all numbers that the noise leaves possible.
-#' * Sites of one rate or probability with `pool = "complete"`, and with `pool = "none"` whatever is exact of each.
+#' * The counts of one variable ([model_categorical()]) or a saturated
+#'   [model_table()], if every published number refers to one cell. Not all cells need be published.
+#' * An unknown number of records, if the release contains a noisy size or the count of each cell. The sum is over all sizes that the noise allows.
+#' * Sites with one rate or probability and `pool = "complete"`; and `pool = "none"`, if it is exact for each site.
 #'
-#' **Tempering**: other tables ([model_table()], [model_naive_bayes()]) whose numbers are sums of cells, such as margins, of a known number of records. The same engine
-#' samples with noise that is wider and wider, and each step between two widths is a bridge. `draws` is the number at each width, of which half go to each neighbour.
+#' **Tempering**: other tables ([model_table()], [model_naive_bayes()]) released as sums of cells, such as margins, with a known number of records. The same
+#' engine samples with increasingly wide noise, and bridge sampling connects each pair of neighbouring widths. `draws` is the number of draws at each width;
+#' half of them are used for each neighbour.
 #'
-#' **Sites whose rates differ**, `pool = "partial"`: each site's rate is integrated out by quadrature given the mean and the standard deviation between sites, which
-#' bridge sampling integrates out. `bayes_factor()` compares ways to pool the same sites.
+#' **Sites with different rates**, `pool = "partial"`: each site's rate is integrated out by quadrature given the mean and the standard deviation between sites,
+#' which are then integrated out by bridge sampling. `bayes_factor()` compares ways to pool the same sites.
 #'
-#' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a mixture of four normal
-#' distributions fitted to half of these draws. A single normal distribution, as in the bridgesampling package, misses heavy tails. The error is that of
-#' Fruehwirth-Schnatter
-#' (2004), autocorrelation included. A note says where chains move so slowly that it may be too small.
-#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is of the totals, with the parameters
-#'   integrated out, for fits by `"collapse"` and by `"clt"` where it moves the totals. A note says so where records outside the bounds, which these
-#'   methods do not treat exactly, are likely.
-#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: the density of the parameters and
-#'   of the variances of the noise, approximate as the method is.
+#' **Bridge sampling** (Meng & Wong 1996): the chains continue for `draws` more iterations, and a density is compared with a mixture of four normal
+#' distributions fitted to half of these draws. A single normal distribution, as in the bridgesampling package, misses heavy tails. The error follows
+#' Fruehwirth-Schnatter (2004) and accounts for autocorrelation. A note says if chains move so slowly that it may be too small.
+#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that for the totals, with the parameters
+#'   integrated out, for fits by `"collapse"` and by `"clt"` with sampler "totals". These methods do not treat records outside the bounds exactly; a note says
+#'   so if such records are likely.
+#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: the density of the parameters and of
+#'   the variances of the noise, under the approximation of this method.
 #'
-#' A fit by `"augment"` has no such density: the same release is then fitted by `"clt"` or `"collapse"`, and a message says so, of class
-#' `noiseaware_message_evidence`.
+#' A fit by `"augment"` has no such density. The same release is then fitted by `"clt"` or `"collapse"`, and a message of class `noiseaware_message_evidence`
+#' says so.
 #'
-#' Everything else is refused, among it pooled regressions, walks, and tables of an unknown number of records whose numbers are sums of cells.
-#' Evidence depends on the prior, also where the posterior hardly does: a prior that is twice as wide has about half the
-#' evidence for each parameter that the release determines.
+#' No other fits are supported. This excludes pooled regressions, walks, and tables released as sums of cells with an unknown number of records. Evidence
+#' depends on the prior even if the posterior hardly does: doubling the prior's width about halves the evidence, for each parameter that the release determines.
 #'
-#' @param fit,fit1,fit2 Fits of one release, or of several sites, by [sample_posterior()]; the two of the same one.
-#' @param draws Of bridge sampling and tempering: number of draws, over all chains.
-#' @param seed Fixes the draws of these; see [sample_posterior()].
+#' @param fit,fit1,fit2 Fits of one release, or of several sites, by [sample_posterior()]. `fit1` and `fit2` must be fits of the same data.
+#' @param draws Number of draws, over all chains, for bridge sampling and tempering.
+#' @param seed Fixes these draws; see [sample_posterior()].
 #' @param ... Must be empty.
 #' @return `log_evidence()`: a number, of class `noiseaware_evidence`, with its Monte Carlo error (one standard deviation) as the attribute
-#'   `error`, and in the attribute `note` what is approximate, if anything is. `bayes_factor()`: `p(release | model of fit1) / p(release | model of
-#'   fit2)`, a number of class `noiseaware_bayes_factor`, with the attributes `log`, its logarithm, `error`, the Monte Carlo error of that, and `note`.
-#' @section Errors: `noiseaware_error_argument`: no fit, or fits of different releases. `noiseaware_error_method`: a fit whose
-#'   evidence is not known.
+#'   `error`, and a `note` on any approximations. `bayes_factor()`: `p(release | model of fit1) / p(release | model of fit2)`, a number of class
+#'   `noiseaware_bayes_factor`, with the attributes `log` (its logarithm), `error` (the Monte Carlo error of the logarithm) and `note`.
+#' @section Errors: `noiseaware_error_argument`: not a fit, or fits of different releases. `noiseaware_error_method`: a fit with no known evidence.
 #' @references
 #' Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple identity: a theoretical
 #' exploration. *Statistica Sinica* 6, 831-860.

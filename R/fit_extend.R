@@ -1,8 +1,7 @@
 #' Continue a run
 #'
-#' Adds iterations to every chain of a fit, from the exact state in which it
-#' stopped: 1000 iterations followed by 1000 more give the same bits as 2000. Adds
-#' replicates to a calibration: 100 followed by 100 more are the same as 200.
+#' Adds iterations to every chain of a fit, from the exact state in which it stopped: 1000 iterations followed by 1000 more are bit for bit the same as 2000.
+#' For a calibration, it adds replicates: 100 followed by 100 more are the same as 200.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or a calibration from [calibrate()].
 #' @param iter How many iterations to add to each chain.

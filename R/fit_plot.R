@@ -2,31 +2,31 @@
 #'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
-#'   * `"intervals"`, the default: posterior means with intervals. Behind them are light bars, the prior's intervals, cut off where they are much wider.
-#'   * `"areas"`: densities with intervals. `"pairs"`: two variables at a time. `"trace"` and `"density"` (bayesplot): each chain.
-#'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numbers are at the
-#'     posterior mean of their mean, or at the middle of their bounds where the model has none; factors are at their first level.
-#'   * `"prior"`: the densities of the prior and the posterior. The range holds the central 90 per cent of the prior and nearly all of the posterior, but is
-#'     no wider than 20 posterior standard deviations.
-#'   * `"denoised"`: what [denoise()] makes of the published numbers, the first 40 of them, in standard deviations of the noise from what was published.
-#'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell has the posterior mean of its count, plus or minus its standard deviation, and
-#'     below it, if it was released, the published number.
+#'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, truncated if they are much wider.
+#'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables. `"trace"` and `"density"` (bayesplot): each chain.
+#'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
+#'     held at the posterior mean of their mean, or at the middle of their bounds if the model has no mean; factors are held at their first level.
+#'   * `"prior"`: the densities of the prior and the posterior. The horizontal range contains the central 90 per cent of the prior and nearly all of the
+#'     posterior, but is at most 20 posterior standard deviations wide.
+#'   * `"denoised"`: the posterior of the first 40 confidential numbers from [denoise()], as distances from the published numbers in standard deviations of the
+#'     noise.
+#'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
+#'     and, if the margin was released, the published number below.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table.
-#' @param variables Names of variables. By default the coefficients and sigma of a
-#'   regression, otherwise all; of two that mirror each other, such as the probabilities of
-#'   two levels, only one. `"pairs"` shows the first 8 of them, with a message of class
-#'   `noiseaware_message_pairs`, but all of those that you name.
+#' @param variables Names of variables. By default the coefficients and sigma of a regression, and all variables of other models. If two variables mirror each
+#'   other, such as the probabilities of two levels, only one is shown. `"pairs"` shows the first 8 variables, with a message of class
+#'   `noiseaware_message_pairs`, unless you name the variables.
 #' @param covariate For `"predictive"`: the covariate's name; by default the
 #'   first number, or the first factor if there is none.
-#' @param level Probability inside the predictive band, and inside the intervals, whose
-#'   thick part has half the posterior.
-#' @param margin For `"table"`: one margin of up to three variables, a formula such as `~ a:b`, see [denoise()]. It need not have been released. `NULL`: all
-#'   variables, if there are at most three.
-#' @param percent For `"table"`: whether to show percentages of all records in place of counts.
+#' @param level Probability inside the predictive band and inside the intervals. The thick part of an interval contains half of the posterior.
+#' @param margin For `"table"`: one margin of up to three variables, given by a formula such as `~ a:b`, see [denoise()]. It need not have been released.
+#'   `NULL`: all variables, if there are at most three.
+#' @param percent For `"table"`: whether to show percentages of all records instead of counts.
 #' @param text_size For `"table"`: the size of the numbers, as in [ggplot2::geom_text()].
 #' @param times For `"survival"`: see [survival_measures()]; by default the breaks and 50 times between them.
 #' @param ... Passed on to bayesplot.
-#' @return A ggplot. Its `$data` are the numbers that it shows, a row for each density's point, number, cell, or time and group, in the columns:
+#' @return A ggplot. Its `$data` holds the plotted numbers, with a row for each point of a density, published number, cell, or time and group, and these
+#'   columns:
 #'
 #' | type | columns |
 #' | --- | --- |
@@ -34,8 +34,8 @@
 #' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, `NA` without noise; `mean`, `sd`, `lower`, `upper` |
 #' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with parameters of their own; those of [denoise()] for tables and
-#'   published numbers; `noiseaware_error_formula` for several margins or more than three variables.
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with separate parameters; the errors of [denoise()] for tables
+#'   and published numbers; `noiseaware_error_formula` for several margins or more than three variables.
 #' @family plots
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

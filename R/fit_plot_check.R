@@ -1,32 +1,30 @@
 #' Check a fit against its own release
 #'
-#' Posterior predictive check on what is known: the published numbers. Each
-#' replicate draws parameters from the posterior, records given the parameters,
-#' and noise, and simulates the release again. If a published number lies far
-#' outside its replicates, the model cannot have produced it: the model, its
-#' bounds or the description of the release are wrong.
+#' Posterior predictive check on the published numbers. Each replicate draws parameters from the posterior, then records given the parameters, then noise, and
+#' so simulates the release again. If a published number lies far outside its replicates, the model cannot have produced it: the model, its bounds or the
+#' description of the release is wrong.
 #'
 #' @param object A fit to a release, or to several, from [sample_posterior()].
 #' @param draws Number of replicates.
 #' @param level Probability inside the intervals.
 #' @param seed Fixes the replicates; see [sample_posterior()].
-#' @param type `"intervals"`: all published numbers on one scale; `"hist"`: the replicates of each of the first 12, in its own units.
+#' @param type `"intervals"`: all published numbers on one scale; `"hist"`: histograms of the replicates for each of the first 12 numbers, in their own units.
 #' @param ... Must be empty.
 #'
-#' @return A ggplot. For each component it shows the published number, in standard deviations from the mean of its replicates, and their interval; for the
-#'   first 40 components. Its `$data` has a row for each component, and these columns:
+#' @return A ggplot. For each of the first 40 components it shows the published number, in standard deviations from the mean of its replicates, and their
+#'   interval. Its `$data` has a row for each component, and these columns:
 #'
 #' | column | meaning |
 #' | --- | --- |
-#' | `site` | of fits of several sites or groups only |
+#' | `site` | only for fits of several sites or groups |
 #' | `component` | the published number; for released records ([stat_records()]) the number of records at each level, and means, standard deviations and correlations |
-#' | `value` | what was published |
-#' | `mean`, `sd` | of the replicates |
+#' | `value` | the published value |
+#' | `mean`, `sd` | mean and standard deviation of the replicates |
 #' | `lower`, `upper` | the ends of their central interval |
 #' | `p` | two-sided tail probability of `value` |
-#' @details The generic is bayesplot's. Each site or group of a pool is checked by records from its own parameters.
-#' @section Errors: `noiseaware_error_argument`, also where n times `draws` is more
-#'   than 10^8 records; `noiseaware_error_pool` for pools that do not report all parameters of a site.
+#' @details The generic is bayesplot's. Each site or group of a pooled fit is checked with records simulated from its own parameters.
+#' @section Errors: `noiseaware_error_argument`, also if n times `draws` exceeds 10^8 records; `noiseaware_error_pool` for pooled fits that do not report all
+#'   parameters of a site.
 #' @family checks and tests
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

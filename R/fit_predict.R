@@ -1,34 +1,30 @@
 #' Predict from a fit
 #'
 #' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()].
-#' @param newdata A data frame with the covariates, by default those that are public ([public_covariates]), or the groups; of a table a formula
-#'   such as `~ a | b`: the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
+#' @param newdata A data frame with the covariates. By default the public ones ([public_covariates]), or the groups. For a table: a formula such as `~ a | b`,
+#'   for the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
-#'   matrix of predictive draws, one row per posterior draw. `"expected"`: a matrix
-#'   of draws of the expected response (the probability of 1 of a
-#'   binary one, the rate of a count);
-#'   `"link"`: posterior mean of the linear predictor; `"response"` is another name of `"mean"`. Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or
-#'   `"rmst"`, the restricted mean survival time: see
-#'   [survival_measures()], also for `times`.
+#'   matrix of predictive draws, one row per posterior draw. `"expected"`: a matrix of draws of the expected response (the probability of 1 for a binary
+#'   response, the rate for a count); `"link"`: posterior mean of the linear predictor; `"response"` is a synonym for `"mean"`. For [model_survival()]:
+#'   `"survival"`, `"hazard"`, `"median"` or `"rmst"`, the restricted mean survival time; see [survival_measures()], also for `times`.
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
-#'   `"predictive"`: interval of a new record's response. `"confidence"` and `"prediction"`, as of [stats::predict.lm()], are other names of the two.
+#'   `"predictive"`: interval of a new record's response. `"confidence"` and `"prediction"`, as in [stats::predict.lm()], are synonyms for these two.
 #' @param level Probability inside the interval.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param times Of [model_survival()]: the times of survival probabilities and hazards, by default the breaks, and the ends of restricted means, by
+#' @param times For [model_survival()]: the times for survival probabilities and hazards, by default the breaks, and the end times for restricted means, by
 #'   default the last break.
 #' @param ... Must be empty.
-#' @return A vector; with an interval a matrix with the columns `fit`, `lower`,
-#'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix. Of a table a data frame with a column for each variable, `fit`, and with an
-#'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix. Of [model_survival()] a data frame with the groups, `time`, `fit` (the posterior
-#'   mean; of a median time the posterior median), `lower` and `upper`.
+#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper`; with `type = "draws"` or `"expected"`, a draws x rows matrix. For a
+#'   table, a data frame with a column for each variable, `fit` and, with an interval, `lower` and `upper`; with `type = "expected"`, a draws x rows matrix. For
+#'   [model_survival()], a data frame with the groups, `time`, `fit` (the posterior mean, or the posterior median for a median time), `lower` and `upper`.
 #'
-#'   Of a response of several levels the probabilities of the levels are predicted. They are a rows x
-#'   levels matrix, with `interval = "credible"` a rows x (`fit`, `lower`, `upper`) x levels array, with `type = "expected"` a draws x
-#'   rows x levels array. `interval = "predictive"` gives a data frame of `fit`, the most probable level, and `set`. That is a list of the
-#'   fewest levels that hold a new response with at least probability `level` (of an ordered response they are next to each other); its probability is `probability`.
-#'   `type = "draws"` gives the numbers of the levels, whose names are the attribute `levels`.
+#'   For a response with several levels, the probabilities of the levels are predicted, as a rows x levels matrix. With `interval = "credible"` the result is a
+#'   rows x (`fit`, `lower`, `upper`) x levels array, and with `type = "expected"` a draws x rows x levels array. `interval = "predictive"` gives a data frame:
+#'   `fit` is the most probable level, `set` a list of sets of levels, and `probability` the probability of each set. A set is the smallest one that contains a
+#'   new response with at least probability `level` (with adjacent levels for an ordered response). `type = "draws"` gives the numbers of the levels; the
+#'   attribute `levels` has their names.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
-#'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].
+#'   `noiseaware_error_levels`, `noiseaware_error_argument`; for a table, the errors of [table_measures()].
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -181,7 +177,7 @@ add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expecte
 #' @param nsim Number of databases.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A list of `nsim` data frames, each with the public number of records as rows.
+#' @return A list of `nsim` data frames, each with as many rows as the public number of records.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

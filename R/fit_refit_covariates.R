@@ -10,34 +10,33 @@
 # iterations: other distributions mix more slowly than normal ones
 least_refit <- 2000
 
-#' Does the answer hang on how a covariate is distributed?
+#' Sensitivity of a regression to the covariates' distributions
 #'
-#' Fits a regression again with other distributions of its covariates, one covariate at a time, and compares the coefficients. A release of
-#' cross-products has only two moments of a covariate, its total and the total of its squares. Given these, a logistic regression or another that is not
-#' linear still depends on the covariate's shape: whether it is normal, in two lumps, skewed, or spread up to its bounds. Where coefficients differ by
-#' more than their posterior standard deviation the model's
-#' assumption decides, not the data.
+#' Fits a regression again with other distributions for its covariates, one covariate at a time, and compares the coefficients. A release of cross-products
+#' contains only two moments of a covariate, its total and the total of its squares. Given these, a logistic or other nonlinear regression still depends on the
+#' shape of the covariate's distribution: normal, bimodal, skewed, or spread out to its bounds. If coefficients differ by more than their posterior standard
+#' deviation, the result depends on the model's assumption rather than on the data.
 #'
-#' @param fit A fit of a regression, from [sample_posterior()], with numbers among the covariates: [model_glm()], [model_logistic()], [model_lm()].
-#' @param covariates Names of the covariates to vary; `NULL`: all numbers.
-#' @param ... Arguments of [sample_posterior()] for the refits, such as `chains` and `iter`; by default as in the fit, with 2,000 iterations at least. The method is
-#'   `"augment"`, the only one available.
-#' @param x What `refit_covariates()` gives.
+#' @param fit A fit of a regression, from [sample_posterior()], with numeric covariates: [model_glm()], [model_logistic()], [model_lm()].
+#' @param covariates Names of the covariates to vary; `NULL`: all numeric covariates.
+#' @param ... Arguments of [sample_posterior()] for the refits, such as `chains` and `iter`; by default as in the fit, with at least 2,000 iterations. The
+#'   method is `"augment"`, the only one available.
+#' @param x The value of `refit_covariates()`.
 #'
-#' @return A data frame of class `noiseaware_refits`, a row for each refit and coefficient: `covariate`, `distribution` ("normal", "mixture",
-#'   "lognormal" where the lower bound is not negative, or "beta"; the one that the fit has is left out), `coefficient`, `mean` and `sd` of the refit,
-#'   `difference` of its mean from the fit's, in posterior standard deviations of the fit, `error`, the Monte Carlo error of the difference in the same
-#'   units, and `left_out`: why the refit does not count, "contradicted" by the release or "chains differ" (R-hat above 1.05), else `NA`. The print has
-#'   the range of each coefficient, the fit's own answer included.
+#' @return A data frame of class `noiseaware_refits`, a row for each refit and coefficient: `covariate`, `distribution`, `coefficient`, `mean` and `sd` of the
+#'   refit. The distributions are "normal", "mixture", "lognormal" (if the lower bound is not negative) and "beta", except the fit's own. `difference` is the
+#'   refit's mean minus the fit's, in posterior standard deviations of the fit, and `error` the Monte Carlo error of the difference in the same units.
+#'   `left_out` is the reason why a refit does not count: "contradicted" by the release or "chains differ" (R-hat above 1.05), otherwise `NA`. The printed table
+#'   shows the range of each coefficient, including the original fit.
 #' @details
 #' The distributions have default priors: [covariate_mixture()], [covariate_lognormal()], [covariate_beta()], each **independent of the other
-#' covariates**. With several covariates a refit also gives up what the fit knows of their dependence; a release that shows such dependence
-#' contradicts the refit, which then does not count.
+#' covariates**. With several covariates, a refit therefore ignores their dependence. If the release shows such dependence, it contradicts the refit, which then
+#' does not count.
 #'
-#' In a linear regression whose bounds are natural limits ([declare_outside()]) the coefficients hardly differ.
+#' In a linear regression with bounds that are natural limits ([declare_outside()]), the coefficients hardly differ.
 #'
-#' What helps: a release that has more of the covariate, such as [stat_counts()] of a covariate cut into classes by the response, or a [stat_histogram()] of it. Or
-#' a distribution that is known, given to the model as in `covariates = list(age = covariate_beta())`.
+#' One remedy is a release with more information about the covariate, such as [stat_counts()] of the covariate cut into classes by the response, or a
+#' [stat_histogram()] of it. Another is a known distribution, given to the model as in `covariates = list(age = covariate_beta())`.
 #' @section Warnings: `noiseaware_warning_covariates`: the range of a coefficient exceeds its posterior standard deviation, by more than Monte Carlo error.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
 #' @family summaries of fits

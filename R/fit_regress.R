@@ -2,23 +2,22 @@
 # y given the x is normal with slopes b = S_xx^-1 S_xy, intercept m_y - b'm_x and residual variance S_yy - S_yx b. A draw costs a
 # Cholesky factor of the covariates' covariance.
 
-#' Regressions read off one joint fit
+#' Derive regressions from one joint fit
 #'
-#' A release of cross-products answers many regressions. `regress()` reads any of them off the draws of one fit of all numbers
-#' together, without sampling again.
+#' A release of cross-products contains the information for many regressions. `regress()` derives any of them from the draws of one joint fit of all numeric
+#' variables, without sampling again.
 #'
 #' @param fit A fit of one release by [model_mvnormal()], or by [model_lm()] on normal covariates.
-#' @param formula `response ~ covariate + ...`: numbers of the fit, any of them as the response; `y ~ 1` for none, `y ~ .` for all others.
+#' @param formula `response ~ covariate + ...`: numeric variables of the fit, any of them as the response; `y ~ 1` for no covariates, `y ~ .` for all others.
 #' @details
-#' Under the joint normal distribution the conditional distribution of the response is a linear regression, so a draw of means
-#' and covariances is a draw of its coefficients. The posterior is as exact as the fit. Its prior is what the joint prior implies:
-#' with [prior_niw()] slopes and residual variance have no prior of their own. For the prior of [model_lm()], or products and
-#' powers, fit that model to the release: it uses the numbers it needs, see [sample_posterior()].
+#' Under the joint normal distribution the conditional distribution of the response is a linear regression, so a draw of means and covariances gives a draw of
+#' its coefficients. The posterior is as exact as the fit. Its prior is implied by the joint prior: with [prior_niw()], slopes and residual variance have no
+#' separate prior. For the prior of [model_lm()], or for products and powers, fit that model to the release: it uses only the numbers it needs, see
+#' [sample_posterior()].
 #'
-#' A fit that chose `bwt ~ age + lwt` and one of all numbers answer `bwt ~ age` with different information: the joint fit uses the
-#' other totals as well.
+#' A direct fit of `bwt ~ age` and `regress()` on a joint fit use different information: the joint fit also uses the totals of the other variables.
 #' @return A fit of the regression, as from [sample_posterior()]: `coef()`, `confint()`, `predict()`, `plot()` and functions of other packages work on it.
-#'   Its draws have the coefficients, `sigma`, the covariates' means and covariances, and `R2`, the share of the response's variance that the covariates
+#'   Its draws contain the coefficients, `sigma`, the covariates' means and covariances, and `R2`, the share of the response's variance that the covariates
 #'   explain. It has no chains to extend, and no evidence.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`.
 #' @seealso [update()][update.noiseaware_fit] with `formula. =` samples another regression from the same release.

@@ -1,22 +1,23 @@
 # What stats' functions say of a fitted regression, and a grid of covariates in place of data.
 
-#' The parts of a fitted regression
+#' Components of a fitted regression
 #'
 #' @param x,object A fit from [sample_posterior()].
 #' @param newdata A data frame with the covariates; by default a grid of them, see below.
 #' @param level Probability inside the interval.
 #' @param ... Must be empty.
 #' @return
-#' * `formula()`: the model's formula. `family()`: [stats::gaussian()], or that of [model_glm()].
+#' * `formula()`: the model's formula. `family()`: [stats::gaussian()], or the family of [model_glm()].
 #' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
 #' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
-#'   and `lower` and `upper`, its interval. A response of several levels has a row for each, with the column `level`. There are no records to fit, so it is of a grid.
+#'   and `lower` and `upper`, its interval. A response with several levels has a row for each level, with the column `level`. The rows are a grid, because there
+#'   are no records.
 #' @details
-#' A release has no records, so the default `newdata` is a grid: `insight::get_data()` of a fit shows it. At each combination of the levels of factors
-#' it has a row with every number at the middle of its bounds. Two more rows for each number have it at its lower and its upper bound, the others at
-#' their middles. The mean of a number is the middle of its bounds, and its range their distance.
-#' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` where the grid would
-#'   have more than 100,000 rows; and those of [predict()][predict.noiseaware_fit].
+#' A release has no records, so the default `newdata` is a grid; `insight::get_data()` of a fit returns it. For each combination of factor levels, it has a row
+#' with every number at the middle of its bounds. Two more rows for each number have this number at its lower and its upper bound, and the others at their
+#' middles. On this grid, the mean of a number is the middle of its bounds, and its range is the width of the bounds.
+#' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` if the grid would have more than 100,000 rows;
+#'   and the errors of [predict()][predict.noiseaware_fit].
 #' @family summaries of fits
 #' @name fit_regression
 #' @examples

@@ -1,25 +1,24 @@
 # A fit as a page to read: inst/report/report.Rmd has the page, this file its words.
 
-#' A fit as a web page
+#' Report a fit as a web page
 #'
-#' Writes one HTML file that holds everything, pictures included. It has the release, the model, priors against posterior, diagnostics in words
-#' and a posterior predictive check. It also has the published numbers against what the fit makes of them, what the noise cost, and the session. A regression
-#' has a plot of its prediction,
-#' a table its margins, survival its curves, and several sites or groups their shrinkage and ranks. The file can be opened, sent and kept without R.
+#' Writes a single HTML file, pictures included. It contains the release, the model, priors compared with the posterior, diagnostics in words and a posterior
+#' predictive check. It also compares the published numbers with the denoised ones, and shows the cost of the noise and the session information. A regression
+#' gets a plot of its predictions, a table its margins, a survival model its curves, and several sites or groups their shrinkage and ranks. The file can be
+#' viewed and shared without R.
 #'
 #' @param fit A fit from [sample_posterior()].
 #' @param file Name of the file, which is replaced if it exists.
-#' @param title Title of the page; `NULL` takes the model.
-#' @param databases For the part on what the noise cost: see [noise_cost()].
-#' @param seed Fixes what is simulated; see [sample_posterior()].
+#' @param title Title of the page; `NULL` uses the model's name.
+#' @param databases For the section on the cost of the noise: see [noise_cost()].
+#' @param seed Fixes the simulations; see [sample_posterior()].
 #' @return The file's name, invisibly.
 #' @details
-#' Only the release and the fit go into the page, so it costs no privacy. A part that has no meaning for a fit, such as the confidential
-#' numbers of a release of single records, says why. The page is made by the package rmarkdown and the program pandoc (RStudio has one). Each part
-#' can be had alone: [prior_summary()][interop], [plot()][plot.noiseaware_fit], [acceptance()], [pp_check()][pp_check.noiseaware_fit],
-#' [noise_cost()].
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_file` where the
-#'   file cannot be written; `noiseaware_error_package` where rmarkdown or pandoc is missing.
+#' The page uses only the release and the fit, so it costs no privacy. If a section does not apply to a fit, such as the confidential numbers for a release of
+#' single records, it says why. The page is made by the package rmarkdown and the program pandoc (which RStudio includes). The sections are also available
+#' separately: [prior_summary()][interop], [plot()][plot.noiseaware_fit], [acceptance()], [pp_check()][pp_check.noiseaware_fit], [noise_cost()].
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_file` if the file cannot be written; `noiseaware_error_package` if rmarkdown or pandoc is
+#'   missing.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

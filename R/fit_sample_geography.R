@@ -3,47 +3,45 @@
 
 #' Counts of nested areas
 #'
-#' Persons by areas that are nested, such as states, counties and blocks, and by their own variables, given noisy counts at any
-#' of these levels and exact ones at some. The posterior is of every cell, of millions of them, and of any sum.
+#' Counts of persons by nested areas, such as states, counties and blocks, and by personal variables, given noisy counts at any of these levels and exact counts
+#' at some. The posterior covers every cell, even millions of them, and any sum of cells.
 #'
-#' @param release A release of counts ([stat_counts()], [stat_subset()] of them), with built-in noise or exact ([mech_exact()]): each margin of one
-#'   area variable at most and any of the persons' variables. Margins of several levels are statistics of their own in a
-#'   list, or terms of one.
+#' @param release A release of counts ([stat_counts()], [stat_subset()] of them), with built-in noise or exact ([mech_exact()]). Each margin has at most one
+#'   area variable and any of the persons' variables. Margins at several levels are separate statistics in a list, or terms of one statistic.
 #' @param formula The area variables from the largest to the smallest, `~ state/county/block`.
-#' @param areas A data frame with these columns, and a row for each of the smallest areas: which larger ones they are in. Codes of
-#'   areas must differ within a level (a county of the same name in two states needs two codes).
-#' @param shares Prior of the shares of the persons' cells in all areas together, [prior_dirichlet()] with one weight or one for each cell.
-#' @param concentration Prior of the concentrations, [prior_gamma()] with a rate, or [fixed()] with one value or one for each level.
-#' @param sizes Prior of the shares of an area's persons that live in its parts, [prior_dirichlet()] with one weight.
-#' @param track Sums whose draws are kept: a named list of formulas that are `TRUE` for the cells to be added up, in terms of area
-#'   variables and the persons', such as `list(young = ~ age == "0-17" & county == "a")`.
+#' @param areas A data frame with these columns and one row per smallest area, which shows the larger areas that contain it. Codes of areas must differ within a
+#'   level (a county of the same name in two states needs two codes).
+#' @param shares Prior for the shares of the persons' cells in all areas together, [prior_dirichlet()] with one weight or one for each cell.
+#' @param concentration Prior for the concentrations, [prior_gamma()] with a rate, or [fixed()] with one value or one for each level.
+#' @param sizes Prior for the shares of an area's persons who live in its parts, [prior_dirichlet()] with one weight.
+#' @param track Sums to store draws of: a named list of formulas that are `TRUE` for the cells to add up, in terms of area variables and the persons' variables,
+#'   such as `list(young = ~ age == "0-17" & county == "a")`.
 #' @inheritParams sample_posterior
 #'
 #' @details
-#' **Model.** All of a parent area's persons are divided among its parts by a Dirichlet-multinomial distribution with the weight of `sizes`.
-#' The persons of a smallest area fall into cells, the combinations of the persons' variables, by shares of its own. These have a Dirichlet distribution
-#' about the shares of its parent with a concentration (as many persons as that prior counts for). The parent's shares vary about the shares of the area above it,
-#' and so on up to all areas. Siblings are thus pooled as far as the data say: the concentration of each level is unknown, with a gamma
-#' distribution. The shares of the smallest areas are integrated out.
+#' **Model.** A parent area's persons are divided among its parts by a Dirichlet-multinomial distribution with the weight of `sizes`. The persons in a smallest
+#' area are divided into cells, the combinations of the persons' variables, by the area's own shares. These have a Dirichlet distribution centred at the shares
+#' of the parent area. Its concentration is the number of persons to which that prior is equivalent. The parent's shares vary in the same way about the shares
+#' of the area above it, and so on up to all areas. Siblings are thus pooled to the extent that the data support: the concentration of each level is unknown,
+#' with a gamma prior. The shares of the smallest areas are integrated out.
 #'
-#' **Draws** are exact whatever the noise: units move between cells. One iteration takes about half a second
-#' for a million cells, and memory is a few numbers for each cell. Exact counts, of one level and a partition of the cells, and whatever follows from them, are never
-#' changed. The number of persons must be known.
+#' **Draws** are exact, whatever the noise: persons are moved between cells. With a million cells, one iteration takes about half a second, and memory use is a
+#' few numbers per cell. Exact counts may be given for one level and a partition of the cells; they, and all sums that follow from them, are never changed. The
+#' number of persons must be known.
 #'
 #' @return An object of class `noiseaware_geography`. `summary()` gives a data frame with a row for each cell of the smallest
 #'   areas, or of `level` (areas of one level): its codes, `mean`, `sd` and, with several chains, `rhat`, of their means.
-#'   For larger areas it has the means of sums alone: their draws are kept where `track` names them. [posterior::as_draws_array()] gives the draws of the
-#'   tracked sums, of `concentration[level]`, of the shares `share[cell]` in all areas, and of up to 100 cells at random, `cell[..]`, by
-#'   which convergence is judged.
-#'   Where what was kept has an R-hat above 1.01 or fewer than 400 effective draws, a warning of class `noiseaware_warning_convergence` says so: concentrations
-#'   are the slowest.
+#'   For larger areas it has only the means of sums; name sums in `track` to store their draws. [posterior::as_draws_array()] gives the draws of the tracked
+#'   sums, of `concentration[level]`, of the shares `share[cell]` in all areas, and of up to 100 random cells, `cell[..]`, for assessing convergence. If any of
+#'   these has an R-hat above 1.01 or fewer than 400 effective draws, there is a warning of class `noiseaware_warning_convergence`; concentrations mix most
+#'   slowly.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_areas` (not nested, or unknown ones), `noiseaware_error_variables`,
 #'   `noiseaware_error_method` (a release that cannot be used), `noiseaware_error_value` (exact counts that contradict each other),
 #'   `noiseaware_error_prior`, `noiseaware_error_interrupted`.
 #' @references
 #' Teh, Y. W., Jordan, M. I., Beal, M. J. and Blei, D. M. (2006). Hierarchical Dirichlet processes. *Journal of the American Statistical
 #' Association* 101, 1566-1581. \doi{10.1198/016214506000000302}
-#' @seealso [model_table()] for tables of variables that are not nested, [read_census()].
+#' @seealso [model_table()] for tables without nested areas, [read_census_nmf()].
 #' @family methods
 #' @examples
 #' areas <- data.frame(state = rep(c("A", "B"), each = 4), block = paste0("b", 1:8))
@@ -409,7 +407,7 @@ print.noiseaware_geography <- function(x, ...) {
 
 #' @rdname sample_geography
 #' @param object,x A fit made by `sample_geography()`.
-#' @param level The name of an area variable: cells of its areas; by default the smallest.
+#' @param level The name of an area variable, to summarise the cells of its areas; by default the smallest.
 #' @param ... Not used.
 #' @export
 summary.noiseaware_geography <- function(object, level = NULL, ...) {

@@ -1,7 +1,6 @@
 #' Draw from the posterior given a release
 #'
-#' The analyst's verb: draws of the model's parameters given the published
-#' numbers, with the noise, the clamping and the public bounds accounted for.
+#' The main function for analysts. It draws the model's parameters given the published numbers, accounting for the noise, the clamping and the public bounds.
 #'
 #' @param release A release: [release()], [as_release()], [read_release()].
 #' @param model A model, such as [model_lm()]. If the bounds of a covariate that is modelled as
@@ -12,51 +11,42 @@
 #'   * `"augment"` imputes the confidential records. Exact; the cost is proportional to n: [method_augment].
 #'   * `"collapse"` moves the totals, where their distribution is known. Exact for counts, and otherwise if no record lies outside the bounds; the cost does
 #'     not depend on n: [method_collapse].
-#'   * `"clt"` uses a normal distribution for the statistic. Approximate, better with more records; the cost does not depend on n: [method_clt].
+#'   * `"clt"` uses a normal approximation to the statistic's distribution. Approximate, better with more records; the cost does not depend on n: [method_clt].
 #'   * `"naive"` treats the noisy totals as true. Not a posterior, but a baseline to compare with: [method_naive].
-#' @param chains Number of chains. They run through the future package: set
-#'   `future::plan()` to run them side by side. The draws do not depend on it.
+#' @param chains Number of chains. They run through the future package: set `future::plan()` to run them in parallel. The draws do not depend on the plan.
 #' @param iter Iterations of each chain, warmup included.
-#' @param warmup Iterations at the start, in which the proposals are learned; they are
-#'   discarded.
+#' @param warmup Iterations at the start, in which the proposals are tuned; they are discarded.
 #' @param thin Keep every `thin`-th iteration after warmup.
-#' @param seed A whole number that fixes the draws, or `NULL` to use R's
-#'   generator as it is (so that [set.seed()] fixes them).
-#' @param init `NULL` leaves it to the method where chains start, at draws from the prior if it knows nothing better; else a list
-#'   with a named vector of parameter values for each chain. Methods that draw
-#'   independently do not use it, and say so in a message of class
-#'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few
-#'   records.
+#' @param seed A whole number that fixes the draws, or `NULL` to use the current state of R's generator (so that [set.seed()] fixes them).
+#' @param init Starting values. `NULL` lets the method choose: by default, draws from the prior. Otherwise a list with a named vector of parameter values for
+#'   each chain. Methods that draw independently (`"naive"`, and `"collapse"` for counts of few records) do not use starting values; a message of class
+#'   `noiseaware_message_init` says so.
 #' @eval control_help()
-#' @param prior_n Where the release does not tell the number of records: a prior of it, see
-#'   [prior_n]. The default `NULL` is [prior_n_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
-#'   same probability. The number is then among the draws, as `n`. For a list of releases a prior for all sites that do not tell it, or a named list of
-#'   priors, see [pooling].
-#' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
-#'   `"partial"`, [partial_pooling()] or a formula of what differs, such as `~ 1` for the intercept, `"walk"` or [walk_pooling()], or
-#'   `"none"`: see [pooling]. The same for a model of the groups in one release, such as `model_poisson(~ ward)`, where `NULL` means `"none"`: see [groups].
-#' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
+#' @param prior_n If the release does not state the number of records: a prior for it, see [prior_n]. The default `NULL` is [prior_n_log_uniform()], which gives
+#'   every order of magnitude up to 2^31 - 1 the same probability. The number is then among the draws, as `n`. For a list of releases: one prior for all sites
+#'   with an unknown number of records, or a named list of priors, see [pooling].
+#' @param pool How to pool several sites. `release` is then a named list of releases about different people, one per site. Options are `"complete"`, `"partial"`
+#'   or [partial_pooling()], `"walk"` or [walk_pooling()], `"none"`, and a formula of what differs between sites, such as `~ 1` for the intercept. See
+#'   [pooling]. The same options apply to a model of the groups in one release, such as `model_poisson(~ ward)`; there `NULL` means `"none"`. See [groups].
+#' @param ... Must be empty. There is no `cores` argument: use `future::plan()`.
 #'
 #' @details
-#' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
-#' turns on a progress bar. After 3 seconds or a twentieth of the run a message of class
-#' `noiseaware_message_forecast` says how much time is left, if that is 10 seconds or
-#' more. Another follows the first chain's warmup if that has changed by half. An interrupted run returns the draws it has, with a warning;
-#' [extend()] continues it.
+#' Progress is reported through progressr: `progressr::handlers(global = TRUE)` turns on a progress bar. After 3 seconds or a twentieth of the run, a message of
+#' class `noiseaware_message_forecast` gives the remaining time, if that is 10 seconds or more. A second message follows the first chain's warmup if the
+#' forecast has changed by half. An interrupted run returns the draws made so far, with a warning; [extend()] continues it.
 #'
 #' **Narrow questions.** A model that names some of the release's variables (`model_lm(bwt ~ age)`, `model_normal("age")`,
-#' `model_table(~ smoke:low)`) uses the released numbers that involve these variables alone. Their noise is independent of the
-#' noise in the others, so the posterior given them is exact; it leaves out what the others say. A message of class
-#' `noiseaware_message_components` says how many numbers are used. Any of the variables can be the response.
+#' `model_table(~ smoke:low)`) uses only the released numbers that involve these variables. Their noise is independent of the noise in the others, so the
+#' posterior given these numbers is exact, but it ignores the information in the others. A message of class `noiseaware_message_components` states how many
+#' numbers are used. Any of the variables can be the response.
 #'
 #' **Methods.** Each has a page: [method_auto], [method_augment], [method_collapse], [method_clt], [method_naive].
 #'
-#' **Unknown number of records.** `"collapse"` for counts and `"augment"` stay exact. The others assume a few records: see their pages. Where no method
-#' is available, describe the release by [as_release()] with an `n` that you believe.
+#' **Unknown number of records.** `"collapse"` for counts and `"augment"` stay exact. The other methods assume at least a few records: see their pages. If no
+#' method is available, describe the release by [as_release()] with an `n` that you consider plausible.
 #'
-#' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
-#'   have not converged, and anything else that makes it doubtful, are reported as classed
-#'   warnings: see the section Warnings there.
+#' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Classed warnings report chains that have not converged, and anything else that makes
+#'   the fit doubtful: see the section Warnings there.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
 #'   `noiseaware_error_variables`, `noiseaware_error_prior`,
 #'   `noiseaware_error_interrupted` (interrupted before the first draw),

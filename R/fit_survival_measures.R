@@ -2,29 +2,29 @@
 
 #' Survival curves, medians and hazard ratios
 #'
-#' What the fit of a release of [stat_survival()] says of survival, by group.
+#' Posterior of survival by group, from a fit to a release of [stat_survival()].
 #'
 #' @param fit A fit of [model_survival()], or of [model_table()] to a release of [stat_survival()].
-#' @param measure `"survival"`: the probability of no event up to each of `times`. `"hazard"`: of [model_survival()] the hazard there, per unit of time; of
-#'   [model_table()] and of a discrete distribution the probability of an event in each interval, of those who enter it. `"median"`: the time by which
-#'   half have had the event.
-#'   `"restricted_mean"`: the mean time without the event up to the last break. `"hazard_ratio"`: of [model_survival()] the exponentials of the coefficients.
-#' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential or discrete
-#'   distribution ends with the last break.
+#' @param measure `"survival"`: the probability of no event up to each of `times`. `"hazard"`: for [model_survival()], the hazard at each of `times`, per unit
+#'   of time; for [model_table()] and for a discrete distribution, the probability of an event in each interval given entry into it. `"median"`: the time by
+#'   which half have had the event. `"restricted_mean"`: the mean time without the event up to the last break. `"hazard_ratio"`: for [model_survival()], the
+#'   exponentials of the coefficients.
+#' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. Times for a piecewise exponential or
+#'   discrete distribution cannot exceed the last break.
 #'
 #' @details
-#' All is given survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may be beyond the
-#' last break, where nothing was released; others are `Inf` there. A discrete distribution has a constant hazard between breaks here.
+#' All measures are conditional on survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may lie beyond
+#' the last break, where nothing was released; other medians are `Inf` in that case. A discrete distribution is treated here as having a constant hazard between
+#' breaks.
 #'
-#' In a fit of [model_table()] people who are censored in an interval count as at risk for half of it, as in life tables. With \eqn{e_j} and \eqn{c_j} the
-#' probabilities of an event and of being censored in interval \eqn{j}, and \eqn{l_j} that of leaving later, the hazard is
-#' \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)}, and survival the product of the \eqn{1 - h_j}, linear between breaks. Censoring is taken to be
-#' independent of the event.
+#' For a fit of [model_table()], people censored in an interval count as at risk for half of it, as in life tables. Let \eqn{e_j} and \eqn{c_j} be the
+#' probabilities of an event and of censoring in interval \eqn{j}, and \eqn{l_j} the probability of leaving later. The hazard is \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)},
+#' and survival is the product of the \eqn{1 - h_j}, linear between breaks. Censoring is assumed to be independent of the event.
 #'
 #' @return A [posterior::draws_array], for each group.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
-#' @seealso [plot()][plot.noiseaware_fit] for curves, [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for what is released.
+#' @seealso [plot()][plot.noiseaware_fit] for curves, [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for the released counts.
 #' @family tables and survival
 #' @examples
 #' weeks <- c(0, 5, 10, 15, 20, 36)

@@ -1,26 +1,26 @@
-#' Synthetic data sets, and what analyses of them tell together
+#' Synthetic data sets, and rules for combining their analyses
 #'
-#' Data frames that can be shared and analysed by any software: draws from the posterior predictive distribution, so that what is
-#' uncertain, because of noise or of few records, differs between them. They are made from the release alone: the guarantee of
-#' the release still holds, and no further budget is spent.
+#' Data frames that can be shared and analysed with any software: draws from the posterior predictive distribution, so that the uncertainty due to noise and to
+#' the number of records appears as variation between them. They are computed from the release only, so its guarantee still holds, and no further budget is
+#' spent.
 #'
 #' @param fit A fit from [sample_posterior()].
 #' @param m Number of data sets.
-#' @param of `"population"`: new records, drawn from the model with the parameters of a draw; for any model whose records can be drawn. `"records"`:
-#'   the confidential records themselves, imputed; for [model_table()] by method `"collapse"`, whose draws hold the table.
-#' @param n Number of records of each set, of a population; `NULL` takes the release's.
+#' @param of `"population"`: new records, drawn from the model with the parameters of a posterior draw; for any model that can simulate records. `"records"`:
+#'   imputations of the confidential records; for [model_table()] by method `"collapse"`, where the draws include the table.
+#' @param n Number of records in each set from a population; `NULL` means the release's number.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
-#' **Combining rules.** With q_i the estimate from data set i, u_i its variance as if the data were real, and b the variance of the q_i, the
-#' estimate is their mean. For imputed records its variance is (1 + 1/m) b + mean(u), on (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of
-#' freedom (Rubin 1987). For sets from a population it is (1 + 1/m) b - mean(u), since their own sampling is in b once too often (Raghunathan,
-#' Reiter & Rubin 2003). That difference is uncertain, and below 0 for some sets. The interval is from its posterior distribution given that it is
-#' positive (Si & Reiter 2011), and `std.error` the median of its root; `df` is `NA`. Sets whose estimates do not differ tell
-#' nothing of it: the variance is then mean(u), times the records of a set over the release's. The rules need twenty sets or so, better a hundred.
+#' **Combining rules.** Let q_i be the estimate from data set i, u_i its variance as if the data were real, and b the variance of the q_i. The combined estimate
+#' is the mean of the q_i. For imputed records its variance is (1 + 1/m) b + mean(u), on (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of freedom (Rubin
+#' 1987). For sets from a population it is (1 + 1/m) b - mean(u), because b counts their sampling variance once too often (Raghunathan, Reiter & Rubin 2003).
+#' This difference is uncertain, and sometimes negative. The interval uses its posterior distribution given that it is positive (Si & Reiter 2011), and
+#' `std.error` is the median of its root; `df` is `NA`. If all estimates are equal, they contain no information about it. The variance is then mean(u), times
+#' the number of records in a set divided by the release's number. The rules need about twenty sets, preferably a hundred.
 #'
-#' **The mice package.** `as_mids()` gives the sets as that package's `mids` object, with every value imputed, for its `with()` and `complete()`. Its `pool()` has Rubin's
-#' rules: right for `of = "records"`, too wide for sets from a population.
+#' **The mice package.** `as_mids()` converts the sets to a `mids` object of that package, with every value imputed, for use with `with()` and `complete()`. Its
+#' `pool()` applies Rubin's rules: correct for `of = "records"`, too wide for sets from a population.
 #'
 #' @return `synthesize()`: a list of `m` data frames, an object of class `noiseaware_synthetic`. `combine_synthetic()`: a data frame with
 #'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.

@@ -1,28 +1,26 @@
-#' What a table tells: probabilities, odds ratios, log-linear coefficients, association
+#' Measures of a table: probabilities, odds ratios, log-linear coefficients, association
 #'
-#' Draws of functions of the probabilities of a table, for a fit of [model_table()]: of any of its variables, whether or not they share a
-#' clique or were released together.
+#' Draws of functions of a table's probabilities, for a fit of [model_table()]. They can involve any of its variables, whether or not these share a clique or
+#' were released together.
 #'
 #' @param fit A fit of [model_table()].
-#' @param margin The variables, a formula such as `~ a:b`, or `~ a:b | c` for what holds given each level of `c`. `NULL` takes all variables of
-#'   the table.
-#' @param measure * `"probability"`: of each combination of levels.
-#'   * `"odds_ratio"`, of two variables: of each pair of levels against the first level of both.
-#'   * `"loglinear"`: coefficients of the saturated log-linear model of the probabilities, in R's treatment contrasts: against the first
-#'     level of each variable. That of two variables is the log odds ratio where the others are at their first level.
-#'   * `"association"`, of two variables: Cramer's V, the mutual information (in nats), Goodman and Kruskal's tau of the second
-#'     variable given the first; of two with two levels each also Yule's Q.
+#' @param margin The variables, a formula such as `~ a:b`, or `~ a:b | c` for measures given each level of `c`. `NULL` means all variables of the table.
+#' @param measure * `"probability"`: the probability of each combination of levels.
+#'   * `"odds_ratio"`, for two variables: the odds ratio of each pair of levels against the first level of both.
+#'   * `"loglinear"`: coefficients of the saturated log-linear model of the probabilities, in R's treatment contrasts, against the first level of each variable.
+#'     The coefficient of two variables is their log odds ratio with the others at their first level.
+#'   * `"association"`, for two variables: Cramer's V, the mutual information (in nats), Goodman and Kruskal's tau of the second variable given the first and,
+#'     if both have two levels, Yule's Q.
 #'
 #' @details
 #' `coef()` gives their posterior means and [tidy()][interop] their means, standard deviations and intervals: `coef(fit, measure = "loglinear")`,
 #' `tidy(fit, measure = "odds_ratio", margin = ~ a:b)`. [predict()][predict.noiseaware_fit] gives conditional distributions as a data frame.
 #'
-#' These are of the population that the records come from; [denoise()] has the counts of the records themselves.
+#' These measures describe the population that the records come from; [denoise()] gives the counts of the records themselves.
 #'
 #' @return A [posterior::draws_array].
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`; `noiseaware_error_size` where the variables,
-#'   with those that link them in the graph, have more than 5,000 combinations; `noiseaware_error_zeros` for odds ratios and coefficients of cells
-#'   that cannot be.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`; `noiseaware_error_size` if the variables, with those
+#'   that link them in the graph, have more than 5,000 combinations; `noiseaware_error_zeros` for odds ratios and coefficients of impossible cells.
 #' @references Agresti, A. (2013). *Categorical Data Analysis*, third edition. Wiley.
 #' @family tables and survival
 #' @examples

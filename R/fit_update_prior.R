@@ -13,7 +13,7 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
     refit(fit, c(list(model = model), given))
   }
   others <- setdiff(names(given), "seed")
-  if (length(others)) return(again(paste("other arguments change too:", shorten_list(others))))
+  if (length(others)) return(again(paste("other arguments also change:", shorten_list(others))))
   if (inherits(fit, "noiseaware_pool")) return(again("the fit is of several sites"))
   if (is.null(fit$chains)) return(again(sprintf("method \"%s\" draws again at once", fit$method)))
   if (!is.null(fit$weighted)) return(again("the draws have been weighted for another prior already"))
@@ -24,18 +24,18 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   weights <- smooth_weights(ratio)
   draws <- length(ratio)
   limit <- pareto_limit(draws)
-  told <- list(k = weights$k, effective = 1 / sum(weights$weight^2), draws = draws)
-  if (told$effective < least_share * draws) {
-    return(again(sprintf("importance weights would leave %s of %s draws effective", format_size(round(told$effective)), format_size(draws))))
+  weighting <- list(k = weights$k, effective = 1 / sum(weights$weight^2), draws = draws)
+  if (weighting$effective < least_share * draws) {
+    return(again(sprintf("importance weights would leave %s of %s draws effective", format_size(round(weighting$effective)), format_size(draws))))
   }
-  if (told$k > limit) {
-    return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(told$k, 2), format_number(limit, 2))))
+  if (weighting$k > limit) {
+    return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(weighting$k, 2), format_number(limit, 2))))
   }
-  cli::cli_inform("The draws were weighted for the new prior, not sampled again: {weights_line(told)}.",
+  cli::cli_inform("The draws were weighted for the new prior, not sampled again: {weights_line(weighting)}.",
                   class = c("noiseaware_message_weighted", "noiseaware_message_update"))
   fit <- resampled_fit(fit, with_seed(check_seed(given$seed, call = call), systematic_rows(weights$weight)))
   fit$bound <- bound
-  fit$weighted <- told
+  fit$weighted <- weighting
   fit$asked$model <- model
   with_troubles(fit, call)
 }
@@ -192,25 +192,24 @@ add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
   refit_from_draws(x, c(list(release = join_releases(x$whole %||% x$release, second, names)), given))
 }
 
-#' Refit with something changed
+#' Refit with changed arguments
 #'
 #' @param object A fit from [sample_posterior()].
 #' @param ... Arguments of [sample_posterior()] by name, such as `model`, `release`,
-#'   `method` or `iter`. Arguments that are not given keep the values of the first
-#'   call: `method = "auto"` chooses again, and a `warmup` that was never given is half
-#'   of `iter`. After [extend()], `iter` includes the iterations that were added.
-#'   Also `add`, a second release of the same records: see [add_release()].
-#' @param formula. Another formula of a regression, as in [stats::update()]: `. ~ . - age`. The regression is sampled from the whole release; [regress()] reads one
-#'   off a joint fit.
-#' @param prior A prior in the place of the model's argument `prior`; the rest of the model stays. See below.
+#'   `method` or `iter`. Arguments that are not given keep the values from the first call. `method = "auto"` chooses again, and a `warmup` that was never given
+#'   is half of `iter`. After [extend()], `iter` includes the added iterations. You can also give `add`, a second release of the same records: see
+#'   [add_release()].
+#' @param formula. Another formula for a regression, as in [stats::update()]: `. ~ . - age`. The new regression is sampled given the whole release; [regress()]
+#'   derives one from a joint fit.
+#' @param prior A prior that replaces the model's argument `prior`; the rest of the model is unchanged. See below.
 #' @return A fit.
-#' @section Another prior: `update(fit, prior = )` keeps the draws where it can. Each gets an importance weight, the ratio of the new prior's density to the old
-#' one's, and the draws are resampled in proportion to the weights. The result has as many draws as before, some of them several times, so all that works on a fit
-#' works on it; its effective number of draws counts the repeats. Weights are taken to be good when Pareto k (Vehtari et al. 2024) is at most 0.7, or
-#' 1 - 1 / log10(draws) where that is less, and a fifth of the draws remain effective. Otherwise, and where another argument but `seed` changes too, chains
-#' are sampled with the new prior, as they are for a fit of several sites. A message of class `noiseaware_message_weighted` or `noiseaware_message_sampled` tells
-#' which, and the print of a weighted fit has a line with its weights. [extend()] refuses a weighted fit: `update(fit, iter = )` samples the new posterior.
-#' `update(fit, model = )` always samples.
+#' @section Another prior: `update(fit, prior = )` reuses the draws if possible. Each draw gets an importance weight, the ratio of the new prior's density to
+#'   the old one's, and the draws are resampled in proportion to the weights. The result has as many draws as before, some of them repeated, so every function
+#'   for fits works on it; its effective number of draws accounts for the repeats. The weights are considered reliable if Pareto k (Vehtari et al. 2024) is at
+#'   most 0.7, or at most 1 - 1 / log10(draws) if that is smaller, and a fifth of the draws remain effective. Otherwise new chains are sampled with the new
+#'   prior. The same happens if any other argument except `seed` changes, and for a fit of several sites. A message of class `noiseaware_message_weighted` or
+#'   `noiseaware_message_sampled` says which was done, and a weighted fit prints a line about its weights. [extend()] does not accept a weighted fit: use
+#'   `update(fit, iter = )` to sample the new posterior. `update(fit, model = )` always samples.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
 #' @references
 #' Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance sampling. *Journal of Machine

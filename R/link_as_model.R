@@ -1,30 +1,24 @@
-#' Run a model of another package
+#' Run a model from dapper
 #'
-#' Takes a `privacy` object of the package dapper, made by `dapper::new_privacy()`,
-#' and runs its four functions as they are. The package itself is not needed.
+#' Converts a `privacy` object from the package dapper, made by `dapper::new_privacy()`, and runs its four functions unchanged. The package dapper itself is not
+#' needed.
 #'
 #' @param x An object of class `privacy`: a list of the functions `posterior_f(dmat,
 #'   theta)`, `latent_f(theta)`, `mechanism_f(sdp, sx)` and `statistic_f(xi, sdp, i)`
-#'   (in its first versions `post_f`, `latent_f`, `priv_f`, `st_f`), with `npar` and
-#'   perhaps `varnames`.
+#'   (in its first versions `post_f`, `latent_f`, `priv_f`, `st_f`), with `npar` and optionally `varnames`.
 #' @param sdp The published value, a numeric vector or matrix.
-#' @param init_par Where chains start, as in `dapper::dapper_sample()`: such an object
-#'   has no prior to draw from. Vary it with `init` of [sample_posterior()].
+#' @param init_par Starting values, as in `dapper::dapper_sample()`, because such an object has no prior to draw from. Use `init` in [sample_posterior()] to
+#'   vary them.
 #' @param ... Must be empty.
 #'
 #' @details The number of records is the number of rows of the matrix that `latent_f` returns.
-#'   The plain sampler runs (Ju et al. 2022), which is the one of dapper: without a
-#'   move chains may mix slowly. `statistic_f` and `mechanism_f` take one record, so
-#'   they are called for each. Written over all records at once, with
-#'   [model_custom()] and a statistic and a mechanism of this package, the same model
-#'   runs tens to hundreds of times as fast; see
-#'   `vignette("from-dapper", package = "noiseaware")`.
+#'   The plain sampler of Ju et al. (2022) runs, as in dapper: without a move, chains may mix slowly. `statistic_f` and `mechanism_f` work on one record, so
+#'   they are called for each record. The same model runs tens to hundreds of times as fast if it is written for all records at once, with [model_custom()] and
+#'   a statistic and a mechanism from this package; see `vignette("from-dapper", package = "noiseaware")`.
 #'
-#' @return A model of class `model_custom`; its element `release` is the published
-#'   value with its statistic and mechanism, to be given to [sample_posterior()].
-#' @section Errors: `noiseaware_error_custom`: a function that is missing, or what it
-#'   returns is of another type or shape; an error inside a function is shown with its
-#'   own message. `noiseaware_error_argument`.
+#' @return A model of class `model_custom`; its element `release` is the published value with its statistic and mechanism, to pass to [sample_posterior()].
+#' @section Errors: `noiseaware_error_custom`: a function is missing, or returns a value of the wrong type or shape. An error inside a function is shown with
+#'   its own message. `noiseaware_error_argument`.
 #' @family links to other packages
 #' @examples
 #' # as from dapper::new_privacy(): mean of 30 N(mu, 1) records, Laplace noise of scale 2

@@ -2,21 +2,22 @@
 
 #' Conditional effects of covariates
 #'
-#' The expected or a new response over the range of each covariate, others held fixed, in the format of brms, whose `plot()` shows it.
+#' The expected response, or a new response, over the range of each covariate with the others held fixed. The result has the format of brms, so its `plot()`
+#' method works.
 #'
 #' @param x A fit of a regression.
-#' @param effects Names of covariates, or two of them as `"age:smoke"`. `NULL`: each covariate, and the pairs whose product the formula has.
-#' @param conditions A data frame with values of other covariates, a row for each condition, whose row names are the titles. `NULL`: numbers at the
-#'   posterior mean of their mean (where the model has none, at the middle of their bounds), factors at their first level.
-#' @param int_conditions A named list of values that the second of two covariates takes; by default all levels, or a quarter, half and three quarters of the way
-#'   between the bounds.
+#' @param effects Names of covariates, or pairs of them as `"age:smoke"`. `NULL`: each covariate, and each pair with a product in the formula.
+#' @param conditions A data frame with values of the other covariates, one row per condition, with titles as row names. `NULL`: numbers at the posterior mean of
+#'   their mean (or at the middle of their bounds if the model has no mean), factors at their first level.
+#' @param int_conditions A named list of values for the second of two covariates; by default all levels, or the points at a quarter, half and three quarters of
+#'   the way between the bounds.
 #' @param prob Probability inside the intervals.
-#' @param method `"posterior_epred"`: the expected response; `"posterior_predict"`: a new one; `"posterior_linpred"`: the linear predictor.
-#' @param resolution Number of points between the bounds of a number.
+#' @param method `"posterior_epred"`: the expected response; `"posterior_predict"`: a new response; `"posterior_linpred"`: the linear predictor.
+#' @param resolution Number of points between the bounds of a numeric covariate.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param ... Of a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods].
-#' @return An object of class `brms_conditional_effects`, a list with a data frame for each effect. It has the covariates and `estimate__` (posterior median),
-#'   `se__` (standard deviation), `lower__`, `upper__`; of a response of several levels a row for each level, `cats__`.
+#' @param ... For a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods].
+#' @return An object of class `brms_conditional_effects`, a list with a data frame for each effect. The data frame has the covariates and `estimate__`
+#'   (posterior median), `se__` (standard deviation), `lower__`, `upper__`; for a response with several levels, it has a row for each level, `cats__`.
 #' @details The generic is brms's. Without brms, `plot(fit, "predictive")` shows the same for one covariate.
 #' @section Errors: `noiseaware_error_argument`, and those of [predict()][predict.noiseaware_fit].
 #' @family links to other packages

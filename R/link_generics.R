@@ -2,49 +2,45 @@
 
 #' Methods for the generics of other packages
 #'
-#' Registered only when the package that owns the generic is there.
+#' Each method is registered only if the package with the generic is installed.
 #'
 #' @param object,x A fit from [sample_posterior()]; for `prior_summary()` also a model.
-#' @param statistic The statistic that a model is to meet.
+#' @param statistic The statistic that a model will be fitted with.
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
-#' @param draws,ndraws Number of draws, evenly spread over the draws of the fit; all by default. Packages differ in the name.
+#' @param draws,ndraws Number of draws, evenly spread over the draws of the fit; all by default. The name differs between packages.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param re_formula `NULL` or `NA`, as brms has it: no model has effects of groups.
-#' @param transform Whether to give the expected response in place of the linear predictor.
+#' @param re_formula `NULL` or `NA`, as in brms; it has no effect, because no model has group effects.
+#' @param transform Whether to return the expected response instead of the linear predictor.
 #' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.
-#' @param measure,margin For table models: the measure that `tidy()` reports in place of the parameters, see [table_measures()].
+#' @param measure,margin For table models: the measure that `tidy()` reports instead of the parameters, see [table_measures()].
 #' @param conf.int Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
 #' @param conf.level Their probability.
-#' @param exponentiate Whether `tidy()` gives exponentials of coefficients and of the ends of their intervals, such as odds ratios; `std.error` is then
-#'   the estimate times the coefficient's standard deviation.
+#' @param exponentiate Whether `tidy()` exponentiates coefficients and the ends of their intervals, for example to odds ratios; `std.error` is then the estimate
+#'   times the coefficient's standard deviation.
 #' @param ... For predictions from a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods]. Otherwise empty, with two
-#'   exceptions: `tidy()` ignores the arguments `effects` and `component` of broom.mixed, and `glance()` ignores
-#'   everything that functions of other packages hand on to every model.
+#'   exceptions: `tidy()` ignores the arguments `effects` and `component` of broom.mixed, and `glance()` ignores arguments that functions of other packages pass
+#'   to every model.
 #'
 #' @return
 #' * rstantools: `posterior_predict()`, `posterior_epred()` and `posterior_linpred()`, draws x rows matrices
-#'   of a new record's response, of its expectation and of the linear predictor; `add_predicted_draws()`,
-#'   `add_epred_draws()` and `add_linpred_draws()` of tidybayes use them. Of a response
-#'   of several levels `posterior_epred()` is a draws x rows x levels array of their probabilities, `posterior_predict()` a matrix of their numbers, and
-#'   `posterior_linpred()` has a third dimension where levels have predictors of their own. `posterior_interval()`, a
-#'   matrix with a row for each parameter; `prior_summary()`, the prior that was
-#'   used, with those scaled by the bounds, in the units of the data. It is a data frame with the columns `variable`,
-#'   `prior` (in words: the second argument of a normal or Student-t distribution is its standard
-#'   deviation or scale, unless it says cov), and `median`,
-#'   `mad`, `q5`, `q95` of 10,000 draws. Of a model, before there is a release:
+#'   of a new record's response, of its expectation and of the linear predictor; `add_predicted_draws()`, `add_epred_draws()` and `add_linpred_draws()` of
+#'   tidybayes use them. For a response with several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and
+#'   `posterior_predict()` a matrix of their numbers. `posterior_linpred()` then has a third dimension if levels have separate predictors.
+#'   `posterior_interval()` is a matrix with a row for each parameter. `prior_summary()` shows the prior that was used, including priors scaled by the bounds,
+#'   in the units of the data. It is a data frame with the columns `variable`, `prior` (in words), and `median`, `mad`, `q5`, `q95` of 10,000 draws. The second
+#'   argument of a normal or Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use
 #'   `prior_summary(model, statistic)`.
 #' * generics (and broom): `tidy()`, a data frame with the columns `term`,
 #'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess`;
 #'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
 #'   `rhat` (largest), `ess` (smallest).
-#' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with
-#'   partial pooling of the mean over sites). The likelihood component is the likelihood of the published numbers where it is known, for one rate or
-#'   probability, also of pooled
-#'   sites. Elsewhere it is the density of the noise at the imputed totals, whose powers say what more or less noise would do. Where neither is there (method
-#'   `"naive"`, noisy records, pooled regressions) a message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense itself
-#'   refuses a prior that is constant, such as `prior_beta(1, 1)`.
-#' * coda: `as.mcmc.list()`, and `as.mcmc()` of all chains end to end.
+#' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with partial pooling, of
+#'   the mean over sites). The likelihood component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled
+#'   sites. Otherwise it is the density of the noise at the imputed totals; its powers show the effect of more or less noise. If neither is available (method
+#'   `"naive"`, noisy records, pooled regressions), a message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense
+#'   itself does not accept a constant prior, such as `prior_beta(1, 1)`.
+#' * coda: `as.mcmc.list()`, and `as.mcmc()` with all chains concatenated.
 #' @family links to other packages
 #' @name interop
 #' @examples

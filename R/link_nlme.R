@@ -1,22 +1,24 @@
 # nlme, lme4, brms: what is common to the sites of a partially pooled fit, and how they differ from it.
 
-#' Means of sites, deviations from them, and their spread
+#' Fixed effects, random effects and variance components of sites
 #'
-#' What mixed models call fixed effects, random effects and variance components, of a fit of several sites or groups with `pool = "partial"`.
+#' The fixed effects, random effects and variance components, in the terms of mixed models, of a fit of several sites or groups with `pool = "partial"`.
 #'
 #' @param object,x A fit from [sample_posterior()].
 #' @param level Probability inside the intervals.
-#' @param sigma,... Must be left out.
+#' @param sigma,... Must not be given.
 #' @return
-#' * `fixef()`: posterior means of what is common to all sites: coefficients of a regression, `logit()` of a probability, `log()` of a rate or a
-#'   standard deviation that varies, and effects of sites' covariates. Of a fit of one release, and of `pool = "complete"`, it is `coef()`.
-#' * `ranef()`: a data frame with a row for each site, the posterior mean of its deviation from that. `coef()` of a regression is the sum of both.
+#' * `fixef()`: posterior means of the parameters common to all sites: coefficients of a regression, `logit()` of a probability, `log()` of a varying rate or
+#'   standard deviation, and effects of sites' covariates. For a fit of one release, and for `pool = "complete"`, it equals `coef()`.
+#' * `ranef()`: a data frame with a row for each site: the posterior mean of its deviation from the common values. `coef()` of a regression is the sum of both.
 #' * `VarCorr()`: a data frame like `as.data.frame(VarCorr())` in lme4, with the columns `grp`, `var1` and `var2`. `vcov` is the posterior mean of a variance or
-#'   covariance. `sdcor` is that for a standard deviation or correlation; `lower` and `upper` are its interval. A linear regression has a row for the residual.
-#' @details The generics are those of nlme, which lme4 and brms use as well. Deviations of regressions are at covariates of 0, and their standard deviations
-#'   (`sd[...]` in the fit) at covariates in the middle of their bounds: see [partial_pooling()].
-#' @section Errors: `noiseaware_error_pool` where no parameter varies about a mean: fits of one release, `pool = "complete"`, `"none"`, and, but for `VarCorr()`, a walk.
-#' @seealso [site_draws()] and [site_ranks()] for the sites' own parameters.
+#'   covariance. `sdcor` is the posterior mean of a standard deviation or correlation, with the interval `lower` to `upper`. A linear regression has a row for
+#'   the residual.
+#' @details The generics are from nlme; lme4 and brms also use them. Deviations of regressions refer to covariates of 0, and their standard deviations
+#'   (`sd[...]` in the fit) to covariates in the middle of their bounds: see [partial_pooling()].
+#' @section Errors: `noiseaware_error_pool` if no parameter varies about a mean: fits of one release, `pool = "complete"`, `"none"`, and, except for
+#'   `VarCorr()`, a walk.
+#' @seealso [site_draws()] and [site_ranks()] for the parameters of single sites.
 #' @family links to other packages
 #' @name mixed_effects
 #' @examples

@@ -2,20 +2,20 @@
 
 #' R squared of a regression
 #'
-#' The share of the response's variance that the covariates explain, for each draw of the fit (Gelman et al. 2019). It is the variance of the expected
-#' response, divided by the sum of that and the mean variance of a response about its expectation.
+#' The share of the response's variance that the covariates explain, for each draw of the fit (Gelman et al. 2019). It is the variance of the expected response,
+#' divided by the sum of this variance and the mean residual variance.
 #'
 #' @param object A fit of [model_lm()] or [model_glm()] to one release, or of several sites with `pool = "complete"`.
-#' @param newdata A data frame with the covariates of two or more rows, over which variances are taken. `NULL`: public covariates, if the fit has
-#'   them. Otherwise variances are those in the population: for each draw of the parameters, `records` rows are drawn from the covariates' distribution.
-#' @param records Number of these rows; more reduce the Monte Carlo error of each draw, which is about `R2 (1 - R2) sqrt(2 / records)`.
-#' @param seed Fixes them; see [sample_posterior()].
+#' @param newdata A data frame with the covariates and at least two rows, over which variances are computed. `NULL`: the public covariates, if the fit has any.
+#'   Otherwise the variances are those in the population: for each draw of the parameters, `records` rows are drawn from the covariates' distribution.
+#' @param records Number of these rows; more rows reduce the Monte Carlo error of each draw, which is about `R2 (1 - R2) sqrt(2 / records)`.
+#' @param seed Fixes these rows; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A vector, a value for each draw.
-#' @details The generic is rstantools'. A release has no records, so the usual R squared of the observed records is not available. The population's
-#'   hardly differs from it unless there are few records. [regress()] has the exact value, as the variable `R2`, where all variables are normal.
-#' @section Errors: `noiseaware_error_method` for a model that is not a regression, or whose response has several levels; `noiseaware_error_pool` for sites with
-#'   parameters of their own; `noiseaware_error_argument`; those of [predict()][predict.noiseaware_fit] for `newdata`.
+#' @return A vector with a value for each draw.
+#' @details The generic is rstantools'. A release has no records, so the usual R squared of the observed records is not available. The population R squared
+#'   hardly differs from it unless there are few records. If all variables are normal, [regress()] has the exact value, as the variable `R2`.
+#' @section Errors: `noiseaware_error_method` for a model that is not a regression, or has a response with several levels; `noiseaware_error_pool` for sites
+#'   with separate parameters; `noiseaware_error_argument`; the errors of [predict()][predict.noiseaware_fit] for `newdata`.
 #' @references Gelman, A., Goodrich, B., Gabry, J. and Vehtari, A. (2019). R-squared for Bayesian regression models. *The American Statistician* 73(3), 307-309.
 #'   \doi{10.1080/00031305.2018.1549100}.
 #' @family links to other packages

@@ -1,10 +1,10 @@
-#' A backend for the package SBC
+#' Backend for the package SBC
 #'
-#' Lets SBC (`SBC::compute_SBC()`, not on CRAN) draw its posteriors here, for its plots and its
-#' checks. [calibrate()] does the same without that package.
+#' Lets SBC (`SBC::compute_SBC()`, not on CRAN) sample posteriors with this package, so that you can use its plots and checks. [calibrate()] does the same
+#' without that package.
 #'
 #' @details
-#' A generator of datasets for SBC gives a release and the parameters that it was drawn from:
+#' A generator of data sets for SBC returns a release and the parameters that it was simulated from:
 #' ```
 #' one_dataset <- function() {
 #'   release <- simulate_release(model_normal(), statistic, mech_laplace(epsilon = 1), n = 50)
@@ -15,8 +15,7 @@
 #' ```
 #' @param model A model.
 #' @param ... Further arguments of [sample_posterior()], by name.
-#' @return An object of class `SBC_backend_noiseaware`. What SBC calls generated is a release; its variables are
-#'   the model's parameters.
+#' @return An object of class `SBC_backend_noiseaware`. The element that SBC calls `generated` is a release; the `variables` are the model's parameters.
 #' @section Errors: `noiseaware_error_argument`.
 #' @family links to other packages
 #' @examples

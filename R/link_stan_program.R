@@ -1,30 +1,31 @@
 # The target of method "collapse" for normal records as a Stan program, for those who want to extend a model
 # there: the non-centred form of the totals (vignette "Algorithms", "collapse"), the parameters not integrated out.
 
-#' The posterior as a Stan program
+#' Write the posterior as a Stan program
 #'
-#' For a model that this package does not have: a program to start from, with its data. It is the totals form of the normal models, which method
-#' `"collapse"` samples: the totals of the records given the parameters, and the published numbers given the totals. Change a prior, add a level, share a parameter.
+#' A starting point for models that this package does not have: a Stan program with its data. It is the form of the normal models that method `"collapse"`
+#' samples: the totals of the records given the parameters, and the published numbers given the totals. You can then change a prior, add a level of a hierarchy,
+#' or share a parameter.
 #'
-#' @param x A release of a known number of records, or a fit of one ([sample_posterior()]).
-#' @param model [model_lm()], [model_normal()] or [model_mvnormal()] with numbers for covariates. Not for a fit, which has one.
+#' @param x A release with a known number of records, or a fit of one ([sample_posterior()]).
+#' @param model [model_lm()], [model_normal()] or [model_mvnormal()] with numeric covariates. Leave it out for a fit, which has a model.
 #' @param ... Must be empty.
 #'
 #' @details
-#' Given the parameters the records are normal, so the totals of n records are normal, their scatter has a Wishart distribution, and both are free of the number of
-#' records. The program draws them by standard normal and gamma variables (the Bartlett decomposition), which
-#' do well where there is much noise. It is exact if no record lies outside the bounds, as method `"collapse"` is, and unlike
-#' `"clt"` it has no approximation of the totals' distribution. Bounds that clamp are not in it; the print of a fit by `"collapse"` tells
-#' how likely such records are. Discrete noise has the density of its continuous twin, as in that method.
+#' Given the parameters the records are normal, so the totals of n records are normal and their scatter has a Wishart distribution; the dimension of both does
+#' not depend on the number of records. The program parametrises them by standard normal and gamma variables (the Bartlett decomposition), which works well with
+#' much noise. Like method `"collapse"`, it is exact if no record lies outside the bounds, and unlike `"clt"` it does not approximate the totals' distribution.
+#' It ignores clamping; the printed fit by `"collapse"` shows how likely clamped records are. Discrete noise has the density of its continuous counterpart, as
+#' in that method.
 #'
-#' In the program variables are measured from an origin, the middles of their bounds, and covariates come before the response. The
-#' generated quantity `intercept` is in the data's units.
+#' In the program, variables are measured from the middles of their bounds, and covariates come before the response. The generated quantity `intercept` is in
+#' the data's units.
 #'
-#' @return An object of class `noiseaware_stan`, a list: `program`, one text, in syntax that Stan reads from version 2.21 on; `data`, a named list; `init`, where
-#'   a chain may start, in the middle of the bounds; `names`, what the model's parameters are called in the program.
+#' @return An object of class `noiseaware_stan`, a list. `program` is a string in the syntax of Stan 2.21 or later, and `data` a named list. `init` has starting
+#'   values for a chain, in the middle of the bounds, and `names` the names of the model's parameters in the program.
 #'   `rstan::stan(model_code = s$program, data = s$data, init = function() s$init)` runs it.
-#' @section Errors: `noiseaware_error_method`: another model, factors, an unknown number of records, priors cut off by
-#'   `within`, and releases that method `"collapse"` refuses or that have exact numbers; `noiseaware_error_argument`.
+#' @section Errors: `noiseaware_error_method`: another model, factors, an unknown number of records, priors truncated by `within`, and releases that method
+#'   `"collapse"` does not support or that have exact numbers; `noiseaware_error_argument`.
 #' @family links to other packages
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -12,13 +12,12 @@ no_tests <- "It compares likelihoods or sums of squares, which a release does no
 
 no_densities <- "It estimates densities of prior and posterior at a point from draws. `test_slope()` and `bayes_factor()` give the Bayes factor without that."
 
-#' Which functions of other packages work on a fit
+#' Functions of other packages that work on a fit
 #'
 #' @return A data frame with a row for each function and the columns `package`; `call`, `works` and `note`. A call is an example in which `fit`
-#'   is a fit of a regression from [sample_posterior()], `newdata` a data frame of its covariates and `pool` a fit of several sites. The note says what is
-#'   special about it,
-#'   or, if it does not work, why it cannot. Those that cannot raise an error of class `noiseaware_error_meaningless`.
-#' @details The methods are registered when the package that owns the function is loaded; none of them is needed by this package.
+#'   is a fit of a regression from [sample_posterior()], `newdata` a data frame of its covariates and `pool` a fit of several sites. The note gives any
+#'   peculiarities or, if the function does not work, the reason. Functions that do not work raise an error of class `noiseaware_error_meaningless`.
+#' @details The methods are registered when the package with the function is loaded; this package needs none of these packages.
 #' @family links to other packages
 #' @examples
 #' subset(works_with(), package == "emmeans")

@@ -1,48 +1,38 @@
 #' Noise with a density of your own
 #'
-#' Any noise whose log density you can write as an R function: heavy tails, noise
-#' that is correlated between components, or whose distribution depends on the totals.
+#' Any noise with a log density that you can write as an R function: for example heavy-tailed noise, noise that is correlated between components, or noise with
+#' a distribution that depends on the totals.
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param log_density `function(noise)` or `function(z, s)`: the log density of the
 #'   published value, up to a constant that depends neither on the data nor on the
-#'   parameters. `noise` (that is z - s) and `s` are matrices with a candidate in
-#'   each row and the statistic's components as named columns; `z` is the published
-#'   value in a matrix of the same shape. Returns one number for each row, -Inf
-#'   where the value is impossible.
-#' @param r `function(s)`: a published value drawn given the named vector s of
-#'   true totals, from R's generator. [simulate_release()] needs it, and what simulates
-#'   releases: [calibrate()], [design()] and `pp_check()`.
-#' @param sd Standard deviation of the noise, one number, or one per component, for
-#'   [noise_sd()] and what is printed; nothing else uses it.
+#'   parameters. `noise` (that is z - s) and `s` are matrices with one candidate per row and the statistic's components as named columns; `z` is the published
+#'   value in a matrix of the same shape. Returns one number for each row, -Inf for impossible values.
+#' @param r `function(s)`: draws a published value given the named vector s of true totals, using R's generator. It is needed by [simulate_release()] and by the
+#'   functions that simulate releases: [calibrate()], [design()] and `pp_check()`.
+#' @param sd Standard deviation of the noise, one number or one per component. It is used only by [noise_sd()] and in printed output.
 #'
-#' @details Like [stat_custom()] it keeps the functions without their source references and
-#'   without the environment in which they were written: they may use R's own functions and
-#'   `package::function`, and must have their numbers written in them. A function that uses
-#'   a variable from the function in which it was written is refused.
+#' @details As in [stat_custom()], the functions are kept without their source references and their environment. They may use R's own functions and
+#'   `package::function`, and constants must be written in their code. A function that uses variables from an enclosing function is an error.
 #'
-#'   **Noise of bounded support.** Chains start at records for which the published value is possible. They are
-#'   searched for: records are drawn, and kept where they bring the totals nearer to noise of 0, or to noise that `r` draws where 0 is
-#'   impossible. If none are found, sampling is an error. No draw has density 0.
+#'   **Noise of bounded support.** Chains must start at records for which the published value is possible. To find them, records are drawn, and kept if they
+#'   bring the totals closer to zero noise, or to noise drawn by `r` if zero noise is impossible. If the search fails, sampling stops with an error. No draw has
+#'   density 0.
 #'
-#'   **Cost.** Every acceptance needs the density at the current totals, so in
-#'   general it cannot be evaluated for all records at once. The sampler foresees
-#'   whether the next records will be accepted, evaluates the density along that path
-#'   in one call, and follows it as long as the decisions come out so. That is
-#'   exact, and costs about 1 microsecond per record where 98 per cent are accepted, 5 at
-#'   70 per cent (measured with a cheap density). The built-in mechanisms are much
-#'   faster. With [stat_records()] (`function(noise)` only) a block of
-#'   records is one call.
+#'   **Cost.** Each acceptance decision needs the density at the current totals, so in general the density cannot be evaluated for all records at once. The
+#'   sampler predicts which of the next records will be accepted, evaluates the density along that path in one call, and follows the path as long as the
+#'   decisions agree with the prediction. This is exact. It costs about 1 microsecond per record at an acceptance rate of 98 per cent and 5 at 70 per cent
+#'   (measured with a cheap density). The built-in mechanisms are much faster. With [stat_records()] (`function(noise)` only), one call covers a block of
+#'   records.
 #'
-#'   The package does not know what such noise guarantees. [release()] refuses it:
-#'   noise to be published comes from the operating system's entropy.
+#'   The package does not know the privacy guarantee of such noise. [release()] does not accept it, because noise in published numbers must come from the
+#'   operating system's entropy.
 #'
 #' @return A mechanism: an object of class `mech_custom`.
 #' @section Errors: `noiseaware_error_custom`: not a function of one or two
-#'   arguments, or not self-contained. At the first use, a value that is not one number for each row, NA or
-#'   Inf, or differs when rows are evaluated one by one. An error in the function is
-#'   shown with its own message. A value that is NA or Inf is shown with the totals or the noise that gave it. `noiseaware_error_impossible`: no start was
-#'   found where the published value is possible. `noiseaware_error_mechanism` from [release()], and
+#'   arguments, or not self-contained. Also, when the function is first used: its value is not one number for each row, is NA or Inf, or differs when rows are
+#'   evaluated one by one. An error in the function is shown with its own message. A value of NA or Inf is shown with the totals or the noise that led to it.
+#'   `noiseaware_error_impossible`: no starting records were found for which the published value is possible. `noiseaware_error_mechanism` from [release()], and
 #'   from [simulate_release()] without `r`.
 #' @family mechanisms
 #' @examples

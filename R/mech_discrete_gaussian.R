@@ -2,21 +2,17 @@
 #'
 #' Adds an independent integer to every component, P(k) proportional to
 #' exp(-k^2 / (2 tau^2)), for statistics whose components are integers, such as
-#' counts. With a budget `rho`, tau^2 = Delta^2 / (2 rho), Delta the statistic's L2
-#' sensitivity: the same guarantee of zero-concentrated differential privacy as that
-#' of continuous noise (Canonne, Kamath & Steinke 2020).
+#' counts. With a budget `rho`, tau^2 = Delta^2 / (2 rho), where Delta is the statistic's L2 sensitivity. This gives the same zero-concentrated differential
+#' privacy as continuous noise (Canonne, Kamath & Steinke 2020).
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param rho Privacy budget, a positive number.
-#' @param sd Instead of `rho`: tau; one value, or one for each component, either in
-#'   the statistic's order or named. The noise has almost this standard deviation if
-#'   tau is 1 or more, and a smaller one below; [noise_sd()] gives the true one.
+#' @param sd Instead of `rho`: tau; one value, or one for each component, either in the statistic's order or named. If tau is 1 or more, it is almost equal to
+#'   the noise's standard deviation, which is smaller than tau if tau is below 1; [noise_sd()] gives the exact value.
 #' @return A mechanism: an object of class `mech_discrete_gaussian`.
-#' @details The released numbers are integers, so no bits below the point can leak
-#'   as they can with [mech_gaussian()].
+#' @details The released numbers are integers, so no fractional bits can leak, as they can with [mech_gaussian()].
 #' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
-#'   [as_release()] with a statistic whose components may be fractions;
-#'   `noiseaware_error_value` from [as_release()] with published values that are not
+#'   [as_release()] with a statistic that may have fractional components; `noiseaware_error_value` from [as_release()] with published values that are not
 #'   integers.
 #' @references
 #' Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for

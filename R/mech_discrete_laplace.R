@@ -2,8 +2,7 @@
 #'
 #' Adds an independent integer to every component, P(k) = tanh(1 / (2 b))
 #' exp(-|k| / b), for statistics whose components are integers, such as counts.
-#' With a budget `epsilon` the scale b is the statistic's L1 sensitivity over
-#' epsilon, which gives pure epsilon-differential privacy (Ghosh, Roughgarden &
+#' With a budget `epsilon` the scale b is the statistic's L1 sensitivity divided by epsilon, which gives pure epsilon-differential privacy (Ghosh, Roughgarden &
 #' Sundararajan 2012).
 #'
 #' @param ... Must be empty: the other arguments must be named.
@@ -11,11 +10,9 @@
 #' @param scale Instead of `epsilon`: the scale b; one value, or one for each
 #'   component, either in the statistic's order or named.
 #' @return A mechanism: an object of class `mech_discrete_laplace`.
-#' @details The released numbers are integers, so no bits below the point can leak
-#'   as they can with [mech_laplace()].
+#' @details The released numbers are integers, so no fractional bits can leak, as they can with [mech_laplace()].
 #' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
-#'   [as_release()] with a statistic whose components may be fractions;
-#'   `noiseaware_error_value` from [as_release()] with published values that are not
+#'   [as_release()] with a statistic that may have fractional components; `noiseaware_error_value` from [as_release()] with published values that are not
 #'   integers.
 #' @references
 #' Ghosh, A., Roughgarden, T. and Sundararajan, M. (2012). Universally

@@ -3,33 +3,31 @@
 
 #' Exact numbers
 #'
-#' Some numbers are published without noise: totals that a law wants exact (the state populations of the US Census), a sample
-#' size per stratum, the sum of a column that everybody knows. Beside noisy numbers of the same records they are
-#' a constraint: whatever the posterior says, it agrees with them exactly.
+#' Some numbers are published without noise: totals that must be exact by law (the state populations of the US Census), a sample size per stratum, the publicly
+#' known sum of a column. Combined with noisy numbers of the same records they are a constraint: every posterior draw agrees with them exactly.
 #'
 #' @param ... Must be empty.
 #'
 #' @details
-#' Exact numbers are a statistic of their own in a list of several, with a mechanism of their own: see the examples. [stat_subset()]
-#' and [stat_linear()] say which numbers of a table they are.
+#' Exact numbers are a separate statistic in a list of several, with their own mechanism: see the examples. Use [stat_subset()] and [stat_linear()] to describe
+#' which numbers of a table they are.
 #'
-#' **No guarantee.** A number without noise is outside of the guarantee of differential privacy: that holds for the noisy numbers alone, among
-#' databases with the same exact numbers. So `privacy()` of a release, its print and a [budget()] count the noisy parts, and the print
-#' says what they leave out. [release()] refuses exact numbers alone.
+#' **No guarantee.** A number without noise is outside the guarantee of differential privacy, which covers only the noisy numbers, among databases with the same
+#' exact numbers. So `privacy()`, the printed release and a [budget()] count only the noisy parts; the printed release lists what they exclude. [release()] does
+#' not accept exact numbers alone.
 #'
-#' **Where it works.** Method `"collapse"` keeps exact counts of one variable, or of the class of a naive Bayes model, by moving
-#' records between cells that are in the same exact numbers. With few records it draws all counts at once, and then
-#' also keeps single cells of features. For [model_table()] it keeps any exact counts and sums of them, such as exact margins that
-#' overlap, by transfers that leave them as they are. It does so for up to 20,000 combinations of the levels that they are about. Of normal
-#' records it keeps exact totals of variables and of their squares, so exact means and
-#' variances, and moves the others alone. All of this also holds for sites in a [pool][pooling]. Other methods and models refuse.
+#' **Where it works.** Method `"collapse"` respects exact counts of one variable, or of the class of a naive Bayes model, by moving records only between cells
+#' that belong to the same exact numbers. With few records it draws all counts at once, and then also respects single cells of features. For [model_table()] it
+#' respects any exact counts and sums of counts, such as overlapping exact margins, by transfers that leave them unchanged. This works for up to 20,000
+#' combinations of the levels involved. For normal records it respects exact totals of variables and of their squares, and hence exact means and variances, and
+#' moves only the other totals. All of this also holds for sites in a [pool][pooling]. Other methods and models do not accept exact numbers.
 #'
-#' **Contradictions.** [as_release()] refuses exact numbers that no records have, and tells which of them contradict each other. An
-#' exact number of records is `n`.
+#' **Contradictions.** [as_release()] rejects exact numbers that no records can have, and lists those that contradict each other. Give an exact number of
+#' records as `n`.
 #'
 #' @return A mechanism: an object of class `mech_exact`.
-#' @section Errors: `noiseaware_error_value` from [as_release()] with exact numbers that no records have; `noiseaware_error_method` from
-#'   methods that cannot keep them; `noiseaware_error_mechanism` from [release()] where every number is exact.
+#' @section Errors: `noiseaware_error_value` from [as_release()] with exact numbers that no records can have; `noiseaware_error_method` from methods that cannot
+#'   respect them; `noiseaware_error_mechanism` from [release()] if every number is exact.
 #' @seealso [published()] for noisy numbers that were hidden, rounded or set to a limit.
 #' @family mechanisms
 #' @examples

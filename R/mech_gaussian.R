@@ -1,12 +1,9 @@
 #' Gaussian noise
 #'
-#' Adds independent normal noise to every component. Its standard deviation
-#' tau follows from the statistic's L2 sensitivity Delta and one of four
-#' budgets. These are zero-concentrated differential privacy, rho = Delta^2 / (2 tau^2)
-#' (Bun & Steinke 2016); and Gaussian differential privacy, mu = Delta / tau
-#' (Dong, Roth & Su 2022). A third is approximate differential privacy (epsilon, delta) by the
-#' analytic calibration of Balle & Wang (2018), which holds for every epsilon.
-#' The last is the standard deviation itself.
+#' Adds independent normal noise to every component. Its standard deviation tau can be given directly, or follows from the statistic's L2 sensitivity Delta and
+#' one of three budgets. With zero-concentrated differential privacy, rho = Delta^2 / (2 tau^2) (Bun & Steinke 2016). With Gaussian differential privacy, mu =
+#' Delta / tau (Dong, Roth & Su 2022). Approximate differential privacy (epsilon, delta) uses the analytic calibration of Balle & Wang (2018), which is valid
+#' for every epsilon.
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param rho,mu Privacy budgets, positive numbers.

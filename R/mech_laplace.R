@@ -1,7 +1,6 @@
 #' Laplace noise
 #'
-#' Adds independent Laplace noise to every component. With a budget `epsilon`
-#' the scale is the statistic's L1 sensitivity over epsilon, which gives pure
+#' Adds independent Laplace noise to every component. With a budget `epsilon` the scale is the statistic's L1 sensitivity divided by epsilon, which gives pure
 #' epsilon-differential privacy (Dwork et al. 2006).
 #'
 #' @param ... Must be empty: the other arguments must be named.

@@ -1,64 +1,53 @@
 #' Objective perturbation
 #'
-#' The noise of a private regression: coefficients z that minimise
+#' Noise for a private regression. The coefficients z minimise
 #' \deqn{\sum_i \ell(z; x_i) + \frac{\Delta}{2} |z|^2 + b'z}
 #' over all of R^d, with a random vector b and a ridge Delta (Kifer, Smith & Thakurta 2012,
-#' Algorithm 1, times n). It goes with [stat_objective()].
+#' Algorithm 1, times n). Use it with [stat_objective()].
 #'
 #' @param ... Must be empty: the other arguments must be named.
-#' @param epsilon Privacy budget. Alone: b has the density proportional to
-#'   exp(-|b| / scale), |b| its length in `norm`, and the release is epsilon-differentially
-#'   private.
+#' @param epsilon Privacy budget. If given alone, b has a density proportional to exp(-|b| / scale), where |b| is its length in `norm`, and the release is
+#'   epsilon-differentially private.
 #' @param delta With `epsilon`: b is normal with the standard deviation `sd` in every
 #'   component, and the release is (epsilon, delta)-differentially private; below 0.05.
-#' @param ridge Delta. With a budget `NULL` takes 2 lambda / epsilon, see below.
-#' @param scale,sd Instead of a budget, with `ridge`: for coefficients that someone
-#'   else published, the scale or the standard deviation of b.
-#' @param norm What |b| is: `"L2"`, the Euclidean length, or `"Linf"`, the largest absolute
-#'   component (Awan & Slavkovic 2021), which needs less noise for the same budget; not with
-#'   normal b.
+#' @param ridge The ridge Delta. With a budget, `NULL` means 2 lambda / epsilon, see below.
+#' @param scale,sd Instead of a budget, with `ridge`: for coefficients published by someone else, the scale or the standard deviation of b.
+#' @param norm The norm |b|: `"L2"`, the Euclidean length, or `"Linf"`, the largest absolute component (Awan & Slavkovic 2021), which needs less noise for the
+#'   same budget but is not available for normal b.
 #'
 #' @details
-#' **The distribution of z.** The gradient of the objective is 0 at z, so b = -(G + Delta z), where G is
-#' the gradient of the loss at z. As Delta > 0 the objective is strictly convex: every
-#' b has one z and every z one b, with the Jacobian determinant det(H + Delta I), H the
-#' Hessian at z. So z has the density nu(-(G + Delta z)) det(H + Delta I), nu that of b. G
-#' and H are sums over the records of terms that depend on z: the general record
-#' additivity of Ju et al. (2022, Assumption 2).
+#' **The distribution of z.** The gradient of the objective is 0 at z, so b = -(G + Delta z), where G is the gradient of the loss at z. Since Delta > 0, the
+#' objective is strictly convex: the map between b and z is one-to-one, with Jacobian determinant det(H + Delta I), where H is the Hessian at z. So z has the
+#' density nu(-(G + Delta z)) det(H + Delta I), where nu is the density of b. G and H are sums over the records of terms that depend on z: this is the general
+#' record additivity of Ju et al. (2022, Assumption 2).
 #'
-#' **Why it is private.** Let one record be replaced, and B bound the length of a row (see
-#' [stat_objective()]). A record's part of H has rank one and an eigenvalue of
-#' at most lambda = B^2 / 4. (1) The determinant without the record, det A, is at most
-#' that with it, which is det A (1 + h'A^-1 h) <= det A (1 + lambda / Delta). So the
-#' determinants of neighbours differ by a factor of at most 1 + lambda / Delta. (2) G moves by at
-#' most 2 B, and with it |b|: a factor of at most exp(2 B / scale). Together
+#' **Why it is private.** Let one record be replaced, and let B bound the length of a row (see [stat_objective()]). A record's contribution to H has rank one
+#' and an eigenvalue of at most lambda = B^2 / 4. (1) The determinant without the record, det A, is at most the determinant with it, which is det A (1 + h'A^-1
+#' h) <= det A (1 + lambda / Delta). So the determinants of neighbours differ by a factor of at most 1 + lambda / Delta. (2) G, and hence |b|, changes by at
+#' most 2 B: a factor of at most exp(2 B / scale). Together
 #' \deqn{\epsilon = 2 B / scale + \log(1 + \lambda / \Delta).}
-#' The scale follows from `epsilon` and the ridge; with the default ridge the logarithm takes less
-#' than epsilon / 2. Coefficients that were published with another calibration are described by `scale`
-#' or `sd` and `ridge`. Where a record is added or removed, G moves by at most B, and 2 B is B
-#' in all of this; the determinants differ by the same factor.
+#' The scale follows from `epsilon` and the ridge; with the default ridge the logarithm is less than epsilon / 2. To describe coefficients that were published
+#' with another calibration, give `scale` or `sd` and `ridge`. If a record is added or removed, G changes by at most B, which replaces 2 B throughout; the
+#' determinants differ by the same factor.
 #'
 #' (3) Normal b: let the two records have rows u and w. They move b by d = c u - c' w with |c|, |c'| <= 1
 #' that depend on z, hence on b. The log ratio of the densities of b is at most
-#' (|b'u| + |b'w|) / sd^2 + |d|^2 / (2 sd^2). The first sum is the larger of
-#' |b'(u + w)| and |b'(u - w)|, two normal variables whose variances add up to
-#' 4 B^2 sd^2 at most. With r = 2 B / sd and k the upper delta / 2 quantile
-#' of the standard normal distribution it exceeds r k sd^2 with a probability of at most delta.
-#' That bound is convex in how the variance is shared if k^2 >= 3, so it is largest where one has
-#' all. Hence epsilon = r k + r^2 / 2 + log(1 + lambda / Delta). With a record added or removed there is only
+#' (|b'u| + |b'w|) / sd^2 + |d|^2 / (2 sd^2). The first sum is the larger of |b'(u + w)| and |b'(u - w)|. These are absolute values of two normal variables with
+#' variances that add up to at most 4 B^2 sd^2. With r = 2 B / sd and k the upper delta / 2 quantile of the standard normal distribution it exceeds r k sd^2
+#' with a probability of at most delta. This bound is convex in the split of the variance if k^2 >= 3, so it is largest if one of the two has all of it. Hence
+#' epsilon = r k + r^2
+#' / 2 + log(1 + lambda / Delta). With a record added or removed there is only
 #' |b'w|, a normal variable of variance B^2 sd^2 or less, and r = B / sd.
 #'
-#' (4) `norm = "Linf"`: every component of G moves by at most 2 M, M the largest absolute
-#' entry that a row can have: 1 where all numbers are rescaled. So 2 M replaces 2 B in (2), and
-#' (1) is as it was. Such a b is a Gamma(d + 1) variable times `scale`, times a point drawn
-#' uniformly from the cube \[-1, 1\]^d. Each component has the variance scale^2 (d + 1) (d + 2) / 3, with Euclidean
-#' noise scale^2 (d + 1). With k rescaled numbers, d = k + 1, the standard deviation
-#' at the same ridge is less by the factor sqrt((d + 2) / (3 d)), 0.82 for one covariate and 0.68 for four.
-#' Under either norm, with `ridge = B^2 / 4 / expm1((1 - q) * epsilon)` the share q of epsilon goes to b.
+#' (4) `norm = "Linf"`: every component of G changes by at most 2 M, where M is the largest absolute entry that a row can have: 1 if all numbers are rescaled.
+#' So 2 M replaces 2 B in (2), and (1) is unchanged. Such a b is a Gamma(d + 1) variable times `scale`, times a point drawn uniformly from the cube \[-1, 1\]^d.
+#' Each component has the variance scale^2 (d + 1) (d + 2) / 3; with Euclidean noise the variance is scale^2 (d + 1). With k rescaled numbers, d = k + 1, the
+#' standard deviation at the same ridge is smaller by the factor sqrt((d + 2) / (3 d)), 0.82 for one covariate and 0.68 for four. Under either norm, with
+#' `ridge = B^2 / 4 / expm1((1 - q) * epsilon)` the share q of epsilon goes to b.
 #'
 #' @return A mechanism: an object of class `mech_objective`.
-#' @section Errors: `noiseaware_error_mechanism`, also where it meets a statistic:
-#'   one that is not [stat_objective()], or a ridge that leaves no budget for the noise.
+#' @section Errors: `noiseaware_error_mechanism`, also when it is combined with a statistic other than [stat_objective()], or if the ridge leaves no budget for
+#'   the noise.
 #' @references
 #' Awan, J. and Slavkovic, A. (2021). Structure and sensitivity in differential privacy: comparing
 #' K-norm mechanisms. *Journal of the American Statistical Association* 116, 935-954.

@@ -117,12 +117,12 @@ has_record_noise <- function(release) has_noisy_records(release_parts(release))
 
 #' Standard deviation of the noise
 #'
-#' @param x A release; or, before there is one, a statistic, or a named list of statistics.
+#' @param x A release; or, before a release is made, a statistic or a named list of statistics.
 #' @param mechanism For a statistic: the mechanism, or a list of them with the same names.
 #' @param neighbours For a statistic: see [release()].
 #' @return A named numeric vector, one value per component, in the units of the
 #'   released totals.
-#' @section Errors: `noiseaware_error_argument`, and those of [release()] for a statistic and a mechanism.
+#' @section Errors: `noiseaware_error_argument`, and the errors of [release()] for a statistic and a mechanism.
 #' @family guarantees
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))

@@ -1,16 +1,15 @@
-#' What a mechanism guarantees
+#' Privacy guarantee of a mechanism or a release
 #'
 #' @param x A mechanism or a release.
 #' @param statistic Needed only for a mechanism that was given its noise scale
 #'   instead of a budget: the guarantee then depends on the sensitivity.
-#' @param unit The granularity of a release, whose rounding adds to the sensitivity.
+#' @param unit The granularity of a release; rounding to it adds to the sensitivity.
 #' @param neighbours With `statistic`: as in [sensitivity()].
 #' @param ... Must be empty.
 #'
 #' @return A data frame with one row and the columns `epsilon` and `delta`
 #'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
-#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022). A column is `NA` where the mechanism
-#'   gives no such guarantee, or none that is known without a further choice.
+#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022). A column is `NA` if the mechanism gives no such guarantee, or none that is known without a further choice.
 #' @family guarantees
 #' @examples
 #' privacy(mech_laplace(epsilon = 2))

@@ -5,41 +5,40 @@
 # Whatever was published says that the noisy number lay in an interval, published_interval(); the
 # likelihood is its probability: see src/contract/published.c.
 
-#' What was done with noisy numbers before they were published
+#' Noisy numbers that were hidden, rounded or truncated
 #'
-#' Small numbers are hidden, numbers are rounded, or set to 0 where noise made them negative. None of this takes privacy
-#' budget, as it looks at noisy numbers alone; but a posterior that treats such numbers as noisy totals is wrong. The likelihood here
-#' accounts for each step exactly.
+#' Publishers may hide small noisy numbers, round numbers, or set negative ones to 0. None of this costs privacy budget, because it only uses the noisy numbers.
+#' But a posterior that treats the results as plain noisy totals is wrong. Here, the likelihood accounts for each step exactly.
 #'
 #' @param mechanism How noise was added: [mech_laplace()], [mech_gaussian()], [mech_discrete_laplace()] or
-#'   [mech_discrete_gaussian()]. Or [mech_exact()]: counts had no noise, but small ones were suppressed, or all were rounded.
+#'   [mech_discrete_gaussian()]. Or [mech_exact()] for counts without noise, if small ones were suppressed or all were rounded.
 #' @param ... Must be empty: the other arguments must be named.
-#' @param threshold `NULL`, or a number: noisy numbers below it are hidden. In the release they are `NA`.
-#' @param round `NULL`, or a positive number: noisy numbers are rounded to multiples of it, halves to the even multiple as [round()] does.
-#' @param lower,upper `NULL`, or numbers: what is below `lower` is set to it, what is above `upper` to that.
-#' @param listed With a threshold: `TRUE` if hidden numbers are known to be hidden, because the list of cells is public. `FALSE` if only the
-#'   numbers that were shown are listed, and nobody knows which others there might have been.
+#' @param threshold `NULL`, or a number: noisy numbers below it are hidden. They are `NA` in the release.
+#' @param round `NULL`, or a positive number: noisy numbers are rounded to multiples of it, halves to the even multiple as in [round()].
+#' @param lower,upper `NULL`, or numbers: values below `lower` are set to `lower`, values above `upper` to `upper`.
+#' @param listed With a threshold: `TRUE` if it is known which numbers are hidden, because the list of cells is public. `FALSE` if only the shown numbers are
+#'   listed, and the set of possible other numbers is unknown.
 #'
 #' @details
-#' The steps come in the order of the arguments: first the threshold, then rounding, then the limits.
+#' The steps are applied in the order of the arguments: first the threshold, then rounding, then the limits.
 #'
-#' **The likelihood.** Let s be the exact total and r = s + noise. A hidden number says that r was below the threshold, a rounded one that it was between two
-#' halves, one at a limit that it was there or beyond. Each has the probability of that under the noise, in closed form or by sums of the tails of
-#' discrete noise. With `listed = FALSE` a number is only known since it was shown; it has its density divided by the probability of being
-#' shown, and what was not listed says nothing.
+#' **The likelihood.** Let s be the exact total and r = s + noise. A hidden number implies that r was below the threshold. A rounded number implies that r was
+#' within half a multiple of it, and a number at a limit implies that r was at or beyond the limit. The likelihood is the probability of that event under the
+#' noise, in closed form or from sums over the tails of discrete noise. With `listed = FALSE`, the likelihood of a number is its density divided by the
+#' probability that it is shown, and numbers that are not listed carry no information.
 #'
-#' **A component that is `NA`** was hidden. One that is absent from `value` in [as_release()] is an error with `listed = TRUE`; with `listed = FALSE`
-#' it says nothing, nor does one that the statistic leaves out ([stat_subset()]).
+#' **A component that is `NA`** was hidden. With `listed = TRUE`, a component that is absent from `value` in [as_release()] is an error. With `listed = FALSE`
+#' it carries no information; the same holds for components that the statistic leaves out ([stat_subset()]).
 #'
-#' **Without noise.** `published(mech_exact(), threshold = 10)` is plain cell suppression, for counts and other whole numbers: the posterior
-#' is over all tables that agree with what is shown. It is computed with discrete Laplace noise of scale 0.05, which differs from 0 once in 10^8.
-#' Suppression is no guarantee of differential privacy: [privacy()] says none, and [release()] refuses it.
+#' **Without noise.** `published(mech_exact(), threshold = 10)` is plain cell suppression, for counts and other whole numbers: the posterior covers all tables
+#' that agree with the shown numbers. It is computed with discrete Laplace noise of scale 0.05, which differs from 0 once in 10^8 draws. Suppression gives no
+#' differential privacy guarantee: [privacy()] reports none, and [release()] does not accept it.
 #'
-#' **Where it works.** By method `"augment"` everywhere, and by `"collapse"` for counts and for totals of Poisson and exponential
-#' records; both are exact. Other methods refuse: they need the noisy numbers. It is for totals and counts, not for [stat_records()].
+#' **Where it works.** Method `"augment"` always supports it, and `"collapse"` for counts and for totals of Poisson and exponential records; both are exact.
+#' Other methods do not, because they need the noisy numbers. It applies to totals and counts, not to [stat_records()].
 #'
-#' @return A mechanism that says what was done: an object of the mechanism's class and of class `mech_published`.
-#' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_value` from [as_release()] with numbers that cannot have been published so.
+#' @return A mechanism that includes these steps: an object of the mechanism's class and of class `mech_published`.
+#' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_value` from [as_release()] with numbers that these steps cannot produce.
 #' @family published numbers
 #' @examples
 #' mech_laplace(epsilon = 1) |> published(threshold = 10)

@@ -1,20 +1,18 @@
 #' Randomised response
 #'
-#' Local privacy for categories. For each record, the true level is published with
-#' probability e^epsilon / (e^epsilon + k - 1), k the number of levels. Otherwise one of
-#' the others is published, each with the same probability (Warner 1965; k-ary: Kairouz, Oh &
-#' Viswanath 2014). This gives pure epsilon-differential privacy, also towards
-#' those who collect the data, if every person does it alone.
+#' Local privacy for categories. For each record, the true level is published with probability e^epsilon / (e^epsilon + k - 1), where k is the number of levels.
+#' Otherwise one of the others is published, each with the same probability (Warner 1965; k-ary: Kairouz, Oh & Viswanath 2014). This gives pure
+#' epsilon-differential privacy, and if every person randomises their own answer, the guarantee also holds against those who collect the data.
 #'
-#' It goes with [stat_records()] of factors. With several factors each has an equal
-#' share of epsilon; statistics of their own have a mechanism each.
+#' Use it with [stat_records()] of factors. Several factors in one statistic have equal shares of epsilon; for other shares, use separate statistics with one
+#' mechanism each.
 #'
-#' **Exact, and free of the number of records** where all variables are factors, under [model_glm()] with a binary response or one of several levels, and
-#' [model_table()] with [prior_normal()]. Method `"collapse"` counts the records that gave the same answers and sums over their true levels. Other models
-#' impute the records.
+#' **Exact at a cost independent of the number of records** if all variables are factors, for [model_glm()] with a binary response or one of several levels, and
+#' for [model_table()] with [prior_normal()]. Method `"collapse"` counts the records with the same answers and sums over their true levels. Other models impute
+#' the records.
 #'
 #' @param ... Must be empty: the other arguments must be named.
-#' @param epsilon Privacy budget of a record, a positive number.
+#' @param epsilon Privacy budget per record, a positive number.
 #' @return A mechanism: an object of class `mech_randomized_response`.
 #' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
 #'   [as_release()] with any other statistic; `noiseaware_error_value` from

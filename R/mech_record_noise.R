@@ -3,42 +3,41 @@
 
 #' Noise on every record
 #'
-#' Each record's values have normal noise of their own, of a known standard deviation for each variable, before anything is
-#' summed: measurement error, or people who perturb their numbers before they give them. The noisy records may be public; a regression of
-#' one noisy variable on another is then biased (its slopes are attenuated), and the posterior here is not.
+#' Normal noise with a known standard deviation for each variable was added to each record's values before anything was summed: measurement error, or people who
+#' perturb their numbers before they report them. The noisy records may be public. An ordinary regression of one noisy variable on another is then biased (its
+#' slopes are attenuated), but the posterior from this package is not.
 #'
 #' @param ... Must be empty: the other argument must be named.
-#' @param sd Standard deviations: a vector named by variables that are numbers. Those not named have no noise; 0 says so.
-#' @param answers `NULL`, or how the levels of factors were changed: [mech_randomized_response()], of all factors, each with an equal share of epsilon, or
-#'   a list of such, named by factors. Those not named are as they are.
+#' @param sd Standard deviations: a vector named by numeric variables. Variables that are not named, or have the value 0, have no noise.
+#' @param answers `NULL`, or how the levels of factors were perturbed: [mech_randomized_response()] for all factors, each with an equal share of epsilon, or a
+#'   list of such mechanisms, named by factors. Factors that are not named are exact.
 #'
 #' @details
-#' [as_release()] takes noisy records themselves, with [stat_records()] without bounds, and keeps only their totals and the totals of
-#' their products: see the examples. They may be a data frame, [record_files()], [record_chunks()], or a table or query of a database (through dbplyr), which
-#' is read in one pass, some records at a time. Or it takes these totals, with [stat_crossprod()].
+#' [as_release()] accepts the noisy records themselves, with [stat_records()] without bounds, and keeps only their totals and the totals of their products: see
+#' the examples. They may be a data frame, [record_files()], [record_chunks()], or a database table or query (through dbplyr), which is read in one pass, some
+#' records at a time. It also accepts these totals, with [stat_crossprod()].
 #'
-#' **Exact, and free of the number of records** under [model_lm()] and [model_mvnormal()]: given a record's parameters and its noisy values the
-#' confidential ones are normal, so the totals of the noisy records are sufficient. Method `"collapse"` draws
-#' the totals of the confidential ones given them. Nothing is clamped: the statistic's bounds only scale the default priors. [as_release()]
-#' sets them to three standard deviations about the mean, both from the noisy values, with the noise's variance taken off, which are as
-#' public as the noisy values. The default prior of [model_lm()], `prior_nig()`, which makes coefficients small where sigma is, stands here
-#' for [prior_normal()]: noise on covariates leaves sigma uncertain, and so it would decide the coefficients.
+#' **Exact at a cost independent of the number of records** under [model_lm()] and [model_mvnormal()]: the totals of the noisy records are sufficient, because
+#' the confidential values are normal given the parameters and the noisy values. Given these, method `"collapse"` draws the totals of the confidential records.
+#' Nothing is clamped: the statistic's bounds only scale the default priors. [as_release()] sets the bounds to the mean plus and minus three standard
+#' deviations. Both are computed from the noisy values, after subtracting the noise's variance, so they are as public as the noisy values. [model_lm()] uses
+#' [prior_normal()] by default here, instead of `prior_nig()`, which makes coefficients small if sigma is small: noise on covariates leaves sigma uncertain, and
+#' the prior would then decide the coefficients.
 #'
-#' **Products and powers of noisy variables** leave no totals that would be sufficient. Where the formula of [stat_records()] has some,
-#' `y ~ x * z + I(x^2)`, [as_release()] keeps the noisy records as well as their totals, and method `"collapse"` imputes the confidential values of each record
-#' under [model_lm()]. This is also exact, at a cost in proportion to the number of records. Such a release cannot be written to a file.
+#' **Products and powers of noisy variables** have no sufficient totals. If the formula of [stat_records()] contains any, as in `y ~ x * z + I(x^2)`,
+#' [as_release()] keeps both the noisy records and their totals, and method `"collapse"` imputes the confidential values of each record under [model_lm()]. This
+#' is also exact, at a cost proportional to the number of records. Such a release cannot be written to a file.
 #'
-#' **Factors with randomised response**, together with noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
-#' confidential level of each, given all else of its record, with or without products. [pp_check.noiseaware_fit()] refuses such a fit.
+#' **Factors with randomised response** can be combined with noisy numbers. With `answers`, [as_release()] also keeps the records, and [model_lm()] imputes the
+#' confidential level of each factor given the rest of its record, with or without products. [pp_check.noiseaware_fit()] is not available for such a fit.
 #'
-#' *Shapes matter.* Imputed levels and curvature also follow from the form of the residuals' distribution, which is taken to be normal, as numbers
-#' among the covariates are. Where a response is skewed, such as wages, its tail can pass for a level or a square. Take its logarithm.
+#' *Distributional assumptions matter.* Imputed levels and curvature depend on the shape of the residuals' distribution, which is assumed to be normal, as are
+#' numeric covariates. The tail of a skewed response, such as wages, can be mistaken for the effect of a level or a square. Take its logarithm.
 #'
-#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` treats the noisy values as the
-#' true ones.
+#' If every `sd` is 0, and without `answers`, the draws follow [nonprivate_posterior()] under the same prior. Method `"naive"` treats the noisy values as true.
 #'
-#' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
-#' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.
+#' **No guarantee** is computed. Normal noise on values in a declared range does have a guarantee: use [stat_records()] with bounds and [mech_gaussian()], which
+#' method `"augment"` accounts for record by record.
 #' @return A mechanism: an object of class `mech_record_noise`.
 #' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_method` from methods that need noise on totals.
 #' @references

@@ -1,13 +1,13 @@
-#' A yes-or-no variable
+#' Bernoulli model for a binary variable
 #'
-#' A factor of two levels; the parameter is the probability of the second one. Or a number that is 0 or 1,
-#' declared by the bounds `c(0, 1)`; the parameter is the probability of 1.
+#' The variable is a factor with two levels, and the parameter is the probability of the second one. Or it is a 0/1 number, declared by the bounds `c(0, 1)`,
+#' and the parameter is the probability of 1.
 #'
 #' One published number is enough: the count of one level, or the total of a 0/1 variable.
 #'
-#' @param variable The variable's name; `NULL` takes the release's only variable.
-#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
-#' @param prior Of that probability: [prior_beta()].
+#' @param variable The variable's name; `NULL` means the release's only variable. Or a formula such as `visits ~ ward` or `~ ward` for the groups of one
+#'   release, see [groups].
+#' @param prior Prior for that probability: [prior_beta()].
 #'
 #' @return A model: an object of class `model_bernoulli`. Its parameter is
 #'   `prob[level]`, such as `prob[yes]`.

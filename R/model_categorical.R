@@ -1,10 +1,9 @@
-#' A variable with several levels
+#' Categorical model for a factor
 #'
-#' A factor; the parameters are the probabilities of its levels.
+#' The parameters are the probabilities of the factor's levels.
 #'
-#' @param variable The variable's name; `NULL` takes the release's only variable.
-#' @param prior Of the probabilities: [prior_dirichlet()], one weight or one for
-#'   each level.
+#' @param variable The variable's name; `NULL` means the release's only variable.
+#' @param prior Prior for the probabilities: [prior_dirichlet()], with one weight or one for each level.
 #'
 #' @return A model: an object of class `model_categorical`. Its parameters are
 #'   `prob[level]`, one for each level.

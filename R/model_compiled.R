@@ -1,38 +1,28 @@
 #' A model of your own, written in C
 #'
 #' A model is a table of C functions over blocks of records, described in the
-#' header `noiseaware.h` in `system.file("include", package = "noiseaware")`. It
-#' needs nothing from R and links to nothing. It runs as fast as a built-in one.
+#' header `noiseaware.h` in `system.file("include", package = "noiseaware")`. It needs nothing from R and links to no library, and it runs as fast as a built-in
+#' model.
 #'
 #' @param symbol Name of the C function that returns the address of the table,
 #'   `const struct noiseaware_model_class *symbol(void)`.
-#' @param package,dll Where it is, one of them: the name of a package whose library
-#'   has the function or that has registered it with `R_RegisterCCallable()`. Or it
-#'   is the path of a shared library, as `R CMD SHLIB` makes it, with or without its
-#'   extension.
-#' @param parameters Names of the values that a draw reports, in the order of the
-#'   hook `report`.
-#' @param variables Names of the records' columns, in the model's order; `NULL`
-#'   takes the release's.
+#' @param package,dll Where the function is; give one of the two. `package` is the name of a package that has the function in its library or has registered it
+#'   with `R_RegisterCCallable()`. `dll` is the path of a shared library, as made by `R CMD SHLIB`, with or without its extension.
+#' @param parameters Names of the values reported for each draw, in the order of the hook `report`.
+#' @param variables Names of the records' columns, in the model's order; `NULL` means the variables of the release.
 #' @param fields Named list of numeric vectors that the hook `create` may ask for,
 #'   such as the numbers of a prior. The public bounds of the columns are added as
 #'   `lower` and `upper`.
 #'
-#' @details Compile with `R CMD SHLIB model.c`, the environment variable
-#'   `PKG_CPPFLAGS` set to `-I` and the folder of the header. A complete pair of
-#'   files, `gamma_model.c` and `gamma_model.R`, is in `system.file("examples",
-#'   package = "noiseaware")`; see also
-#'   `vignette("compiled-model", package = "noiseaware")`. Try a new model with
-#'   [debug_model()] first: an error in C may end the R session.
+#' @details Compile with `R CMD SHLIB model.c`, with the environment variable `PKG_CPPFLAGS` set to `-I` followed by the folder of the header. A complete pair
+#'   of files, `gamma_model.c` and `gamma_model.R`, is in `system.file("examples", package = "noiseaware")`; see also
+#'   `vignette("compiled-model", package = "noiseaware")`. Try a new model with [debug_model()] first: an error in C may end the R session.
 #'
-#'   The library is looked up again wherever a chain runs, so under
-#'   `future::plan()` its path must also exist there.
+#'   Each process that runs a chain looks up the library again, so under `future::plan()` its path must also exist for these processes.
 #'
 #' @return A model: an object of class `model_compiled`.
-#' @section Errors: `noiseaware_error_compiled`: no such package or library, one
-#'   that cannot be loaded, no such symbol, another version of the interface
-#'   (its number or the size of its table), required hooks that are missing, sizes
-#'   that make no sense, fields that the model refuses. `noiseaware_error_variables`.
+#' @section Errors: `noiseaware_error_compiled`: the package, library or symbol does not exist, or the library cannot be loaded. Or the interface version (its
+#'   number or the size of its table) differs, required hooks are missing, sizes are invalid, or the model rejects the fields. `noiseaware_error_variables`.
 #' @seealso [model_custom()] for a model in R.
 #' @family models of your own
 #' @examplesIf interactive()

@@ -5,50 +5,46 @@ lone_kinds <- c("beta", "count", "mixture", "lognormal")
 
 #' Covariates that are not normal
 #'
-#' What a covariate of [model_glm()], [model_logistic()] or [model_lm()] is distributed as, if not normally:
-#' `covariates = list(age = covariate_beta(), visits = covariate_count(), income = covariate_mixture(2))`. The
-#' others are multivariate normal, with the prior that stands in that list without a name, or [prior_niw()].
+#' Distributions for single covariates of [model_glm()], [model_logistic()] or [model_lm()] that are not normal:
+#' `covariates = list(age = covariate_beta(), visits = covariate_count(), income = covariate_mixture(2))`. All other covariates are multivariate normal, with
+#' the unnamed prior in that list, or [prior_niw()].
 #'
-#' @param share,precision Of `covariate_beta()`: a [prior_beta()] and a [prior_gamma()], or [fixed()] values.
-#' @param mean Of `covariate_count()`: a [prior_gamma()] or a [fixed()] mean; by default of shape 1.5, and a sixth of the
-#'   upper bound is expected. Of `covariate_mixture()`: the [prior_normal()] of every component's mean, by default
-#'   about the middle of the bounds with a half of their half-width for its sd.
-#' @param meanlog,sdlog Of `covariate_lognormal()`: the [prior_normal()] of the mean of its logarithm, and the [prior_inverse_gamma()] of the
-#'   square of the logarithm's standard deviation, or [fixed()] values. By default the mean lies about the middle of the bounds' logarithms (of a
-#'   quarter of the upper bound, where the lower one is 0).
-#' @param size Of `covariate_count()`: `NULL` for Poisson counts; a [prior_gamma()] or a [fixed()] value for negative binomial
-#'   ones.
-#' @param components How many normal distributions are mixed, from 2 to 8.
-#' @param weights The [prior_dirichlet()] of the components' probabilities, one number.
-#' @param variance The [prior_inverse_gamma()] of every component's variance, by default of shape 2 and of the square of a
-#'   quarter of the bounds' half-width for its mean.
+#' @param share,precision For `covariate_beta()`: a [prior_beta()] and a [prior_gamma()], or [fixed()] values.
+#' @param mean For `covariate_count()`: a [prior_gamma()] or a [fixed()] mean; by default a gamma prior with shape 1.5 and its mean at a sixth of the upper
+#'   bound. For `covariate_mixture()`: the [prior_normal()] for every component's mean, by default centred at the middle of the bounds with half of their
+#'   half-width as its sd.
+#' @param meanlog,sdlog For `covariate_lognormal()`: the [prior_normal()] for the mean of the logarithm and the [prior_inverse_gamma()] for the square of the
+#'   logarithm's standard deviation, or [fixed()] values. By default, the prior for the mean is centred at the middle of the bounds' logarithms or, if the lower
+#'   bound is 0, at the logarithm of a quarter of the upper bound.
+#' @param size For `covariate_count()`: `NULL` for Poisson counts; a [prior_gamma()] or a [fixed()] value for negative binomial counts.
+#' @param components Number of normal components, from 2 to 8.
+#' @param weights The [prior_dirichlet()] for the components' probabilities, with a single weight.
+#' @param variance The [prior_inverse_gamma()] for every component's variance, by default with shape 2 and the square of a quarter of the bounds' half-width as
+#'   its mean.
 #'
 #' @details
 #' * `covariate_beta()`: x = lower + (upper - lower) p with the declared bounds, p ~ Beta(a, b), a = precision share, b =
-#'   precision (1 - share). So share is the mean as a share of the way from bound to bound, and the standard deviation is
-#'   (upper - lower) sqrt(share (1 - share) / (precision + 1)). Both shapes at 1/2 make a U, one below 1 a distribution
-#'   with most of its mass at a bound. The default prior of the precision has a mean of 10: it leaves standard deviations
-#'   of a tenth to a third of the bounds' width. Values nearer to a bound than a 10^-9th of the width count as the bound.
-#' * `covariate_count()`: whole numbers from 0 on, Poisson with that mean, or negative binomial with the variance mean +
-#'   mean^2 / size, as in [stats::dnbinom()].
-#' * `covariate_mixture()`: a mixture of normal distributions in the order of their means. A few of them make a skewed
-#'   distribution, or one with several modes.
-#' * `covariate_lognormal()`: a positive number whose logarithm is normal, as in [stats::dlnorm()]; an exposure, for instance, of which
-#'   [model_glm()] takes `offset(log(exposure))`.
+#'   precision (1 - share). So share is the mean's relative position between the bounds, and the standard deviation is (upper - lower) sqrt(share (1 - share) /
+#'   (precision + 1)). If both shapes are 1/2 the density is U-shaped; if one of them is below 1, most of the mass is at one bound. The default prior for the
+#'   precision has mean 10, which allows standard deviations of a tenth to a third of the bounds' width. Values closer to a bound than 10^-9 times the width are
+#'   treated as the bound.
+#' * `covariate_count()`: non-negative whole numbers, Poisson with that mean, or negative binomial with variance mean + mean^2 / size, as in [stats::dnbinom()].
+#' * `covariate_mixture()`: a mixture of normal distributions in the order of their means. A few components can represent a skewed or multimodal distribution.
+#' * `covariate_lognormal()`: a positive number whose logarithm is normal, as in [stats::dlnorm()]; an exposure, for instance, which [model_glm()] accepts as
+#'   `offset(log(exposure))`.
 #'
-#' Each is **independent of all other covariates** given the parameters. Where that matters, as it does for
-#' coefficients of covariates that go together, numbers had better be normal: then they are correlated. A covariate's total and its total of
-#' squares fit a normal distribution as well as any other that has two parameters. [pp_check()][pp_check.noiseaware_fit] shows that
-#' it is the wrong one only where the release tells more, such as a [stat_histogram()] of the covariate next to the cross-products.
+#' Each is **independent of all other covariates** given the parameters. If that matters, as it does for coefficients of correlated covariates, it is better to
+#' model numbers as normal, because normal covariates can be correlated. A covariate's total and its total of squares are compatible with any two-parameter
+#' distribution, including the normal. [pp_check()][pp_check.noiseaware_fit] can detect the wrong distribution only if the release contains more information,
+#' such as a [stat_histogram()] of the covariate together with the cross-products.
 #'
-#' Only method `"augment"` is available, and it is exact: records are drawn with these covariates, and as bounds clamp them. Their
-#' parameters are drawn given the records (conjugate or by slice sampling, with latent variables for negative binomial and
-#' mixed ones), and move with the records' innovations held fixed.
+#' Only method `"augment"` is available. It is exact: records are drawn from these distributions and then clamped to the bounds. The parameters are drawn given
+#' the records (by conjugate updates or slice sampling, with latent variables for negative binomial covariates and mixtures), and also move with the records'
+#' innovations held fixed.
 #'
 #' @return A distribution, of class `noiseaware_covariate`, for the argument `covariates` of a model. The model has the parameters `share[x]` and
 #'   `precision[x]`; `mean[x]` and `size[x]`; or `weight[x,k]`, `mean[x,k]` and `sd[x,k]`; or `meanlog[x]` and `sdlog[x]`.
-#' @section Errors: `noiseaware_error_prior`; from the model, `noiseaware_error_variables` where the name is none of a number
-#'   among the covariates.
+#' @section Errors: `noiseaware_error_prior`; from the model, `noiseaware_error_variables` if a name is not a numeric covariate.
 #' @family priors and parts of models
 #' @examples
 #' model_logistic(covariates = list(age = covariate_beta()))

@@ -1,36 +1,30 @@
 #' Covariates known only by their moments
 #'
-#' In a regression under method `"clt"` nothing needs to be known about the covariates
-#' except their moments up to the fourth (Bernstein & Sheldon 2019, section 3.4.4).
-#' Given to [model_lm()] in place of a distribution of the covariates, this takes those
-#' moments from draws of a prior on the covariates, or from a release of
+#' For a regression under method `"clt"`, it is enough to know the covariates' moments up to the fourth (Bernstein & Sheldon 2019, section 3.4.4). Give this
+#' object to [model_lm()] instead of a distribution for the covariates. The moments are computed from draws of a prior on the covariates, or from a release of
 #' [stat_moments4()].
 #'
 #' @param draws A data frame or matrix of draws from the prior on the covariates,
-#'   with their names, at least 100 rows; more rows reduce the Monte Carlo
-#'   error of the moments. **Never the confidential records.** `NULL`: the
-#'   moments come from the [stat_moments4()] in the release.
+#'   with the covariates' names as columns and at least 100 rows; more rows reduce the Monte Carlo error of the moments. **Never the confidential records.**
+#'   `NULL`: the moments come from the [stat_moments4()] in the release.
 #'
 #' @details
 #' The paper's three sources of moments are
 #' * **update**: `covariates = prior_niw()`, the default of [model_lm()].
-#'   Normal covariates, whose mean and covariance are unknown and also drawn.
+#'   Normal covariates with unknown mean and covariance, which are also drawn.
 #' * **prior**: `covariates = fixed(list(mean = , cov = ))` for normal
 #'   covariates, with moments in closed form; `covariate_moments(draws)` for any
 #'   other distribution.
 #' * **noisy**: `covariate_moments()`. The noise in the moments is not accounted
-#'   for. They are divided by n, moved into the ranges that the bounds allow and
-#'   to a positive definite covariance (the fit says so), and then treated as true. Intervals may
-#'   be slightly off if that noise is large.
+#'   for. They are divided by n, moved into the ranges allowed by the bounds and to a positive definite covariance (the fit reports this), and then treated as
+#'   true. Intervals may be slightly off if that noise is large.
 #'
-#' The covariates' mean and covariance are then not parameters. Methods that draw records need a
-#' distribution of the covariates, and refuse such a model. Factors cannot be among the covariates:
-#' neither a release nor draws of numbers have their joint moments with the others.
+#' The covariates' mean and covariance are then not parameters. Methods that draw records need a distribution for the covariates, so they are not available for
+#' such a model. Factors cannot be among the covariates, because neither a release nor draws of numbers contain their joint moments with the others.
 #'
-#' @return An object to be given to [model_lm()] as `covariates`.
-#' @section Errors: `noiseaware_error_prior`; when the model meets the release,
-#'   `noiseaware_error_moments` (no fourth moments of these covariates in it) and
-#'   `noiseaware_error_method`.
+#' @return An object to pass to [model_lm()] as `covariates`.
+#' @section Errors: `noiseaware_error_prior`; when the model is fitted to the release, `noiseaware_error_moments` (it contains no fourth moments of these
+#'   covariates) and `noiseaware_error_method`.
 #' @references
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
 #' regression. *Advances in Neural Information Processing Systems* 32.

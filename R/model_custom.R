@@ -1,45 +1,32 @@
 #' A model of your own, written in R
 #'
-#' A few functions over all n records at once make a model: an iteration costs
-#' a few calls to R, not a few per record. They may draw from R's generator;
-#' `seed` of [sample_posterior()] also fixes them.
+#' A model consists of a few functions that work on all n records at once, so an iteration costs a few calls to R, not a few per record. They may draw from R's
+#' generator; the `seed` of [sample_posterior()] also fixes these draws.
 #'
-#' @param r_prior `function()`: a draw from the prior, a named numeric vector
-#'   theta. Its names are the parameters' names.
-#' @param r_records `function(theta, n)`: n records from f(. | theta), a numeric
-#'   matrix (or data frame) with n rows and a column for each variable.
-#' @param r_theta `function(records, theta)`: a draw of theta from p(theta |
-#'   records), or from any kernel that leaves it invariant; `records` is the
-#'   matrix with named columns, `theta` the current value. `NULL`: random walks by
-#'   `log_density`, see below.
+#' @param r_prior `function()`: returns a draw from the prior, a named numeric vector theta. Its names are the parameters' names.
+#' @param r_records `function(theta, n)`: returns n records from f(. | theta), a numeric matrix (or data frame) with n rows and a column for each variable.
+#' @param r_theta `function(records, theta)`: returns a draw of theta from p(theta | records), or from any kernel that leaves this distribution invariant;
+#'   `records` is the matrix with named columns, `theta` the current value. `NULL`: random walks using `log_density`, see below.
 #' @param variables Names of the records' columns, as in the release.
-#' @param move `NULL`, or `function(theta, theta_new, records)`: the records with the
-#'   same innovations under `theta_new` (the non-centred view). Needs `log_prior`. With
-#'   it chains mix well when the noise dominates; without it the plain sampler runs,
-#'   and the fit says so.
-#' @param log_prior `function(theta)`: the log prior density up to a constant, -Inf
-#'   outside the support. For `move` and `log_density`.
+#' @param move `NULL`, or `function(theta, theta_new, records)`: returns the records with the same innovations under `theta_new` (the non-centred
+#'   parametrisation). Needs `log_prior`. With `move`, chains mix well when the noise dominates; without it the plain sampler runs, and the fit reports this.
+#' @param log_prior `function(theta)`: the log prior density up to a constant, -Inf outside the support. Needed for `move` and `log_density`.
 #' @param log_density `function(theta, records)`: the log density of all records, one
 #'   number, up to a constant that is the same for every theta. Needs `log_prior`, and
 #'   replaces `r_theta`. [debug_model()] checks it against `r_records`.
 #'
 #' @details
-#' **Three functions are enough.** A model needs its prior (`r_prior` and
-#' `log_prior`), a draw (`r_records`) and a density (`log_density`). In each
-#' iteration theta is then moved by a few random-walk Metropolis steps given the
-#' records; warmup learns how wide they are, and in which directions. Where you know
-#' the update given the records, give `r_theta`: it costs one call, not several, and
-#' mixes better. Random walks suit a theta without constraints: `c(log_rate = )`
-#' rather than `c(rate = )`.
+#' **Three functions are enough.** A model needs a prior (`r_prior` and `log_prior`), draws of records (`r_records`) and their density (`log_density`). In each
+#' iteration theta then moves by a few random-walk Metropolis steps given the records; warmup tunes their size and directions. If you know the update given the
+#' records, supply `r_theta`: it costs one call instead of several, and mixes better. Random walks work best for an unconstrained theta: `c(log_rate = )` rather
+#' than `c(rate = )`.
 #'
-#' Before a run each function is called once with a few records, and
-#'   what it returns is checked: shape, type, names, finite values. An error
-#'   inside a function is shown with its own message.
+#' Before a run each function is called once with a few records, and its return value is checked: shape, type, names, finite values. An error inside a function
+#'   is shown with its own message.
 #'
-#'   The model, and a fit with it, keep the functions without their source references, and with
-#'   copies of the variables that they use from where they were written. Later changes to
-#'   those are not seen, and nothing else from there is saved. Variables of
-#'   the global environment are looked up when a function runs.
+#'   The model, and fits with it, store the functions without their source references, and with copies of the variables that they use from their enclosing
+#'   environment. Later changes to those variables have no effect, and nothing else from that environment is saved. Variables in the global environment are
+#'   looked up when a function runs.
 #'
 #' @return A model: an object of class `model_custom`.
 #' @section Errors: `noiseaware_error_custom` (names the function, what it must

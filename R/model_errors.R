@@ -5,28 +5,28 @@ least_df <- 1
 
 #' Student-t errors
 #'
-#' For `model_lm(errors = student())`: responses that are now and then far from what the covariates say, such as wages, prices or times. The residuals have
-#' `sigma` times a Student-t distribution in the place of a normal one, so that single records far out move the line little.
+#' For `model_lm(errors = student())`: responses with occasional outliers, such as wages, prices or times. The residuals are `sigma` times a Student-t variable
+#' instead of a normal one, so that single outliers have little influence on the regression line.
 #'
-#' @param df Degrees of freedom: a [prior_gamma()], cut off below 1; or `fixed(value)`, or the value itself, of at least 1. By default
-#'   `prior_gamma(2, 0.1)` (Juarez and Steel 2010), which has its median at 17 and 90% of its mass between 4 and 47. With 30 or more errors are close to
-#'   normal, with 1 they have neither a mean nor a variance.
+#' @param df Degrees of freedom: a [prior_gamma()], truncated below at 1; or `fixed(value)`, or the value itself, of at least 1. The default is
+#'   `prior_gamma(2, 0.1)` (Juarez and Steel 2010), with median 17 and 90% of its mass between 4 and 47. With 30 or more degrees of freedom errors are close to
+#'   normal; with 1 they have neither a mean nor a variance.
 #'
 #' @details
-#' `sigma` is the scale of the errors. Their standard deviation is sigma sqrt(df / (df - 2)), if df is above 2. Priors of `sigma` and of the coefficients are as for
-#' normal errors.
+#' `sigma` is the scale of the errors. Their standard deviation is sigma sqrt(df / (df - 2)), if df is above 2. Priors for `sigma` and for the coefficients are
+#' the same as for normal errors.
 #'
-#' **What a release tells.** Totals of responses and of their squares have little to say of `df`: a few records far out look like a larger sigma. What
-#' the release does not tell, the prior says, and where records are clamped to the bounds outliers hardly count, whatever their distribution.
-#' A [stat_histogram()] of the response says more, and so do noisy responses of single records ([stat_records()]). Their slopes are a robust regression's,
-#' not those of least squares. The two differ where errors have no symmetric distribution.
+#' **Information in a release.** Totals of responses and of their squares contain little information about `df`: a few outliers look like a larger sigma.
+#' Without information in the release, the prior decides. If records are clamped to the bounds, outliers hardly matter, whatever their distribution. A
+#' [stat_histogram()] of the response is more informative, and so are noisy responses of single records ([stat_records()]). The model fits a robust regression,
+#' not least squares; the slopes of the two differ if the errors' distribution is not symmetric.
 #'
-#' **Method.** `"augment"` alone, which is exact. A t distribution is a scale mixture of normal ones (Geweke 1993): given the weight of each record, Gamma(df / 2,
-#' df / 2), the coefficients and sigma are drawn as with normal errors. Weights are drawn given the records, and df given the weights. In moves of
-#' all records both the normal part and the quantile of the weight are held fixed. That takes far longer than normal errors where there is much noise. A default call
-#' with 500 records takes half a minute of processor time at an epsilon of 1, two to three seconds at 10.
+#' **Method.** Only `"augment"`, which is exact. A t distribution is a scale mixture of normal ones (Geweke 1993): given the weight of each record, Gamma(df /
+#' 2, df / 2), the coefficients and sigma are drawn as with normal errors. Weights are drawn given the records, and df given the weights. Moves of all records
+#' hold both the normal part and the quantile of the weight fixed. With much noise, this takes far longer than normal errors. A default call with 500 records
+#' takes half a minute of processor time at an epsilon of 1, and two to three seconds at 10.
 #'
-#' @return Errors for [model_lm()], of class `noiseaware_errors`. The model has the parameter `df` if that is not known.
+#' @return Errors for [model_lm()], of class `noiseaware_errors`. The model has the parameter `df` if the degrees of freedom are not known.
 #' @section Errors: `noiseaware_error_prior`.
 #' @references
 #' Geweke, J. (1993). Bayesian treatment of the independent Student-t linear model. *Journal of Applied Econometrics* 8, S19-S40.

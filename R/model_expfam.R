@@ -1,33 +1,28 @@
-#' An exponential family of your own
+#' A user-defined exponential family
 #'
-#' A family of one continuous number, given by R functions: its density, the
-#' statistic whose total the update needs, a prior and the update. Method `"clt"`
-#' finds the moments of any released totals under it by integration, clamped or
-#' dropped as they may be; with `r_records` method `"augment"` runs too, exactly.
+#' A family for one continuous variable, defined by R functions: its density, the statistic whose total the update needs, a prior and the update. Method `"clt"`
+#' computes the moments of any released totals by integration, with clamped or dropped records. With `r_records`, the exact method `"augment"` is also
+#' available.
 #'
 #' @param log_density `function(x, theta)`: the log density at each x (a vector),
-#'   up to a constant that may depend on theta. One peak.
+#'   up to a constant that may depend on theta. It must be unimodal.
 #' @param statistic `function(x)`: the complete-data statistic of each x, a vector,
 #'   or a matrix with a row for each x.
-#' @param r_prior `function()`: a draw from the prior, a named numeric vector theta.
+#' @param r_prior `function()`: returns a draw from the prior, a named numeric vector theta.
 #' @param log_prior `function(theta)`: the log prior density up to a constant, -Inf
 #'   outside its support.
-#' @param r_theta `function(total, n)`: a draw of theta given the total of
-#'   `statistic` over n records (the conjugate update). A third argument gets
-#'   the current theta, for an update that is a step of a chain.
-#' @param r_records `NULL`, or `function(theta, n)`: n records.
-#' @param project `NULL`, or `function(total, n)`: the nearest total that n records
-#'   could have; must return a possible total as it is. The normal distribution draws
-#'   impossible ones now and then, such as a negative total of positive numbers.
-#' @param support Ends of the values that a record can have.
-#' @param variable The variable's name; `NULL` takes the release's only variable.
+#' @param r_theta `function(total, n)`: returns a draw of theta given the total of `statistic` over n records (the conjugate update). A third argument, if there
+#'   is one, receives the current theta, for an update that is one step of a chain.
+#' @param r_records `NULL`, or `function(theta, n)`: returns n records.
+#' @param project `NULL`, or `function(total, n)`: returns the nearest total that n records could have; it must return a possible total unchanged. The normal
+#'   approximation occasionally draws impossible totals, such as a negative total of positive numbers.
+#' @param support The lower and upper end of a record's possible values.
+#' @param variable The variable's name; `NULL` means the release's only variable.
 #'
-#' @details Functions are kept as by [model_custom()], called once with a few values before a
-#'   run, and what they return is checked. They work on whole vectors: an evaluation of the
-#'   moments costs some dozens of calls.
+#' @details Functions are stored as in [model_custom()]. Before a run they are called once with a few values, and their return values are checked. They work on
+#'   whole vectors: an evaluation of the moments costs a few dozen calls.
 #'
-#' @return A model: an object of class `model_expfam`. Its parameters are those of
-#'   `r_prior`.
+#' @return A model: an object of class `model_expfam`. Its parameters are those that `r_prior` returns.
 #' @section Errors: `noiseaware_error_custom` (names the function, what it must
 #'   return and what it returned), `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.

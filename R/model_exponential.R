@@ -1,21 +1,18 @@
-#' Exponential records
+#' Exponential model
 #'
 #' x ~ Exponential(rate): waiting times, with an unknown rate.
 #'
-#' @param variable Name of the variable; `NULL` takes the release's only one.
-#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
-#' @param prior Of the rate: [prior_gamma()]. Its defaults are shape 1 and the
-#'   mean that the middle of the public bounds suggests, E(rate) = 1 / middle.
+#' @param variable Name of the variable; `NULL` means the release's only variable. Or a formula such as `visits ~ ward` or `~ ward` for the groups of one
+#'   release, see [groups].
+#' @param prior Prior for the rate: [prior_gamma()]. The defaults are shape 1 and a mean derived from the middle of the public bounds, E(rate) = 1 / middle.
 #'
 #' @return A model: an object of class `model_exponential`. Its parameter is
 #'   `rate`, one over the mean of a record.
 #' @details If records outside the bounds are left out (`outside = "drop"`), the
-#'   total of `~ time` alone is small both for short times and for times of which
-#'   most are left out. The posterior may then have two modes, which the chains
-#'   may not join. Clamp, or release a second total such as `I(time^2)`.
+#'   total of `~ time` alone is small both for short times and for long times that are mostly left out. The posterior may then have two modes, and the chains
+#'   may not move between them. Clamp, or release a second total such as `I(time^2)`.
 #'
-#' @section Errors: `noiseaware_error_prior` (also if the prior is to be scaled
-#'   by bounds whose middle is not positive), `noiseaware_error_argument`,
+#' @section Errors: `noiseaware_error_prior` (also if a prior scaled by the bounds is used and their middle is not positive), `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @references
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian

@@ -1,53 +1,50 @@
-#' Generalised linear models, covariates modelled too
+#' Generalised linear models with modelled covariates
 #'
-#' A binary, a count or a positive response, or a factor of several levels, given covariates, through a linear predictor eta =
-#' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal (or as [covariate_beta()] and its
-#' kin have it), factor covariates categorical. Factors are independent of each other and of numbers, unless `factors` says otherwise. The coefficients, the covariates'
-#' mean and covariance may be unknown or [fixed()].
+#' Regression of a binary, count or positive response, or of a factor with several levels, on covariates through a linear predictor eta = beta_0 + sum beta_j
+#' x_j. Continuous covariates are multivariate normal (or have other distributions, see [covariate_beta()]), and factor covariates are categorical. By default,
+#' factors are independent of each other and of numbers; see `factors`. The coefficients and the covariates' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see
-#'   below, and [model_lm()]. `NULL` takes the statistic's own formula.
-#' @param family A family object of R or brms, or a name. A binary response: `binomial()` with the link `"logit"`, `"probit"` or `"cloglog"`. A count:
-#'   `poisson()`, `"negative_binomial"`, or `MASS::negative.binomial(theta)` where the size is known. A positive number: `Gamma("log")`. A factor of three levels or
-#'   more: `"cumulative"` or `"cumulative_probit"` where the levels have an order, else `"categorical"`.
-#' @param prior Of the coefficients (intercept first): [prior_normal()],
-#'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
-#'   bounds, see below.
+#' @param formula `response ~ covariates`, with variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see below, and
+#'   [model_lm()]. `NULL` means the statistic's own formula.
+#' @param family A family object from R or brms, or a name. For a binary response: `binomial()` with the link `"logit"`, `"probit"` or `"cloglog"`. For a count:
+#'   `poisson()`, `"negative_binomial"`, or `MASS::negative.binomial(theta)` if the size is known. For a positive number: `Gamma("log")`. For a factor with
+#'   three or more levels: `"cumulative"` or `"cumulative_probit"` if the levels are ordered, otherwise `"categorical"`.
+#' @param prior Prior for the coefficients (intercept first): [prior_normal()], `fixed(beta)`, or `NULL` for a weak prior scaled by the public bounds, see
+#'   below.
 #' @param covariates,levels As in [model_lm()].
-#' @param cv Of the coefficient of variation of a Gamma response, or of the rates of a negative binomial one: `fixed(value)`,
-#'   [prior_half_normal()], [prior_half_t()], [prior_exponential()], or `prior_inverse_gamma(shape, rate)` for its square;
-#'   by default `prior_half_normal(1)`. Other families have none.
-#' @param factors `"dependent"`: factors depend on each other, and the means of numbers on them, see [model_lm()]; by method `"augment"` alone. `"independent"`:
-#'   they do not. `NULL`: independent, and the print says so. Dependent factors may need far longer chains, above all where bounds clamp the numbers.
+#' @param cv Prior for the coefficient of variation of a Gamma response, or of the rates of a negative binomial response: `fixed(value)`, [prior_half_normal()],
+#'   [prior_half_t()], [prior_exponential()], or `prior_inverse_gamma(shape, rate)` for its square; by default `prior_half_normal(1)`. Other families have no
+#'   `cv`.
+#' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see [model_lm()]; only by method `"augment"`.
+#'   `"independent"`: they do not. `NULL`: independent, as the printed fit says. Dependent factors may need much longer chains, especially if the bounds clamp
+#'   the numbers.
 #'
 #' @details
-#' **Responses.** A binary one is a number with the bounds 0 and 1, or a factor with two levels, of
-#' which the second counts as 1. A count is a number with declared bounds, such as `c(0, 40)`: it is clamped to
-#' them before it is summed, as all numbers are, and method `"augment"` allows for that. A Gamma response is a number whose
-#' bounds are not negative. A response of several levels is a factor with three levels or more, released as dummy variables
-#' (the response of a [stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]), as a covariate may be.
+#' **Responses.** A binary response is a number with the bounds 0 and 1, or a factor with two levels, the second of which counts as 1. A count is a number with
+#' declared bounds, such as `c(0, 40)`: like all numbers, it is clamped to them before it is summed, and method `"augment"` accounts for that. A Gamma response
+#' is a number with non-negative bounds. A response with several levels is a factor with three or more levels. Like a covariate, it is released as dummy
+#' variables (the response of a [stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]).
 #'
-#' **Levels.** Under `"cumulative"` P(y <= level k) = F(threshold k - eta), eta = sum beta_j x_j without an intercept, F the logistic distribution function, or the
-#' normal one under `"cumulative_probit"`: with a larger eta higher levels are more likely, as in `MASS::polr()` (McCullagh 1980). The levels are in the order
-#' in which the statistic declares them. A threshold is called by the levels that it parts, such as `Low|Medium`. Under `"categorical"`
-#' log(P(y = level k) / P(y = first level)) = beta_0k + sum beta_jk x_j, as in `nnet::multinom()`: each level but the first has coefficients of its own, such as
+#' **Levels.** Under `"cumulative"`, P(y <= level k) = F(threshold k - eta), where eta = sum beta_j x_j has no intercept and F is the logistic distribution
+#' function, or the normal one under `"cumulative_probit"`. A larger eta makes higher levels more likely, as in `MASS::polr()` (McCullagh 1980). The levels are
+#' in the order in which the statistic declares them. A threshold is named after the levels that it separates, such as `Low|Medium`. Under `"categorical"`,
+#' log(P(y = level k) / P(y = first level)) = beta_0k + sum beta_jk x_j, as in `nnet::multinom()`: each level except the first has its own coefficients, such as
 #' `(Intercept)[Medium]` and `age[Medium]`.
 #'
-#' **Shapes. With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
-#' variance mu + cv^2 mu^2. What other packages call the Gamma distribution's shape, or the negative binomial's size (or
-#' theta), is 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
-#' The `cv` mixes slowly given few records, factors alone or much noise, and for counts also with many records: where
-#' [sample_posterior()] warns of few effective draws, run longer ([extend()]).
+#' **Shapes.** With mean mu = exp(eta), a Gamma response has standard deviation cv mu, and a negative binomial response has variance mu + cv^2 mu^2. The shape
+#' of the Gamma distribution in other packages, and the size (or theta) of the negative binomial, equal 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
+#' The `cv` mixes slowly with few records, factor-only covariates or much noise, and for counts also with many records. If [sample_posterior()] warns of few
+#' effective draws, run longer ([extend()]).
 #'
-#' **Offsets.** `offset(v)` adds a number v of the release to the linear predictor, `offset(log(v))` its logarithm: an exposure. The exposure
-#' is a covariate and needs a distribution that is positive, `covariates = list(v = covariate_lognormal())` or [covariate_beta()]; or the owner
-#' releases its logarithm, which may be normal. A response of several levels has the offset in every linear predictor. A public exposure that all records share is
-#' not in the release: `covariates = list(v = fixed(2))`. In the
-#' default prior the intercept refers to an exposure in the middle of its bounds.
+#' **Offsets.** `offset(v)` adds a numeric variable v of the release to the linear predictor, and `offset(log(v))` adds its logarithm, for an exposure. The
+#' exposure is a covariate and needs a positive distribution, `covariates = list(v = covariate_lognormal())` or [covariate_beta()]. Alternatively, the owner
+#' releases its logarithm, which may be normal. With a response of several levels, the offset enters every linear predictor. For a public exposure that all
+#' records share, and that is not in the release, use `covariates = list(v = fixed(2))`. The default prior for the intercept refers to an exposure at the
+#' midpoint of its bounds.
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
-#' N(m, s^2), slope j N(0, (2 t / (sqrt(p) h_j))^2), a level's coefficient N(0, (t / sqrt(p))^2). The
-#' covariates then add about t to the linear predictor, whatever p is.
+#' N(m, s^2), slope j N(0, (2 t / (sqrt(p) h_j))^2), a level's coefficient N(0, (t / sqrt(p))^2). The covariates then contribute about t to the linear
+#' predictor, for any p.
 #'
 #' | family | m | s | t |
 #' | --- | --- | ---: | ---: |
@@ -58,32 +55,29 @@
 #' | `"cumulative_probit"` | 0 | 0.9 | 0.9 |
 #' | `poisson()`, `"negative_binomial"`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
 #'
-#' In a `prior` the intercept describes each threshold of an ordered response: thresholds have independent normal priors, in their order, so
-#' that all levels are about equally likely. It also describes the intercept of each level of an unordered one; slopes of all levels have the same prior.
-#' `fixed()` values are in the order of the parameters: thresholds, then slopes; or level by level, the intercept first.
+#' For an ordered response, the intercept's `prior` applies to each threshold: thresholds have independent normal priors restricted to be ordered, so that all
+#' levels are about equally likely. For an unordered response, it applies to the intercept of each level; slopes of all levels have the same prior. `fixed()`
+#' values are in the order of the parameters: thresholds, then slopes; or level by level, the intercept first.
 #'
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
 #'
-#' **Update.** Given the imputed records the coefficients of logit and probit regressions are drawn by latent variables that make
-#' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib 1993). The others have
-#' proposals about where a Newton step leads (Gamerman 1997), thresholds, slopes and `cv` together, or random walks where too few of these
-#' are accepted. In all of them they also move with the innovations of the responses held fixed, the uniform numbers of which these are
-#' quantiles; see [sample_posterior()].
+#' **Update.** Given the imputed records, the coefficients of logit and probit regressions are drawn with latent variables that make their distribution normal:
+#' Polya-Gamma variables (Polson, Scott & Windle 2013) and truncated normal ones (Albert & Chib 1993). The other families use proposals centred at the result of
+#' a Newton step (Gamerman 1997), for thresholds, slopes and `cv` together, or random walks if too few of these are accepted. In all families, the coefficients
+#' also move with the responses' innovations held fixed (the uniform numbers that generate the responses as quantiles); see [method_augment].
 #'
-#' **Method `"collapse"`** fits a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000
-#' combinations of levels with the response's. It moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of
-#' records, which may be unknown, and is exact. With few records imputing them is often quicker.
+#' **Method `"collapse"`** is available for a binary response, or one with several levels, if all covariates are factors or products of factors, with at most
+#' 100,000 combinations of levels, including the response. It is exact. It updates the counts of these combinations and the coefficients in turn, at a cost that
+#' does not depend on the number of records, which may be unknown. With few records, imputing them is often faster.
 #'
-#' **Method `"clt"`** takes numbers as covariates: the moments follow from means over one normal variable,
-#' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0. Responses with a `cv` and of several levels are
-#' left to method `"augment"`.
+#' **Method `"clt"`** needs numeric covariates: the moments are expectations over one normal variable, the linear predictor. It accounts for the clamping of
+#' counts at the upper bound; their lower bound must be 0. Responses with a `cv` or with several levels need method `"augment"`.
 #'
-#' @return A model: an object of class `model_glm`, of `binomial("logit")` that of [model_logistic()]. Its
-#'   parameters are the coefficients (`(Intercept)`, the covariates' names, a factor's name and
-#'   level), `mean[x]`, `cov[x,x']` and `prob[factor=level]`, or those of [covariate_beta()] and its kin.
-#' @section Errors: `noiseaware_error_family`: not a family, or a link that is not there;
-#'   `noiseaware_error_prior`, `noiseaware_error_formula`; `noiseaware_error_variables`, also where family
-#'   and response do not fit.
+#' @return A model: an object of class `model_glm`, or of class `model_logistic` for `binomial("logit")`. Its parameters are the coefficients (`(Intercept)`,
+#'   the covariates' names, a factor's name and level), `mean[x]`, `cov[x,x']` and `prob[factor=level]`, or those of other covariate distributions, see
+#'   [covariate_beta()].
+#' @section Errors: `noiseaware_error_family`: not a supported family or link; `noiseaware_error_prior`, `noiseaware_error_formula`;
+#'   `noiseaware_error_variables`, also if the family does not match the response.
 #' @references
 #' Albert, J. H. and Chib, S. (1993). Bayesian analysis of binary and polychotomous response data. *Journal of
 #' the American Statistical Association* 88, 669-679. \doi{10.1080/01621459.1993.10476321}

@@ -1,61 +1,51 @@
-#' Linear regression, covariates modelled too
+#' Linear regression with modelled covariates
 #'
-#' y = beta_0 + sum beta_j x_j + N(0, sigma^2), or with Student-t errors; continuous covariates
-#' multivariate normal, factor covariates categorical; factors depend on each other and numbers on factors, unless
-#' `factors` says otherwise. The regressors may also be products and powers of the covariates. Any of the coefficients, sigma, the covariates' mean and covariance may
-#' be unknown or [fixed()].
+#' y = beta_0 + sum beta_j x_j + N(0, sigma^2), or with Student-t errors. Continuous covariates are multivariate normal and factor covariates are categorical.
+#' By default, factors depend on each other and numbers depend on factors; see `factors`. The regressors may also be products and powers of the covariates. Any
+#' of the coefficients, sigma, the covariates' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`: variables of the release. A release may have more of them; the fit then uses the
-#'   numbers that involve these variables alone, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
-#'   possible, whatever was released; see below. Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms].
-#'   `NULL` takes the statistic's own formula.
-#' @param prior Of the coefficients (intercept first): [prior_nig()] (with
-#'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
-#' @param sigma Of the residual standard deviation: `fixed(value)`,
-#'   [prior_half_normal()], [prior_half_t()], [prior_exponential()], or
-#'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` is part of a `prior_nig()`,
-#'   and `prior_half_normal()` with the other priors.
-#' @param covariates Of the continuous covariates: [prior_niw()];
-#'   `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the
-#'   two [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, no distribution
-#'   but their moments: [covariate_moments()]. A list with [covariate_beta()], [covariate_count()] or
-#'   [covariate_mixture()] by name gives those covariates distributions of their own.
-#' @param levels Of the probabilities of each factor's levels:
-#'   [prior_dirichlet()].
-#' @param errors `NULL`: normal. Or [student()], its name, or brms's family of that name: Student-t errors for responses with outliers; by method
-#'   `"augment"` alone.
-#' @param factors `"dependent"`: factors depend on each other, and the means of numbers on them, see below. `"independent"`: they do not.
-#'   `NULL`: dependent wherever that is possible; where factors are independent, the print says so.
+#' @param formula `response ~ covariates`, with variables of the release. If the release has more variables, the fit uses only the numbers that involve the ones
+#'   in the formula, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are possible, whatever was released; see below.
+#'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. `NULL` means the statistic's own formula.
+#' @param prior Prior for the coefficients (intercept first): [prior_nig()] (jointly with sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
+#' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_half_normal()], [prior_half_t()], [prior_exponential()], or
+#'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`, or `prior_half_normal()` with the other priors.
+#' @param covariates Prior for the continuous covariates: [prior_niw()]; `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the two
+#'   [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, their moments instead of a distribution: [covariate_moments()]. A named list of
+#'   [covariate_beta()], [covariate_count()] or [covariate_mixture()] gives single covariates their own distributions.
+#' @param levels Prior for the probabilities of each factor's levels: [prior_dirichlet()].
+#' @param errors `NULL`: normal errors. [student()], its name, or the brms family of that name: Student-t errors for responses with outliers; only by method
+#'   `"augment"`.
+#' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see below. `"independent"`: they do not. `NULL`:
+#'   dependent if possible; if factors are independent, the printed fit says so.
 #'
-#' @section Dependent covariates: Factors and numbers have the general location model (Olkin and Tate 1961). A record is in a cell of the
-#'   factors' cross-table. The cells' probabilities are Dirichlet, with weights that are the `concentration` times the product of the levels' `base[factor=level]`:
-#'   a large concentration makes factors independent, a small one leaves the table free. It is log-normal about the number of cells.
-#'   Each factor's `base` probabilities have the prior `levels`. Within a cell numbers are normal with the covariance `cov`, and a mean in which each level of each factor
-#'   has an `effect[x,factor=level]`, the difference to the factor's first level. Effects have a weak prior, with a standard deviation five times the number's
-#'   within cells; the
-#'   prior of the mean refers to the first levels. `mean[x]` is the mean over all cells, `prob[factor=level]` the probability of a level,
-#'   `prob[f=level:g=level]` a cell's. With one factor there are neither cells, base probabilities nor a concentration.
+#' @section Dependent covariates: Factors and numbers follow the general location model (Olkin and Tate 1961). Each record belongs to a cell of the factors'
+#'   cross-table. The cells' probabilities are Dirichlet, with weights equal to the `concentration` times the product of the levels' `base[factor=level]`. A
+#'   large concentration makes factors independent; a small one leaves the table unrestricted. Its prior is log-normal, centred at the number of cells. Each
+#'   factor's `base` probabilities have the prior `levels`. Within a cell, numbers are normal with covariance `cov`. Their mean includes an effect of each level
+#'   of each factor, `effect[x,factor=level]`, relative to the factor's first level. Effects have a weak prior, with a standard deviation five times the
+#'   number's within-cell standard deviation; the prior for the mean refers to the first levels. `mean[x]` is the mean over all cells, `prob[factor=level]` the
+#'   probability of a level, and `prob[f=level:g=level]` the probability of a cell. With one factor there are no cells, base probabilities or concentration.
 #'
-#'   Methods `"augment"` and `"collapse"` have it, for one release of a known number of records. `"clt"`, pooled sites, groups, and releases with noise on every
-#'   record do not; nor do a covariates' prior with `within`, factors released as codes, and a cross-table of more than 10,000 cells. [log_evidence()] and
-#'   [test_slope()] need `factors = "independent"`.
+#'   This model is available with methods `"augment"` and `"collapse"`, for one release with a known number of records. It is not available with `"clt"`, for
+#'   pooled sites, for groups, or for releases with noise on every record. Nor is it available for a covariates' prior with `within`, factors released as codes,
+#'   or a cross-table of more than 10,000 cells. [log_evidence()] and [test_slope()] need `factors = "independent"`.
 #'
-#'   Where factors and numbers do depend on each other, independent ones give intervals that are too narrow and in the wrong place. Where a release
-#'   tells little of the dependence, intervals of dependent ones are wider.
+#'   If factors and numbers depend on each other, modelling them as independent gives intervals that are biased and too narrow. If the release contains little
+#'   information about the dependence, intervals are wider under the dependent model.
 #'
-#' @section Products and powers: The model may have more terms than the statistic: the records are imputed, and the response depends on
-#'   products and powers of their covariates. What the release does not say about a coefficient comes from the prior, and the print says so where that is all.
-#'   Coefficients have the names and the meaning that they have in [stats::lm()] with treatment contrasts. Numbers in products are measured from
-#'   the middles of their bounds for the default priors. The coefficient of `x`, with `I(x^2)` or `x:z` in the model, then is the slope in the middle, and a term
-#'   counts as one
-#'   covariate, with the range that it has over the bounds. A prior with an `sd` of its own for a coefficient is of the natural
-#'   coefficient, at zero of all else. A product with a factor also needs the term without the factor, so that the factor's first
-#'   level is the reference. Only method `"augment"` is available, and it is exact. Where the
-#'   totals of a [stat_crossprod()] or [stat_sums()] show of the response's products, all responses move at once, given the covariates.
+#' @section Products and powers: The model may have more terms than the statistic: the records are imputed, and the response depends on products and powers of
+#'   their covariates. If the release is not informative about a coefficient, its posterior comes from the prior; the printed fit says so if it comes from the
+#'   prior alone. Coefficients have the same names and meaning as in [stats::lm()] with treatment contrasts. In the default priors, numbers in products are
+#'   measured from the middles of their bounds. With `I(x^2)` or `x:z` in the model, the prior for the coefficient of `x` then refers to the slope in the
+#'   middle, and each term counts as one covariate, with its range over the bounds. A prior with an explicit `sd` for a coefficient refers to the natural
+#'   coefficient, with all other variables at zero. A product with a factor also needs the term without the factor, so that the factor's first level is the
+#'   reference. Only method `"augment"` is available, and it is exact. If the totals of a [stat_crossprod()] or [stat_sums()] are informative about the
+#'   response's products, all responses move at once, given the covariates.
 #'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
-#'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`; with [student()] errors `df`; with dependent factors `effect[x,factor=level]`, and, of several,
+#'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`; with [student()] errors `df`; with dependent factors `effect[x,factor=level]` and, for several factors,
 #'   `prob[f=level:g=level]`, `base[factor=level]` and `concentration`.
 #' @references
 #' Olkin, I. and Tate, R. F. (1961). Multivariate correlation models with mixed discrete and continuous variables. *Annals of Mathematical

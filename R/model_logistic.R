@@ -1,37 +1,33 @@
-#' Logistic regression, covariates modelled too
+#' Logistic regression with modelled covariates
 #'
 #' [model_glm()] with the family `binomial()`: y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
 #' otherwise 0. Continuous covariates are multivariate normal, factor covariates
 #' categorical, independent of each other and of numbers, unless `factors` says otherwise. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, variables of the release, each once. `NULL` takes the
-#'   statistic's own formula. The response is a number with the bounds
-#'   0 and 1, or a factor with two levels, of which the second counts as 1.
-#' @param prior Of the coefficients (intercept first): [prior_normal()],
-#'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
-#'   bounds, see below.
+#' @param formula `response ~ covariates`, with variables of the release, each once. `NULL` means the statistic's own formula. The response is a number with the
+#'   bounds 0 and 1, or a factor with two levels, the second of which counts as 1.
+#' @param prior Prior for the coefficients (intercept first): [prior_normal()], `fixed(beta)`, or `NULL` for a weak prior scaled by the public bounds, see
+#'   below.
 #' @param covariates,levels As in [model_lm()].
 #' @param factors As in [model_glm()].
 #'
 #' @details
 #' **Default prior.** `NULL` is `prior_normal()`. With p covariates measured from the middles
 #' of their bounds, of half-width h: intercept N(0, 1.5^2), slope j N(0, (3 / (sqrt(p)
-#' h_j))^2), a level's coefficient N(0, (1.5 / sqrt(p))^2). The linear predictor then has a
-#' standard deviation of about 2 whatever p is; see [priors] for values by name.
+#' h_j))^2), a level's coefficient N(0, (1.5 / sqrt(p))^2). The linear predictor then has a standard deviation of about 2 for any p; see [priors] for values by
+#' name.
 #'
 #' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],
 #' [stat_records()] and [stat_custom()], factors as dummy variables
 #' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
 #' factor's first level is the reference. Declare the response of a [stat_crossprod()] as
-#' `c(FALSE, TRUE)` or by its two levels. As a number with the bounds 0 and 1 it has a square,
-#' which is redundant (rescaled, it is always 1) but still adds to the sensitivity.
+#' `c(FALSE, TRUE)` or by its two levels. If it is declared as a number with the bounds 0 and 1, its square is also released; it is redundant (rescaled, it is
+#' always 1) but still adds to the sensitivity.
 #'
-#' **Update.** Given the imputed records the coefficients are drawn by
-#' Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta)
-#' variate for each record, then a normal draw. Given the innovations of the
-#' records, y = 1 where a uniform number is below its probability, they move as
-#' in [sample_posterior()].
+#' **Update.** Given the imputed records, the coefficients are drawn by Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta) variate for
+#' each record, then a normal draw. They also move with the records' innovations held fixed, where y = 1 if a uniform number is below its probability; see
+#' [method_augment].
 #'
 #' @return A model: an object of class `model_logistic`. Its parameters are the
 #'   coefficients (`(Intercept)`, the covariates' names, a factor's name and

@@ -1,16 +1,14 @@
-#' Multivariate normal records
+#' Multivariate normal model
 #'
 #' Records N(mean, cov) of one or more variables; the mean, the covariance or
 #' both are unknown.
 #'
-#' @param variables Names of the variables, as in the release;
-#'   `NULL` takes them in its order.
+#' @param variables Names of the variables, as in the release; `NULL` means all of them, in its order.
 #' @param prior [prior_niw()] for both; or `list(mean = , cov = )` with one of
 #'   the two [fixed()] and the other a [prior_niw()].
 #'
 #' @return A model: an object of class `model_mvnormal`. Its parameters are
-#'   `mean[x]` and `cov[x,x']` (the lower triangle, row by row), those that are
-#'   not known. `contrast(fit, "cor[x,y]")` has a correlation, see [contrast()].
+#'   `mean[x]` and `cov[x,x']` (the lower triangle, row by row), unless they are fixed. `contrast(fit, "cor[x,y]")` computes a correlation, see [contrast()].
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @references

@@ -1,23 +1,18 @@
-#' Naive Bayes: a class, and features that are independent given it
+#' Naive Bayes: a class with conditionally independent features
 #'
 #' The log-linear model of Ju et al. (2022, section 4): p(y, x1, ..., xK) =
-#' p(y) p(x1 | y) ... p(xK | y), all variables factors.
+#' p(y) p(x1 | y) ... p(xK | y), where all variables are factors.
 #'
 #' @param class The name of the class variable.
-#' @param features Names of the features; `NULL` takes every other variable of
-#'   the release.
-#' @param prior Of the probabilities of the classes: [prior_dirichlet()], one
-#'   weight or one for each class; or `fixed(probabilities)`.
-#' @param conditional Of the probabilities of each feature's levels given the
-#'   class: [prior_dirichlet()] for all of them; or a named list with an entry
-#'   for each feature. An entry is a `prior_dirichlet()`, one weight or one for
-#'   each level, that holds for every class; a named list of these, one for each
-#'   class; or `fixed(matrix)` with a row for each class.
+#' @param features Names of the features; `NULL` means every other variable of the release.
+#' @param prior Prior for the probabilities of the classes: [prior_dirichlet()], with one weight or one for each class; or `fixed(probabilities)`.
+#' @param conditional Prior for the probabilities of each feature's levels given the class: [prior_dirichlet()] for all of them; or a named list with an entry
+#'   for each feature. An entry is a `prior_dirichlet()`, with one weight or one for each level, for all classes; a named list of these, one for each class; or
+#'   `fixed(matrix)` with a row for each class.
 #'
 #' @details
 #' With a release of the margins y:x1, ..., y:xK
-#' (`stat_counts(~ y:x1 + y:x2, levels)`) this is the problem of the paper; any
-#' other statistic of the same variables will do.
+#' (`stat_counts(~ y:x1 + y:x2, levels)`) this is the problem of the paper; other statistics of the same variables are also supported.
 #'
 #' @return A model: an object of class `model_naive_bayes`. Its parameters are
 #'   `prob[y=a]` for each class and `prob[x1=no|y=a]` for each level of each feature,

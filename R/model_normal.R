@@ -1,20 +1,18 @@
-#' Normal records
+#' Normal model
 #'
 #' x ~ N(mean, sd^2); the mean, the standard deviation or both are unknown.
 #'
-#' @param variable Name of the variable; `NULL` takes the release's only one.
-#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
-#' @param prior [prior_nig()] for both, the mean's prior in units of sd; or
-#'   `list(mean = , sd = )` with a [prior_normal()] or a [fixed()] mean, and a
-#'   [prior_inverse_gamma()] (of sd^2) or a [fixed()] sd.
+#' @param variable Name of the variable; `NULL` means the release's only variable. Or a formula such as `visits ~ ward` or `~ ward` for the groups of one
+#'   release, see [groups].
+#' @param prior [prior_nig()] for both, with the mean's prior in units of sd; or `list(mean = , sd = )` with a [prior_normal()] or a [fixed()] mean, and a
+#'   [prior_inverse_gamma()] (for sd^2) or a [fixed()] sd.
 #'
 #' @details By default `prior_nig()` is scaled by the public bounds, of
 #'   half-width h about the middle c: sd^2 ~ InverseGamma(3/4, (h / 5)^2) and mean
-#'   given sd ~ N(c, (4 sd)^2). The central 90 per cent of sd are 0.06 to 0.78 of the bounds' width.
-#'   What [prior_normal()] leaves open is N(c, h^2).
+#'   given sd ~ N(c, (4 sd)^2). The central 90 per cent of the prior for sd range from 0.06 to 0.78 of the bounds' width. Unspecified arguments of
+#'   [prior_normal()] give N(c, h^2).
 #'
-#' @return A model: an object of class `model_normal`. Its parameters are `mean`
-#'   and `sd`, those that are not known.
+#' @return A model: an object of class `model_normal`. Its parameters are `mean` and `sd`, unless they are fixed.
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @references

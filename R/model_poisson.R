@@ -1,21 +1,19 @@
-#' Poisson records
+#' Poisson model
 #'
 #' x ~ Poisson(rate): counts, with an unknown rate.
 #'
-#' @param variable Name of the variable; `NULL` takes the release's only one.
-#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
-#' @param prior Of the rate: [prior_gamma()]. Its defaults are shape 1 and the
-#'   mean that the middle of the public bounds suggests, E(rate) = middle.
+#' @param variable Name of the variable; `NULL` means the release's only variable. Or a formula such as `visits ~ ward` or `~ ward` for the groups of one
+#'   release, see [groups].
+#' @param prior Prior for the rate: [prior_gamma()]. The defaults are shape 1 and a mean derived from the middle of the public bounds, E(rate) = middle.
 #'
 #' @return A model: an object of class `model_poisson`. Its parameter is `rate`,
 #'   the mean of a record.
-#' @section Errors: `noiseaware_error_prior` (also if the prior is to be scaled
-#'   by bounds whose middle is not positive), `noiseaware_error_argument`,
+#' @section Errors: `noiseaware_error_prior` (also if a prior scaled by the bounds is used and their middle is not positive), `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @references
 #' Steutel, F. W. and van Harn, K. (1979). Discrete analogues of
 #' self-decomposability and stability. *The Annals of Probability* 7, 893--899
-#' (thinning, by which records move with the rate).
+#' (thinning, the way records move with the rate).
 #' @family models
 #' @examples
 #' model_poisson()

@@ -4,63 +4,62 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 
 #' Survival times with proportional hazards
 #'
-#' Weibull, exponential, piecewise exponential and discrete survival times, whose hazards are proportional between groups, from the counts of
-#' [stat_survival()].
+#' Weibull, exponential, piecewise exponential and discrete survival times with proportional hazards between groups, fitted to the counts of [stat_survival()].
 #'
-#' @param formula `NULL`, all groups of the release; or a formula of some of them, such as `~ sex + ward` or `~ sex * ward`, or `~ 1`. A left-hand side
-#'   `Surv(time, event)` may be there. Groups that it leaves out do not matter for survival, but their shares are still described.
-#' @param distribution `"weibull"`, `"exponential"`, `"piecewise"`: a hazard that is constant in each interval between two breaks of the release; or `"discrete"`:
-#'   a probability of the event in each interval, of those who enter it.
-#' @param prior [prior_normal()], of the intercept and the coefficients, one for all or by name. By default the coefficients, log hazard ratios, have mean
-#'   0 and sd 1.5, and the intercept the mean -log(last break), that is one event on average up to the last break, and sd 2.
-#' @param shape [prior_gamma()], of the shape of a Weibull distribution; left out for others.
-#' @param baseline [prior_gamma_process()] or [prior_beta_process()], of the hazards of a piecewise or discrete distribution. By default a gamma process of the
-#'   former, a beta process of the latter.
-#' @param baseline_by `~ 1` or a formula of groups, such as `~ sex`: strata, groups whose combinations have hazards of their own, of a piecewise or
-#'   discrete distribution. By default `formula` is then all other groups.
-#' @param censoring `NULL` or [prior_beta()], of the probability that somebody is censored in an interval who would otherwise stay under observation. By default
-#'   its mean is 1 / (1 + the number of intervals).
-#' @param censoring_by `~ 1` or a formula of groups, such as `~ sex`: groups whose combinations have censoring of their own.
-#' @param shares [prior_dirichlet()], of the shares of the combinations of all groups: one weight.
+#' @param formula `NULL` for all groups of the release; or a formula with some of them, such as `~ sex + ward` or `~ sex * ward`, or `~ 1`. It may have a
+#'   left-hand side `Surv(time, event)`. Groups that it leaves out have no effect on survival, but their shares are still modelled.
+#' @param distribution `"weibull"`, `"exponential"`, `"piecewise"`: a constant hazard in each interval between two breaks of the release; or `"discrete"`: a
+#'   probability of the event in each interval, given entry into it.
+#' @param prior [prior_normal()] for the intercept and the coefficients, one for all or by name. By default the coefficients, which are log hazard ratios, have
+#'   mean 0 and sd 1.5. The intercept has mean -log(last break), that is one event on average up to the last break, and sd 2.
+#' @param shape [prior_gamma()] for the shape of a Weibull distribution; not used for the others.
+#' @param baseline [prior_gamma_process()] or [prior_beta_process()] for the hazards of a piecewise or discrete distribution. The default is a gamma process for
+#'   the former and a beta process for the latter.
+#' @param baseline_by `~ 1` or a formula of groups, such as `~ sex`: strata for a piecewise or discrete distribution. Each combination of these groups has its
+#'   own hazards. By default `formula` then contains all other groups.
+#' @param censoring `NULL` or [prior_beta()] for the probability of being censored in an interval, for a person who would otherwise stay under observation. By
+#'   default its mean is 1 / (1 + the number of intervals).
+#' @param censoring_by `~ 1` or a formula of groups, such as `~ sex`: each combination of these groups has its own censoring probabilities.
+#' @param shares [prior_dirichlet()] for the shares of the combinations of all groups, with one weight.
 #'
 #' @details
-#' With \eqn{L} the last break, \eqn{\alpha} the intercept and \eqn{\beta'x} the coefficients of a group, in R's treatment contrasts, the cumulative hazard is
+#' Let \eqn{L} be the last break, \eqn{\alpha} the intercept and \eqn{\beta'x} the linear predictor of a group, in R's treatment contrasts. The cumulative
+#' hazard is
 #'
 #' | `distribution` | cumulative hazard |
 #' | --- | --- |
 #' | `"exponential"` | \eqn{\exp(\alpha + \beta'x)\, t} |
-#' | `"weibull"` | \eqn{\exp(\alpha + \beta'x)\, L\, (t / L)^k}, with the `shape` \eqn{k} |
+#' | `"weibull"` | \eqn{\exp(\alpha + \beta'x)\, L\, (t / L)^k}, where \eqn{k} is the `shape` |
 #' | `"piecewise"` | \eqn{\exp(\beta'x)} times the sum of `hazard` \eqn{h_j} times the time spent in interval \eqn{j} |
-#' | `"discrete"` | \eqn{\exp(\beta'x)} times the sum of \eqn{-\log(1 - h_j)} of the intervals \eqn{j} that have passed, with the `hazard` \eqn{h_j} |
+#' | `"discrete"` | \eqn{\exp(\beta'x)} times the sum of \eqn{-\log(1 - h_j)} over the intervals \eqn{j} that have passed, where \eqn{h_j} is the `hazard` |
 #'
-#' so that \eqn{\exp(\alpha)} is the mean hazard up to the last break where \eqn{x = 0}, per unit of time, and \eqn{\exp(\beta)} a hazard ratio. The
-#' exponential distribution has the same coefficients as in rstanarm, brms and flexsurv. Of the Weibull distribution their intercept, the
-#' log of `scale` of flexsurv's `"weibullPH"`, is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are
-#' \eqn{-\beta / k}.
+#' so \eqn{\exp(\alpha)} is the mean hazard per unit of time up to the last break for \eqn{x = 0}, and \eqn{\exp(\beta)} is a hazard ratio. The coefficients of
+#' the exponential distribution are the same as in rstanarm, brms and flexsurv. For the Weibull distribution, the intercept in these packages (the log of
+#' `scale` in flexsurv's `"weibullPH"`) is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are \eqn{-\beta / k}.
 #'
-#' **Hazards by interval.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978) or a beta process (Hjort 1990), see
-#' [prior_gamma_process()], whose mean grows by \eqn{\exp(\alpha)} per unit of time. Here the intercept says where the hazards are, and does not
-#' multiply them. Where the process has a declared `rate`, there is no intercept.
+#' **Hazards by interval.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978) or a beta process (Hjort 1990), see [prior_gamma_process()],
+#' with a mean that grows by \eqn{\exp(\alpha)} per unit of time. Here the intercept is the location of the hazards' prior and does not multiply them. If the
+#' process has a declared `rate`, there is no intercept.
 #'
-#' **Discrete hazards.** Whoever is censored in an interval counts as at risk in the whole of it, as for [survival::survfit()] of times that
-#' are rounded up to their intervals' ends. Without groups in `formula`, and with a declared rate, the posterior of the hazards without noise is
-#' \eqn{h_j \sim \mathrm{Beta}(c h_{0j} + d_j, c (1 - h_{0j}) + r_j - d_j)}, with \eqn{d_j} events of \eqn{r_j} who enter the interval.
-#' The coefficients belong to a proportional hazards model of grouped times, with the complementary log-log link.
+#' **Discrete hazards.** A person censored in an interval counts as at risk during the whole interval, as in [survival::survfit()] with times rounded up to the
+#' ends of their intervals. Suppose that \eqn{d_j} of the \eqn{r_j} people who enter an interval have the event. Without groups in `formula`, with a declared
+#' rate and without noise, the posterior is \eqn{h_j \sim \mathrm{Beta}(c h_{0j} + d_j, c (1 - h_{0j}) + r_j - d_j)}. The coefficients belong to a proportional
+#' hazards model for grouped times, with the complementary log-log link.
 #'
-#' **Censoring** is independent of the event given the group. Both are taken to have constant intensities in an interval, or at least
-#' proportional ones. Of those who enter it, an event takes \eqn{(d / s) (1 - \exp(-s))}, censoring \eqn{(g / s) (1 - \exp(-s))}, and
-#' \eqn{\exp(-s)} stay, where \eqn{d} and \eqn{g} are the growths of the two cumulative hazards and \eqn{s = d + g}. The
-#' parameters `censored[...)` are \eqn{1 - \exp(-g)}. (Of a discrete distribution the event comes first, and censoring takes \eqn{1 - \exp(-g)} of
-#' those who are left.) Where the first break is not 0, all times are taken to be known to lie behind it.
+#' **Censoring** is independent of the event given the group. Both are assumed to have constant, or at least proportional, intensities within an interval. Let
+#' \eqn{d} and \eqn{g} be the increments of the two cumulative hazards, and \eqn{s = d + g}. Of those who enter the interval, \eqn{(d / s) (1 - \exp(-s))} have
+#' the event, \eqn{(g / s) (1 - \exp(-s))} are censored, and \eqn{\exp(-s)} stay. The parameters `censored[...)` are \eqn{1 - \exp(-g)}. With a discrete
+#' distribution the event comes first, and \eqn{1 - \exp(-g)} of those who are left are censored. If the first break is not 0, all times are assumed to be known
+#' to exceed it.
 #'
-#' The release's table of exits then has probabilities that are smooth functions of the parameters. Method `"collapse"` is exact, with `n` known or
-#' unknown, whatever was done after the noise, and free of the number of records. Numbers as covariates would need their totals in each interval, which
-#' [stat_survival()] does not have: make them factors with declared levels.
+#' The probabilities of the release's table of exits are smooth functions of the parameters. Method `"collapse"` is exact, with `n` known or unknown, whatever
+#' was done after the noise, and its cost does not depend on the number of records. Numeric covariates would need their totals in each interval, which
+#' [stat_survival()] does not contain: convert them to factors with declared levels.
 #'
-#' @return A model: an object of class `model_survival`. Its parameters are the coefficients; `shape`, or `hazard[...)` of each
-#'   interval in the reference group, per unit of time or, of a discrete distribution, the probability of the event; `censored[...)`; and
-#'   `prob[...]`, the shares of the groups.
-#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_prior`, `noiseaware_error_argument`; when the model meets the release
+#' @return A model: an object of class `model_survival`. Its parameters are the coefficients, `shape` or `hazard[...)` for each interval, `censored[...)`, and
+#'   `prob[...]`, the shares of the groups. A `hazard` is for the reference group, per unit of time or, for a discrete distribution, the probability of the
+#'   event.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_prior`, `noiseaware_error_argument`; when the model is fitted to the release,
 #'   `noiseaware_error_variables` and `noiseaware_error_size` (more than 100,000 cells or 5,000 parameters).
 #' @references
 #' Hjort, N. L. (1990). Nonparametric Bayes estimators based on beta processes in models for life history data. *The Annals of Statistics*
@@ -71,8 +70,8 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #'
 #' Brilleman, S. L., Elci, E. M., Novik, J. B. and Wolfe, R. (2020). Bayesian survival analysis using the rstanarm R package.
 #' \doi{10.48550/arXiv.2002.09633}
-#' @seealso [stat_survival()] for the release and for curves without a distribution; [survival_measures()] and
-#'   [predict()][predict.noiseaware_fit] for curves, medians, restricted means and hazard ratios.
+#' @seealso [stat_survival()] for the release and for nonparametric curves; [survival_measures()] and [predict()][predict.noiseaware_fit] for curves, medians,
+#'   restricted means and hazard ratios.
 #' @family models
 #' @examples
 #' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)

@@ -1,51 +1,47 @@
-#' A table of factors
+#' Contingency tables of factors
 #'
-#' Combinations of the levels of several factors: any combination with a probability of its own, or a graphical model, in which
-#' factors are independent given others, or any other log-linear model.
+#' Models for the combinations of levels of several factors: a saturated table, where each combination has its own probability; a graphical model, where factors
+#' are conditionally independent; or any other log-linear model.
 #'
-#' @param formula The model. One term with all variables, `~ a:b:c` or `~ a * b * c`, is a saturated table: any combination
-#'   of levels has a probability of its own. Several terms, as in `~ a:b + b:c`, are the cliques of a decomposable
-#'   graph: here `a` and `c` are independent given `b`. `~ a + b` makes two factors independent. `NULL` takes all variables of the
-#'   release, saturated. With `prior_normal()` any terms will do, such as `~ a:b + b:c + a:c`, which leaves out the interaction of three.
-#' @param prior Of the probabilities: [prior_dirichlet()]. Of a saturated table one weight, or one for each possible
-#'   cell, named after the cells or in their order. Of several cliques one weight: see below. Or [prior_normal()], of the
-#'   coefficients of a log-linear model: one mean and sd for all of them, or named after some; by default 0 and 2.
-#' @param zeros Combinations of levels that cannot be, of a saturated or a log-linear table. It is a formula such as `~ sex == "male" & pregnant == "yes"`, true where
-#'   they are, or a data frame with a column for each of some variables and a row for each impossible combination.
+#' @param formula The model. One term with all variables, `~ a:b:c` or `~ a * b * c`, is a saturated table: each combination of levels has its own probability.
+#'   Several terms, as in `~ a:b + b:c`, are the cliques of a decomposable graph: here `a` and `c` are independent given `b`. `~ a + b` makes two factors
+#'   independent. `NULL` means a saturated table of all variables of the release. With `prior_normal()` any terms are allowed, such as `~ a:b + b:c + a:c`,
+#'   which omits the three-way interaction.
+#' @param prior Prior for the probabilities: [prior_dirichlet()]. A saturated table takes one weight, or one for each possible cell, named by the cells or in
+#'   their order. Several cliques take one weight, see below. Or [prior_normal()] for the coefficients of a log-linear model: one mean and sd for all of them,
+#'   or values named by coefficients; by default 0 and 2.
+#' @param zeros Impossible combinations of levels, in a saturated or a log-linear table. It is a formula such as `~ sex == "male" & pregnant == "yes"` that is
+#'   true for impossible combinations, or a data frame with columns for some of the variables and a row for each impossible combination.
 #'
 #' @details
-#' The release may hold whatever sums of the table's cells: margins of any variables ([stat_counts()]), overlapping
-#' or not, some of their cells, linear queries ([stat_linear()], [stat_cumulative()]), or several of these with a
-#' mechanism each. Method `"collapse"` moves the table of counts itself, at a cost that does not depend on
-#' the number of records, with the probabilities integrated out. It is exact, whatever the noise. Of a saturated table with the counts of single cells
-#' it draws all counts at once, independently of earlier draws, unless they are very many or the noise very wide. With several cliques it moves their
-#' tables, which agree with one another, so that many variables are no trouble. Where a released margin has variables that no clique has together, it
-#' moves the records' codes instead, at a cost in proportion to their number, of which there may be 5 million.
+#' The release may contain any sums of the table's cells: margins of any variables ([stat_counts()]), overlapping or not, some of their cells, linear queries
+#' ([stat_linear()], [stat_cumulative()]), or several of these with one mechanism each. Method `"collapse"` moves the table of counts itself, with the
+#' probabilities integrated out, at a cost that does not depend on the number of records. It is exact, whatever the noise. For a saturated table with counts of
+#' single cells, it draws all counts at once, independently of earlier draws, unless there are very many cells or the noise is very wide. With several cliques
+#' it moves the cliques' tables, kept consistent with one another, so it can handle many variables. If a released margin combines variables that are in no
+#' common clique, it moves the records' codes instead, at a cost proportional to the number of records, which may be up to 5 million.
 #'
-#' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_n]. The table then also
-#' gains and loses records.
+#' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_n]. The sampler then also adds records to the table and removes records
+#' from it.
 #'
-#' The counts of the confidential table, in every draw, are what [denoise()] gives with a formula:
-#' `denoise(fit, ~ a:b)`.
+#' [denoise()] with a formula returns the counts of the confidential table in every draw: `denoise(fit, ~ a:b)`.
 #'
-#' **Prior of several cliques.** The hyper-Dirichlet distribution (Dawid & Lauritzen 1993): the probabilities of each clique have a
-#' Dirichlet distribution, and any two cliques the same for what they share. The weights of all
-#' cells of a clique have the same sum in each, spread evenly; in the largest clique a cell has the weight that was given.
+#' **Prior for several cliques.** The hyper-Dirichlet distribution (Dawid & Lauritzen 1993): the probabilities of each clique have a Dirichlet distribution, and
+#' two cliques agree on the distribution of the variables that they share. The weights of a clique's cells have the same sum for each clique and are spread
+#' evenly over its cells; in the largest clique, each cell has the given weight.
 #'
 #' **Log-linear models.** With [prior_normal()] the logarithms of the probabilities are sums of coefficients (Bishop, Fienberg & Holland
-#' 1975). There are coefficients of each term and of all terms inside it, in R's treatment contrasts, as [stats::glm()] with the family `poisson()` has them.
-#' There is no intercept, since probabilities sum to 1. The coefficients are the parameters, named as by `glm()`; probabilities
-#' and all else come from [table_measures()]. The whole table of counts is kept, up to 10^6 cells, and any margins may be released; method
-#' `"collapse"` moves it given the coefficients, and these by Hamiltonian Monte Carlo given the table. Tables of some
-#' thousand cells take minutes.
+#' 1975). Each term and all its lower-order terms have coefficients, in R's treatment contrasts, as in [stats::glm()] with the family `poisson()`. There is no
+#' intercept, since probabilities sum to 1. The coefficients are the parameters, named as in `glm()`; [table_measures()] computes probabilities and other
+#' quantities. The whole table of counts is stored, up to 10^6 cells, and any margins may be released. Method `"collapse"` moves the table given the
+#' coefficients, and the coefficients by Hamiltonian Monte Carlo given the table. Tables with a few thousand cells take minutes.
 #'
 #' @return A model: an object of class `model_table`. Its parameters are the coefficients of a log-linear model. Otherwise they are
-#'   `prob[a=x:b=y]`, one for each cell that is possible,
-#'   the last variable fastest. With several cliques they are the cells of the first, then `prob[c=z|b=y]`, of each further clique what is new
-#'   in it given what it shares with those before.
-#' @section Errors: `noiseaware_error_formula` (also for a model that is not decomposable, with a Dirichlet prior), `noiseaware_error_prior`,
-#'   `noiseaware_error_argument`, `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all
-#'   cliques, or in a log-linear model more than 10^6 cells or 5,000 coefficients).
+#'   `prob[a=x:b=y]`, one for each possible cell, with the last variable varying fastest. With several cliques they are the cells of the first clique, then
+#'   `prob[c=z|b=y]` for each further clique: the probabilities of its new variables given those shared with earlier cliques.
+#' @section Errors: `noiseaware_error_formula` (also for a non-decomposable model with a Dirichlet prior), `noiseaware_error_prior`,
+#'   `noiseaware_error_argument`, `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all cliques, or in
+#'   a log-linear model more than 10^6 cells or 5,000 coefficients).
 #' @references
 #' Bishop, Y. M. M., Fienberg, S. E. and Holland, P. W. (1975). *Discrete Multivariate Analysis: Theory and Practice*. MIT Press.
 #'

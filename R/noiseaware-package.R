@@ -1,30 +1,30 @@
 #' noiseaware: Bayesian inference from differentially private releases
 #'
-#' A data owner publishes a few noisy totals of confidential records. An analyst who has only these numbers wants the posterior of a model's parameters, with the
-#' noise accounted for. The package is for both.
+#' A data owner publishes a few noisy totals of confidential records. An analyst who has only these numbers wants the posterior of a model's parameters,
+#' accounting for the noise. The package is for both.
 #'
 #' @section Who says what:
-#' Four kinds of objects describe a problem, and none of them repeats what another says:
+#' Four kinds of objects describe a problem. Each fact belongs to exactly one of them:
 #'
-#' | object | made by | says | by whom it is known |
+#' | object | made by | states | source |
 #' | --- | --- | --- | --- |
 #' | statistic | [stat_crossprod()], [stat_counts()], [stat_sums()], ... | what was summed, between which **bounds** or over which **levels** | published |
-#' | mechanism | [mech_laplace()], [mech_gaussian()], ... | how **noise** was added, and what it guarantees | published |
+#' | mechanism | [mech_laplace()], [mech_gaussian()], ... | how **noise** was added, and its privacy guarantee | published |
 #' | release | [release()], [as_release()], [read_release()] | the **published numbers**, and the number of records if it is public | published |
-#' | model | [model_lm()], [model_table()], ... | how records arise, and the **prior** of its parameters | the analyst's choice |
+#' | model | [model_lm()], [model_table()], ... | how records arise, and the **prior** for its parameters | the analyst's choice |
 #'
-#' The call [sample_posterior()] says the rest: the method, the chains, how several sites are **pooled** (`pool`), and the prior of the
-#' **number of records** (`prior_n`) where the release does not give it.
+#' The call to [sample_posterior()] supplies the rest: the method, the chains, how several sites are **pooled** (`pool`), and the prior for the **number of
+#' records** (`prior_n`) if the release does not state it.
 #'
 #' @section Where to start:
 #' * One release: [as_release()] or [read_release()], then [sample_posterior()].
 #' * Two hospitals, or twenty: [pooling], then [contrast()] and [site_ranks()].
 #' * Methods: [method_auto], [method_augment], [method_collapse], [method_clt].
-#' * Plan a release: [design()], [release()], [budget()].
-#' * An error or a warning: [noiseaware_conditions] has each class and its remedy.
+#' * Planning a release: [design()], [release()], [budget()].
+#' * An error or a warning: [noiseaware_conditions] lists each class with its remedy.
 #' * Other packages: [works_with()].
 #'
-#' `vignette("noiseaware")` goes through one analysis, and `vignette("cookbook")` has short answers.
+#' `vignette("noiseaware")` walks through one analysis, and `vignette("cookbook")` has short recipes.
 #'
 #' @references
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
@@ -39,92 +39,92 @@
 
 #' Errors, warnings and messages, and what to do about them
 #'
-#' Every condition of the package has a class, so that code can catch it: `tryCatch(..., noiseaware_error_bounds = function(e) ...)`. All errors also have the class
-#' `noiseaware_error`. Their text names the argument, what it must be and what it was; it never has a confidential value.
+#' Every condition raised by the package has a class, so that code can catch it: `tryCatch(..., noiseaware_error_bounds = function(e) ...)`. All errors also
+#' have the class `noiseaware_error`. The text names the argument, what it must be and what it was; it never contains a confidential value.
 #'
 #' @section Errors:
 #' | class: `noiseaware_error_` | when | remedy |
 #' | --- | --- | --- |
-#' | `analysis` | a function given to `combine_synthetic()` failed for a data set | try it on one set, which the message numbers |
+#' | `analysis` | a function given to `combine_synthetic()` failed for a data set | try it on a single set; the message gives its number |
 #' | `areas` | the table of areas does not describe nested areas | one row for each smallest area, a column for each level: [sample_geography()] |
-#' | `argument` | an argument is not what it must be | the message says what was expected |
+#' | `argument` | an argument is invalid | the message says what was expected |
 #' | `bounds` | bounds or breaks are missing, reversed or infinite | give two finite numbers, the smaller first, for each number |
 #' | `budget` | a release would exceed the budget, or the account cannot be used | a larger limit, a smaller epsilon, or wait for the other process: [budget()] |
 #' | `compiled` | a model in C does not compile or breaks its contract | [debug_model()] tries each of its functions |
 #' | `custom` | a function of yours failed, or returned something of the wrong shape | call it on made-up records; [debug_model()] |
 #' | `data` | records lack a variable or have the wrong type or values | the message names the column; records themselves are never shown |
-#' | `database` | the database gave no answer, or the query cannot be translated | try it on made-up records, where its message can be seen |
-#' | `entropy` | the operating system gave no random bytes | nothing was released; try again |
-#' | `family` | the family of a regression is not one that the package knows | [model_glm()] lists them |
-#' | `file` | a file cannot be read or written, or is not what it claims to be | the message says which part is at fault |
-#' | `formula` | a formula has terms that cannot be used here | [noiseaware_terms] lists those that can |
+#' | `database` | the database did not answer, or the query cannot be translated | try it on made-up records, so that you can see its message |
+#' | `entropy` | the operating system returned no random bytes | nothing was released; try again |
+#' | `family` | the family of a regression is not supported | [model_glm()] lists them |
+#' | `file` | a file cannot be read or written, or its content is not what it should be | the message says which part is wrong |
+#' | `formula` | a formula has terms that are not supported here | [noiseaware_terms] lists those that are |
 #' | `groups` | a release does not hold what a model of groups needs | a total and a size for each group: [groups] |
 #' | `impossible` | under a custom density no records could have led to the release | check the density's support |
 #' | `interrupted` | a run was interrupted before anything was finished | run again |
 #' | `levels` | values are not among the declared levels | declare all levels, or recode the records before the release |
-#' | `meaningless` | another package's function needs what a release does not have | [works_with()] says why, and what does instead |
-#' | `mechanism` | noise was described in a way that is not possible, or that the statistic does not allow | arguments are named; the message says which fit |
+#' | `meaningless` | another package's function needs information that a release does not have | [works_with()] explains why, and names an alternative |
+#' | `mechanism` | the noise was described in an impossible way, or in one that the statistic does not allow | the message says which arguments are valid |
 #' | `method` | the method is not available for this model, statistic or noise | [supported()] shows those that are; `method = "auto"` chooses |
 #' | `missing` | records have missing values | decide what a missing value means before the release |
-#' | `moments` | [covariate_moments()] does not have what it needs | a release of [stat_moments4()], or a prior of the covariates |
+#' | `moments` | [covariate_moments()] lacks an input | give a release of [stat_moments4()], or a prior for the covariates |
 #' | `neighbours` | the statistic has no finite sensitivity for this kind of neighbours | the message names the other kind |
-#' | `numerical` | a matrix is not positive definite, or a number is not finite | scale the variables; a prior that is less extreme |
+#' | `numerical` | a matrix is not positive definite, or a number is not finite | rescale the variables, or use a less extreme prior |
 #' | `package` | a package or program that is needed is not installed | the message has the command |
 #' | `partial` | partial totals of several owners do not belong together | the same statistic, mechanism and `n` for all: [partial_total()] |
-#' | `pool` | sites cannot be pooled so, or what was asked has no answer for a pool | [pooling]; `pool = "none"` fits each site |
-#' | `prior` | a prior does not suit the parameter, or the method | the message names those that do; [priors] |
+#' | `pool` | sites cannot be pooled in this way, or the function is not defined for pooled fits | [pooling]; `pool = "none"` fits each site |
+#' | `prior` | a prior is not valid for the parameter or the method | the message names those that are; [priors] |
 #' | `public` | public covariates do not fit the release or the model | the message says which rows or variables differ |
-#' | `release` | two releases cannot be joined, or a release lacks something | [add_release()] says what they must share |
+#' | `release` | two releases cannot be combined, or a release lacks something | [add_release()] lists what they must share |
 #' | `size` | too many records, cells or draws for memory or time | fewer, or the method that the message names |
-#' | `value` | published numbers cannot be what the statistic and the mechanism say | check names, units and limits: [as_release()] |
-#' | `variables` | the model and the release do not have the same variables | the message lists those of both |
-#' | `worker` | a process that ran chains or replicates died | memory, or the machine; finished results are kept |
-#' | `zeros` | cells that cannot occur stand where a number is needed | choose a measure that does not divide by them: [table_measures()] |
+#' | `value` | published numbers contradict the statistic or the mechanism | check names, units and limits: [as_release()] |
+#' | `variables` | the model and the release do not have the same variables | the message lists both sets |
+#' | `worker` | a process that ran chains or replicates died | check the memory and the machine; finished results are kept |
+#' | `zeros` | a measure needs cells that cannot occur | choose a measure that does not divide by them: [table_measures()] |
 #'
 #' @section Warnings:
 #' | class: `noiseaware_warning_` | when | remedy |
 #' | --- | --- | --- |
 #' | `bounds` | the method ignores clamping, and records beyond the bounds are likely | `method = "augment"`, or [declare_outside()] |
-#' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] says which it is; the warning has both answers |
-#' | `contradiction` | the model would hardly give such a release | [pp_check()][pp_check.noiseaware_fit]; check bounds, units and noise, then the model |
-#' | `convergence` | R-hat above 1.01, or fewer than 400 effective draws | [extend()] the fit; the warning says by how much |
-#' | `covariates` | a coefficient depends on the covariates' assumed distribution | [refit_covariates()] shows the answers; publish the covariates' counts |
+#' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] explains which is right; the warning gives both answers |
+#' | `contradiction` | the model is very unlikely to produce such a release | [pp_check()][pp_check.noiseaware_fit]; check bounds, units and noise, then the model |
+#' | `convergence` | R-hat above 1.01, or fewer than 400 effective draws | [extend()] the fit; the warning suggests by how much |
+#' | `covariates` | a coefficient depends on the covariates' assumed distribution | [refit_covariates()] shows how; publish the covariates' counts |
 #' | `custom` | a function of yours gave a warning, which is not shown because it may quote records | try it on made-up records |
-#' | `depth` | a trajectory reached its greatest length | draws are right but slow; a longer `warmup` |
+#' | `depth` | a trajectory reached the maximum length | draws are valid but slow; use a longer `warmup` |
 #' | `diagnostic` | a check of the fit failed and was left out | the draws are complete; please report it |
-#' | `divergences` | trajectories diverged: part of the posterior may be missing | a longer `warmup`, another `method` |
-#' | `failed` | replicates of a study failed | `$conditions` has their messages |
-#' | `few_records` | fewer records are likely than the method assumes | `method = "augment"`, or a prior of n |
-#' | `impossible` | no records could have these totals | check units, bounds and noise |
-#' | `integer` | a density of whole numbers was asked at others | round them |
-#' | `interrupted` | a run was interrupted and has the draws until then | [extend()] continues it |
+#' | `divergences` | trajectories diverged: part of the posterior may be missing | use a longer `warmup` or another `method` |
+#' | `failed` | some replicates of a study failed | `$conditions` has their messages |
+#' | `few_records` | the number of records may be smaller than the method assumes | `method = "augment"`, or a prior of n |
+#' | `impossible` | no records could produce these totals | check units, bounds and noise |
+#' | `integer` | the density of a discrete distribution was evaluated at non-integers | round them |
+#' | `interrupted` | a run was interrupted; it has the draws made until then | [extend()] continues it |
 #' | `limit` | a total is as if every record were clamped | wider bounds in the next release |
-#' | `method` | the method that was chosen is approximate, or the run was shortened | name the `method`, or give more time: [method_auto] |
+#' | `method` | the chosen method is approximate, or the run was shortened | specify the `method`, or allow more time: [method_auto] |
 #' | `mirror` | the posterior has a mirror image that this method does not reach | `method = "augment"` |
-#' | `prior` | a design or release tells no more than the prior | a larger budget, more records, tighter bounds |
-#' | `units` | totals look as if they were in other units | `stat_crossprod(rescale = )`, or the scale of the noise |
+#' | `prior` | a design or release adds nothing to the prior | a larger budget, more records, tighter bounds |
+#' | `units` | totals appear to be in other units | `stat_crossprod(rescale = )`, or the scale of the noise |
 #' | `worker` | a process died; the draws come from the others | run the missing chains again |
 #'
-#' [Warnings of a fit][fit_methods] come when it is sampled and once more when it is first used. [fit_methods] says how each is found.
+#' [Warnings about a fit][fit_methods] appear when it is sampled and once more when it is first used. [fit_methods] explains how each is detected.
 #'
 #' @section Messages:
-#' | class: `noiseaware_message_` | says |
+#' | class: `noiseaware_message_` | content |
 #' | --- | --- |
 #' | `binary` | that a 0/1 covariate is modelled as normal, and how to declare a factor |
 #' | `cells` | that synthetic data have hardly any records in some cells |
-#' | `components` | that the model uses some of the published numbers only |
-#' | `evidence` | of which method the evidence is |
-#' | `fewer` | that the budget is taken as spent on the numbers that are given |
+#' | `components` | that the model uses only some of the published numbers |
+#' | `evidence` | which method the evidence was computed with |
+#' | `fewer` | that the budget is assumed to be spent on the numbers that are given |
 #' | `forecast` | how long the run will take |
-#' | `init` | that a method has no use for `init` |
+#' | `init` | that a method does not use `init` |
 #' | `likelihood` | that priorsense can scale the prior only |
-#' | `method` | how long the only method will take |
-#' | `order` | that numbers without names are taken in the statistic's order |
-#' | `pairs` | that a plot shows the first few variables |
-#' | `prior` | what the prior decides: [prior_summary()][interop] shows it |
-#' | `sampled`, `weighted`, `update` | whether `update(prior = )` sampled again or weighted the draws |
-#' | `sets` | that there are few synthetic data sets |
-#' | `size` | that n is not known, and what goes with it |
+#' | `method` | how long the only available method will take |
+#' | `order` | that numbers without names are assumed to be in the statistic's order |
+#' | `pairs` | that a plot shows only the first few variables |
+#' | `prior` | which parameters the prior decides: [prior_summary()][interop] shows it |
+#' | `sampled`, `weighted`, `update` | whether `update(prior = )` sampled again or reweighted the draws |
+#' | `sets` | that there are only a few synthetic data sets |
+#' | `size` | that n is not known, and which parameters are correlated with it |
 #' @family the package
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))

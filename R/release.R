@@ -21,32 +21,25 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 
 #' Make a private release
 #'
-#' The owner's verb: sums the statistic over the confidential records and adds
-#' noise from the operating system's entropy. The result holds the noisy totals,
-#' the declared facts (bounds, levels; the number of records where it is public) and nothing else of
-#' the data.
+#' The main function for data owners. It sums the statistic over the confidential records and adds noise drawn from the operating system's entropy. The result
+#' holds the noisy totals and the declared facts (bounds, levels, and the number of records if it is public), and nothing else about the data.
 #'
-#' @param data A data frame, one record per row, with every variable of the
-#'   statistic and no missing values in them. Or records that are not in memory: [record_files()],
-#'   [record_chunks()], tables and data sets of Arrow, or a table of a database, as [dplyr::tbl()] gives it, see below.
-#' @param statistic What is summed, such as [stat_crossprod()]; or a named list
-#'   of statistics of the same data.
+#' @param data A data frame, one record per row, with every variable of the statistic and no missing values in these variables. Or records that are not in
+#'   memory: [record_files()], [record_chunks()], Arrow tables and data sets, or a database table from [dplyr::tbl()], see below.
+#' @param statistic What is summed, such as [stat_crossprod()]; or a named list of statistics for the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names, each with its share of
 #'   the budget.
-#' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
-#'   that would exceed it is refused.
-#' @param neighbours What the guarantee is about, see below and [sensitivity()].
-#' @param public `NULL`, or a formula such as `~ x + z` of variables that are public, and published as they are, next to [stat_records()] of
-#'   the confidential ones: see [public_covariates].
+#' @param budget `NULL`, or a [budget()] that is charged for the release; a release that would exceed it is refused.
+#' @param neighbours Which databases are neighbours, see below and [sensitivity()].
+#' @param public `NULL`, or a formula such as `~ x + z` of public variables, which are published unchanged, together with [stat_records()] of the confidential
+#'   ones: see [public_covariates].
 #'
 #' @details
 #'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
-#'   of records n is public and is published with the totals. With `"add_remove"`, one of them has
-#'   a record more, and n is confidential. Nothing in the release tells it, and what is possible
-#'   does not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if analysts are to learn n. A release says which
-#'   neighbours it is about; a
-#'   [budget()] is about one kind.
+#'   of records n is public and is published with the totals. With `"add_remove"`, one of them has one more record, and n is confidential. Nothing in the
+#'   release reveals it, and the possible outputs do not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if
+#'   analysts should learn about n. A release states its kind of neighbours; a [budget()] covers one kind.
 #'
 #'   **Integer arithmetic.** Noise that is added in floating-point arithmetic leaks
 #'   through the last bits of the sums (Mironov 2012; Haney et al. 2022;
@@ -54,38 +47,30 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   unit, the release's `granularity`, and added as 64-bit integers. The noise is a
 #'   discrete Laplace or discrete Gaussian number of units, drawn exactly by
 #'   integer arithmetic (Canonne, Kamath & Steinke 2020) from the operating
-#'   system's entropy. The result becomes a double once, at the end. The possible
-#'   outputs are the same for all data.
+#'   system's entropy. The result is converted to double precision once, at the end. The set of possible outputs is the same for all data.
 #'
 #'   The unit is a power of two, computed from public facts: the noise scale is
 #'   2^23 units or more where the bounds and n allow it, never less than 2^10.
 #'   Rounding can move the difference of two records by one unit per component. That is
-#'   counted in the sensitivity, and the scale is rounded up to whole units, so the
-#'   release's noise is larger than that of [simulate_release()] by a factor of
-#'   about 1 + 2^-20. The log density of the continuous noise, which [sample_posterior()] uses, equals
-#'   the discrete one up to a constant. Rounding the records moves a
-#'   total by about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
+#'   counted in the sensitivity, and the scale is rounded up to whole units, so the noise is larger than in [simulate_release()] by a factor of about 1 + 2^-20.
+#'   The log density of the continuous noise, which [sample_posterior()] uses, equals the discrete one up to a constant. Rounding the records moves a total by
+#'   about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
 #'
-#'   Discrete Gaussian noise has the zero-concentrated guarantee exactly; for `mu`
-#'   and for `epsilon` with `delta` it differs from continuous noise, rounded, by a
-#'   total variation below 1e-13 at that granularity, which adds to `delta`.
+#'   Discrete Gaussian noise has the zero-concentrated guarantee exactly; for `mu`, and for `epsilon` with `delta`, its total variation distance from rounded
+#'   continuous noise is below 1e-13 at that granularity; this is added to `delta`.
 #'
 #'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up
-#'   integers; only the sums leave it, and the noise is added here. The result is the same as from the data frame, bit for bit for
-#'   the same noise. Tested with SQLite and PostgreSQL (by RPostgres and RPostgreSQL), with DuckDB where that package is. The SQL for Spark is read with
-#'   Spark's grammar by `tools/spark_grammar.R` in the repository, but has not been run.
-#'   A database that rounds in another way is refused before records are read. Missing
-#'   values and levels that are not declared are counted there, and refused. Names and levels are quoted; the query holds no value of a record. Messages
-#'   of the database are replaced by an error of class `noiseaware_error_database`, but drivers may print some, and servers
+#'   integers; only the sums leave the database, and the noise is added in R. The result equals the one from a data frame, bit for bit for the same noise. This
+#'   was tested with SQLite and PostgreSQL (through RPostgres and RPostgreSQL), and with DuckDB where that package is installed. The SQL for Spark is parsed
+#'   with Spark's grammar by `tools/spark_grammar.R` in the repository, but it has not been run. A database that rounds differently is refused before any
+#'   records are read. Missing values and undeclared levels are counted in the database, and lead to an error. Names and levels are quoted; the query contains
+#'   no value of a record. Messages from the database are replaced by an error of class `noiseaware_error_database`, but drivers may print some, and servers
 #'   write logs. [stat_linear()] and [stat_custom()] need [record_chunks()].
 #'
-#'   **No protection** against someone who times a release (sampling takes a random time),
-#'   reads the machine's memory or disk (they are not wiped), or learns that a
-#'   release was refused, and why. Sensitivities that users declare
-#'   ([stat_custom()]) are trusted. [release_objective()] draws and minimises in
-#'   floating-point arithmetic, so its last bits are not safe in this sense. The
-#'   proofs are in the help pages and the tests; they have not been verified independently.
-#'   The file `SECURITY.md` in the sources has the whole list.
+#'   **No protection** is given against someone who times a release (sampling takes a random time), reads the machine's memory or disk (they are not wiped), or
+#'   learns that a release was refused, and why. User-declared sensitivities ([stat_custom()]) are trusted. [release_objective()] draws and minimises in
+#'   floating-point arithmetic, so its last bits are not safe in this sense. The proofs are in the help pages and the tests; they have not been verified
+#'   independently. The file `SECURITY.md` in the sources has the full list.
 #'
 #' @references
 #' Mironov, I. (2012). On significance of the least significant bits for
@@ -103,13 +88,11 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' differential privacy on finite computers. \doi{10.48550/arXiv.2207.13793}
 #' @return A release: an object of class `noiseaware_release`, whose `value` is
 #'   the named vector of noisy totals.
-#' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing` (says
-#'   how many values are missing, and in which rows), `noiseaware_error_levels`,
-#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`, `noiseaware_error_budget`,
-#'   `noiseaware_error_entropy`, `noiseaware_error_database`; `noiseaware_error_partial` for statistics that
-#'   are not totals, of records that are not in memory.
-#' @seealso [partial_total()] for totals of several owners, [as_release()] for numbers that someone else has published,
-#'   [write_release()] to publish, [sample_posterior()] to analyse.
+#' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing` (states how many values are missing, and in which rows), `noiseaware_error_levels`,
+#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`, `noiseaware_error_budget`, `noiseaware_error_entropy`, `noiseaware_error_database`;
+#'   `noiseaware_error_partial` for statistics that are not totals when the records are not in memory.
+#' @seealso [partial_total()] for totals from several owners, [as_release()] for numbers published by someone else, [write_release()] to publish,
+#'   [sample_posterior()] to analyse.
 #' @family making releases
 #' @examples
 #' st <- stat_crossprod(bwt ~ age + lwt,

@@ -1,27 +1,26 @@
 #' A second release of the same records
 #'
-#' Joins what was published of the same records at different times, or by different statistics, into one
-#' release. Its posterior is that of both at once.
+#' Combines numbers published about the same records, at different times or by different statistics, into one release. The posterior conditions on both.
 #'
 #' @param x A release, or a fit from [sample_posterior()].
 #' @param second A release of the same records.
-#' @param names What the statistics shall be called, a string for each release that has a single one; a
-#'   release of several keeps the names that these have. `NULL`: `"first"`, `"second"`, and so on.
-#' @param ... Of a fit, arguments of [sample_posterior()] that change, as in [update()][update.noiseaware_fit].
+#' @param names Names for the statistics, one string for each release with a single statistic; a release with several keeps its names. `NULL`: `"first"`,
+#'   `"second"`, and so on.
+#' @param ... For a fit: arguments of [sample_posterior()] that change, as in [update()][update.noiseaware_fit].
 #'
 #' @details
-#' That the records are the same is what you know, and no release can show it. Their numbers of records and what they
-#' say of variables must agree, but those of other people may agree as well. Of **different** records never join
-#' releases, nor add up their totals. [c()] refuses for that reason.
+#' You must know that the records are the same; no release can show it. The releases must agree in their numbers of records and in their declarations about
+#' variables, but releases about other people may agree in these as well. Never combine releases about **different** records, and never add up their totals. For
+#' this reason [c()] on releases is an error.
 #'
-#' `add_release(fit, second)`, which is `update(fit, add = second)`, samples the posterior given both. Chains
-#' start at draws of the first fit, so that a shorter warmup may do.
+#' `add_release(fit, second)`, which is `update(fit, add = second)`, samples the posterior given both. Chains start at draws of the first fit, so a shorter
+#' warmup may be sufficient.
 #'
-#' The guarantee is that of both releases together, by basic composition.
+#' The guarantee covers both releases together, by basic composition.
 #'
 #' @return A release, or a fit.
-#' @section Errors: `noiseaware_error_release` (the releases cannot be of the same records, or have names in common),
-#'   `noiseaware_error_neighbours`, `noiseaware_error_argument`.
+#' @section Errors: `noiseaware_error_release` (the releases cannot be about the same records, or share names), `noiseaware_error_neighbours`,
+#'   `noiseaware_error_argument`.
 #' @seealso [as_release()], which takes several statistics at once.
 #' @family published numbers
 #' @examples

@@ -1,58 +1,52 @@
-#' Describe numbers that someone else has published
+#' Describe numbers published by someone else
 #'
 #' @param value The published totals: a named numeric vector in any order (the factors of a product may also be
 #'   swapped: `x:y` for `y:x`), or an unnamed one in the statistic's order
-#'   (see `statistic$components`). A named one may have fewer numbers than the statistic has components: those that
-#'   are missing were not published, see Details. Counts may also be a table, its dimensions in any order and
-#'   named by variables, or, of one variable, a vector named by its levels; with several
-#'   margins a list of tables, one per margin. Products ([stat_crossprod()]) and covariances ([stat_covariance()]) may be a symmetric
-#'   matrix named by the variables. Values of single records may be a matrix whose columns are
-#'   the components. For several statistics: a named list of such vectors,
-#'   one per statistic; or one vector, named by the statistics and their
-#'   components, as in `"totals: age"`.
-#' @param statistic What was summed, such as [stat_crossprod()]; or a named list of
-#'   statistics of the same records: those of different people must not be in one release.
+#'   (see `statistic$components`). A named vector may have fewer numbers than the statistic has components; the missing ones were not published, see Details.
+#'   Counts may also be a table with dimensions named by variables, in any order, or, for one variable, a vector named by its levels. For several margins, give
+#'   a list of tables, one per margin. Products ([stat_crossprod()]) and covariances ([stat_covariance()]) may be a symmetric matrix named by the variables.
+#'   Values of single records may be a matrix whose columns are the components. For several statistics: a named list of such vectors, one per statistic; or one
+#'   vector, named by the statistics and their components, as in `"totals: age"`.
+#' @param statistic What was summed, such as [stat_crossprod()]; or a named list of statistics of the same records. Statistics of different people must not be
+#'   in one release.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
-#' @param n The public number of records; `NULL` if it is not known. Noisy records ([mech_record_noise()]) and `public` covariates tell it themselves.
-#' @param neighbours What the noise was scaled for, see [sensitivity()] and [release()]: it decides what a budget
-#'   comes to as a scale of the noise.
+#' @param n The public number of records; `NULL` if it is not known. It is not needed with noisy records ([mech_record_noise()]) or `public` covariates, which
+#'   determine it.
+#' @param neighbours The kind of neighbours that the noise was scaled for, see [sensitivity()] and [release()]. It determines the noise scale that corresponds
+#'   to a budget.
 #'
 #' @param ... Not used.
-#' @param number,noise,labels Of a data frame, a row for each number: `number` is the name of its column. Where `mechanism` is a function such as
-#'   [mech_gaussian], `noise` says which column has the size of each number's noise, and which size it is: `c(sd = "column")`, its standard
-#'   deviation; `c(scale = "column")`, the scale of Laplace noise (of Gaussian noise the same as the standard deviation);
-#'   `c(variance = "column")`; `c(margin = "column", level = 0.95)`, a margin of error within which that share of the noise lies; or, of Laplace noise,
-#'   `c(epsilon = "column", sensitivity = 3)`, its budget and what one person can change, a number or a column. `NULL` takes a column that is
-#'   called `scale` or `sd`. `labels` are the columns of
-#'   variables that have other names in the statistic, as in `c(age = "age_group")`.
+#' @param number,noise,labels For a data frame with one row per number: `number` is the name of the column of numbers. If `mechanism` is a function such as
+#'   [mech_gaussian], `noise` names the column with the size of each number's noise, and says how the size is expressed. `c(sd = "column")` is the standard
+#'   deviation and `c(variance = "column")` the variance. `c(scale = "column")` is the scale of Laplace noise (for Gaussian noise, the standard deviation).
+#'   `c(margin = "column", level = 0.95)` is a margin of error that contains this share of the noise. For Laplace noise,
+#'   `c(epsilon = "column", sensitivity = 3)` is the budget and the largest change by one person, as a number or a column. `NULL` uses a column called `scale`
+#'   or `sd`. `labels` gives the columns of variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
-#' @param public `NULL`, or a data frame of exact covariates next to [stat_records()] of the response, one row a record: see [public_covariates].
+#' @param public `NULL`, or a data frame of exact covariates for [stat_records()] of the response, one row per record: see [public_covariates].
 #'
 #' @details
-#' **A data frame** has a column of numbers, and says what each of them is by a column `component` or, for counts, by
-#' a column for each variable with its levels. In a row of a margin of fewer variables the others are missing. So come tables of
-#' other projects: grouped counts of Tumult Analytics, partitions of PipelineDP (`labels = c(age = "partition_key")`); their noise is what their
-#' documentation or their log says. Noisy margins of contingency tables of OpenDP are read by [read_marginals()].
+#' **A data frame** has a column of numbers. A column `component` identifies each of them or, for counts, a column of levels for each variable. In rows of a
+#' margin of fewer variables, the other variables are missing. Tables from other projects have this form: grouped counts from Tumult Analytics, partitions from
+#' PipelineDP (`labels = c(age = "partition_key")`). Take their noise from the documentation or the log of the project. [read_marginals()] reads noisy margins
+#' of contingency tables from OpenDP.
 #'
-#' **Order.** Values without names are taken in the statistic's order, which a message shows where there are several variables. A vector made of a
-#' table with its rows and columns swapped has the right length as well: names are safe.
+#' **Order.** Values without names are assumed to be in the statistic's order; a message shows this order if there are several variables. A vector made from a
+#' table with its rows and columns swapped also has the right length, so names are safer.
 #'
-#' **Units.** By default totals of [stat_crossprod()] are of variables that are rescaled to lie between -1 and 1. A warning says where
-#' the numbers look as if they were in the variables' own units; `rescale = FALSE` describes such totals.
+#' **Fewer numbers.** With fewer numbers than components, the statistic of the release is the [stat_subset()] of the published ones. A budget is then assumed to
+#' be spent on these alone: one count changes by at most 1, all counts of a variable together by 2. A message states the noise computed from the budget, and the
+#' noise that it would be for the whole statistic. If you know the scale of the noise, give the scale. One scale for each component of the whole statistic is
+#' also accepted. If numbers below a threshold are hidden ([published()]), all components must be given, hidden ones as `NA`; use [stat_subset()] to leave out
+#' numbers that were never computed.
 #'
-#' **Fewer numbers.** With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
-#' published. A mechanism with a budget then has the noise of that budget spent on them alone: one count
-#' changes by at most 1, all counts of a variable together by 2. Where the noise is known by its scale, give that. A scale for
-#' each component of the whole statistic is taken as well. A message says which noise the budget was worked out as, and which it would be for
-#' the whole statistic. Where numbers below a threshold are hidden ([published()]) all components must be
-#' there, hidden ones as `NA`; what was never asked is left out by [stat_subset()].
+#' **Units.** `value` is in the units of the statistic, which are shown when it is printed. By default, [stat_crossprod()], and [stat_sums()] of several terms,
+#' use variables rescaled to \[-1, 1\]. Others usually publish totals in the variables' own units, which `rescale = FALSE` describes. A warning points out
+#' numbers that appear to be in the variables' own units when rescaled totals are expected.
 #'
-#' **Units.** `value` is in the units of the statistic, which its print names. [stat_crossprod()], and [stat_sums()] of several terms, are by default
-#' totals of variables rescaled to \[-1, 1\]; others usually publish totals in the variables' own units, which `rescale = FALSE` describes.
-#'
-#' **Natural limits.** That no record lies beyond the bounds, as of scores, 0/1 variables or numbers of children, is knowledge that an analyst adds. It is given by
-#' `outside = "none"` in the statistic, or for a release that was read by [declare_outside()].
+#' **Natural limits.** The analyst may know that no record lies outside the bounds, as for scores, 0/1 variables or numbers of children. Declare this with
+#' `outside = "none"` in the statistic or, for a release that has been read, with [declare_outside()].
 #'
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
@@ -80,8 +74,8 @@
 #'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
 #'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
-#' @seealso `vignette("cookbook")` for how numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
-#'   [read_opendp()], [read_opendp_table()] and [read_wikimedia()] for files of other projects.
+#' @seealso `vignette("cookbook")` for the ways in which numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
+#'   [read_opendp()], [read_opendp_table()] and [read_wikimedia()] for files from other projects.
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ..., public = NULL) {
   if (!is.null(public) && !missing(value) && !missing(statistic) && !missing(mechanism)) {

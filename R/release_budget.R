@@ -3,70 +3,56 @@
 # delta) and spent, a data frame with a row an expense. A budget in a file has the path
 # instead of what is spent, which is read each time.
 
-#' A privacy budget to spend from
+#' Privacy budget account
 #'
-#' An account for all that is published of one database: [release()] and
-#' [private_quantile()] take their cost from it, and refuse what would exceed it.
-#' Unlike R's other objects it is changed in place: give the same account
-#' to every release of the same records.
+#' An account for everything that is published about one database: [release()] and [private_quantile()] charge their cost to it, and stop with an error if it
+#' would be exceeded. Unlike other R objects, it is modified in place: give the same account to every release of the same records.
 #'
 #' @param epsilon Limit of pure differential privacy; with `delta`, of approximate
 #'   differential privacy.
 #' @param delta In (0, 1), with `epsilon`.
-#' @param rho Instead: limit of zero-concentrated differential privacy.
-#' @param composition With `delta`: how several releases add up, see below.
+#' @param rho Instead of `epsilon`: limit of zero-concentrated differential privacy.
+#' @param composition With `delta`: how the costs of several releases are combined, see below.
 #' @param file `NULL`, or the name of a file that keeps the account for several processes and
 #'   sessions. A new file needs a limit; for an existing file give the same limit or
 #'   none.
-#' @param connection,table `NULL`, or a connection of DBI to SQLite or PostgreSQL and the name of a table there, which keeps the account as a file does.
-#' @param neighbours What the guarantees are about, the same for all that is paid from the account: see
-#'   [sensitivity()] and [release()].
+#' @param connection,table `NULL`, or a DBI connection to SQLite or PostgreSQL and the name of a table there, which keeps the account in the same way as a file.
+#' @param neighbours The kind of neighbours, which must be the same for all releases charged to the account: see [sensitivity()] and [release()].
 #'
 #' @details
-#' **Composition.** What is published of the same records adds up. Epsilons add under
-#' pure differential privacy. Rhos add under zero-concentrated differential privacy,
-#' where a release with pure epsilon costs epsilon^2 / 2 and one with mu costs
-#' mu^2 / 2 (Bun & Steinke 2016). A release whose guarantee is of a different kind than the limit
-#' is refused. All guarantees are for the same neighbours.
+#' **Composition.** The costs of everything published about the same records add up. Epsilons add under pure differential privacy. Rhos add under
+#' zero-concentrated differential privacy, where a release with pure epsilon costs epsilon^2 / 2 and one with mu costs mu^2 / 2 (Bun & Steinke 2016). A release
+#' with a different kind of guarantee than the limit is refused. All guarantees are for the same neighbours.
 #'
-#' A limit in `epsilon` and `delta` holds the sums of the epsilons and of the deltas with
-#' `composition = "basic"`. With `"concentrated"` it holds the smallest of three. These
-#' are [zcdp_epsilon()] of the summed rho and `delta`; the sum of the epsilons, if no release has a delta; the epsilon of
-#' the only release, if its delta is within the limit. The smallest is a valid bound even if
-#' each release is chosen after the earlier ones were seen. Sort the outcomes by the bound
-#' that holds at their end. Each bound only grows with further releases, so that the outcomes of
-#' a sort are the outcomes of a procedure that stops before its own bound exceeds the limit. Such
-#' procedures keep it (Rogers et al. 2016; Feldman & Zrnic 2021). Where the pure bound
-#' holds, probabilities differ by a factor of at most exp(epsilon), without a delta; so
-#' delta is needed once, for the concentrated sort, and not once for each. A first release that is
-#' within the limit by its own delta alone leaves nothing for others. The smaller
-#' of the basic and the concentrated bound is no such bound: each would need its delta,
-#' two in sum. So the choice between these is made in advance.
+#' With `composition = "basic"`, a limit in `epsilon` and `delta` bounds the sums of the epsilons and of the deltas. With `"concentrated"` it bounds the
+#' smallest of up to three numbers. The first is [zcdp_epsilon()] of the summed rho and `delta`. The second, if no release has a delta, is the sum of the
+#' epsilons. The third, for a single release with a delta within the limit, is its epsilon. The smallest is a valid bound even if each release is chosen after
+#' seeing the earlier ones. To see this, classify the outcomes by the bound that is smallest at their end. Each bound only grows with further releases. So the
+#' outcomes in a class are also outcomes of a procedure that stops before this bound exceeds the limit, and such procedures satisfy the limit (Rogers et al.
+#' 2016; Feldman & Zrnic 2021). In the class of the pure bound, probabilities differ by a factor of at most exp(epsilon), without a delta. So delta is needed
+#' only once, for the concentrated class, and not once per class. A first release that is within the limit only by its own delta leaves nothing for others. The
+#' smaller of the basic and the concentrated bound is not valid in this way: each would need its own delta, so the total would be two deltas. The choice between
+#' these two is therefore made in advance.
 #'
-#' **Copies.** An account can be spent only once. A budget in memory belongs to the process and
-#' the session that made it. It cannot be spent from after a fork (such as by
-#' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
-#' workspace) or copied. For these there is `file`: every release reads what is spent,
-#' adds its cost and only then returns, while a lock of the operating system keeps other
-#' processes out. The lock is on the file itself, whatever symbolic or hard link is its name, and is gone when its process ends, even
-#' if that is killed. A line that was cut short is refused. Nothing prevents a copy or an earlier
-#' version of the file, a second budget for the same records, releases that are given no budget,
-#' or a copy of the whole machine. The file system must have locks. A local disk does, and so do most network drives. Where a drive has
-#' locks that other machines do not see, let one machine keep the account, or a database.
+#' **Copies.** An account can be spent only once. A budget in memory is tied to the process and the session that made it. It cannot be used after a fork (such
+#' as by `parallel::mclapply()`), in a worker process, after it was read back ([readRDS()], a saved workspace), or as a copy. In these cases use `file`: every
+#' release reads what has been spent, adds its cost and only then returns, while a lock of the operating system keeps other processes out. The lock is on the
+#' file itself, whichever symbolic or hard link is used, and it ends with its process, even if that is killed. A truncated line is an error. The package cannot
+#' prevent the use of a copy or an earlier version of the file, a second budget for the same records, releases without a budget, or a copy of the whole machine.
+#' The file system must support locks. Local disks and most network drives do. If a drive's locks are not visible to other machines, keep the account on one
+#' machine, or in a database.
 #'
-#' **In a database** the account is a table of numbered lines, which is made if it is not there. The lock is a transaction in which nobody else can write to the table (in
-#' SQLite to the database); what is spent is committed before a release returns. If the process is killed or its connection lost before, nothing is spent
-#' and nothing released, and the database takes back the lock. Give the account a connection of its own, without an open transaction. The object
-#' belongs to its process: others open the account by a connection of theirs. The lock is the database's: connections that do without it
-#' (SQLite's `vfs = "unix-none"`), or a name that another schema, or a temporary table, has first, are other accounts.
+#' **In a database** the account is a table of numbered lines, which is created if it does not exist. The lock is a transaction in which nobody else can write
+#' to the table (in SQLite, to the database); the cost is committed before a release returns. If the process is killed or the connection is lost before that,
+#' nothing is spent and nothing is released, and the database removes the lock. Give the account its own connection, without an open transaction. The object is
+#' tied to its process: other processes open the account through their own connection. The database provides the lock. Connections without locks (SQLite's
+#' `vfs = "unix-none"`) are not protected, and a table name that resolves to another schema or to a temporary table is a different account.
 #'
-#' @return An object of class `noiseaware_budget`. `print()` shows what is spent
-#'   and left, `summary()` is a data frame with a row for each expense: `what`,
-#'   `epsilon`, `delta`, `rho`.
+#' @return An object of class `noiseaware_budget`. `print()` shows what is spent and what is left, `summary()` is a data frame with a row for each expense:
+#'   `what`, `epsilon`, `delta`, `rho`.
 #' @section Errors: `noiseaware_error_budget`, also from [release()] when there is
-#'   not enough left; `noiseaware_error_database` where a database refuses or is gone;
-#'   `noiseaware_error_neighbours` from a release for other neighbours. Nothing is released
-#'   then, and nothing spent.
+#'   not enough left; `noiseaware_error_database` if a database refuses or is not available; `noiseaware_error_neighbours` from a release for other neighbours.
+#'   In these cases nothing is released and nothing is spent.
 #' @references
 #' Bun, M. and Steinke, T. (2016). Concentrated differential privacy:
 #' simplifications, extensions, and lower bounds. \doi{10.48550/arXiv.1605.02065}
@@ -235,10 +221,10 @@ print.noiseaware_budget <- function(x, ...) {
 
 #' From zero-concentrated to approximate differential privacy
 #'
-#' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of pairs. This function gives the smallest epsilon for a delta.
+#' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of pairs. This function computes the smallest epsilon for a given delta.
 #'
-#' The conversion is the tight one of Canonne, Kamath & Steinke (2020), Corollary 13:
-#' delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1) (1 - 1 / alpha)^alpha.
+#' It uses the conversion of Canonne, Kamath & Steinke (2020), Corollary 13: delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1)
+#' (1 - 1 / alpha)^alpha.
 #'
 #' @param rho A positive number.
 #' @param delta In (0, 1).

@@ -2,37 +2,29 @@
 
 #' Release the coefficients of a private logistic regression
 #'
-#' The owner's side of objective perturbation: draws the noise vector b, minimises the
-#' perturbed loss of [mech_objective()] and returns the minimiser as a release.
+#' Objective perturbation for data owners: draws the noise vector b, minimises the perturbed loss of [mech_objective()] and returns the minimiser as a release.
 #'
-#' @param data A data frame, one record per row, with every variable of the statistic
-#'   and no missing values in them.
+#' @param data A data frame, one record per row, with every variable of the statistic and no missing values in these variables.
 #' @param statistic A [stat_objective()].
 #' @param mechanism A [mech_objective()].
-#' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
-#'   that would exceed it is refused.
+#' @param budget `NULL`, or a [budget()] that is charged for the release; a release that would exceed it is refused.
 #' @param neighbours As in [release()]. With `"add_remove"` the number of records is confidential.
 #'
-#' @details The minimiser is found by Newton's method, its steps shortened where they
-#' overshoot (never below those of Sun & Tran-Dinh 2019, which cannot), to about the last digits of a double.
+#' @details The minimiser is found by Newton's method to about machine precision. Steps that overshoot are shortened, but never below the step length of Sun &
+#'   Tran-Dinh (2019), which cannot overshoot.
 #'
-#' **Not protected against attacks on floating-point numbers**, unlike [release()]: b comes from the
-#' operating system's entropy, but is computed in double precision, and which
-#' doubles z can be depends on the records. The guarantee holds for real
-#' numbers. [release()] of a [stat_crossprod()] has no such weakness.
+#' **Not protected against attacks on floating-point numbers**, unlike [release()]: b comes from the operating system's entropy but is computed in double
+#' precision, and the set of doubles that z can take depends on the records. The guarantee holds in exact arithmetic. [release()] of a [stat_crossprod()] has no
+#' such weakness.
 #'
-#' The coefficients say little about the distribution of the covariates. If [model_logistic()] does
-#' not know it from elsewhere, release something about it too, such as [stat_sums()], and
-#' describe both by [as_release()].
+#' The coefficients contain little information about the distribution of the covariates. If [model_logistic()] has no other information about it, also release a
+#' statistic of the covariates, such as [stat_sums()], and describe both by [as_release()].
 #'
-#' Use [as_release()] for coefficients that someone else has published, and [simulate_release()]
-#' for a study. The posterior needs method `"augment"`. Any model of the variables can be used, not only
-#' [model_logistic()].
+#' Use [as_release()] for coefficients published by someone else, and [simulate_release()] for simulation studies. The posterior needs method `"augment"`. Any
+#' model of the variables can be used, not only [model_logistic()].
 #'
-#' @return A release: an object of class `noiseaware_release`, whose `value` has the
-#'   coefficients and whose `scale` is that of b.
-#' @section Errors: those of [release()]; `noiseaware_error_numerical` if the minimiser is
-#'   not found.
+#' @return A release: an object of class `noiseaware_release`, with the coefficients as `value` and the scale of b as `scale`.
+#' @section Errors: the errors of [release()]; `noiseaware_error_numerical` if the minimiser is not found.
 #' @references
 #' Kifer, D., Smith, A. and Thakurta, A. (2012). Private convex empirical risk
 #' minimization and high-dimensional regression. *Proceedings of the 25th Annual

@@ -5,24 +5,23 @@
 #   n           how many records it is of
 #   statistic, mechanism, neighbours
 
-#' Totals of several owners, released once
+#' Joint release by several owners
 #'
-#' Owners who may pool their records before anything is published can add up exact totals instead: each makes
-#' the partial total of its own records, one of them adds the noise, once, and publishes. The release is the one that
-#' [release()] would make of all records in one data frame, bit for bit for the same noise.
+#' Owners who may pool their records before anything is published can add up exact totals instead. Each computes the partial total of its own records; one of
+#' them adds the noise, once, and publishes. For the same noise, the release is bit for bit the one that [release()] would make from all records in one data
+#' frame.
 #'
-#' **A partial total is confidential**: it has no noise. Its print says so and shows no number of it; how it is kept and sent,
-#' encrypted or not, is up to the owners.
+#' **A partial total is confidential**: it has no noise. When printed, it says so and shows none of its numbers. How it is stored and sent, encrypted or not, is
+#' up to the owners.
 #'
-#' @param data Some of the records: a data frame, or what else [release()] takes.
-#' @param statistic,mechanism,neighbours The design, the same for all owners: see [release()]. The mechanism
-#'   sets the unit that records are rounded to.
-#' @param n The number of records of all owners, public. Needed only where the unit depends on it, with very little noise for the
-#'   size of the data, which an error says, and for [stat_custom()].
+#' @param data Some of the records: a data frame, or other input that [release()] accepts.
+#' @param statistic,mechanism,neighbours The design, the same for all owners: see [release()]. The mechanism determines the unit that records are rounded to.
+#' @param n The number of records of all owners, public. Needed only for [stat_custom()], and if the unit depends on it because there is very little noise for
+#'   the size of the data; an error says so.
 #' @param partials A list of partial totals.
 #' @param budget As in [release()].
 #' @return `partial_total()`: an object of class `noiseaware_partial`. `release_total()`: a release, see [release()].
-#' @section Errors: Those of [release()]; `noiseaware_error_partial` where totals do not go together.
+#' @section Errors: The errors of [release()]; `noiseaware_error_partial` if totals do not belong together.
 #' @seealso [record_files()] and [record_chunks()] for data that are larger than memory.
 #' @family making releases
 #' @examples

@@ -1,15 +1,12 @@
-#' A release as a table and as a picture
+#' Convert a release to a data frame, or plot it
 #'
 #' @param x A release: [release()], [as_release()], [read_release()].
-#' @param row.names,optional Not used; for the generic function.
+#' @param row.names,optional Not used; required by the generic function.
 #' @param ... Must be empty.
-#' @return `as.data.frame()` gives a row for each published number: `component`, `value`,
-#'   `noise_sd` (`NA` where no noise is added to a number), and `lower` and `upper`, the
-#'   least and the largest number that n records can give (`NA` where that is not known). Where numbers are hidden
-#'   ([published()]), `hidden_below` has the threshold of those.
-#'   `plot()` gives a ggplot of it, each number with two standard deviations of the noise
-#'   each way.
-#' @seealso [noise_sd()]; `pp_check()` of a fit compares a release with a model.
+#' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd` (`NA` for numbers without noise), and `lower` and `upper`,
+#'   the smallest and the largest number that n records can give (`NA` if not known). If numbers are hidden ([published()]), `hidden_below` has the threshold.
+#'   `plot()` returns a ggplot of these numbers, with error bars of plus and minus two standard deviations of the noise.
+#' @seealso [noise_sd()]; `pp_check()` compares a release with a fitted model.
 #' @family plots
 #' @examples
 #' st <- stat_counts(~ race, levels = list(race = c("1", "2", "3")))

@@ -1,29 +1,24 @@
-#' A quantile, privately
+#' Private quantile
 #'
-#' For bounds that nobody knows: spends a part of the budget on where the data
-#' lie, before a statistic is declared with bounds that follow from the result.
-#' The exponential mechanism (McSherry & Talwar 2007) over a grid between very
-#' wide public bounds, with the distance in ranks as its loss (Smith 2011).
+#' For unknown bounds: spends part of the budget to find out where the data lie, before a statistic is declared with bounds based on the result. The exponential
+#' mechanism (McSherry & Talwar 2007) over a grid between very wide public bounds, with the distance in ranks as the loss (Smith 2011).
 #'
 #' @param x A numeric vector of confidential values, one per record, none missing.
-#' @param probability Which quantile, in \[0, 1\].
-#' @param bounds `c(lower, upper)`: public, and so wide that they hold whatever
-#'   the data may be.
-#' @param epsilon What it spends: pure epsilon-differential privacy.
-#' @param steps How many steps the grid between the bounds has, at most 2^20. Public;
-#'   the result is one of the steps + 1 points.
-#' @param budget `NULL`, or a [budget()] from which `epsilon` is taken.
+#' @param probability Probability of the quantile, in \[0, 1\].
+#' @param bounds `c(lower, upper)`: public, and wide enough to contain any possible data.
+#' @param epsilon Privacy budget to spend: pure epsilon-differential privacy.
+#' @param steps Number of steps of the grid between the bounds, at most 2^20. It is public; the result is one of the steps + 1 points.
+#' @param budget `NULL`, or a [budget()] that is charged `epsilon`.
 #' @param neighbours As in [release()]: the guarantee is the same for both kinds.
 #'
 #' @details Candidate g is drawn with probability proportional to exp(-epsilon d(g) / 2), where
 #'   d(g) is the number of records that would have to move for g to be the
-#'   quantile of the values on the grid. Replacing a record changes d by one at the most; so does one
-#'   more, which raises the rank of the quantile by 0 or 1, and the rank of g by 0 or 1.
-#'   Drawn exactly, by rejection in integer arithmetic (see [release()]); how long
-#'   that takes depends on the data.
+#'   quantile of the values on the grid. Replacing a record changes d by at most one. So does adding a record, which raises the rank of the quantile by 0 or 1,
+#'   and the rank of g by 0 or 1. The candidate is drawn exactly, by rejection in integer arithmetic (see [release()]); the time that this takes depends on the
+#'   data.
 #'
-#'   A few tens of records or more on the far side of the quantile are needed per unit of
-#'   1 / epsilon; with fewer the result is near to uniform between the bounds.
+#'   At least a few tens of records per unit of 1 / epsilon are needed on the far side of the quantile; with fewer, the result is close to uniform between the
+#'   bounds.
 #'
 #' @return One number between the bounds.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,

@@ -2,41 +2,41 @@
 
 #' Public covariates
 #'
-#' Where covariates are public and exact, such as those of areas, and only the response is confidential, each record's response is published with noise of its own.
-#' The covariates are published next to it: `as_release(..., public = data)`, or of the owner `release(..., public = ~ x + z)`. A regression then needs no
-#' distribution of the covariates, and its posterior is exact.
+#' If the covariates are public and exact, as they often are for areas, and only the response is confidential, each record's response can be published with its
+#' own noise. The covariates are published with it: `as_release(..., public = data)` or, for owners, `release(..., public = ~ x + z)`. A regression then needs
+#' no distribution for the covariates, and its posterior is exact.
 #'
 #' @details
-#' **Release.** The statistic is [stat_records()] of the response alone, and `public` a data frame with a row for each record, in the same order: numbers,
-#' logical values and factors (or text), none of them missing. Its rows are the records.
+#' **Release.** The statistic is [stat_records()] of the response only, and `public` is a data frame with a row for each record, in the same order. Its columns
+#' are numbers, logical values and factors (or text), without missing values. The number of rows is the number of records.
 #'
 #' | response | statistic | noise |
 #' | --- | --- | --- |
-#' | factor of two levels or more | `stat_records(~ y, levels = list(y = c("no", "yes")))` | [mech_randomized_response()] |
-#' | count, as of an area | `stat_records(~ y, bounds = list(y = c(0, 500)))` | the two below, [mech_discrete_laplace()], [mech_discrete_gaussian()] |
-#' | number, totals alone | `stat_sums(~ y + y:x, bounds, rescale = FALSE)`, [stat_crossprod()] | [mech_laplace()], [mech_gaussian()] |
+#' | factor with two or more levels | `stat_records(~ y, levels = list(y = c("no", "yes")))` | [mech_randomized_response()] |
+#' | count, for example of an area | `stat_records(~ y, bounds = list(y = c(0, 500)))` | the two below, [mech_discrete_laplace()], [mech_discrete_gaussian()] |
+#' | number, only totals | `stat_sums(~ y + y:x, bounds, rescale = FALSE)`, [stat_crossprod()] | [mech_laplace()], [mech_gaussian()] |
 #' | number, or 0 and 1 | `stat_records(~ y, bounds = list(y = c(0, 10)))` | [mech_laplace()], [mech_gaussian()] |
 #'
-#' The guarantee is about one record's response; what is public is not protected. Values beyond the bounds were clamped, which the posterior accounts for. A budget
-#' is turned into noise by the width of the bounds. Where one person adds 1 to one count of an area at most, the noise that was added has its own scale: give that,
-#' as in `mech_discrete_laplace(scale = 2)`.
+#' The guarantee concerns one record's response; public variables are not protected. Values outside the bounds were clamped, which the posterior accounts for. A
+#' budget is converted to noise by the width of the bounds. If one person adds at most 1 to the count of one area, the noise was scaled differently: give its
+#' scale, as in `mech_discrete_laplace(scale = 2)`.
 #'
-#' **Models.** [model_lm()], and [model_glm()] of binary responses, counts and factors of several levels, whose formula names the response and any of the
-#' public covariates, also by functions, products and offsets such as `offset(log(population))`. There is no distribution of the covariates to say:
-#' `covariates` and `factors` are left as they are.
+#' **Models.** [model_lm()], and [model_glm()] for binary responses, counts and factors with several levels. The formula contains the response and any of the
+#' public covariates, including functions, products and offsets such as `offset(log(population))`. The covariates have no distribution, so leave `covariates`
+#' and `factors` at their defaults.
 #'
-#' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known, and say nothing.
-#' The fit is exact if no response lies beyond its bounds; its print says how likely that is.
+#' **Totals.** The response's sum, its products with public covariates and its square, under [model_lm()]; sums of covariates alone are known and carry no
+#' information. The fit is exact if no response lies outside its bounds; the printed fit shows how likely that is.
 #'
-#' **Priors.** Default priors use two standard deviations of a covariate on either side of its mean in the place of bounds; see [model_glm()] and
-#' [model_lm()].
+#' **Priors.** Default priors use two standard deviations of a covariate on either side of its mean instead of bounds; see [model_glm()] and [model_lm()].
 #'
-#' **Method.** The confidential response is summed or integrated out of each record's density, exactly, and Hamiltonian Monte Carlo moves the parameters,
-#' together with independent proposals about the mode where these are accepted: `vignette("algorithms")`.
+#' **Method.** The confidential response is summed or integrated out of each record's density, exactly. Hamiltonian Monte Carlo moves the parameters, together
+#' with independent proposals about the mode if these are accepted. See the article "Algorithms" on the web site.
 #'
-#' [predict()][predict.noiseaware_fit] and `simulate()` are about the public covariates by default. Such a release is not written as JSON, nor pooled.
-#' @section Errors: `noiseaware_error_public`: no data frame, values that are missing, or another number of rows than answers; `noiseaware_error_variables`: variables of
-#'   the model that are neither released nor public, or are on the wrong side of the formula; `noiseaware_error_prior`: a distribution of covariates.
+#' [predict()][predict.noiseaware_fit] and `simulate()` use the public covariates by default. Such a release cannot be written as JSON or pooled.
+#' @section Errors: `noiseaware_error_public`: not a data frame, missing values, or a number of rows that differs from the number of answers.
+#'   `noiseaware_error_variables`: variables of the model that are neither released nor public, or are on the wrong side of the formula.
+#'   `noiseaware_error_prior`: a distribution for covariates was given.
 #' @family published numbers
 #' @examples
 #' # label privacy: answers by randomised response, known covariates

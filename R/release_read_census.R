@@ -1,4 +1,4 @@
-#' Numbers of the 2020 Census of the United States
+#' Read files of the 2020 US Census
 #'
 #' The Census Bureau published the noisy counts that its disclosure avoidance system made before they were
 #' adjusted to one another (the noisy measurement files), and least squares estimates of them with their
@@ -7,29 +7,25 @@
 #' @param file The name of a text file in the published layout, or of a parquet file (which the package nanoparquet reads, if it is installed); or a
 #'   data frame with the columns of that layout.
 #' @param geocode The geography, by its code in the file; `NULL` if the file has one.
-#' @param query Names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several make a release
-#'   of several statistics of the same records.
+#' @param query Names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several names give a release of several statistics of the same records.
 #' @param levels A named list with the levels of each variable of the queries, in the order of the file; the variables of
 #'   the redistricting data are known: `hhgq`, `votingage`, `hispanic`, `cenrace` and `h1`.
-#' @param statistic What was estimated, such as [stat_counts()].
-#' @param queries Which query of the file is which component of the statistic: codes named by components, as in
-#'   `c("race=white" = "P0010003")`.
+#' @param statistic The statistic that was estimated, such as [stat_counts()].
+#' @param queries The query in the file for each component of the statistic: codes named by components, as in `c("race=white" = "P0010003")`.
 #' @param n The number of records in that geography; `NULL` if it is not known.
 #'
 #' @details
-#' **Noisy measurements**: columns `geocode`, `query_name`, `value` (the counts of a query, an array, the last variable fastest),
-#' `variance`, and a column for each variable, which says how it enters the query (`*`: not at all). Noise is
-#' discrete Gaussian, neighbours differ by a replaced record. Constraints (rows with a `sign`) are left out.
-#' A query without variables, such as `"total_dpq"`, counts the records ([stat_size()]), so that `n` must be `NULL`. A person who is
-#' replaced may live elsewhere: neighbours of a release with this query differ by a record that is added or removed.
+#' **Noisy measurements**: columns `geocode`, `query_name`, `value` and `variance`, and a column for each variable, which shows how it enters the query (`*`:
+#' not at all). `value` has the counts of a query as an array, with the last variable varying fastest. The noise is discrete Gaussian, and neighbours differ in
+#' a replaced record. Constraints (rows with a `sign`) are left out. A query without variables, such as `"total_dpq"`, counts the records ([stat_size()]), so
+#' that `n` must be `NULL`. A replaced person may live elsewhere, so neighbours of a release with this query differ in a record added or removed.
 #'
-#' **Least squares estimates**: a file separated by `|` with the columns `geocode`, `query`, `estimate`, `std_dev`. Estimates of
-#' a geography are correlated, and how is not published. This release treats them as independent, which
-#' is right for a single one, and a working approximation for a few cells that do not overlap. For anything more take the noisy measurements.
+#' **Least squares estimates**: a file separated by `|` with the columns `geocode`, `query`, `estimate`, `std_dev`. The estimates of a geography are correlated,
+#' and their correlations are not published. This release treats them as independent, which is correct for a single estimate and a working approximation for a
+#' few cells that do not overlap. For anything more, use the noisy measurements.
 #'
 #' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file` (a column that is missing is named), `noiseaware_error_argument`,
-#'   `noiseaware_error_value`.
+#' @section Errors: `noiseaware_error_file` (the message names missing columns), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
 #' Abowd, J. et al. (2022). The 2020 Census disclosure avoidance system TopDown algorithm. *Harvard Data Science
 #' Review*, Special Issue 2. \doi{10.1162/99608f92.529e3cb9}

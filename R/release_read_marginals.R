@@ -1,29 +1,29 @@
 # Noisy margins of a table, each a vector of counts with the variables that it is of and the size of its noise: what projects that fit graphical
 # models to margins call marginals.
 
-#' Noisy margins of a table
+#' Read noisy margins of a table
 #'
-#' Marginals as OpenDP's contingency tables and Private-PGM (`mbi`) keep them: values, clique and standard deviation. They become a release for [model_table()],
-#' whose posterior is of the whole table.
+#' Reads marginals as stored by OpenDP's contingency tables and Private-PGM (`mbi`): values, clique and standard deviation. The result is a release for
+#' [model_table()], which gives the posterior of the whole table.
 #'
-#' @param file The name of a JSON file, or a list: `levels`, all levels of each variable, by its name; and `marginals`, each with a `clique` (names of variables),
-#'   `values` (the noisy counts, the last variable of the clique fastest) and the size of the noise as `sd`, `scale` or `variance`.
+#' @param file The name of a JSON file, or a list. Its element `levels` has all levels of each variable, by name. Each of its `marginals` has a `clique` (names
+#'   of variables), `values` (the noisy counts, with the last variable of the clique varying fastest) and the size of the noise as `sd`, `scale` or `variance`.
 #' @param mechanism The noise: a function, [mech_discrete_gaussian] (OpenDP with a zero-concentrated budget), [mech_discrete_laplace] (with a pure one), or
-#'   [mech_gaussian] where measurements of the same clique were averaged.
+#'   [mech_gaussian] if measurements of the same clique were averaged.
 #' @param n The public number of records; `NULL` if it is not known.
 #' @param neighbours As in [as_release()].
 #'
 #' @details
-#' In Python `write_marginals(path, table)` of the module `system.file("python", "noiseaware.py", package = "noiseaware")` writes the file; `laplace=True` where
-#' the budget was pure: OpenDP's `stddev` is then sqrt(2) times the scale.
+#' In Python, `write_marginals(path, table)` from the module `system.file("python", "noiseaware.py", package = "noiseaware")` writes the file. Use
+#' `laplace=True` if the budget was pure: OpenDP's `stddev` is then sqrt(2) times the scale.
 #'
-#' **The noisy measurements, not the fitted table.** What `project()` and `project_melted()` of OpenDP's tables give, and synthetic data made of it, was adjusted so that
-#' margins agree: its noise has no known distribution. The noisy measurements (`table.marginals`) have one.
+#' **The noisy measurements, not the fitted table.** The results of `project()` and `project_melted()` for OpenDP's tables, and synthetic data made from them,
+#' were adjusted so that margins agree; their noise has no known distribution. The noise of the measurements themselves (`table.marginals`) does.
 #'
-#' **Margins that were chosen by looking at the data** (AIM, MST) are known because a noisy score was large. That choice also depends on the data; it is left out here.
+#' **Margins selected using the data** (AIM, MST) were published because a noisy score was large. This selection also depends on the data; it is ignored here.
 #'
 #' @return A release: an object of class `noiseaware_release`, with a statistic for each of the marginals.
-#' @section Errors: `noiseaware_error_file`, which names the marginal; `noiseaware_error_argument`, `noiseaware_error_value`.
+#' @section Errors: `noiseaware_error_file` (the message names the marginal), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @seealso [model_table()], and `vignette("opendp")`.
 #' @family published numbers
 #' @examples

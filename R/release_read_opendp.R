@@ -1,17 +1,17 @@
 # A measurement of OpenDP, read from the data to the noise: a call per step. A step that is not known is refused by
 # its name, never skipped.
 
-#' Numbers that the OpenDP Library released
+#' Read a measurement of the OpenDP Library
 #'
-#' OpenDP writes what it calls a measurement as JSON (`dp.serialize()`): a chain of transformations, such
-#' as a clamped sum or counts by category, and of noise; or several of these. It has no values, so these are given.
+#' OpenDP can write a measurement as JSON (`dp.serialize()`): a chain of transformations, such as a clamped sum or counts by category, followed by noise; or
+#' several such chains. The file contains no values, so you supply them.
 #'
 #' @param path The name of the JSON file.
-#' @param value What the measurement released: a number; the counts in the order of the categories; counts named by their keys; for randomised response
-#'   everyone's answers. For several measurements a list, in the order of the file; its names are the statistics' names.
-#' @param variable What the variable shall be called. `NULL` takes the column that the file selects, or `"x"`.
-#' @param n The public number of records; `NULL` if it is not known, or if the file has it (`vector_domain(size = )`).
-#' @param statistic What was released; `NULL` reads it from the file. For several measurements a list.
+#' @param value The values that the measurement released: a number; the counts in the order of the categories; counts named by their keys; or, for randomised
+#'   response, everyone's answers. For several measurements a list, in the order of the file; its names are the statistics' names.
+#' @param variable A name for the variable. `NULL` uses the column that the file selects, or `"x"`.
+#' @param n The public number of records; `NULL` if it is not known, or if it is in the file (`vector_domain(size = )`).
+#' @param statistic The statistic that was released; `NULL` reads it from the file. For several measurements a list.
 #'
 #' @details
 #' | in the file | the statistic |
@@ -25,16 +25,14 @@
 #' | `make_composition`, `make_basic_composition` | each of them |
 #'
 #' Noise: `laplace`, `gaussian`, `geometric` and `noise`, by any of their names in the library's versions (tried with layouts of 0.8 to 0.15), also with a
-#' threshold, below which counts are hidden. `geometric` with bounds is [published()] with limits. The exact number is taken to lie between them.
-#' Noise is discrete for counts of
-#' integer type, and for sums the continuous noise of the same scale. Distances between data sets: the symmetric
-#' one is of neighbours that differ by a record added or removed,
-#' `change_one_distance()`, `hamming_distance()` and data of known size by one replaced. Counts by category have one more, of records in none of the categories, unless
-#' it was left out: its level is called `other`.
+#' threshold, below which counts are hidden. `geometric` with bounds becomes [published()] with limits; the exact number is assumed to lie between them. Noise
+#' is discrete for counts of integer type; for sums it is the continuous noise of the same scale. Distances between data sets: with the symmetric distance,
+#' neighbours differ in a record added or removed; with `change_one_distance()`, `hamming_distance()` and data of known size, they differ in a replaced record.
+#' Counts by category include an additional count of records in none of the categories, unless it was omitted; its level is called `other`.
 #'
-#' OpenDP does not promise that its JSON stays the same between versions. What is not understood is refused by its name: what is done to
-#' the noisy result, and other noise, with any `statistic`; other transformations, such as `make_resize`, unless `statistic` is given,
-#' which vouches for them. `make_variance` is about the exact mean, which no likelihood of totals describes, see [stat_covariance()].
+#' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. This always holds for
+#' processing of the noisy result and for other noise. Other transformations, such as `make_resize`, are an error unless you give `statistic` and thereby take
+#' responsibility for them. `make_variance` uses the exact mean, for which totals have no likelihood, see [stat_covariance()].
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_file`, `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references

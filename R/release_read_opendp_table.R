@@ -1,29 +1,29 @@
 # A table of OpenDP's Polars interface: what `query.summarize()` says of each column, and the numbers that were collected.
 
-#' Tables that OpenDP's Polars interface released
+#' Read tables from OpenDP's Polars interface
 #'
-#' In Python `query.summarize()` says what each column of the table that `query.release().collect()` gives is, and which noise it has. Both are data frames, written by
-#' `.write_csv()` or `.write_parquet()`. Here they become a release.
+#' In Python, `query.release().collect()` returns a table, and `query.summarize()` describes each of its columns and their noise. Both are data frames, written
+#' by `.write_csv()` or `.write_parquet()`. This function converts them to a release.
 #'
-#' @param summary What `query.summarize()` gave: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`, `distribution`,
-#'   `scale` and, if groups below a threshold are hidden, `threshold`.
+#' @param summary The result of `query.summarize()`: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`,
+#'   `distribution`, `scale` and, if groups below a threshold are hidden, `threshold`.
 #' @param table The numbers: a data frame or a file. Columns that are not in the summary name the groups.
-#' @param levels A named list with all levels of each variable that groups, if they are public. `NULL` takes those that are there; where groups
-#'   are hidden nobody knows which others there might have been.
-#' @param bounds A named list with `c(lower, upper)` of each column that is a sum: the summary does not have the limits that its values were clamped to.
+#' @param levels A named list with all levels of each variable that groups, if they are public. `NULL` uses the levels in the table; if groups are hidden, the
+#'   other possible levels are then unknown.
+#' @param bounds A named list with `c(lower, upper)` for each column that is a sum: the summary does not contain the limits that the values were clamped to.
 #' @param n The public number of records; `NULL` if it is not known.
 #'
 #' @details
-#' `Frame Length` and `Length` are counts of groups ([stat_counts()]), or of all records ([stat_size()]); so is `Count`, which leaves out missing
-#' values, as no record here has any. `Sum` is [stat_sums()], by group [stat_by()], and its column must be called as its variable. `Integer` noise of
-#' counts is discrete, that of sums the continuous noise of the same scale.
+#' `Frame Length` and `Length` are counts of groups ([stat_counts()]), or of all records ([stat_size()]); so is `Count`, which omits missing values, because
+#' records are assumed to have none. `Sum` is [stat_sums()] or, by group, [stat_by()], and its column must have the name of its variable. `Integer` noise is
+#' treated as discrete for counts, and as continuous noise of the same scale for sums.
 #'
-#' A group is shown if its noisy count is *larger* than the threshold. Its other numbers are then shown, too, with noise of their own.
+#' A group is shown if its noisy count is *larger* than the threshold. Its other numbers are then also shown, with their own noise.
 #'
-#' **Refused**, by name: quantiles (`GumbelMin`), numbers of different values (`N Unique`), and means (`Sum` and `Length` in one column), of which only the ratio is in
-#' the table: ask for the sum and the length.
+#' **Not supported** (the error names them): quantiles (`GumbelMin`), numbers of distinct values (`N Unique`), and means (`Sum` and `Length` in one column). For
+#' means, the table contains only the ratio: ask for the sum and the length.
 #' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file` (a column that is missing is named), `noiseaware_error_argument`, `noiseaware_error_value`.
+#' @section Errors: `noiseaware_error_file` (the message names missing columns), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @seealso [read_opendp()] for measurements as JSON, and `vignette("opendp")`.
 #' @family published numbers
 #' @examples

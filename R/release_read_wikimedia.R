@@ -1,32 +1,31 @@
-#' Page views that the Wikimedia Foundation publishes
+#' Read page views published by the Wikimedia Foundation
 #'
-#' The Foundation publishes noisy daily counts of page views by country, project and page, those that are large enough. Noise and
-#' threshold changed over time; the date says which they were.
+#' The Foundation publishes noisy daily counts of page views by country, project and page if they are large enough. Noise and threshold changed over time and
+#' follow from the date.
 #'
 #' @param file The name of a file of one day, its columns separated by tabs, or a data frame of its rows.
-#' @param country,project Those to be read, as in the file; `NULL` if the file has one.
-#' @param pages Titles, or numbers (`page_id`), of two pages or more: those that are not in the file were hidden. `NULL` takes the pages that are
-#'   there, and says that nobody knows which others there might have been.
+#' @param country,project The country and project to read, as in the file; `NULL` if the file has only one.
+#' @param pages Titles, or numbers (`page_id`), of two or more pages; pages that are not in the file were hidden. `NULL` uses the pages in the file; the set of
+#'   other possible pages is then unknown.
 #' @param date The day, a [Date] or a text such as `"2023-02-06"`; `NULL` reads it from the name of the file.
-#' @param mechanism How noise was added and what was shown; `NULL` takes what the date implies.
-#' @param columns Names of the file's columns, where its first row does not have them.
+#' @param mechanism The noise and the threshold; `NULL` derives them from the date.
+#' @param columns Names of the file's columns, if the first row does not contain them.
 #'
 #' @details
 #' **The layout** follows the Foundation's documentation: columns `country`, `project`, `page_id`, `page_title` and `private_count` (in earlier files
-#' `gbc`); any others are left alone.
+#' `gbc`); other columns are ignored.
 #'
-#' **Noise and threshold by date**, as documented: until 8 February 2017 Laplace noise of scale 300 (up to 300 views of a user at epsilon = 1), shown from 3,500.
-#' Until 5 February 2023 the scale was 30, shown from 450. From then on it is Gaussian noise with rho = 0.015 for a user's first 10 different pages of a day. That is
-#' an sd of sqrt(10 / (2 rho)) = 18.3, shown from 90. Counts are whole numbers, so that the noise is discrete.
-#' Since 15 February 2024 some countries have other values: say them by `mechanism`, as in
-#' `published(mech_discrete_gaussian(sd = 25), threshold = 150)`.
+#' **Noise and threshold by date**, as documented: until 8 February 2017, Laplace noise of scale 300 (up to 300 views per user at epsilon = 1) with a threshold
+#' of 3,500. Until 5 February 2023, scale 30 with a threshold of 450. Since then, Gaussian noise with rho = 0.015 for a user's first 10 different pages of a
+#' day, that is an sd of sqrt(10 / (2 rho)) = 18.3, with a threshold of 90. Counts are whole numbers, so the noise is discrete. Since 15 February 2024 some
+#' countries have other values: give them by `mechanism`, as in `published(mech_discrete_gaussian(sd = 25), threshold = 150)`.
 #'
-#' **What a record is.** A view of one of these pages from that country; their number is not known. The guarantee is about what a user adds, so that
-#' neighbours here, who differ by one view, have a smaller budget than the documentation states. A page must have had more than 150 views worldwide that day to be
-#' counted at all: name no others in `pages`.
+#' **What a record is.** A view of one of these pages from that country; the number of views is not known. The documented guarantee covers all views of a user.
+#' Neighbours here differ in one view, so the budget is smaller than documented. A page must have had more than 150 views worldwide that day to be counted at
+#' all: do not name other pages in `pages`.
 #'
 #' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file` (a column that is missing is named), `noiseaware_error_argument`, `noiseaware_error_value`.
+#' @section Errors: `noiseaware_error_file` (the message names missing columns), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
 #' Adeleye, T. et al. (2023). Publishing Wikipedia usage data with strong privacy guarantees. \doi{10.48550/arXiv.2308.16298}
 #' @seealso [published()]

@@ -2,38 +2,36 @@
 
 #' Records that are larger than memory
 #'
-#' [release()] and [partial_total()] take them in place of a data frame. A chunk is read, its integer totals
-#' are added up, and it is forgotten; the result does not depend on where chunks begin and end.
+#' Input for [release()] and [partial_total()] instead of a data frame. Chunks are read one at a time: the integer totals of a chunk are added up, and the chunk
+#' is discarded. The result does not depend on where chunks begin and end.
 #'
 #' @param files Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
-#'   if it is installed), all with the same design. Further columns are not kept.
-#'   Text files compressed by gzip or xz are decompressed as they are read.
-#' @param sep One character, of text files.
-#' @param rows How many records of a text file are read at once. Parquet files are read by their row groups.
+#'   if it is installed), all with the same columns. Other columns than those needed are not kept. Text files compressed by gzip or xz are decompressed as they
+#'   are read.
+#' @param sep The field separator of text files, one character.
+#' @param rows Number of records read from a text file at a time. Parquet files are read by row groups.
 #' @param next_chunk A function without arguments that returns a data frame with some records each time it is called, and `NULL` when
-#'   there are no more. Whatever reads batches can be behind it, such as a database cursor.
+#'   there are no more. It can wrap anything that reads batches, such as a database cursor.
 #' @details
-#' Files are read one after the other, or at the same time where [future::plan()] says so: each in a process of its own, from
-#' which confidential totals come back. A variable with bounds must have numbers, a factor's levels are compared with the text
-#' as it is in the file. Each line after the header is one record, with as many fields as the header has, and ends with a line break;
-#' numbers have a point as the decimal mark. A file with any other line is refused, by the line's number, and so is one that ends early. Fields may be
-#' quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field among
-#' numbers. No value of a record gets into an error, nor into a file.
+#' Files are read one after the other or, under a parallel [future::plan()], at the same time, each in its own process, which returns confidential totals. A
+#' variable with bounds must have numbers; a factor's levels are compared with the text in the file. Each line after the header is one record, with as many
+#' fields as the header has, and ends with a line break; numbers have a point as the decimal mark. A file with any other line is an error, which gives the
+#' line's number; so is a truncated file. Fields may be quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field in a numeric
+#' column. No value of a record appears in an error or in a file.
 #'
-#' **Parquet**: a file is known by its name (`.parquet`) or its first and last bytes. Its columns are read like a data
-#' frame's. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
-#' can be behind [record_chunks()].
+#' **Parquet**: a file is recognised by its name (`.parquet`) or its first and last bytes. Its columns are treated like those in a data frame. One row group has
+#' to fit in memory; it usually holds 10^5 to 10^6 records. Use [record_chunks()] with packages that read other files or sets of files, such as arrow.
 #'
-#' **Arrow**: [release()], [partial_total()] and [as_release()] take a table, a data set of many files, a query of one, a scanner or a
-#' reader of the package arrow. They also take any stream of the package nanoarrow, which reads them batch by batch and has to be installed. A query that
-#' selects the variables spares reading the others. Streams and readers can be read once. Tested with streams of nanoarrow; objects of
-#' arrow become such streams, and are not among the tests.
+#' **Arrow**: [release()], [partial_total()] and [as_release()] accept a table, a data set of many files, a query of such a data set, a scanner or a reader from
+#' the package arrow. They also accept any stream of the package nanoarrow, which reads all of these batch by batch and has to be installed. A query that
+#' selects the variables avoids reading the others. Streams and readers can be read only once. The tests use nanoarrow streams; arrow objects are converted to
+#' such streams but are not tested themselves.
 #'
-#' With very little noise, or with [stat_custom()], the number of records has to be known before the first is added: files are then read
-#' twice, and chunks from a function are refused.
+#' With very little noise, or with [stat_custom()], the number of records has to be known before the first record is added: files are then read twice, and
+#' chunks from a function are an error.
 #' @return An object of class `record_files` or `record_chunks`.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`, `noiseaware_error_package` where nanoparquet is missing; and, when records
-#'   are read, those of [release()].
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`, `noiseaware_error_package` if nanoparquet is missing; and, when records are read, the
+#'   errors of [release()].
 #' @family making releases
 #' @examples
 #' file <- tempfile(fileext = ".csv")

@@ -2,18 +2,16 @@
 
 #' Simulate a release for a study
 #'
-#' Fast, from R's random number generator: **not for publication**.
+#' Fast, with R's random number generator: **not for publication**.
 #'
 #' @param x A model, or a data frame of records.
 #' @param statistic,mechanism,neighbours,public As in [release()].
 #' @param n Number of records to simulate; with a data frame, its rows.
-#' @param parameters For a model: named vector of its unknown parameters, named
-#'   as in `names(coef(fit))` and the draws, or of some of them; the others are drawn
-#'   from the prior, without regard to those given. `NULL` draws all of them.
+#' @param parameters For a model: a vector of all or some of its unknown parameters, named as in `names(coef(fit))` and in the draws. The others are drawn from
+#'   the prior, ignoring the given ones. `NULL` draws all of them.
 #' @param ... Must be empty.
-#' @return A release; with `neighbours = "add_remove"` it does not tell the number of records. With a
-#'   model, its attribute `truth` is a list of `parameters` (named vector) and `data` (the simulated
-#'   records); it is not written by [write_release()].
+#' @return A release; with `neighbours = "add_remove"` it does not contain the number of records. With a model, its attribute `truth` is a list of `parameters`
+#'   (named vector) and `data` (the simulated records); it is not written by [write_release()].
 #' @family evaluation
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))

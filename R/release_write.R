@@ -2,44 +2,40 @@
 
 #' Write and read a release as JSON
 #'
-#' The file holds public facts only, doubles with 17 significant digits, so that
-#' reading gives back the same bits. It is written to a temporary file in the same folder and then renamed: it is whole or absent. It carries a checksum of what
-#' it says, so that a number that was changed on the way is noticed; the layout
-#' is free. Files of earlier versions of the layout can be read. Version 1, which said nothing else, is of
-#' a public number of records and one replaced record. Versions 1 and 2 have numbers as the noise left them, and version 3 numbers with
-#' noise. A
-#' hidden number ([published()]) is `null`.
+#' The file contains only public facts. Doubles have 17 significant digits, so reading restores the same bits. The file is written to a temporary file in the
+#' same folder and then renamed, so it is either complete or absent. A checksum of its contents detects changed numbers; white space does not matter. Files in
+#' earlier versions of the layout can be read. Version 1 does not state the neighbours: the number of records is public, and one record is replaced. In versions
+#' 1 and 2, numbers are unprocessed after the noise, and in versions 1 to 3 all numbers have noise. A hidden number ([published()]) is `null`.
 #'
 #' @param release A release.
 #' @param path The file's name. An existing file is replaced.
 #' @return `write_release()` returns the path, invisibly; `read_release()` a
 #'   release.
-#' @section Errors: `noiseaware_error_file`: no such file, too large (more than
-#'   64 MB), not JSON, another schema version, a field that is missing, not known, or
-#'   out of range, contents that are not those that were written, more than the limits below. A file that fails is not used in part.
-#' @section Limits: Reading takes a time in proportion to the size of the file, whatever it says. A
-#'   statistic has at most 2,000 variables and 2,000 terms in a formula of at most 100,000
-#'   bytes. A statistic with more than 10,000 components is refused before they are made if the file has fewer values.
+#' @section Errors: `noiseaware_error_file`: the file does not exist, is too large (more than 64 MB), is not JSON, or has another schema version. Or a field is
+#'   missing, unknown or out of range, the contents do not match the checksum, or a limit below is exceeded. A file that fails is not used in part.
+#' @section Limits: Reading takes time proportional to the size of the file, whatever its contents. A statistic has at most 2,000 variables and 2,000 terms in a
+#'   formula of at most 100,000 bytes. A statistic with more than 10,000 components is rejected before the components are computed if the file has fewer values.
 #' @section Layout: An object with these fields, in this order:
 #'
-#' | field | what it has |
+#' | field | content |
 #' | --- | --- |
 #' | `format`, `version` | `"noiseaware release"`, 4 |
 #' | `n` | the public number of records, or `null` |
 #' | `neighbours` | `"replace"` or `"add_remove"` |
 #' | `missing` | `"refused"` |
-#' | `noise` | `"published"` for numbers of others; `"entropy"` from [release()], with a field `granularity` after it; `"floating"`; `"simulation"` |
-#' | `statistic` | an object with a `name` and what that statistic has, see below; or an object of these, by their names |
-#' | `mechanism` | an object with a `name`, such as `laplace`, the arguments of its function, and as `published` what followed; or an object of these |
+#' | `noise` | `"published"` for numbers from others; `"entropy"` from [release()], with a field `granularity` after it; `"floating"`; `"simulation"` |
+#' | `statistic` | an object with a `name` and the statistic's fields, see below; or an object of these, by their names |
+#' | `mechanism` | an object with a `name`, such as `laplace`, the arguments of its function, and in `published` the later processing; or an object of these |
 #' | `value` | a number, or `null` if hidden, for each component: `"port=C"`; of several statistics `"sizes: port=C"` |
 #' | `checksum` | MD5 of the file without this field and without a line break at its end |
 #'
 #' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
 #' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `records`, `crossprod`, `centred`, `moments4` and `objective`.
-#' The text is UTF-8, objects have a line for each field, indented by two spaces; those that have numbers alone, and arrays, are on one line. Numbers are
-#' written by `%.17g`, with 17 digits where they need them.
+#' The text is UTF-8, objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
+#' written by `%.17g`, with up to 17 digits as needed.
 #'
-#' **From Python.** The module `system.file("python", "noiseaware.py", package = "noiseaware")` reads and writes such files, and needs the standard library alone.
+#' **From Python.** The module `system.file("python", "noiseaware.py", package = "noiseaware")` reads and writes such files, and needs only the standard
+#' library.
 #' @family making releases
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))

@@ -1,27 +1,24 @@
 #' Counts of categorical variables
 #'
-#' How many records have each level of a variable, or each combination of levels
-#' of several: one-way or crossed margins, as many as there are terms.
+#' Counts of the records with each level of a variable, or with each combination of levels of several variables. Each term of the formula gives a one-way or
+#' crossed margin.
 #'
 #' @param formula The margins, one per term, at most 2,000: `~ y` counts the levels of `y`,
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
 #'   There is no left-hand side. A variable can be a function that has levels, such as `cut(age, c(0, 20, 40, 60))`: see [noiseaware_terms].
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, of which the levels are used. In the release they are strings. Levels are public: choose them from
-#'   subject knowledge,
-#'   never from the confidential data. Functions have levels of their own; of `factor(x)` give those of `x`.
+#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, whose levels are used. In the release they are strings. Levels are public: choose them from
+#'   subject knowledge, never from the confidential data. Functions determine their own levels, except that `factor(x)` needs the levels of `x`.
 #'
 #' @details
-#' **Components.** Margin after margin, the last variable of a margin fastest:
-#' `y=a`, `y=b`, ... for `~ y`; `y=a:x1=no`, `y=a:x1=yes`, `y=b:x1=no`, ... for
-#' `~ y:x1`.
+#' **Components.** One margin after another; within a margin the last variable varies fastest: `y=a`, `y=b`, ... for `~ y`; `y=a:x1=no`, `y=a:x1=yes`,
+#' `y=b:x1=no`, ... for `~ y:x1`.
 #'
 #' **Sensitivity** (replace one record). A record adds 1 to one cell of each
 #' margin. Replacing it changes two cells of each of the k margins by at most 1: 2 k in the L1 norm, sqrt(2 k) in the L2 norm. A record with other levels in
 #' every variable attains both. Add or remove one record: k and sqrt(k).
 #'
-#' Noise makes counts fractional, negative, or not adding up to the number of
-#' records. That is as it should be: publish and analyse them as they are.
+#' With noise, counts can be fractional or negative, and need not add up to the number of records. This is expected: publish and analyse them unchanged.
 #'
 #' @return A statistic: an object of class `stat_counts`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_levels`.

@@ -3,37 +3,37 @@
 
 #' Variances and covariances about a public centre
 #'
-#' Sums of squares and products of deviations from a public point, over a public number. This is what projects publish as a
-#' variance or a covariance, where it is centred at a mean that they have published itself, noise and all.
+#' Sums of squares and products of deviations from a public point, divided by a public number. Projects publish this as a variance or a covariance when it is
+#' centred at a noisy mean that they have also published.
 #'
 #' @param formula `~ x + y + ...`, main effects only.
 #' @param bounds A named list with `c(lower, upper)` for each variable. Values are clamped to them first.
 #' @param centre A number for each variable, named by it, about which squares and products were taken: the published noisy mean, or any
-#'   public value. The mean of the clamped values themselves is not public, see Details.
+#'   public value. The exact mean of the clamped values is not public, see Details.
 #' @inheritParams stat_crossprod
-#' @param divisor What the sums were divided by: the public number of records, or one less.
+#' @param divisor The divisor of the sums: the public number of records, or one less.
 #'
 #' @details
-#' **Components.** `var(x)` for each variable and `cov(x,y)` for each pair, the total of (x - centre) (y - centre) over
-#' `divisor`. [stat_subset()] has some of them.
+#' **Components.** `var(x)` for each variable and `cov(x,y)` for each pair, the total of (x - centre) (y - centre) divided by `divisor`. Use [stat_subset()] for
+#' some of them.
 #'
 #' **About which mean?** A noisy mean that is published is public, and the variance about it is a total of contributions of
-#' single records. It has a sensitivity, and the posterior accounts for its noise exactly. The variance about the *exact* mean
-#' is not such a total: it is a difference of the mean square and the square of the mean. Noise that was added to that has
-#' no likelihood that this package computes, and `centre = NULL` is refused. If it was computed from two noisy numbers, describe these:
-#' a mean of squares and a mean, by [stat_means()].
+#' single records. It has a sensitivity, and the posterior accounts for its noise exactly. The variance about the *exact* mean is not such a total: it is the
+#' mean square minus the square of the mean. This package cannot compute a likelihood for noise added to that difference, so `centre = NULL` is an error. If the
+#' variance was computed from two noisy numbers, a mean of squares and a mean, describe these with [stat_means()].
 #'
-#' **Sensitivity.** The sum (root of the sum of squares) of the ranges of the components over the box: exact for one variable, and where a
-#' record may be added or removed; else an upper bound.
+#' **Sensitivity.** The sum (root of the sum of squares) of the ranges of the components over the box. It is exact for one variable and for `"add_remove"`
+#' neighbours, otherwise an upper bound.
 #'
-#' **Methods.** Those of [stat_crossprod()], `"collapse"` among them.
+#' **Methods.** The same as for [stat_crossprod()], including `"collapse"`.
 #'
-#' **A matrix** whose rows and columns are named by the variables is taken by [as_release()] for these numbers; noise was added to each once, so that it is symmetric.
+#' **A matrix.** [as_release()] also accepts these numbers as a matrix with rows and columns named by the variables. Noise was added to each number once, so the
+#' matrix is symmetric.
 #'
-#' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, over n - 1, has the distribution of one
-#' of n - 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with values that no bounds cut off
-#' (`outside = "none"`), such a matrix is described with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`.
-#' A matrix of correlations is no total, unless variables were divided by public numbers first.
+#' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, with divisor n - 1, is distributed like the one of n -
+#' 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with unclamped values (`outside = "none"`),
+#' describe such a matrix with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`. A correlation matrix is not a
+#' total, unless the variables were first divided by public numbers.
 #'
 #' @return A statistic: an object of class `stat_linear`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.

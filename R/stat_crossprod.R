@@ -1,31 +1,24 @@
 #' Totals of all monomials of degree 1 and 2
 #'
-#' The statistic of linear regression: totals, over the records, of every
-#' variable and of every product of two variables, the response included. Each
-#' variable is first clamped to its bounds; with `rescale = TRUE` it is then
-#' mapped to \[-1, 1\] (Ju et al. 2022, section 5).
+#' The statistic for linear regression: totals, over the records, of every variable and of every product of two variables, including the response. Each variable
+#' is first clamped to its bounds; with `rescale = TRUE` it is then mapped to \[-1, 1\] (Ju et al. 2022, section 5).
 #'
-#' @param formula `response ~ covariate + ...`, at most 2,000, also with products and powers (`y ~ x * g + I(x^2)`): see below; and
-#'   functions of variables (`log(y) ~ cut(x, c(0, 10, 20))`): see [noiseaware_terms]. The intercept is implied.
-#' @param bounds A named list with an entry for each variable, whatever functions of it the formula has: `c(lower, upper)`
-#'   for a number, the character vector of all levels (two or more) for a factor,
-#'   `c(FALSE, TRUE)`, or a factor, of which the levels are used. The response is a number,
-#'   or a factor: of two levels, of which the second counts as 1, for a binary response in [model_glm()], of more for one of its
-#'   families `"cumulative"` and `"categorical"`. Bounds and
-#'   levels are public: choose them from subject knowledge, never from the confidential data.
+#' @param formula `response ~ covariate + ...`, with at most 2,000 terms. Products and powers (`y ~ x * g + I(x^2)`, see below) and functions of variables
+#'   (`log(y) ~ cut(x, c(0, 10, 20))`, see [noiseaware_terms]) are allowed. The intercept is implied.
+#' @param bounds A named list with an entry for each variable itself, even if the formula has functions of it. The entry is `c(lower, upper)` for a number; for
+#'   a factor it is the character vector of all levels (two or more), `c(FALSE, TRUE)`, or a factor, whose levels are used. The response is a number or a
+#'   factor. A factor with two levels is a binary response in [model_glm()]; its second level counts as 1. A factor with more levels is for the families
+#'   `"cumulative"` and `"categorical"`. Bounds and levels are public: choose them from subject knowledge, never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
-#' @param outside What lies beyond the bounds: `"clamp"`, records whose values were moved to the nearer bound; `"none"`, no record, because the bounds are
-#'   the natural limits of the variable, as for a score, a number of children or a 0/1 variable. For all variables, or by variable as in
-#'   `c(age = "none")`, where the others are clamped. See [declare_outside()] for which is right.
+#' @param outside How to treat records outside the bounds. `"clamp"`: their values are moved to the nearer bound. `"none"`: there are no such records, because
+#'   the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. Give one value for all variables, or values by
+#'   variable as in `c(age = "none")`; the other variables are then clamped. See [declare_outside()] for which is right.
 #'
 #' @details
-#' **Components.** With columns `y, x1, ..., xp` (a factor gives a column for
-#' each level but the first), the components are the p + 1 columns, then their
-#' products, response first: `y`, `x1`, ..., `y^2`, `y:x1`, ..., `x1^2`,
-#' `x1:x2`, ... The number of records is public and is not a component. Squares
-#' and products of dummy columns of the same factor are redundant and are left
-#' out.
+#' **Components.** With columns `y, x1, ..., xp` (a factor gives a column for each level except the first), the components are the p + 1 columns, followed by
+#' their products, response first: `y`, `x1`, ..., `y^2`, `y:x1`, ..., `x1^2`, `x1:x2`, ... The number of records is public and is not a component. Squares and
+#' products of dummy columns of the same factor are redundant and are left out.
 #'
 #' **Sensitivity** (replace one record). With `rescale = TRUE` and m = p + 1
 #' columns,
@@ -43,31 +36,25 @@
 #' with the value above. The records v = (1, ..., 1), w = -(1, ..., 1) / (m + 1) attain it.
 #'
 #' *L2.* With alpha = |a|, beta = |b|, c_i = alpha_i beta_i the squared norm is
-#' at most 4 sum(beta^2) (1 + sum(alpha^2)) + 4 (sum c)^2 + 8 sum(c^2). As a
-#' function of one beta_i = x, and with A', B', C' the sums over the others, this
-#' is four times x^2 (1 + A') + B' (1 - x)^2 + 4 x^2 (1 - x)^2 + 2 C' x (1 - x)
-#' plus a constant, where C' <= (A' + B') / 2. With M = max(1 + A', B') the
-#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest
-#' with every beta_i in {0, 1}, where it equals 4 k (m + 1 - k) for k ones; k =
-#' floor((m + 1) / 2) is best.
+#' at most 4 sum(beta^2) (1 + sum(alpha^2)) + 4 (sum c)^2 + 8 sum(c^2). Let A', B', C' be the sums over all but one index i. As a function of beta_i = x, the
+#' bound is four times x^2 (1 + A') + B' (1 - x)^2 + 4 x^2 (1 - x)^2 + 2 C' x (1 - x) plus a constant, where C' <= (A' + B') / 2. With M = max(1 + A', B') the
+#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest with every beta_i in {0, 1}, where it equals 4 k (m + 1 - k) for k ones;
+#' k = floor((m + 1) / 2) is best.
 #'
-#' With factors both are upper bounds. With `rescale = FALSE` the sensitivity
-#' is the sum (root of the sum of squares) of every component's range over the
-#' box, maximum minus minimum: for x in \[10, 11\] the square ranges over 21,
-#' not over 1.
+#' With factors, both are upper bounds. With `rescale = FALSE` the sensitivity is the sum (root of the sum of squares) of every component's range over the box,
+#' maximum minus minimum. For example, for x in \[10, 11\] the square ranges over 21, not over 1.
 #'
-#' **Sensitivity** (add or remove one record). A record with every number at the bound that is farther
-#' from 0 has the largest components, all at once. Rescaled, each is 1 in
-#' modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2.
-#' In the variables' own units a record has a 1 in one column of each factor at most.
+#' **Sensitivity** (add or remove one record). A record with every number at the bound farther from 0 maximises all components at once. After rescaling, each is
+#' 1 in modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2. In the variables' own units, a record has a 1 in at most
+#' one column of each factor.
 #'
-#' **Products and powers** in the formula, as in [model_lm()], are also columns. The components are the distinct monomials of degree 1 and 2 in
-#' the response, all variables and these, such as `x:gb`, `x^3` and `y:x^2`. Numbers are rescaled before they are multiplied, dummy
-#' columns stay 0 and 1. A record has one level of each factor, so that it touches only the components of its levels. The
-#' sensitivity of a replacement is the largest sum (root of the sum of squares), over the levels of two records, of the range of
-#' each component that both have and the largest modulus of each that one of them has. This is an upper bound, since not all components can be at
-#' their worst at once. That of an added record is attained. With more than 200 combinations of levels the factors are bounded as if
-#' their columns were independent. An offset of the formula adds its variable.
+#' **Products and powers** in the formula, as in [model_lm()], are also columns. The components are then the distinct monomials of degree 1 and 2 in the
+#' response, all variables and these columns, such as `x:gb`, `x^3` and `y:x^2`. Numbers are rescaled before they are multiplied; dummy columns stay 0 and 1. A
+#' record has one level of each factor, so it affects only the components of its levels. The sensitivity to a replacement is the maximum over the levels of two
+#' records. For two given records, it is the sum (root of the sum of squares) of the ranges of the components that both affect, and of the largest moduli of
+#' those that only one affects. This is an upper bound, because not all components can be at their worst at once. The sensitivity to an added record is
+#' attained. With more than 200 combinations of levels, the factors are bounded as if their columns were independent. An offset in the formula adds its
+#' variable.
 #'
 #' @return A statistic: an object of class `stat_crossprod`, or `stat_products` with products or powers.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

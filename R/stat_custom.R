@@ -2,30 +2,24 @@
 #'
 #' @param fun `function(records)`: takes the matrix of all n records, with named
 #'   columns, and returns the n x d matrix of what each record contributes to
-#'   the d totals. It must treat each record on its own, whatever the other records
-#'   and their order, and it must be bounded: clamp inside it.
+#'   the d totals. It must treat each record separately, independently of the other records and their order, and it must be bounded: clamp inside it.
 #' @param names Names of the d components.
 #' @param sensitivity `c(L1 = , L2 = )` or one number for both: the largest
-#'   change of the totals when one record is replaced. Or `list(replace = , add_remove = )` of these: also,
-#'   or only, when one record is added or removed, which is the largest norm of a row of what `fun` returns; twice
-#'   that bounds the change when one is replaced. You are responsible for it: nothing checks it.
+#'   change of the totals when one record is replaced. Or `list(replace = , add_remove = )` of these, to declare the sensitivity also, or only, when one record
+#'   is added or removed. The latter is the largest norm of a row that `fun` returns; twice this norm bounds the change when one record is replaced. You are
+#'   responsible for these numbers: they are not checked.
 #' @param bounds Named list of the records' variables and their public bounds.
 #'
-#' @details The function is kept without its source references and attributes, and
-#'   without the environment in which it was written, so that a release cannot carry data
-#'   along. It may use R's own functions and `package::function`, and must otherwise be
-#'   self-contained. A function that uses a variable from the function in which it was written is
-#'   refused. Such a release cannot be written as JSON; publish the numbers and the
-#'   function's text, and read them back with [as_release()].
+#' @details The function is kept without its source references and attributes, and without its environment, so that a release cannot carry data along. It may
+#'   use R's own functions and `package::function`, and must otherwise be self-contained. A function that uses variables from an enclosing function is an error.
+#'   Such a release cannot be written as JSON; publish the numbers and the function's text, and read them back with [as_release()].
 #'
-#'   **One record at a time.** `x - mean(x)` or `rank(x)` has no sensitivity that could be
-#'   declared for one replaced record. Such functions are refused: here, by what they return
-#'   for records made up from the bounds, together and one by one. They are refused
-#'   again by [release()] and [simulate_release()], for the records themselves, in another order and
-#'   in two groups. A function that mixes records only in rare cases can still escape.
+#'   **One record at a time.** No sensitivity to one replaced record can be declared for `x - mean(x)` or `rank(x)`. Such functions are detected and lead to an
+#'   error. This function evaluates `fun` on records made up from the bounds, together and one by one. [release()] and [simulate_release()] evaluate it on the
+#'   records themselves, in another order and in two groups. A function that mixes records only in rare cases can still escape detection.
 #'
-#'   **What the function says** about confidential records is not passed on: errors are
-#'   replaced by one without a value, and so are warnings and messages.
+#'   **Messages** from the function are not passed on, because they may quote confidential records: errors, warnings and messages are replaced by ones without a
+#'   value.
 #'
 #' @return A statistic: an object of class `stat_custom`.
 #' @section Errors: `noiseaware_error_custom`: not self-contained, fails, mixes records, or

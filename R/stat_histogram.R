@@ -1,26 +1,25 @@
 #' Histogram of a number
 #'
-#' How many records have a value in each of declared bins, alone or crossed with factors.
+#' Counts of records in declared bins of a number, alone or crossed with factors.
 #'
 #' @param formula The margins, one per term, as in [stat_counts()]: `~ age`, or `~ age:sex + age`.
-#' @param breaks A named list with the limits of the bins of each number, increasing; or, of the only number, its limits alone. The first and
-#'   the last may be infinite. Breaks are public: choose them from subject knowledge, never from the confidential data.
+#' @param breaks A named list with the increasing bin limits of each number; for a single number, the limits alone. The first and the last may be infinite.
+#'   Breaks are public: choose them from subject knowledge, never from the confidential data.
 #' @param levels A named list with the levels of the variables that are factors.
 #' @param right Do bins contain their upper limit, `(20,40]`, rather than the lower one, `[20,40)`?
 #'
 #' @details
-#' **Components** are named as those of [stat_counts()], with bins in place of levels: `age=[20,40)`, `age=[20,40):sex=f`.
+#' **Components** are named as in [stat_counts()], with bins instead of levels: `age=[20,40)`, `age=[20,40):sex=f`.
 #'
-#' Every record is counted: a value beyond the outermost breaks is in the bin next to it, as if it were clamped. Where a record
-#' was counted in no bin, open bins on both sides that were not published say so: give [as_release()] the others by name.
+#' Every record is counted: a value beyond the outermost breaks is counted in the outermost bin, as if it were clamped. If such records were not counted in any
+#' published bin, add open bins on both sides and give [as_release()] only the published bins, by name.
 #'
-#' **Default priors** are scaled by the finite breaks, from the least to the largest, as others by bounds.
+#' **Default priors** are scaled by the smallest and the largest finite break, as they are by bounds for other statistics.
 #'
-#' **Sensitivity** is that of [stat_counts()]: 2 k and sqrt(2 k) for k margins where a record is replaced, k and sqrt(k) where it is added
-#' or removed.
+#' **Sensitivity** is the same as for [stat_counts()]: 2 k and sqrt(2 k) for k margins if a record is replaced, k and sqrt(k) if a record is added or removed.
 #'
-#' **Methods.** `"augment"` is exact for every model of the number, regressions included. `"clt"` takes the histogram of one number
-#' under [model_normal()], [model_poisson()] and [model_exponential()].
+#' **Methods.** `"augment"` is exact for every model of the number, including regressions. `"clt"` is available for the histogram of one number under
+#' [model_normal()], [model_poisson()] and [model_exponential()].
 #'
 #' @return A statistic: an object of class `stat_histogram`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_levels`.

@@ -1,39 +1,34 @@
-#' Some components of a statistic, and linear queries of them
+#' Subsets and linear queries of a statistic's components
 #'
-#' What is published is often not the whole of a statistic: one count, some cells of a table, totals of
-#' groups, cumulative counts, a difference, a mean. `stat_subset()` keeps some components;
-#' `stat_linear()` makes new ones, each a sum of components with public weights.
+#' Often only part of a statistic is published, or functions of it: one count, some cells of a table, totals of groups, cumulative counts, a difference, a mean.
+#' `stat_subset()` keeps some components; `stat_linear()` makes new ones, each a weighted sum of components with public weights.
 #'
 #' @param statistic A statistic whose totals are published, such as [stat_counts()] or [stat_crossprod()];
 #'   not [stat_records()] or [stat_objective()].
-#' @param components Names of the components that are published.
-#' @param queries A named list with an entry for each published number: the names of the components that it is the
-#'   sum of, as in `list(young = c("age=0-19", "age=20-39"))`, or a vector of weights named by components, as in
-#'   `list(difference = c("x=a" = 1, "x=b" = -1))`. Or a matrix of weights, a row for each published
-#'   number, named, and a column for each component, named in any order or else in the statistic's order.
+#' @param components Names of the published components.
+#' @param queries A named list with an entry for each published number: the names of the components that it sums, as in
+#'   `list(young = c("age=0-19", "age=20-39"))`, or a vector of weights named by components, as in `list(difference = c("x=a" = 1, "x=b" = -1))`. Or a matrix of
+#'   weights, with a named row for each published number and a column for each component, named in any order or unnamed in the statistic's order.
 #' @param n The public number of records.
 #'
 #' @details
-#' `stat_cumulative()` publishes the cumulative counts of one variable whose levels are ordered, or of the bins of a [stat_histogram()]: how many
-#' records have the first level, the first or the second, and so on. The last, n itself, is public and is left out.
-#' `stat_means()` publishes totals divided by the public number of records. A total divided by a *noisy* number of records that is published, too, is the total again
-#' once the analyst has multiplied the two: `vignette("cookbook")` shows how it is entered.
+#' `stat_cumulative()` is for cumulative counts of one variable with ordered levels, or of the bins of a [stat_histogram()]. These are the numbers of records
+#' with the first level, with the first or the second, and so on. The last one, n itself, is public and is left out. `stat_means()` is for totals divided by the
+#' public number of records. If a total was divided by a *noisy* number of records that is also published, multiply the two to recover the total:
+#' `vignette("cookbook")` shows how to enter it.
 #'
-#' [as_release()] takes fewer numbers than the statistic has components if they are named: what is missing
-#' was not published, and the statistic of the release is then the `stat_subset()` of the others.
+#' [as_release()] accepts fewer numbers than the statistic has components if they are named. The missing ones were not published, and the statistic of the
+#' release is then the `stat_subset()` of the others.
 #'
-#' **Sensitivity.** Of counts: the largest distance between what two records add, over all
-#' pairs of records (where one is replaced), or the largest of what one record adds (where it is added or removed). It is exact for up to 2,000
-#' combinations of levels. It is exact for any number of them if a single margin is
-#' published and its cells, or totals of disjoint groups of them; else a bound, the sum over the margins.
-#' Of rescaled cross-products without squares: exact for up to 12 variables. Else a bound, the least of these: that which
-#' the ranges of the components give; and the sensitivity of the whole statistic
-#' times the norm of the queries, which is 1 for a subset.
+#' **Sensitivity.** For counts: the largest distance between the contributions of two records (if one is replaced), or the largest contribution of one record
+#' (if one is added or removed). It is exact for up to 2,000 combinations of levels. It is exact for any number of combinations if the published numbers are
+#' cells of a single margin, or totals of disjoint groups of its cells. Otherwise it is a bound, the sum over the margins. For rescaled cross-products without
+#' squares, it is exact for up to 12 variables. In all other cases it is the smaller of two bounds. One follows from the ranges of the components. The other is
+#' the sensitivity of the whole statistic times the norm of the queries, which is 1 for a subset.
 #'
-#' **Methods.** `"augment"` and `"clt"` take subsets and queries of whatever they take as a whole. `"collapse"` takes
-#' subsets, queries of one component each, such as means, and any queries of the counts of a single variable.
-#' `"naive"` needs what determines the model's update: the other components must
-#' follow from the published ones and the number of records.
+#' **Methods.** `"augment"` and `"clt"` support subsets and queries of every statistic that they support. `"collapse"` supports subsets, queries of one
+#' component each, such as means, and any queries of the counts of a single variable. `"naive"` needs all components that the model's update uses: those that
+#' were not published must follow from the published ones and the number of records.
 #'
 #' @return A statistic: an object of class `stat_linear`.
 #' @section Errors: `noiseaware_error_argument`.

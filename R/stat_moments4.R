@@ -1,10 +1,8 @@
 #' Totals of all monomials up to degree 4
 #'
-#' The moments of covariates that method `"clt"` needs when nothing else is
-#' known about their distribution: totals, over the records, of every monomial of degree 1
-#' to 4 in the covariates. Release them together with [stat_crossprod()], with a share
-#' of the budget (Bernstein & Sheldon 2019, section 3.4.4, take half), and give
-#' the model [covariate_moments()].
+#' Totals, over the records, of every monomial of degree 1 to 4 in the covariates. Method `"clt"` needs these moments when nothing else is known about the
+#' covariates' distribution. Release them together with [stat_crossprod()], with a share of the budget (Bernstein & Sheldon 2019, section 3.4.4, use half), and
+#' give the model [covariate_moments()].
 #'
 #' @param formula `~ covariate + ...`, main effects only.
 #' @param bounds A named list with `c(lower, upper)` for each covariate. Bounds
@@ -20,17 +18,14 @@
 #' choose(p + 4, 4) - 1 of them; each appears once, and the constant, which is
 #' public, is left out.
 #'
-#' **Sensitivity** (replace one record): the sum (root of the sum of squares)
-#' of every monomial's range over the box, maximum minus minimum: with `rescale
-#' = TRUE` 1 for a product of even powers, otherwise 2. For one rescaled covariate the
-#' norms are known exactly. With records v > 0 > w (with the same sign they differ by at most 1 per
-#' component) and v >= -w every |v^k - w^k| grows with v; at v = 1 and w = -t they add up to
-#' 4 + t - t^2 + t^3 - t^4, at most 4.3263, and their squares to
-#' 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
+#' **Sensitivity** (replace one record): the sum (root of the sum of squares) of every monomial's range over the box, maximum minus minimum. With
+#' `rescale = TRUE`, the range is 1 for a product of even powers and 2 otherwise. For one rescaled covariate the norms are known exactly. Records with the same
+#' sign differ by at most 1 per component. With v > 0 > w and v >= -w, every |v^k - w^k| grows with v. At v = 1 and w = -t they add up to 4 + t - t^2 + t^3 - t^4,
+#' at most 4.3263, and their squares to 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
 #'
 #' **Sensitivity** (add or remove one record). The sum (root of the sum of squares) of the
-#' monomials' largest absolute values, which a record with every covariate at its farther bound attains; rescaled, d and
-#' sqrt(d) for d components.
+#' monomials' largest absolute values, attained by a record with every covariate at the bound farther from 0. After rescaling, these are d and sqrt(d) for d
+#' components.
 #'
 #' @return A statistic: an object of class `stat_moments4`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

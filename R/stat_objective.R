@@ -1,36 +1,27 @@
 #' Objective of a private logistic regression
 #'
-#' For coefficients that minimise a perturbed logistic loss (Kifer, Smith & Thakurta
-#' 2012). Nothing is summed and then published: the release is the minimiser z itself.
-#' What the records contribute to it is the gradient and the Hessian of the loss at z,
-#' both sums over the records. So z belongs to this statistic, with the mechanism
+#' For coefficients that minimise a perturbed logistic loss (Kifer, Smith & Thakurta 2012). The release is not a sum but the minimiser z itself. The records
+#' enter through the gradient and the Hessian of the loss at z, which are both sums over the records. Describe z by this statistic with the mechanism
 #' [mech_objective()].
 #'
 #' @param formula `response ~ covariate + ...`, main effects only. The intercept is
 #'   implied.
 #' @param bounds A named list with an entry for each variable: `c(0, 1)` or two levels for the
-#'   response, `c(lower, upper)` for a number, the vector of all levels for a factor.
-#'   Bounds and levels are public, never read off the data.
-#' @param rescale Whether to map each clamped number but the response to \[-1, 1\]
-#'   first. Then the coefficients are of the mapped variables.
-#' @param radius `NULL`, or the largest length of a row (1, x); longer ones are
-#'   shortened to it. Less noise is needed for it, and the loss is computed from the shortened
-#'   rows.
+#'   response, `c(lower, upper)` for a number, the vector of all levels for a factor. Bounds and levels are public; never take them from the data.
+#' @param rescale Whether to map each clamped number except the response to \[-1, 1\] first. The coefficients then refer to the mapped variables.
+#' @param radius `NULL`, or the largest length of a row (1, x); longer ones are shortened to it. A radius reduces the noise; the loss is computed from the
+#'   shortened rows.
 #'
 #' @details
-#' A record's row is w = (1, x), the covariates clamped, perhaps rescaled, perhaps
-#' shortened; with p = 1 / (1 + exp(-w'z)) it adds (p - y) w to the gradient and
-#' p (1 - p) w w' to the Hessian. Its length is at most B: the length of the box's
-#' farthest corner, or `radius`. Rescaled, with k numbers and f factors among the
-#' covariates, that corner has B = sqrt(1 + k + f).
+#' A record's row is w = (1, x), with covariates that are clamped and, if requested, rescaled and shortened. With p = 1 / (1 + exp(-w'z)) the record adds (p -
+#' y) w to the gradient and p (1 - p) w w' to the Hessian. Its length is at most B: the length of the box's farthest corner, or `radius`. Rescaled, with k
+#' numbers and f factors among the covariates, that corner has B = sqrt(1 + k + f).
 #'
 #' **Components** are the coefficients: `(Intercept)`, then the covariates' columns.
 #'
-#' **Sensitivity** refers to the gradient at any z. As |p - y| <= 1, one replaced
-#' record moves it by at most 2 B (L2), and by sqrt(d) times that in the L1 norm, d
-#' the number of coefficients. With two numbers or more among the
-#' covariates there are z and records that come arbitrarily close to 2 B. A record added or
-#' removed moves it by at most B.
+#' **Sensitivity** refers to the gradient at any z. Since |p - y| <= 1, one replaced record moves it by at most 2 B (L2), and by sqrt(d) times as much in the L1
+#' norm, where d is the number of coefficients. With two numbers or more among the covariates there are z and records that come arbitrarily close to 2 B. A
+#' record added or removed moves it by at most B.
 #'
 #' @return A statistic: an object of class `stat_objective`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

@@ -137,24 +137,24 @@ outside_from_json <- function(x) {
   if (by_variable) unlist(said) else if (checkmate::test_string(said)) said else as.list(said)
 }
 
-#' What lies beyond the bounds of a release
+#' Declare whether records can lie outside a release's bounds
 #'
-#' The same release with another statement about records beyond the bounds: `"none"` where the bounds are the natural limits of a variable,
-#' `"clamp"` where records may lie beyond and were clamped.
+#' Changes a release's statement about records outside the bounds: `"none"` if the bounds are the natural limits of a variable, `"clamp"` if records may lie
+#' outside and were clamped.
 #'
 #' @param release A release: [release()], [as_release()], [read_release()].
 #' @param outside `"none"` or `"clamp"`, for all variables, or by variable as in `c(age = "none")`.
-#' @return The release. Its numbers, its noise and its guarantee are the same; what changes is how [sample_posterior()] reads them.
+#' @return The release. Its numbers, its noise and its guarantee are unchanged; only their interpretation by [sample_posterior()] changes.
 #' @details
-#' **Which is right?** Totals of clamped values do not show how far the clamped ones lay beyond. Under `"clamp"` the model's
-#' distribution says it: with normal records and bounds at 1.5 standard deviations, one record in eight is taken to lie beyond. That is right for incomes
-#' that were cut off at some amount. It is wrong where the bounds are what the variable can be. Examples are a score from 0 to 100, an answer from 1 to 5, a
-#' variable that is 0 or 1, a number of children, a share, a depth that is never negative. State `"none"` for these: the totals are then sums of the
-#' records themselves. A wrong `"none"` makes means and slopes refer to the clamped values.
+#' **Which is right?** Totals of clamped values do not show how far the clamped values lay outside the bounds. Under `"clamp"`, this follows from the model's
+#' distribution: with normal records and bounds at 1.5 standard deviations, one record in eight is assumed to lie outside. That is right for incomes that were
+#' cut off at some amount. It is wrong if the variable cannot exceed the bounds. Examples are a score from 0 to 100, an answer from 1 to 5, a variable that is 0
+#' or 1, a number of children, a share, a depth that is never negative. Declare `"none"` for these: the totals are then sums of the unclamped records. A wrong
+#' `"none"` makes means and slopes refer to the clamped values.
 #'
-#' Whoever publishes says it in the statistic, as in `stat_crossprod(y ~ x, bounds, outside = "none")`. [release()] clamps all the same, so
-#' that a record that is beyond, against the statement, is as protected as any other. Where some statistic of a release says `"none"` of a variable, it
-#' holds for other statistics whose bounds are at least as wide. A statistic that drops records, `stat_sums(outside = "drop")`, keeps saying so.
+#' Data owners declare it in the statistic, as in `stat_crossprod(y ~ x, bounds, outside = "none")`. [release()] still clamps, so that a record that does lie
+#' outside, contrary to the declaration, is as protected as any other. If one statistic of a release declares `"none"` for a variable, this also applies to
+#' other statistics with bounds at least as wide. A statistic that drops records, `stat_sums(outside = "drop")`, is not changed.
 #' @section Errors: `noiseaware_error_argument`.
 #' @family published numbers
 #' @examples

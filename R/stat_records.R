@@ -1,13 +1,11 @@
 #' One noisy value for each record
 #'
-#' Local privacy: nothing is summed. Each record's own values are published, each
-#' with its own noise, as when people perturb their answers before giving
-#' them.
+#' Local privacy: each record's values are published individually, each with its own noise, as when people perturb their answers before giving them.
 #'
-#' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which is
-#'   the default of a model's formula. Without `bounds` it may have products and powers, `y ~ x * z + I(x^2)`, see [mech_record_noise()].
+#' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which is the default for the model's formula. Without `bounds` it may have products and
+#'   powers, `y ~ x * z + I(x^2)`, see [mech_record_noise()].
 #' @param bounds A named list with `c(lower, upper)` for each number. Values outside
-#'   are clamped. `NULL`: numbers have no bounds, and their records are noisy already, see [mech_record_noise()].
+#'   are clamped. `NULL`: numbers have no bounds, because the records themselves are noisy, see [mech_record_noise()].
 #' @param levels A named list with the vector of all levels (two or more) of each
 #'   factor, as in [stat_counts()]. Bounds and levels are public: choose them from subject
 #'   knowledge, never from the confidential data.
@@ -15,20 +13,16 @@
 #'
 #' @details
 #' **Components.** The release has n values for each variable, `y[1]`, `y[2]`, ...,
-#' then `x[1]`, ...: of a number the clamped value, of a factor its code, 0 for the
-#' first level, 1 for the second. A matrix with a row for each record has the order
-#' that [as_release()] takes.
+#' then `x[1]`, ...: the clamped value of a number, or the code of a factor, 0 for the first level, 1 for the second. A matrix with a row for each record has
+#' the order that [as_release()] expects.
 #'
 #' **Mechanisms.** [mech_randomized_response()] for factors; [mech_laplace()] or
-#' [mech_gaussian()] for numbers, and for codes treated as numbers. The guarantee is
-#' that of one replaced record, as for totals.
+#' [mech_gaussian()] for numbers, and for codes treated as numbers. The guarantee refers to one replaced record, as for totals.
 #'
 #' **Sensitivity** (replace one record). The width of each variable's bounds, k - 1
 #' for the code of a factor of k levels: their sum in the L1 norm, the root of the
-#' sum of squares in the L2 norm. All variables get the same noise; those of very
-#' different widths are better released as statistics of their own, each with a
-#' share of the budget (see [release()]). There is none for a record added or removed: the number of
-#' values shows the number of records.
+#' sum of squares in the L2 norm. All variables get the same noise; release variables of very different widths as separate statistics, each with a share of the
+#' budget (see [release()]). There is no sensitivity to a record added or removed, because the number of values reveals the number of records.
 #'
 #' @return A statistic: an object of class `stat_records`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

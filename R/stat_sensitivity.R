@@ -1,20 +1,17 @@
 #' How far one record can move a statistic
 #'
-#' The largest change of the totals, over all pairs of neighbouring databases: those
-#' that differ in one replaced record, or those of which one has a record more. It is
-#' computed from declared bounds and levels alone.
+#' The largest change of the totals, over all pairs of neighbouring databases: databases that differ in one replaced record, or in one record added or removed.
+#' It is computed only from declared bounds and levels.
 #'
 #' @param statistic A statistic, such as [stat_crossprod()].
 #' @param norm `"L1"` (sum of absolute changes, for Laplace noise) or `"L2"`
 #'   (root of the sum of squares, for Gaussian noise).
-#' @param neighbours Which databases are neighbours: `"replace"`, those that differ in one
-#'   replaced record, so that the number of records is public. Or `"add_remove"`, those of
-#'   which one has a record more, so that the number of records is confidential. The
-#'   sensitivity for the latter is the largest norm of what a single record contributes.
+#' @param neighbours Which databases are neighbours. `"replace"`: those that differ in one replaced record; the number of records is public. `"add_remove"`:
+#'   those that differ in one record added or removed; the number of records is confidential. In the latter case the sensitivity is the largest norm of a single
+#'   record's contribution.
 #' @return A non-negative number, in the units of the released totals.
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_neighbours` where the
-#'   statistic has no sensitivity to a record added or removed: [stat_records()], which
-#'   shows the number of records, and a [stat_custom()] that declares none.
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_neighbours` if the statistic has no sensitivity to a record added or removed:
+#'   [stat_records()], which reveals the number of records, and a [stat_custom()] that declares none.
 #' @family guarantees
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))

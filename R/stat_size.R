@@ -1,18 +1,15 @@
 #' The number of records
 #'
-#' How many records there are, as a statistic: for releases that treat the number of records as
-#' confidential (`neighbours = "add_remove"`), with other statistics of the same records.
+#' The number of records as a statistic, to be released with other statistics of the same records when that number is confidential
+#' (`neighbours = "add_remove"`).
 #'
 #' @details
-#' **Components.** One, called `n`; with other statistics, in `list(size = stat_size(), ...)`,
-#' `size: n`.
+#' **Components.** One, called `n`. In a list with other statistics, `list(size = stat_size(), ...)`, it is called `size: n`.
 #'
-#' **Sensitivity.** 1 in both norms for a record added or removed. A replaced record does not change
-#' the number: the sensitivity is 0, n is public, and [release()] and [as_release()] refuse the statistic for such
-#' neighbours; publish n itself.
+#' **Sensitivity.** 1 in both norms for a record added or removed. A replaced record does not change the number: the sensitivity is 0 and n is public, so
+#' [release()] and [as_release()] do not accept the statistic for such neighbours; publish n itself.
 #'
-#' A margin of [stat_counts()] also shows n: it adds up to it. So a release needs no
-#' `stat_size()` for the analyst to learn about n.
+#' A margin of [stat_counts()] also informs the analyst about n, since it adds up to n; `stat_size()` is then not needed.
 #'
 #' @return A statistic: an object of class `stat_size`.
 #' @family statistics of counts

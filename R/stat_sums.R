@@ -1,55 +1,47 @@
 #' Totals of terms
 #'
-#' Totals, over the records, of the terms of a formula: variables, their powers
-#' and their products. The sufficient statistics of many one-parameter families
-#' are of this kind: `~ x` for Poisson and exponential records, `~ x + I(x^2)`
-#' for normal ones.
+#' Totals, over the records, of the terms of a formula: variables, their powers and their products. The sufficient statistics of many one-parameter families
+#' have this form: `~ x` for Poisson and exponential records, `~ x + I(x^2)` for normal ones.
 #'
 #' @param formula `~ term + term + ...`, without a response, at most 2,000 terms and 2,000 variables. A term is a
 #'   variable (`x`), a power (`I(x^2)`, a positive whole number) or a product of
 #'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). A variable can be a function of one, such as
 #'   `log(x)`: see [noiseaware_terms].
-#' @param bounds A named list with `c(lower, upper)` for each variable, or, of one variable, `c(lower, upper)` alone. Bounds
-#'   are public: choose them from subject knowledge, never from the
-#'   confidential data.
-#' @param outside What lies beyond the bounds. `"clamp"`: records whose values are moved
-#'   to the nearer bound. `"drop"`: records that are left out: if any of its
-#'   variables lies outside, a record adds 0 to every total (Bernstein & Sheldon 2018,
-#'   section 3.3). The number of records left out is not published. `"none"`: no record, because the bounds are the natural
-#'   limits of the variable, as for a score, a number of children or a 0/1 variable. It can be given by variable, as in `c(age = "none")`, where the
-#'   others are clamped. See [declare_outside()] for which is right.
-#' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals
-#'   get the same noise, which in the variables' own units is set by the term with the largest range: on \[0, 700\] the noise of the square hides the
-#'   variable. `FALSE`: totals in the variables' own units, which is what others usually publish. `NULL` means `TRUE` where there are several terms;
-#'   a single total is in its own units, where rescaling would gain nothing.
-#' @param centre A public number for each variable, named by it, that is taken off before summing: totals of deviations, `(x)`. So do projects that
-#'   publish a mean as a midpoint of the bounds plus a noisy sum of deviations from it over a noisy count: one record changes that sum by half the range.
-#'   The formula has variables alone then. `NULL`: 0.
+#' @param bounds A named list with `c(lower, upper)` for each variable, or, for a single variable, `c(lower, upper)` alone. Bounds are public: choose them from
+#'   subject knowledge, never from the confidential data.
+#' @param outside How to treat records outside the bounds. `"clamp"`: their values are moved to the nearer bound. `"drop"`: they are left out; if any of its
+#'   variables lies outside, a record adds 0 to every total (Bernstein & Sheldon 2018, section 3.3). The number of records left out is not published. `"none"`:
+#'   there are no such records, because the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. Values can be
+#'   given by variable, as in `c(age = "none")`; the others are then clamped. See [declare_outside()] for which is right.
+#' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals get the
+#'   same noise. In the variables' own units, the term with the largest range determines this noise: on \[0, 700\] the noise for the square swamps the variable.
+#'   `FALSE`: totals in the variables' own units, as others usually publish them. `NULL` means `TRUE` for several terms; a single total stays in its own units,
+#'   because rescaling would gain nothing.
+#' @param centre A public number for each variable, named by it, that is subtracted before summing: totals of deviations, `(x)`. Some projects publish a mean as
+#'   the midpoint of the bounds plus a noisy sum of deviations from it, divided by a noisy count; one record then changes that sum by half the range. With
+#'   `centre`, the formula can contain only variables. `NULL`: 0.
 #'
 #' @details
-#' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, the
-#' variables of a product in the order in which the formula first has them. Rescaled, `x` is the total of 2 (x - lower) / (upper - lower) - 1, and `x^2`
-#' the sum of its square. With `outside = "drop"` a record that is left out must add 0: there variables are divided by the bound that is farther from 0.
+#' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, with the variables of a product in the order of their first appearance in the
+#' formula. After rescaling, `x` is the total of 2 (x - lower) / (upper - lower) - 1, and `x^2` the sum of its square. With `outside = "drop"`, a record that is
+#' left out must add 0, so variables are divided by the bound farther from 0 instead.
 #'
 #' **Sensitivity** (replace one record). A term takes values between its minimum
 #' and its maximum over the box of bounds; the variables of a product vary
 #' independently, so both are attained at the ends of their powers' ranges. Two records
 #' inside the bounds differ by at most the term's range, maximum minus minimum:
-#' for x in \[10, 11\] the square ranges over 21, not over 1. With `"drop"` a
-#' record inside may replace one outside, which changes a term by at
-#' most its largest absolute value. The L1 (L2) sensitivity is the sum (root of
-#' the sum of squares) of the ranges, with `"drop"` the larger of that and the
-#' same of the largest absolute values. Terms that rise together, such as powers
-#' of a variable that is not negative, attain it; otherwise it is an upper bound.
+#' for x in \[10, 11\] the square ranges over 21, not over 1. With `"drop"`, a record inside may replace one outside, which changes a term by at most its
+#' largest absolute value. The L1 (L2) sensitivity is the sum (root of the sum of squares) of the ranges. With `"drop"`, it is the larger of this sum and the
+#' same sum of the largest absolute values. Terms that increase together, such as powers of a non-negative variable, attain it; otherwise it is an upper bound.
 #'
-#' Rescaled, it is less, since the terms cannot all change the most at once. With records v and w, b = (v - w) / 2 and x = |b|, a variable changes by at
-#' most 2 x, a product by 2 (x + y - 2 x y), a square by 4 x (1 - x). All are attained by v = 1 and w = 1 - 2 x. The largest sum of these over the cube
-#' \[0, 1\]^q is found on its faces (L1), the sum of their squares at its corners (L2). It is exact for up to 7 (12) variables, unless a square is
-#' without its variable in L2, else that of [stat_crossprod()]. For powers of one variable it is the largest over w = -t, with v = 1. With other terms
-#' it is the sum of ranges, 2 or 1 each.
+#' After rescaling it is smaller, since the terms cannot all reach their largest change at once. Let v and w be two records, b = (v - w) / 2 and x = |b|. A
+#' variable changes by at most 2 x, a product by 2 (x + y - 2 x y), and a square by 4 x (1 - x). All are attained by v = 1 and w = 1 - 2 x. The sum of these is
+#' maximised over the cube \[0, 1\]^q on its faces (L1), and the sum of their squares at its corners (L2). The result is exact for up to 7 (12) variables,
+#' unless in L2 a square appears without its variable; otherwise the value for [stat_crossprod()] is used. For powers of one variable the maximum is taken over
+#' w = -t, with v = 1. With other terms it is the sum of ranges, 2 or 1 each.
 #'
 #' **Sensitivity** (add or remove one record). The sum (root of the sum of squares) of the terms' largest
-#' absolute values. A record with every variable at the bound that is farther from 0 attains it.
+#' absolute values. A record with every variable at the bound farther from 0 attains it.
 #'
 #' @return A statistic: an object of class `stat_sums`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

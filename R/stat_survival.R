@@ -3,29 +3,29 @@
 
 #' Survival times: records and counts
 #'
-#' Counts of events and of people at risk by interval and group are a table of how people leave a study: by the event or
-#' censored, in which interval, or not at all. `survival_exits()` makes records of that; `stat_survival()` is what is published of them.
-#' Models are [model_survival()], with proportional hazards between groups, and [model_table()], where hazards are of any form. Survival curves and what follows
-#' from them come from [survival_measures()].
+#' Counts of events and of people at risk, by interval and group, form a table of how people leave a study: by the event or by censoring, in which interval, or
+#' not at all. `survival_exits()` makes records of these exits, and `stat_survival()` describes the published counts. Use [model_survival()] for proportional
+#' hazards between groups and [model_table()] for hazards of any form. [survival_measures()] computes survival curves and related quantities.
 #'
 #' @param data A data frame of the confidential records.
-#' @param formula For `survival_exits()` a formula `Surv(time, event) ~ group`, with any number of factors joined by `+`, or `~ 1`. `time` is an
-#'   expression of numbers, `event` one of `TRUE` and `FALSE`, or 1 and 0: such as `status == 2`. The survival package is not needed.
-#'   `stat_survival()` needs the groups alone, `~ group`, and ignores a left-hand side `Surv(time, event)`; what has no groups is `~ 1`.
-#' @param breaks Three or more increasing numbers, the first 0 or more: the ends of the intervals, which have their lower ends and not
-#'   their upper ones. Who is still there at the last break has the exit `"after"`. Declared, not read off the data.
+#' @param formula For `survival_exits()`: a formula `Surv(time, event) ~ group`, with any number of factors joined by `+`, or `~ 1`. `time` is a numeric
+#'   expression. `event` is an expression that gives `TRUE` and `FALSE`, or 1 and 0, such as `status == 2`. The survival package is not needed. For
+#'   `stat_survival()`: the groups only, `~ group`, or `~ 1` without groups; a left-hand side `Surv(time, event)` is ignored.
+#' @param breaks Three or more increasing numbers, the first 0 or more: the ends of the intervals, which contain their lower ends but not their upper ends.
+#'   People still in the study at the last break have the exit `"after"`. Breaks are declared, never taken from the data.
 #' @param levels Named list with the levels of each group.
-#' @param publish Beside the events of each interval and who is left after the last: `"censored"`, how many are censored in it, or
-#'   `"at_risk"`, how many enter it. The former tells as much with less noise: its sensitivity does not grow with the number of intervals.
+#' @param publish What to publish in addition to the events in each interval and the number left after the last: `"censored"`, the number censored in each
+#'   interval, or `"at_risk"`, the number entering it. The former gives the same information with less noise, because its sensitivity does not grow with the
+#'   number of intervals.
 #' @details
-#' **Prior of [model_table()].** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits the
-#' probabilities of an event, given that one enters the interval, are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}).
-#' Where there are many exits and few people, a weight below 1 leaves more to the release.
+#' **Prior of [model_table()].** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits,
+#' the event probabilities given entry into the interval are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}). With many exits and few people, a weight below
+#' 1 gives the release more influence.
 #'
-#' The posterior is exact, whatever the noise, by method `"collapse"`, and free of the number of records.
+#' Method `"collapse"` gives the exact posterior, whatever the noise, at a cost that does not depend on the number of records.
 #'
-#' @return `survival_exits()`: a data frame of factors, `exit` and the groups: confidential, as `data` is. `stat_survival()`: a [stat_linear()]
-#'   of [stat_counts()].
+#' @return `survival_exits()`: a data frame of factors, `exit` and the groups; it is confidential, like `data`. `stat_survival()`: a [stat_linear()] of
+#'   [stat_counts()].
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_data`, `noiseaware_error_missing`, `noiseaware_error_levels`,
 #'   `noiseaware_error_bounds`, `noiseaware_error_argument`.
 #' @seealso [model_survival()], [model_table()], [survival_measures()], [denoise()] for the counts.

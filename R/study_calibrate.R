@@ -1,61 +1,50 @@
 #' Is a design calibrated?
 #'
-#' Simulation-based calibration: draws parameters from the prior, records from
-#' the model, a release of them, and the posterior given that release. The truth
-#' must then rank uniformly among the posterior draws (Cook, Gelman & Rubin 2006,
-#' Talts et al. 2018). All of it is repeated `replicates` times. With `data` the owner of
-#' the records checks her design on these records instead, before she publishes.
+#' Simulation-based calibration: draws parameters from the prior, simulates records and a release, and samples the posterior given that release. The rank of the
+#' true value among the posterior draws must then be uniform (Cook, Gelman & Rubin 2006, Talts et al. 2018). This is repeated `replicates` times. With `data`,
+#' the owner checks a design on the actual records instead, before publishing.
 #'
-#' @param model,statistic,mechanism The design, as in [simulate_release()]. Or a fit as `model`: its model, and its release for whatever else is left out.
-#' @param n The number of records, known to the analyst; or a prior of it, such as [prior_n_poisson()]. Then n is
-#'   drawn from it in every replicate, the release does not give it, the sampler gets the prior
-#'   as `prior_n`, and n is ranked as well. That needs `neighbours = "add_remove"`. With `data` it is their number of rows: leave it
-#'   out, or give a prior where it is not published.
-#' @param neighbours As in [release()]: what the noise is scaled for.
+#' @param model,statistic,mechanism The design, as in [simulate_release()]. Alternatively, give a fit as `model`: its model is used, and its release supplies
+#'   any other missing argument.
+#' @param n The number of records, known to the analyst; or a prior for it, such as [prior_n_poisson()]. With a prior, n is drawn in every replicate and is not
+#'   in the release, the sampler gets the prior as `prior_n`, and n is also ranked. This needs `neighbours = "add_remove"`. With `data`, n is the number of
+#'   rows: leave it out, or give a prior if n will not be published.
+#' @param neighbours As in [release()].
 #' @param replicates Number of replicates.
 #' @param method As in [sample_posterior()]; or `"nonprivate"`, for
-#'   [nonprivate_posterior()] of the simulated records. Or a sampler of your own:
-#'   a function of `release` and `model` (and of `data`, the simulated records,
-#'   if it has such an argument). It returns a fit or draws, in any form that
-#'   [posterior::as_draws()] takes, of some or all parameters. With a variable
-#'   `log_eta` among them, log eta(z | s) is also ranked.
-#' @param ... Further arguments of the sampler: of [sample_posterior()] `chains`,
-#'   `iter`, `warmup`, `thin`, `control`.
-#' @param parameters `NULL` draws the truth from the prior in every replicate. A
-#'   named vector keeps those parameters fixed, and draws the others from the prior without
-#'   regard to them: then [coverage()] is the coverage of the intervals at
-#'   this point, and ranks need not be uniform. With `data`: estimates of your own for some of the parameters, in place of those of
-#'   [nonprivate_posterior()].
-#' @param level Probability inside the interval whose ends are kept.
+#'   [nonprivate_posterior()] of the simulated records. Or your own sampler: a function of `release` and `model` (and of `data`, the simulated records, if it
+#'   has such an argument). It returns a fit, or draws of some or all parameters in any form that [posterior::as_draws()] accepts. If they include a variable
+#'   `log_eta`, log eta(z | s) is also ranked.
+#' @param ... Further arguments for the sampler; for [sample_posterior()]: `chains`, `iter`, `warmup`, `thin`, `control`.
+#' @param parameters `NULL` draws the truth from the prior in every replicate. A named vector fixes these parameters, and the others are drawn from the prior
+#'   independently of them. Then [coverage()] is the coverage of the intervals at this point, and ranks need not be uniform. With `data`: your own estimates of
+#'   some of the parameters, instead of those from [nonprivate_posterior()].
+#' @param level Probability inside the stored intervals.
 #' @param seed A whole number that fixes everything, or `NULL` to use R's
 #'   generator as it is. Results depend on the seed, not on `future::plan()`.
-#' @param file Name of a file to keep finished replicates in, or `NULL`. If the file
-#'   exists, the run resumes from it.
+#' @param file Name of a file that stores finished replicates, or `NULL`. If the file exists, the run resumes from it.
 #' @param data `NULL`, or a data frame of confidential records: the owner's own check, see below.
 #'
 #' @details
-#' **On the records themselves.** With `data` each replicate is a new release of these records and a fit to it. The truth is what the records
-#' alone say: the posterior mean of each parameter without noise or clamping ([nonprivate_posterior()]). The intervals
-#' also allow for sampling error, so they should hold these estimates at least as often as their level says. Where they do so less
-#' often, the model leaves out something that these records have: a dependence between variables, a shape, values beyond the bounds. Warnings and
-#' messages of the fits are counted: they are what an analyst will see. `summary()` has, for each parameter, the
-#' records' `estimate`, the `coverage` of the intervals of probability `level`, the average distance `z` of the posterior mean from the estimate in
-#' posterior sds, the average posterior `sd`, the sd that the records alone leave (`own_sd`), `rhat` and `ess`; `plot()` draws the intervals. The
-#' releases are simulated ([simulate_release()]).
+#' **On the records themselves.** With `data` each replicate is a new release of these records and a fit to it. The true value is the estimate from the records:
+#' the posterior mean of each parameter without noise or clamping ([nonprivate_posterior()]). The intervals also allow for sampling error, so they should
+#' contain these estimates at least as often as their nominal level. If they do so less often, the model misses a feature of these records: a dependence between
+#' variables, a distributional shape, values outside the bounds. Warnings and messages from the fits are counted, because an analyst will see them. For each
+#' parameter, `summary()` shows the records' `estimate`, the `coverage` of intervals with probability `level`, and `z`, the average distance of the posterior
+#' mean from the estimate in posterior sds. It also shows the average posterior `sd`, the sd given the records themselves (`own_sd`), `rhat` and `ess`. `plot()`
+#' draws the intervals. The releases are simulated ([simulate_release()]).
 #'
-#' **The result is confidential, like the records**: it holds their estimates, and so does `file`. It is never part of a release, and nothing that
-#' is chosen because of it (bounds, an epsilon, whether to publish) is protected by the release's epsilon.
+#' **The result is confidential, like the records**: it contains their estimates, and so does `file`. Never publish it with a release. Choices based on it
+#' (bounds, an epsilon, whether to publish) are not covered by the release's epsilon.
 #'
-#' **Ranks.** Each variable's draws are thinned by their number over their
-#' effective number, so that they are nearly independent; ties are broken at
-#' random. Besides the parameters, log eta(z | s), the log noise density at the
-#' imputed statistic up to a constant, is ranked as `log_eta`: ranks of the
-#' parameters alone cannot tell the posterior from the prior.
+#' **Ranks.** Each variable's draws are thinned by the ratio of their number to their effective number, so that they are nearly independent; ties are broken at
+#' random. In addition to the parameters, `log_eta` is ranked: log eta(z | s), the log noise density at the imputed statistic up to a constant. Ranks of the
+#' parameters alone cannot distinguish the posterior from the prior.
 #'
 #' **Many cores, many machines.** Replicates run in chunks of about a second,
 #' through the future package: `future::plan(multisession, workers = 2)` on one
-#' machine, `plan(cluster, workers = c("node1", "node2"))` over SSH. On a Slurm
-#' cluster, with the template that comes with batchtools, or your site's own,
+#' machine, `plan(cluster, workers = c("node1", "node2"))` over SSH. On a Slurm cluster, with the template that comes with batchtools, or with your site's
+#' template,
 #' ```r
 #' library(future.batchtools)
 #' plan(batchtools_slurm, workers = 50,
@@ -64,30 +53,21 @@
 #' cal <- calibrate(model, statistic, mechanism, n = 1000, replicates = 5000,
 #'                  seed = 1, file = "calibration.jsonl")
 #' ```
-#' sends every chunk as a job of its own (walltime in seconds, memory in MB). The
-#' first jobs have one replicate each; later ones take ten times what a job
-#' waits in the queue, up to ten minutes. The directory must be one that all
-#' nodes see, and the package must be installed where they find it. Start the call in
-#' `screen`, or as a job, on a machine that stays up. If it is stopped, the same
-#' call resumes it. Within a job that has several nodes already, `plan(cluster,
-#' workers = parallelly::availableWorkers())` needs no queue.
+#' submits every chunk as a separate job (walltime in seconds, memory in MB). The first jobs have one replicate each; later jobs run ten times as long as a job
+#' waits in the queue, up to ten minutes. All nodes must be able to access the directory and the installed package. Start the call in `screen`, or as a job, on
+#' a machine that stays up. If it is stopped, the same call resumes it. Within a job that already has several nodes,
+#' `plan(cluster, workers = parallelly::availableWorkers())` needs no queue.
 #'
-#' Your functions take along the variables they use; refer to packages in them
-#' with `::`. `progressr::handlers(global = TRUE)` turns on a progress bar.
+#' Your functions carry along the variables that they use; refer to packages in them with `::`. `progressr::handlers(global = TRUE)` turns on a progress bar.
 #'
-#' **Failures.** An error in a replicate is kept, with its message, and counted
-#' when the result is printed; so are warnings. Doubtful fits
-#' (see [fit_methods]) do not warn replicate by replicate: one warning of class
-#' `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, the error
-#' (`noiseaware_error_worker`) has the finished replicates in its field
-#' `calibration`; with a file they are also in the file. An interrupted run returns them.
+#' **Failures.** Errors and warnings in a replicate are stored with their messages and counted when the result is printed. Doubtful fits (see [fit_methods]) do
+#' not give a warning in each replicate: one warning of class `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, the error
+#' (`noiseaware_error_worker`) contains the finished replicates in its field `calibration`; with a file they are also in the file. An interrupted run returns
+#' the finished replicates.
 #'
-#' **File.** JSON lines: a header with the problem, then one line per replicate,
-#' added when the replicate comes back from its worker. If the process was killed in the middle of
-#' the last line, that replicate is run again. Any other damage, or a file of another problem, is an
-#' error, and nothing of the file is used. The problem is compared through the
-#' text of models, functions and arguments; what a function finds in its
-#' environment is not compared.
+#' **File.** The file has JSON lines: a header that describes the problem, then one line per replicate, added when the replicate returns from its worker. If the
+#' process was killed in the middle of the last line, that replicate is run again. Any other damage, or a file from a different problem, is an error, and
+#' nothing in the file is used. Problems are compared by the text of models, functions and arguments; variables in a function's environment are not compared.
 #'
 #' @return An object of class `calibration`, see [calibration_methods]. It has three data frames:
 #'
@@ -99,8 +79,7 @@
 #'
 #'   The truth's `rank` is among `draws` thinned draws, and `quantile` is (rank + U) / (draws + 1) with U uniform. `lower` and `upper` are the ends of the
 #'   central interval.
-#' @section Errors: As in [simulate_release()] and [sample_posterior()], before
-#'   anything is run; `noiseaware_error_file`, `noiseaware_error_worker`,
+#' @section Errors: The errors of [simulate_release()] and [sample_posterior()], before anything is run; `noiseaware_error_file`, `noiseaware_error_worker`,
 #'   `noiseaware_error_interrupted` (before the first replicate was finished).
 #' @references
 #' Talts, S., Betancourt, M., Simpson, D., Vehtari, A. and Gelman, A. (2018).

@@ -38,20 +38,16 @@ calibration_runs <- function(x) {
 #' Work with a calibration
 #'
 #' @param x,object A calibration from [calibrate()].
-#' @param ... For `c()`, more calibrations of the same design, with other seeds.
+#' @param ... For `c()`: more calibrations of the same design, with other seeds.
 #'
 #' @return
-#' * `summary()`: a data frame with a row for each variable: number of
-#'   `replicates`, `coverage_50` and `coverage_90` of the central intervals,
-#'   `ks` and `p.value` of the Kolmogorov-Smirnov test of uniform ranks, `in_band`: whether the ECDF of the
-#'   quantiles stays inside the simultaneous 99 per cent band, the largest
-#'   `rhat`, the smallest `ess` and number of ranked `draws`. On the owner's records (`data =` of [calibrate()]): `estimate`, `replicates`,
-#'   `coverage` of the kept intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.
+#' * `summary()`: a data frame with a row for each variable. It has the number of `replicates`, the coverage of central intervals (`coverage_50`,
+#'   `coverage_90`), and the Kolmogorov-Smirnov test of uniform ranks (`ks`, `p.value`). `in_band` shows whether the ECDF of the quantiles stays inside the
+#'   simultaneous 99 per cent band. Further columns are the largest `rhat` and the smallest `ess` and number of ranked `draws`. For a check on the owner's
+#'   records (`data` in [calibrate()]): `estimate`, `replicates`, `coverage` of the stored intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.
 #' * `c()`, `rbind()`: the replicates of all, renumbered.
-#' * `extend(x, replicates)`: as if `replicates` more had been asked for at once,
-#'   after all that are there.
-#' @section Errors: `noiseaware_error_argument`: calibrations of different
-#'   designs, or that have a replicate (a seed) in common.
+#' * `extend(x, replicates)`: adds `replicates` more; the result is the same as from one longer run.
+#' @section Errors: `noiseaware_error_argument`: calibrations of different designs, or with a replicate (a seed) in common.
 #' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))

@@ -1,21 +1,19 @@
-#' Naive, noise-aware and confidential, side by side
+#' Compare naive, noise-aware and confidential analyses
 #'
-#' Analyses one release in several ways: with the noise accounted for, with the noisy totals treated as true, and, for the owner of the data and for
-#' studies, with the confidential records.
+#' Analyses one release in several ways: accounting for the noise, treating the noisy totals as true, and, for data owners and simulation studies, using the
+#' confidential records.
 #'
 #' @param release,model As in [sample_posterior()].
-#' @param data The confidential records, all that the release is of, or `NULL`: then
-#'   without that analysis. With `data` the result is **not private**.
-#' @param methods Methods of [sample_posterior()]; by default `"auto"`, and
-#'   `"naive"` where it exists for the pair.
+#' @param data All confidential records of the release, or `NULL` to omit that analysis. With `data` the result is **not private**.
+#' @param methods Methods of [sample_posterior()]; by default `"auto"`, and `"naive"` if it is available.
 #' @param level Probability inside the intervals.
 #' @param ... Further arguments of [sample_posterior()]: `chains`, `iter`, `warmup`,
 #'   `thin`; `init` and `control`, which the analysis of `data` does not use.
 #' @param seed As in [sample_posterior()].
 #' @return An object of class `noiseaware_comparison`: `table`, a data frame with the columns
 #'   `analysis`, `variable`, `mean`, `sd`, `lower`, `upper`; `fits`, a named list.
-#'   `plot()` draws the intervals; its data twin is the table.
-#' @section Errors: As in [sample_posterior()] and [nonprivate_posterior()].
+#'   `plot()` draws the intervals.
+#' @section Errors: The errors of [sample_posterior()] and [nonprivate_posterior()].
 #' @family checks and tests
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -1,30 +1,30 @@
-#' A confidence set from a private release
+#' Confidence set from a private release
 #'
-#' The values of a parameter that a test does not reject, by [p_value()]: a frequentist answer by simulation, with noise, clamping and
-#' thresholds included. Its coverage does not rest on many records or little noise; [p_value()] says what is not guaranteed.
+#' The set of parameter values that [p_value()] does not reject: a frequentist confidence set by simulation that accounts for noise, clamping and thresholds.
+#' Its coverage does not rely on many records or little noise; [p_value()] explains what is not guaranteed.
 #'
 #' @inheritParams p_value
 #' @param parameter Name of a parameter, as in `names(coef(fit))`; or a function of all parameters (a named vector) that returns one number.
 #' @param level Confidence level.
-#' @param alternative `"two.sided"`; `"greater"` for a lower limit alone, which one-sided tests against larger values give, or `"less"` for an upper limit.
-#' @param fit `NULL`, or a fit of the release by [sample_posterior()], whose credible interval of that level is shown for comparison.
-#' @param x An object of `confidence_set()`.
+#' @param alternative `"two.sided"`; `"greater"` for a lower limit only, from one-sided tests against larger values, or `"less"` for an upper limit.
+#' @param fit `NULL`, or a fit of the release by [sample_posterior()], to show its credible interval of the same level for comparison.
+#' @param x An object returned by `confidence_set()`.
 #'
 #' @details
-#' Values are tested with the same random numbers, from the estimate outwards until two in a row are rejected; then the ends are found from outside
-#' inwards, to a fiftieth of a standard error. The set that is reported is the interval between the ends. Where values inside were rejected the print
-#' says so: the interval then is larger than the set.
+#' Values are tested with the same random numbers, from the estimate outwards until two in a row are rejected; then the ends are located from the outside
+#' inwards, to a fiftieth of a standard error. The reported set is the interval between the ends. If values inside it were rejected, the interval is larger than
+#' the set, and the printed result says so.
 #'
-#' **The whole range.** A parameter of which the release says nothing has the whole range of its values, and the print says so. An end that no test
-#' rejects is the end of that range.
+#' **The whole range.** If the release contains no information about a parameter, the set is the whole range of its values, and the printed result says so. If
+#' no test rejects towards one end, that end is the limit of the range.
 #'
-#' **Credible and confidence intervals** answer different questions, and differ where the prior matters, where records are few and where p-values are conservative
-#' (largest over nuisance parameters, discrete noise). A confidence set covers the truth at least as often as its level says for every truth; a credible interval
-#' does on average over the prior.
-#' @return An object of class `noiseaware_confidence_set`, a list: `lower`, `upper`; `error`, their Monte Carlo errors; `estimate`, the best fit;
-#'   `curve`, a data frame of tested values and their p-values (where that is above 1 - `level` at the best fit, the search for a larger one is left out);
-#'   `informative`, `gaps`, `range`, `credible`, `level`, and as in [p_value()] `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
-#' @section Errors: As [p_value()].
+#' **Credible and confidence intervals** answer different questions. They differ if the prior matters, if there are few records and if p-values are conservative
+#' (because of the maximum over nuisance parameters, or discrete noise). A confidence set has at least its nominal coverage for every true value; a credible
+#' interval has it on average over the prior.
+#' @return An object of class `noiseaware_confidence_set`, a list with `lower`, `upper`, their Monte Carlo errors `error`, and `estimate`, the best fit. `curve`
+#'   is a data frame of tested values and their p-values; if the p-value exceeds 1 - `level` at the best fit, the search for a larger one is skipped. The list
+#'   also has `informative`, `gaps`, `range`, `credible`, `level`, and, as in [p_value()], `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
+#' @section Errors: The errors of [p_value()].
 #' @inherit p_value references
 #' @family checks and tests
 #' @examples

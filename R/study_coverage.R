@@ -1,27 +1,22 @@
 #' Coverage of posterior intervals
 #'
-#' How often central posterior intervals held the truth, over the replicates of a
-#' calibration; or how often predictive intervals of a fit held the response of
-#' new records (Bernstein & Sheldon 2019, Figure 4).
+#' How often central posterior intervals contain the true value, over the replicates of a calibration; or how often predictive intervals from a fit contain the
+#' response of new records (Bernstein & Sheldon 2019, Figure 4).
 #'
 #' @param x A calibration from [calibrate()]; or a fit of [model_lm()], or a named
 #'   list of such fits.
 #' @param levels Probabilities inside the intervals.
 #' @param variables Names of variables; all by default.
 #' @param prob Probability of the Monte Carlo interval of the coverage.
-#' @param newdata For fits: new records, the response included; with a list of
-#'   fits also a list of data frames, one for each.
+#' @param newdata For fits: new records, including the response; for a list of fits, a list of data frames, one for each.
 #' @param seed For fits: fixes the predictive draws; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A data frame of class `noiseaware_coverage` with a row for each variable and level:
-#'   `variable`, `level`, `coverage`, `lower` and `upper` (Clopper-Pearson interval:
-#'   the number of intervals that hold the truth is binomial), `replicates` (for
-#'   fits: new records; fits of one name are taken together, and `variable` is that
-#'   name, or the response's).
-#'   `plot()` draws it, see [plot.calibration()].
-#' @details A central interval of level l holds the truth if and only if the
-#'   truth's posterior quantile is between (1 - l) / 2 and (1 + l) / 2; so any level
-#'   can be asked for afterwards.
+#' @return A data frame of class `noiseaware_coverage` with a row for each variable and level: `variable`, `level`, `coverage`, `lower`, `upper` and
+#'   `replicates`. `lower` and `upper` are a Clopper-Pearson interval, since the number of intervals that contain the true value is binomial. For fits,
+#'   `replicates` is the number of new records; fits with the same name are combined, and `variable` is that name, or the name of the response. `plot()` draws
+#'   it, see [plot.calibration()].
+#' @details A central interval of level l contains the true value if and only if the value's posterior quantile is between (1 - l) / 2 and (1 + l) / 2, so any
+#'   level can be requested afterwards.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear

@@ -1,45 +1,37 @@
-#' Try a model hook by hook
+#' Test a model hook by hook
 #'
-#' Calls each hook (or R function) of a model outside the sampler and checks what
-#' it returns: shapes and finite values, what must be repeatable, and the
-#' distributions that the exact sampler relies on. It is meant for a model of your own, from
-#' [model_compiled()] or [model_custom()], but takes any.
+#' Calls each hook (or R function) of a model outside the sampler and checks its results: shapes and finite values, reproducibility, and the distributions that
+#' the exact sampler relies on. It is meant for your own models, from [model_compiled()] or [model_custom()], but accepts any model.
 #'
 #' @param model A model.
-#' @param statistic A statistic (or a release, or a list of statistics) whose
-#'   variables the model describes.
+#' @param statistic A statistic (or a release, or a list of statistics) with the variables that the model describes.
 #' @param n Number of records to draw for a check.
 #' @param seed A whole number. R's generator is left as it was.
 #'
 #' @details The checks:
-#' * `rprior`, `report`: as many values are written as the model says that it has.
-#' * `rrecords`, `move`, `refresh`: nothing is written beyond a block.
+#' * `rprior`, `report`: the number of values written is the number that the model declares.
+#' * `rrecords`, `move`, `refresh`: nothing is written outside a block.
 #' * `rprior`, `rrecords`, `report`: finite values; the same stream gives the same
 #'   draws.
-#' * `set`: records depend on theta.
-#' * `invert`: the way back from reported values.
+#' * `set`: the records depend on theta.
+#' * `invert`: recovers theta from the reported values.
 #' * `add`: two parts sum to the whole.
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
 #'   last has the distribution of the first (Geweke 2004).
-#' * `log_density`: two parts sum to the whole; and as for `rtheta`, with random walks by `log_density` in place of the
-#'   update: a density that does not match the records shows here.
-#' * `curve`, `prior_curve`: their slopes are those of `log_density` and `dprior`, by differences. The package's own
-#'   regressions have these hooks.
-#' * `dprior`: Metropolis steps with it leave the prior draws' distribution as it is; a
-#'   forgotten Jacobian shows here.
-#' * `move`: to the same theta gives the same records; from theta to theta' gives
-#'   records from theta'.
-#' * `from_innovations`: the records that `rrecords` draws from the same numbers.
-#' * `refresh`: rho = 1 gives the same records; rho = 0.5 leaves their distribution.
+#' * `log_density`: two parts sum to the whole; and the check of `rtheta` with random walks using `log_density` instead of the update, which detects a density
+#'   that does not match the records.
+#' * `curve`, `prior_curve`: their slopes agree with finite differences of `log_density` and `dprior`. The package's regressions have these hooks.
+#' * `dprior`: Metropolis steps with it leave the distribution of prior draws unchanged; this detects a forgotten Jacobian.
+#' * `move`: a move to the same theta returns the same records; a move from theta to theta' returns records from theta'.
+#' * `from_innovations`: returns the records that `rrecords` draws from the same numbers.
+#' * `refresh`: rho = 1 returns the same records; rho = 0.5 leaves their distribution unchanged.
 #'
-#' Distributions are compared by Kolmogorov-Smirnov tests, those of theta before and after an update, and of the
-#' records' log density at both, also by the mean change of ranks; a p-value below 1e-6 fails. The print calls the hooks of
-#' [model_custom()] by its arguments' names: `r_prior`, `r_records`, `r_theta` and `log_prior`.
+#' Distributions are compared by Kolmogorov-Smirnov tests. For theta before and after an update, and for the records' log density at both, the mean change of
+#' ranks is also tested. A p-value below 1e-6 is a failure. For [model_custom()], hooks are printed under the names of its arguments: `r_prior`, `r_records`,
+#' `r_theta` and `log_prior`.
 #'
-#' @return A data frame of class `model_debug`: `hook`, `check`, `ok` (`NA` where the
-#'   model has no such hook), `detail`.
-#' @section Errors: As those of [sample_posterior()] for the model and its
-#'   variables.
+#' @return A data frame of class `model_debug`: `hook`, `check`, `ok` (`NA` if the model has no such hook), `detail`.
+#' @section Errors: The errors of [sample_posterior()] about the model and its variables.
 #' @references
 #' Geweke, J. (2004). Getting it right: joint distribution tests of posterior
 #' simulators. *Journal of the American Statistical Association* 99, 799-804.

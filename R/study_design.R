@@ -1,43 +1,42 @@
-#' What to expect of a release, before it is made
+#' Predict the precision of a release before it is made
 #'
 #' Simulates releases over a grid of budgets, numbers of records and statistics
-#' (bounds), and reports how well the parameters would be known.
+#' (bounds), and reports how precisely the parameters would be estimated.
 #'
-#' @param model A model. Give its priors in full when statistics differ: defaults
-#'   are scaled by the bounds (see [priors]), and so are the truths that are drawn from them.
-#' @param statistic A statistic, or a named list of statistics to choose among.
-#' @param mechanism A function that makes a mechanism of one budget, such as
-#'   [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`. The budget is its
-#'   argument `epsilon`, if it has one, else its first; the result and the plot
-#'   name it so.
-#' @param epsilon Budgets: what `mechanism` is called with. Left out with `ratio`.
-#' @param ratio In place of `epsilon`, a number above 1: finds the budget at which the widest interval, in proportion, is so many times as wide as the records
-#'   themselves would make it. Counts the parameters in `parameters`, or all; exact to 2% or the Monte Carlo error of `replicates`.
-#' @param n Numbers of records, assumed known. A prior of an unknown number is refused, as a cell of the grid is about one number
-#'   that the owner has in mind: [calibrate()] takes such a prior.
-#' @param neighbours As in [release()]: what the noise is scaled for.
+#' @param model A model. If the statistics differ, specify its priors in full: default priors are scaled by the bounds (see [priors]), and so are the parameter
+#'   values drawn from them.
+#' @param statistic A statistic, or a named list of statistics to compare.
+#' @param mechanism A function that returns a mechanism for a given budget, such as [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`. The budget is
+#'   its argument `epsilon`, if it has one, otherwise its first argument; the result and the plot use the name of this argument.
+#' @param epsilon Budgets, passed to `mechanism`. Leave it out with `ratio`.
+#' @param ratio Instead of `epsilon`, a number above 1. Finds the budget at which the largest ratio of interval widths, with the release to with the records
+#'   themselves, is this number. The maximum is over the parameters in `parameters`, or all. The result is accurate to 2% or the Monte Carlo error from
+#'   `replicates`.
+#' @param n Numbers of records, assumed known. A prior for an unknown number is not accepted, because each grid cell has one number; [calibrate()] accepts such
+#'   a prior.
+#' @param neighbours As in [release()].
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
-#'   the grid. Every cell has the same seed. `parameters` may name some of the parameters, such as the slope that the study is about. The others
-#'   are at the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL` all are drawn from the prior.
+#'   the grid. Every cell has the same seed. `parameters` may give values for some of the parameters, such as the slope of interest. The others are then set to
+#'   the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all are drawn from the prior.
 #' @param x A design.
 #' @param variables Names of variables to draw; all by default.
 #'
-#' @return A data frame of class `noiseaware_design`, a row for each cell and parameter. With `ratio` its attribute `needed` has the `budget` for each number of
-#'   records and statistic. `plot()` draws `sd`. The columns are
+#' @return A data frame of class `noiseaware_design`, with a row for each cell and parameter. With `ratio`, its attribute `needed` has the `budget` for each
+#'   number of records and statistic. `plot()` draws `sd`. The columns are
 #'
 #' | column | meaning |
 #' | --- | --- |
 #' | `statistic`, `epsilon`, `n`, `variable` | the cell and the parameter; `mechanism` may give its budget another name, such as `rho` |
 #' | `sd`, `sd_mcse` | expected posterior standard deviation, and its Monte Carlo standard error |
-#' | `rmse` | of the posterior mean about the truth |
-#' | `width` | expected width of the interval of that `level` |
-#' | `coverage`, `coverage_lower`, `coverage_upper` | of that interval, with a 95 per cent interval of its own |
-#' | `replicates` | how many did not fail |
-#' | `of_prior` | `width` as a share of the prior's interval |
-#' | `without`, `ratio` | width that the records themselves would give, and `width` over it; `NA` where [nonprivate_posterior()] is not available |
-#' @section Warnings: Where `of_prior` is above 0.9 the release hardly narrows what the prior says, and `sd` and
-#'   `coverage` are properties of the prior: a warning of class `noiseaware_warning_prior` names these cells.
-#' @section Errors: As in [calibrate()].
+#' | `rmse` | root mean squared error of the posterior mean |
+#' | `width` | expected width of the interval with probability `level` |
+#' | `coverage`, `coverage_lower`, `coverage_upper` | coverage of that interval, with a 95 per cent Monte Carlo interval |
+#' | `replicates` | number of replicates that did not fail |
+#' | `of_prior` | `width` as a share of the prior interval's width |
+#' | `without`, `ratio` | expected width given the records themselves, and `width` divided by it; `NA` if [nonprivate_posterior()] is not available |
+#' @section Warnings: If `of_prior` is above 0.9, the release hardly narrows the prior, and `sd` and `coverage` are properties of the prior. A warning of class
+#'   `noiseaware_warning_prior` names these cells.
+#' @section Errors: The errors of [calibrate()].
 #' @family evaluation
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))

@@ -1,26 +1,25 @@
 # design() with sliders. All that is computed is design()'s and design_noise()'s; the app asks and shows.
 
-#' Choose a design with sliders
+#' Explore designs interactively
 #'
-#' An app in the browser, with sliders for the budget, the number of records, the bounds and the prior. It shows the noise of what would be published, at once,
-#' and on request the
-#' expected widths of posterior intervals ([design()]), next to the widths of earlier designs.
+#' An app in the browser, with sliders for the budget, the number of records, the bounds and the prior. It immediately shows the noise in the numbers to be
+#' published. On request, it computes the expected widths of posterior intervals ([design()]) and compares them with earlier designs.
 #'
-#' @param model A model; or a function that makes one of a number, which then has a slider, such as
-#'   `function(scale) model_lm(prior = prior_normal(0, scale))`.
-#' @param statistic A statistic; or, with `bounds`, a function that makes one of bounds, such as `function(bounds) stat_crossprod(y ~ x, bounds)`.
-#' @param mechanism As in [design()]: a function that makes a mechanism of a budget.
-#' @param bounds Of a `statistic` that is a function: a named list, a pair of numbers for each variable, where sliders begin. Levels of factors
-#'   may be among them; they have no slider.
-#' @param prior Of a `model` that is a function: the least and the largest number, both positive.
-#' @param epsilon,n Where the sliders for the budget and the number of records begin.
-#' @param replicates Number of simulated releases for a design; more take longer and have less Monte Carlo error.
+#' @param model A model; or a function of one number that returns a model, such as `function(scale) model_lm(prior = prior_normal(0, scale))`. The
+#'   number then gets a slider.
+#' @param statistic A statistic; or, with `bounds`, a function of the bounds that returns a statistic, such as `function(bounds) stat_crossprod(y ~ x, bounds)`.
+#' @param mechanism As in [design()]: a function that returns a mechanism for a budget.
+#' @param bounds If `statistic` is a function: a named list with a pair of numbers for each variable, the initial slider values. It may also contain levels of
+#'   factors, which have no slider.
+#' @param prior If `model` is a function: the smallest and the largest value of its argument, both positive.
+#' @param epsilon,n Initial slider values for the budget and the number of records.
+#' @param replicates Number of simulated releases per design; more take longer and reduce the Monte Carlo error.
 #' @param parameters,level,seed,... As in [design()].
 #' @param neighbours As in [release()].
 #'
-#' @return An app of the package shiny, which runs when it is printed.
-#' @details Only public facts go in: designs are simulated. Sliders of budget and records are on a log scale.
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_package` where shiny is not installed. What a design is refused for is shown in the app.
+#' @return A shiny app, which runs when it is printed.
+#' @details The app uses only public facts: designs are simulated. The sliders for the budget and the number of records are on a log scale.
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_package` if shiny is not installed. Errors from a design are shown in the app.
 #' @family evaluation
 #' @examples
 #' app <- function() {

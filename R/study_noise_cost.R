@@ -1,27 +1,26 @@
 # What the noise cost: intervals against those that records would give. The analyst has no records, so
 # they are drawn from the fitted model.
 
-#' What the noise cost: intervals with it, and without
+#' Cost of the noise: interval widths with and without it
 #'
-#' Compares the width of the posterior intervals with those that an analyst would have who could see the records. Nobody but
-#' the owner can compute the latter, so they are an expectation under the fit: databases are drawn from its posterior predictive
-#' distribution, and each is analysed from its records ([nonprivate_posterior()]).
+#' Compares the width of the posterior intervals with the width that an analyst with access to the records would obtain. Only the owner can compute the latter,
+#' so its expectation under the fit is used: databases are drawn from the posterior predictive distribution, and each is analysed from its records
+#' ([nonprivate_posterior()]).
 #'
 #' @param fit A fit from [sample_posterior()].
 #' @param databases Number of databases.
 #' @param level Probability inside the intervals.
 #' @param seed Fixes the databases and their analyses; see [sample_posterior()].
 #'
-#' @return A data frame with a row for each parameter: `variable`; `width`, of the equal-tailed interval; `without`, the mean
-#'   width over the databases; `without_mcse`, its Monte Carlo standard error; `ratio`, `width` over `without`. It costs no privacy:
-#'   only the release is used.
+#' @return A data frame with a row for each parameter: `variable`; `width` of the equal-tailed interval; `without`, the mean width over the databases;
+#'   `without_mcse`, its Monte Carlo standard error; `ratio`, `width` divided by `without`. It costs no privacy, because only the release is used.
 #' @details
-#' `without` is not the width that the confidential records would give, but the one to expect of records like
-#' those that the fit holds plausible; where the model is wrong, so is the comparison. Besides the noise, `ratio` has what was lost when
-#' the records were clamped to their bounds and summed up. The number of records, where it is not known, has no row: records show it.
-#' @section Errors: `noiseaware_error_argument`, also where the number of records times `databases` is more than 10^8; `noiseaware_error_pool` for
-#'   sites that share a part of their parameters (partial pooling, walks); `noiseaware_error_model` where records cannot be drawn.
-#' @seealso [compare_analyses()] for the owner, who has the records; [design()] before a release is made.
+#' `without` is not the width for the actual confidential records, but the expected width for records that are plausible under the fit; if the model is wrong,
+#' so is the comparison. `ratio` includes the loss from clamping the records to their bounds and summing them, in addition to the noise. An unknown number of
+#' records has no row, because the records would reveal it.
+#' @section Errors: `noiseaware_error_argument`, also if the number of records times `databases` exceeds 10^8; `noiseaware_error_pool` for sites that share some
+#'   of their parameters (partial pooling, walks); `noiseaware_error_model` if records cannot be drawn.
+#' @seealso [compare_analyses()] for owners, who have the records; [design()] before a release is made.
 #' @family checks and tests
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -1,47 +1,47 @@
-#' A p-value from a private release
+#' P-value from a private release
 #'
-#' Frequentist test of values of a model's parameters, noise, clamping and thresholds included, at every number of records and every epsilon: the release is
-#' compared with releases that are simulated under the null hypothesis.
+#' Frequentist test of a model's parameters that accounts for noise, clamping and thresholds and is valid for every number of records and every epsilon. The
+#' release is compared with releases simulated under the null hypothesis.
 #'
 #' @param release A release of totals or counts.
-#' @param model A model, as for [sample_posterior()]. Its prior does not enter the p-value: it says only where the search starts and in which units.
-#' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`. All
-#'   other parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers which are 0 under the null hypothesis,
-#'   such as `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
-#' @param alternative `"two.sided"`; or `"greater"` or `"less"`, if the null hypothesis is one number: then it is tested against larger or smaller values.
+#' @param model A model, as for [sample_posterior()]. Its prior does not enter the p-value: it only sets the start and the units of the search.
+#' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`. All other
+#'   parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers that are 0 under the null hypothesis, such as
+#'   `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
+#' @param alternative `"two.sided"`; or, if the null hypothesis is a single number, `"greater"` or `"less"` to test it against larger or smaller values.
 #' @param ... Must be empty.
 #' @param replicates Number of simulated releases, R: p-values are multiples of 1 / (R + 1).
-#' @param seed Fixes the random numbers, which must not be chosen by looking at the result. `NULL` draws a seed, which the result shows.
-#' @param prior_n `NULL`, or a prior of an unknown number of records such as [prior_n_poisson()]: where the search for it starts.
-#' @param x An object of `p_value()`.
+#' @param seed Fixes the random numbers. Do not choose it by looking at the result. `NULL` draws a seed, which is part of the result.
+#' @param prior_n `NULL`, or a prior for an unknown number of records such as [prior_n_poisson()], at which the search for it starts.
+#' @param x An object returned by `p_value()`.
 #'
 #' @details
-#' **What is done.** At parameter values theta the statistic T(z; theta) is the part of the published numbers z, less their mean and in units of their
-#' standard deviation, that the tested parameters move and the others do not (Neyman's C(alpha)). R releases are simulated at theta, and the observed T
-#' is ranked among theirs, itself counted: p(theta) = (1 + number of simulated T at least as large) / (R + 1). Under theta all R + 1 are exchangeable, so
-#' P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest p(theta)
-#' over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.001, or 1 / (R + 1) if
-#' that is more. Without nuisance parameters gamma is 0.
+#' **Algorithm.** At parameter values theta, the statistic T(z; theta) is a score computed from the published numbers z, centred at their mean and in units of
+#' their standard deviation. It is sensitive to the tested parameters but not to the others (Neyman's C(alpha)). R releases are simulated at theta, and the
+#' observed T is ranked among the simulated values and itself: p(theta) = (1 + number of simulated T at least as large) / (R + 1). Under theta all R + 1 are
+#' exchangeable, so P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest
+#' p(theta) over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.001, or 1 / (R + 1)
+#' if that is larger. Without nuisance parameters gamma is 0.
 #'
-#' **One-sided tests.** T then has the sign of its score. As in R's tests, the null value itself is tested; a value on its far side has a
-#' smaller p-value, but nothing proves it.
+#' **One-sided tests.** T then has the sign of its score. As in R's tests, the null value itself is tested. Values further from the alternative should have
+#' smaller p-values, but this is not proved.
 #'
-#' **What is not guaranteed.** The largest is found by a search. It starts at the best fit under the null hypothesis and goes in the direction in which the
-#' release looks least extreme, for three standard errors and on for as long as p grows. Like a posterior, the p-value is valid if the model is right.
-#' Tests with many nuisance parameters are conservative: they reject true null hypotheses more rarely than they might.
+#' **What is not guaranteed.** The maximum over nuisance parameters is found by a search. It starts at the best fit under the null hypothesis and moves in the
+#' direction in which the release looks least extreme, for three standard errors and further as long as p grows. Like a posterior, the p-value is valid only if
+#' the model is right. Tests with many nuisance parameters are conservative: they reject true null hypotheses less often than their level allows.
 #'
-#' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed, and exact.
+#' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed exactly.
 #'
-#' **Large n.** Simulation costs n records for each replicate. Above 20,000 records their totals are drawn from a normal distribution: approximate, and
-#' the print says so.
+#' **Large n.** Each replicate simulates n records. Above 20,000 records, the totals are drawn from a normal distribution instead, which is approximate; the
+#' printed result says so.
 #'
-#' The mean and the covariance of z which T needs are those of method `"clt"`, or of simulated records. They depend on theta alone, so that errors in
-#' them cost power and not validity.
-#' @return An object of class `noiseaware_p_value`, a list: `p`; its Monte Carlo error `error`; `null`; `informative`, whether the release says anything of what
-#'   is tested (else `p` is 1); `values`, the parameters at which p is largest; `gamma`, `replicates`, `seed`, `method`. `generics::tidy()` makes it a data
-#'   frame.
-#' @section Errors: `noiseaware_error_argument`, also of values that the parameter cannot have; `noiseaware_error_method` for releases of single records,
-#'   perturbed objectives, and models without a distribution of covariates; `noiseaware_error_variables`.
+#' T uses the mean and the covariance of z from method `"clt"` or from simulated records. They depend only on theta, so errors in them affect the power but not
+#' the validity.
+#' @return An object of class `noiseaware_p_value`, a list with `p`, its Monte Carlo error `error`, `null`, `gamma`, `replicates`, `seed` and `method`.
+#'   `informative` shows whether the release contains information about the tested parameters (otherwise `p` is 1). `values` are the parameters at which p is
+#'   largest. `generics::tidy()` converts it to a data frame.
+#' @section Errors: `noiseaware_error_argument`, also for impossible parameter values; `noiseaware_error_method` for releases of single records, perturbed
+#'   objectives, and models without a distribution for the covariates; `noiseaware_error_variables`.
 #' @references
 #' Awan, J. and Wang, Z. (2024). Simulation-based, finite-sample inference for privatized data. *Journal of the American Statistical Association*.
 #' \doi{10.48550/arXiv.2303.05328}
@@ -51,7 +51,7 @@
 #'
 #' Neyman, J. (1959). Optimal asymptotic tests of composite statistical hypotheses. In *Probability and Statistics: The Harald Cramér Volume*, 213-234.
 #' @family checks and tests
-#' @seealso [test_slope()] and others for Bayes factors.
+#' @seealso [test_slope()] and related functions for Bayes factors.
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' set.seed(1)

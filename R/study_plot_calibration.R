@@ -1,23 +1,21 @@
 #' Plot a calibration
 #'
-#' @param x A calibration from [calibrate()]; for `plot()` of a coverage, a result
-#'   of [coverage()].
-#' @param type `"ecdf_diff"`: ECDF of the truths' posterior quantiles minus the
-#'   uniform one, with a simultaneous band (Saeilynoja, Buerkner & Vehtari 2022);
-#'   `"ecdf"`; `"rank"`: histogram of ranks with an interval for each bin;
-#'   `"coverage"`: coverage minus level, with a band for each level; `"qq"`:
-#'   quantile against quantile; `"intervals"`: the interval of each replicate and the truth, for a check on the owner's records, where it is the default.
-#' @param variables Names of variables; by default all; of two that mirror each
-#'   other, such as the probabilities of two levels, only one.
+#' @param x A calibration from [calibrate()]; for `plot()` of coverage, a result of [coverage()].
+#' @param type The type of plot.
+#'   * `"ecdf_diff"`: ECDF of the true values' posterior quantiles minus the uniform distribution function, with a simultaneous band
+#'     (Saeilynoja, Buerkner & Vehtari 2022). `"ecdf"`: the ECDF itself.
+#'   * `"rank"`: histogram of ranks with an interval for each bin.
+#'   * `"coverage"`: coverage minus level, with a band for each level.
+#'   * `"qq"`: quantile-quantile plot.
+#'   * `"intervals"`: the interval of each replicate and the true value, the default for a check on the owner's records.
+#' @param variables Names of variables; by default all. If two variables mirror each other, such as the probabilities of two levels, only one is shown.
 #' @param prob Probability of the bands.
 #' @param bins Number of bins of the histogram.
 #' @param ... Must be empty.
 #' @return A ggplot. Its `$data` has a row for each variable and point and, according to the type, the columns
 #'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`, for `"intervals"` also `estimate`, `held`.
-#' @details The band of the ECDF holds all of a calibrated sampler's ECDF with
-#'   probability `prob`, for one variable. The band of `"rank"` holds all bars with at
-#'   least that probability (Bonferroni); those of `"coverage"` and `"qq"` are for
-#'   one level, one point.
+#' @details For one variable, the band of the ECDF contains the whole ECDF of a calibrated sampler with probability `prob`. The band of `"rank"` contains all
+#'   bars with at least that probability (Bonferroni). The bands of `"coverage"` and `"qq"` are pointwise, for one level or one point.
 #' @references
 #' Saeilynoja, T., Buerkner, P.-C. and Vehtari, A. (2022). Graphical test for discrete
 #' uniformity and its applications in goodness-of-fit evaluation and multiple sample

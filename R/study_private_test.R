@@ -1,16 +1,16 @@
-#' The tests that people ask for, from a private release
+#' Standard hypothesis tests from a private release
 #'
-#' A proportion, two proportions, independence, a mean, the means of groups, slopes: the question follows from the formula and from what the variables
-#' are. The result prints as those of [stats::t.test()] and [stats::chisq.test()] do; its p-value is that of [p_value()] and its interval that of [confidence_set()],
-#' which account for the noise and for clamping.
+#' Tests of a proportion, two proportions, independence, a mean, the means of groups, or slopes. The formula and the types of the variables determine the test.
+#' The result prints like those of [stats::t.test()] and [stats::chisq.test()]. Its p-value is computed by [p_value()] and its interval by [confidence_set()];
+#' both account for the noise and for clamping.
 #'
 #' @inheritParams p_value
 #' @param formula `~ y` or `y ~ x`, or with several covariates `y ~ x + z`.
-#' @param null Value under the null hypothesis: of a proportion, by default 0.5 (of several levels their probabilities, by default equal), of a mean 0, and of a
-#'   single slope or difference 0.
-#' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` of a factor of two levels asks for a trend in the proportions, as
-#'   [stats::prop.trend.test()] does.
-#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, whose `null` must be given.
+#' @param null Value under the null hypothesis: for a proportion, by default 0.5; for several levels their probabilities, by default equal; for a mean, a single
+#'   slope or a difference, by default 0.
+#' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` for a factor with two levels tests for a trend in the
+#'   proportions, like [stats::prop.trend.test()].
+#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 20 tests.
 #'
@@ -18,23 +18,23 @@
 #'
 #' | formula | variables | model | question | interval |
 #' | --- | --- | --- | --- | --- |
-#' | `~ y` | a factor of two levels | [model_bernoulli()] | is the probability of the second level `null`? | of the probability |
-#' | `~ y` | a number within 0 and 1 whose total alone is released, read as a 0/1 variable | [model_bernoulli()] | is the probability of 1 `null`? | of the probability |
-#' | `~ y` | a factor of more | [model_categorical()] | are the probabilities `null`? | |
+#' | `~ y` | a factor with two levels | [model_bernoulli()] | is the probability of the second level `null`? | of the probability |
+#' | `~ y` | a number between 0 and 1 with only its total released, treated as a 0/1 variable | [model_bernoulli()] | is the probability of 1 `null`? | of the probability |
+#' | `~ y` | a factor with more levels | [model_categorical()] | are the probabilities `null`? | |
 #' | `~ y` | a number | [model_normal()] | is the mean `null`? (needs totals of y and of y^2) | of the mean |
 #' | `~ y`, `of = "sd"` | the same | [model_normal()] | is the standard deviation `null`? | of the standard deviation |
-#' | `y ~ x` | two factors | [model_table()] | are they independent? Of two levels each: are the proportions equal? | of the difference of proportions |
-#' | `y ~ x`, `scores` | a factor of two levels by a factor | [model_table()] | does the proportion change with the scores? | of its slope in the scores |
-#' | `y ~ x` | a number by a factor of two levels | [model_lm()] | are the means equal? (variances are taken as equal) | of the difference |
-#' | `y ~ x` | a number by a factor of more | [model_lm()] | are all means equal? | |
+#' | `y ~ x` | two factors | [model_table()] | are they independent? With two levels each: are the proportions equal? | of the difference of proportions |
+#' | `y ~ x`, `scores` | a factor with two levels by a factor | [model_table()] | does the proportion change with the scores? | of its slope in the scores |
+#' | `y ~ x` | a number by a factor with two levels | [model_lm()] | are the means equal? (assuming equal variances) | of the difference |
+#' | `y ~ x` | a number by a factor with more levels | [model_lm()] | are all means equal? | |
 #' | `y ~ x` | numbers | [model_lm()] | is the slope `null`? | of the slope |
 #' | `y ~ x + z` | a number by several | [model_lm()] | are all slopes zero? | |
-#' | `y ~ x`, `y ~ x + z` | a factor of two levels by numbers | [model_logistic()] | the same of log odds ratios | of a single one |
+#' | `y ~ x`, `y ~ x + z` | a factor with two levels by numbers | [model_logistic()] | the same for log odds ratios | of a single one |
 #'
-#' The distribution of the records is the model's. So the test of a mean is valid for normal records, those of counts for all records. Other models
-#' and null hypotheses: [p_value()].
+#' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
+#' For other models and null hypotheses use [p_value()].
 #' @return An object of class `htest`, with the [p_value()] in `test` and the [confidence_set()] in `set`.
-#' @section Errors: As [p_value()]; `noiseaware_error_formula`.
+#' @section Errors: The errors of [p_value()]; `noiseaware_error_formula`.
 #' @family checks and tests
 #' @examples
 #' smoking <- stat_counts(~ low:smoke, levels = list(low = c("no", "yes"), smoke = c("no", "yes")))

@@ -1,27 +1,25 @@
 #' Discrete Laplace and discrete Gaussian distributions
 #'
-#' Density, distribution function, quantile function and random numbers of the
-#' distributions of [mech_discrete_laplace()] and [mech_discrete_gaussian()]. They live on
-#' the integers, with
+#' Density, distribution function, quantile function and random numbers for the distributions of [mech_discrete_laplace()] and [mech_discrete_gaussian()]. Their
+#' support is the integers, with
 #' \deqn{P(k) \propto \exp(-|k - m| / b) \quad\mbox{and}\quad
 #'       P(k) \propto \exp(-(k - m)^2 / (2 s^2)),}
-#' m the `location`, which may be any real number, b the `scale`, s the `sd`. At
-#' location 0 the Laplace constant is tanh(1 / (2 b)).
 #'
-#' @param x,q Vector of values. A value that is no integer has density 0.
+#' Here m is the `location`, which may be any real number, b the `scale` and s the `sd`. At location 0 the normalising constant of the Laplace distribution is
+#' tanh(1 / (2 b)).
+#'
+#' @param x,q Vector of values. A value that is not an integer has density 0.
 #' @param p Vector of probabilities.
-#' @param n Number of draws; of a vector, its length.
+#' @param n Number of draws; if it is a vector, its length is used.
 #' @param location Location, finite.
 #' @param scale,sd Scale, positive: as in the continuous distribution with the same kernel.
-#'   The standard deviation of the discrete Gaussian distribution comes close to `sd` from
-#'   above 1 on, and is smaller below.
-#' @param log,log.p Whether probabilities are given as their logarithms.
-#' @param lower.tail Whether probabilities are of values up to x, or beyond x.
+#'   The standard deviation of the discrete Gaussian distribution is close to `sd` for values above 1, and smaller than `sd` below.
+#' @param log,log.p Whether probabilities are given as logarithms.
+#' @param lower.tail Whether probabilities refer to values up to x, or to values beyond x.
 #'
-#' @details All arguments are recycled to the longest. The values are accurate, in
-#'   relative terms and in both tails, for scales from 1e-3 to 1e6 and beyond. The
-#'   quantile is the smallest integer whose probability reaches `p`. Random numbers
-#'   are drawn by inversion from R's generator: not for publication.
+#' @details All arguments are recycled to the longest. The values have high relative accuracy in both tails, for scales from 1e-3 to 1e6 and beyond. The
+#'   quantile is the smallest integer at which the distribution function reaches `p`. Random numbers are drawn by inversion from R's generator: not for
+#'   publication.
 #'
 #' @return A numeric vector: densities, probabilities, integers.
 #' @section Errors: `noiseaware_error_argument`. Densities of values that are not

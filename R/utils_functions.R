@@ -11,53 +11,51 @@
 #' Functions of variables in formulas
 #'
 #' Statistics and models take functions of variables in their formulas, as [stats::lm()] does:
-#' `log(wage) ~ log1p(exper) + I(educ > 12) + cut(age, c(18, 30, 50, 65))`. The owner declares the bounds of the variables themselves. The analyst writes the same
-#' formula, and predicts from the variables themselves.
+#' `log(wage) ~ log1p(exper) + I(educ > 12) + cut(age, c(18, 30, 50, 65))`. The owner declares the bounds of the original variables. The analyst writes the same
+#' formula, and makes predictions from the original variables.
 #'
 #' @details
-#' **What is possible.** A function is of one variable, with constants that are written out. It may be made of several, one inside the other.
+#' **What is possible.** A function has one variable, and its constants are written out. Functions can be nested.
 #' * Numbers: `log()` (also with a base), `log2()`, `log10()`, `log1p()`, `sqrt()`, `exp()`, `expm1()`, `asinh()`, `qlogis()`, `plogis()`, `sin()`, `cos()`, `abs()`;
-#'   `pmin(x, 30)`, `pmax(x - 30, 0)`; and inside `I()`, or inside another function, `+`, `-`, `*`, `/` and `^` with a constant, as in `log(x + 1)`,
+#'   `pmin(x, 30)`, `pmax(x - 30, 0)`. Inside `I()`, or inside another function: `+`, `-`, `*`, `/` and `^` with a constant, as in `log(x + 1)`,
 #'   `I((x - 40) / 10)`, `I(x^0.5)` and `sin(2 * pi * month / 12)`.
-#' * Factors: `cut(x, breaks)` with all breaks, also with `labels`, `right` and `include.lowest`; `factor(x)` of declared levels, or
-#'   `factor(x, 1:3)`; comparisons with a constant, `I(x > 12)`, `I(region == "south")`, `I(x %in% c(1, 3))`, whose levels are `FALSE` and `TRUE`.
+#' * Factors: `cut(x, breaks)` with all breaks, optionally with `labels`, `right` and `include.lowest`; `factor(x)` with declared levels, or `factor(x, 1:3)`;
+#'   comparisons with a constant, `I(x > 12)`, `I(region == "south")`, `I(x %in% c(1, 3))`, with levels `FALSE` and `TRUE`.
 #' * Products and powers of functions, as in `log(x) * g` and `log(x) + I(log(x)^2)`, and functions as the response.
 #'
-#' Constants are numbers, texts, `pi`, and `c()`, `:`, `seq()` and arithmetic of these. Any other function is refused, with the list of those known.
+#' Constants are numbers, strings, `pi`, and `c()`, `:`, `seq()` and arithmetic of these. Any other function is an error, which lists the supported ones.
 #'
-#' **What it means.** Each function is a column of its own, with the name that [stats::lm()] gives it. Records are clamped to the bounds of the variable, then
-#' transformed, so no logarithm of a negative number arises. The column's bounds are the exact range of the function between the variable's bounds, and the sensitivity
-#' follows from them. A fit is the same, bit for bit, as that of data with a column that was made beforehand.
-#' The model describes the function: `log(x)` as a covariate is normal, so `x` is lognormal. Where a function has no other values beyond
-#' the bounds, as a sine over a whole period, no record lies beyond its range, see [declare_outside()].
+#' **Interpretation.** Each function is a separate column, named as in [stats::lm()]. Records are clamped to the bounds of the variable and then transformed, so
+#' that, for example, no logarithm of a negative number arises. The column's bounds are the exact range of the function between the variable's bounds, and the
+#' sensitivity follows from them. A fit is bit for bit the same as a fit to data with a precomputed column. The model describes the function: if `log(x)` is a
+#' covariate, it is normal, so `x` is lognormal. If a function has no other values outside the bounds, such as a sine over a whole period, no record lies
+#' outside its range, see [declare_outside()].
 #'
-#' The breaks of `cut()` reach from bound to bound of the variable, and each interval has values between them. A value at the outermost break is in the adjacent
-#' interval, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is in the interval next to it.
+#' The breaks of `cut()` must span the bounds of the variable, and each interval must contain values between the bounds. A value at the outermost break is in
+#' the adjacent interval, as with `include.lowest = TRUE`. In [stat_counts()], where the variable has no bounds, a value beyond the breaks is counted in the
+#' adjacent interval.
 #'
-#' **Several functions of a variable.** A statistic has one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
-#' `x + log(x)`. Different statistics of a release may have different functions of a variable, where the model needs one of them.
-#' A model of [model_lm()] or [model_glm()] may have any number of functions of a variable that was released itself, as in `y ~ x + pmax(x - 30, 0)` or
-#' `y ~ x + I(x > 12) * g`, by method `"augment"`. The prior determines combinations of coefficients that the release does not, and chains mix
-#' slowly along them: look at R-hat. Records may lie beyond the bounds, so
-#' functions that are not known of every number, or grow as fast as `exp()` does, need a covariate that keeps within its bounds:
-#' `covariates = list(x = covariate_beta())`.
-#' A function as the response has to be released. `poly()` is refused.
+#' **Several functions of a variable.** A statistic can have one function of each variable, and powers of it: `x + I(x^2)` and `log(x) + I(log(x)^2)`, but not
+#' `x + log(x)`. Different statistics in a release may have different functions of a variable if the model needs only one of them. With method `"augment"`,
+#' [model_lm()] and [model_glm()] may have any number of functions of a variable that was itself released, as in `y ~ x + pmax(x - 30, 0)` or
+#' `y ~ x + I(x > 12) * g`. The prior determines combinations of coefficients that the release does not, and chains mix slowly along them: check R-hat. Records
+#' may lie outside the bounds. Functions that are undefined for some numbers, or that grow as fast as `exp()`, therefore need a covariate that stays within its
+#' bounds: `covariates = list(x = covariate_beta())`. If a function is the response, the function itself must be released. `poly()` is not supported.
 #'
-#' **Splines.** Such a model also takes `ns(x, knots = c(2, 3), Boundary.knots = c(1, 4))` and `bs(x, knots, degree, Boundary.knots)` of the package splines, with
-#' all knots written out and within the bounds of the variable: `df` would place them by the data. Their columns are those of [splines::ns()] and
-#' [splines::bs()], and so are the names of coefficients, each with the column's number. Beyond the boundary knots, where records may lie, natural
-#' splines are linear. A statistic has no splines: release the variable itself. Cross-products of y and x say how steep a line is; how it bends is
-#' then largely the prior's. Functions that are released, such as `I(x^2)` or `pmax(x - 30, 0)`, or counts of a binned x say more.
+#' **Splines.** Such a model also accepts `ns(x, knots = c(2, 3), Boundary.knots = c(1, 4))` and `bs(x, knots, degree, Boundary.knots)` from the package
+#' splines. All knots must be written out and lie within the bounds of the variable, because `df` would choose them from the data. The columns and the names of
+#' the coefficients are the same as with [splines::ns()] and [splines::bs()]. Records may lie beyond the boundary knots, where natural splines are linear.
+#' Statistics cannot contain splines: release the variable itself. Cross-products of y and x determine the slope of a line, but its curvature is then largely
+#' determined by the prior. Released functions, such as `I(x^2)` or `pmax(x - 30, 0)`, or counts of a binned x are more informative.
 #'
-#' **Where.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()], [model_glm()], [model_table()] and
-#' [regress()]. Other models name the column, as in `model_normal("log(wage)")`. A file by [write_release()] has each function as a list of steps
-#' with their constants, never as code. [predict()][predict.noiseaware_fit], emmeans and marginaleffects take the variables
-#' themselves. [synthesize()] gives the variable back where the function has an inverse for every number, such as the logarithm, else the column.
-#' [release()] does not compute functions in a database.
-#' @section Errors: `noiseaware_error_formula`: a function that is not known, of several variables, or with constants that are not
-#'   written out; two functions of one variable.
-#'   `noiseaware_error_bounds`: a function that is not finite between the bounds, such as a logarithm at 0, or constant; breaks that do not reach from bound to bound.
-#'   `noiseaware_error_levels`: `factor(x)` without declared levels.
+#' **Where functions are accepted.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()],
+#' [model_glm()], [model_table()] and [regress()]. Other models name the column, as in `model_normal("log(wage)")`. Files written by [write_release()] contain
+#' each function as a list of steps with constants, never as code. [predict()][predict.noiseaware_fit], emmeans and marginaleffects use the original variables.
+#' [synthesize()] returns the original variable if the function is invertible for every number, such as the logarithm, and otherwise the column. [release()]
+#' does not compute functions in a database.
+#' @section Errors: `noiseaware_error_formula`: a function that is unknown, has several variables, or has constants that are not written out; two functions of
+#'   one variable. `noiseaware_error_bounds`: a function that is not finite between the bounds, such as a logarithm at 0, or that is constant; breaks that do
+#'   not span the bounds. `noiseaware_error_levels`: `factor(x)` without declared levels.
 #' @family statistics of numbers
 #' @examples
 #' bounds <- list(Volume = c(5, 100), Girth = c(5, 25), Height = c(50, 100))
