@@ -5,11 +5,14 @@
 #'
 #' Visits by ward, deaths by age group, complaints by shop: one release holds totals by group, and
 #' `model_poisson(~ ward)` has a rate for each. The same formula in [model_bernoulli()], [model_exponential()] and [model_normal()] gives
-#' probabilities and means by group. `model_poisson(visits ~ ward)` also names the variable.
+#' probabilities and means by group. `model_poisson(visits ~ ward)` also names the variable. In regressions the groups stand behind a bar,
+#' `model_lm(score ~ ses + (1 + ses | school))`; see the section Groups of [model_lm()].
 #'
 #' @section What a release of groups holds:
 #' * totals of the variable by group, by [stat_by()]; of probabilities also counts of the levels by
 #'   group, as `stat_counts(~ ward:smoke, levels)`. Several numbers of one group are used together.
+#' * for regressions, [stat_by()] of [stat_crossprod()]. If the response and all covariates are factors, counts such as
+#'   `stat_counts(~ ward:smoke:sex, levels)`.
 #' * the sizes of the groups, `stat_counts(~ ward, levels)`, in a list with the former. They may have noise of their own; or none, by
 #'   [mech_exact()], where they are public. Counts of all levels by group tell the sizes themselves.
 #'
@@ -19,7 +22,8 @@
 #'
 #' @section Pooling:
 #' `pool` of [sample_posterior()] is
-#' * `NULL` or `"none"`: every group has a rate with the model's prior.
+#' * `NULL`: `"partial"` if the formula has a bar, otherwise `"none"`.
+#' * `"none"`: every group has a rate with the model's prior.
 #' * `"partial"`, or [partial_pooling()]: the logarithms of the rates (logits of probabilities; means, and logarithms of standard
 #'   deviations) are normal about a mean. Draws are the mean (`rate`), the standard deviation between groups (`sd[log(rate)]`), and
 #'   the rate of each group. `site_draws(fit, "new")` gives a new group's.
@@ -32,13 +36,19 @@
 #' Each group's size is then a latent whole number, sampled with the rates: exact, whatever the noise. Given the number of
 #' all records n, all sizes that add up to it are equally probable beforehand, so their shares are uniform. The number n comes from the release, or has the prior
 #' `prior_n` of [sample_posterior()] where the release does not give it. A rate tells nothing about the size of its group. [model_exponential()]
-#' and [model_normal()] need sizes that are known.
+#' needs sizes that are known.
+#'
+#' In [model_normal()] and regressions each size has its own prior, as in [pooling]: `prior_n` is one prior for all groups, or a named list. If the total number
+#' of records is known, these models do not use that the sizes add up to it. Intervals are then a little wider than they could be if there are few groups.
 #'
 #' Where the noise of sizes is large compared with the sizes, and relatively larger than the noise of totals, chains mix slowly under partial pooling. A
 #' warning says so; a larger share of the budget for sizes helps.
 #'
+#' **Methods.** Rates and probabilities have only method `"collapse"`. Means and regressions have the methods of [pooling], `"collapse"`, `"augment"` and
+#' `"clt"`, with the same accuracy and cost.
+#'
 #' @section Errors: `noiseaware_error_groups`: a release that does not hold what is needed. `noiseaware_error_method`: a
-#'   method other than `"auto"` and `"collapse"`, or what the method cannot use. `noiseaware_error_argument`.
+#'   method that rates do not have, or what the method cannot use. `noiseaware_error_formula`: an impossible bar, see [model_lm()]. `noiseaware_error_argument`.
 #' @family sites and groups
 #' @name groups
 #' @seealso [pooling] for several releases of different people.
@@ -56,6 +66,15 @@
 #' site_ranks(fit)
 #' # the confidential sizes and totals
 #' posterior::summarise_draws(denoise(fit, site = "west"), "mean", "sd")
+#'
+#' # a two-arm trial: count, sum and sum of squares of each arm
+#' arms <- list(arm = c("treated", "control"))
+#' total <- stat_by(stat_sums(~ y + I(y^2), bounds = list(y = c(0, 100)), rescale = FALSE), arms)
+#' published <- list(size = c(121.3, 118.2), total = c(6230, 5410, 341000, 270000))
+#' trial <- as_release(published, list(size = stat_counts(~ arm, arms), total = total),
+#'                     list(size = mech_laplace(scale = 2), total = mech_gaussian(sd = c(90, 90, 9000, 9000))),
+#'                     n = NULL, neighbours = "add_remove")
+#' sample_posterior(trial, model_normal(~ arm), chains = 2, iter = 1000, seed = 1)
 NULL
 
 # ---- the release, taken apart ----------------------------------------------------------------
@@ -106,7 +125,7 @@ part_pieces <- function(part, variable, call) {
 # `local`: statistics of a group; `map`: of each component which of them, the group, and its place there.
 group_cells <- function(whole, variable, call) {
   size <- length(whole$levels[[variable]])
-  if (inherits(whole, "stat_by") && size > 0L) {
+  if (inherits(whole, "stat_by") && identical(names(whole$levels)[1L], variable)) {
     terms <- length(whole$statistic$components)
     return(list(local = list(whole$statistic), map = data.frame(piece = 1L, group = rep(seq_len(size), terms), local = rep(seq_len(terms), each = size))))
   }
@@ -116,17 +135,16 @@ group_cells <- function(whole, variable, call) {
   }
   each <- lapply(whole$margins, function(margin) {
     other <- setdiff(margin, variable)
-    if (!variable %in% margin || length(other) > 1L) {
-      stop_classed("groups", c("Counts must be of {.var {variable}}, or of its levels crossed with those of one variable.",
+    if (!variable %in% margin) {
+      stop_classed("groups", c("Counts must be of {.var {variable}}, or of its levels crossed with those of other variables.",
                                x = "The release has those of {.code {paste(margin, collapse = ':')}}."),
                   call = call)
     }
     if (length(other) == 0L) return(list(local = stat_size(), group = seq_len(size), at = rep(1L, size)))
-    levels <- whole$levels[other]
-    inner <- length(levels[[1L]])
-    first <- margin[1L] == variable
-    list(local = stat_counts(stats::reformulate(format_name(other)), levels), group = if (first) rep(seq_len(size), each = inner) else rep(seq_len(size), inner),
-         at = if (first) rep(seq_len(inner), size) else rep(seq_len(inner), each = size))
+    cells <- array(seq_len(prod(lengths(whole$levels[margin]))), rev(lengths(whole$levels[margin]))) # the last variable fastest
+    group <- slice.index(cells, match(variable, rev(margin)))
+    list(local = stat_counts(stats::reformulate(paste(format_name(other), collapse = ":")), whole$levels[other]), group = c(group),
+         at = stats::ave(c(cells), c(group), FUN = seq_along))
   })
   list(local = lapply(each, `[[`, "local"),
        map = data.frame(piece = rep(seq_along(each), vapply(each, function(e) length(e$group), 0L)), group = unlist(lapply(each, `[[`, "group")),
@@ -167,21 +185,22 @@ local_statistic <- function(statistic, row, column, weight, k, made) {
 }
 
 # Are sizes latent? Refuses what is not served.
-check_group_sizes <- function(groups, bound, family, variable, call) {
+check_group_sizes <- function(groups, bound, variable, call) {
   has <- function(release, what) any(vapply(release_parts(release), function(p) what(table_of(p$statistic)), TRUE))
   is_size <- function(s) inherits(s, "stat_size")
   untold <- names(groups)[!vapply(groups, has, TRUE, function(s) !is_size(s))]
   if (length(untold)) stop_classed("groups", "The release must have a total of each group, but has none of {.val {shorten_list(untold, 6L)}}.", call = call)
   unknown <- vapply(groups, function(r) is.null(r$n), TRUE)
   if (!any(unknown)) return(FALSE)
-  if (family == "totals" || bound$spec$name == "exponential") {
+  if (bound$spec$name == "exponential") {
     stop_classed("groups", c("The sizes of groups must be known for this model: {describe_model(bound)}.",
                   i = "Public sizes are {.code stat_counts(~ {variable})} with {.fn mech_exact}."), call = call)
   }
   levels <- if (length(bound$levels)) length(bound$levels[[1L]]) else 1L
+  sites <- bound$spec$name %in% c("normal", "lm", "glm") # whose numbers of records are latent in each by itself
   tells <- function(release) {
-    counted <- function(p) inherits(table_of(p$statistic), "stat_counts") && length(unique(p$statistic$queries$column %||% seq_len(levels))) == levels
-    !is.null(release$n) || has(release, is_size) || levels == 2L && any(vapply(release_parts(release), counted, TRUE))
+    counted <- function(p) inherits(table_of(p$statistic), "stat_counts") && (sites || length(unique(p$statistic$queries$column %||% seq_len(levels))) == levels)
+    !is.null(release$n) || has(release, is_size) || (sites || levels == 2L) && any(vapply(release_parts(release), counted, TRUE))
   }
   untold <- names(groups)[!vapply(groups, tells, TRUE)]
   if (length(untold)) {

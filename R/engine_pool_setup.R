@@ -74,3 +74,36 @@ start_pool <- function(problem, bound, words, k, theta) {
   problem[c("phi", "spread", "error")] <- begin[c("phi", "spread", "error")]
   .Call(ffi_start, problem, as.double(theta), stream)
 }
+
+# ---- bars in the formula of a model, see R/model_bars.R -------------------------------------------
+
+# The pooling that the bars of a model say, with what `pool` says of priors. Complete and no pooling stay as they are.
+pooling_of_bars <- function(pool, model, bound, call) {
+  pool <- as_pooling(pool %||% "partial", call)
+  if (!inherits(pool, "noiseaware_pooling")) return(pool)
+  if (!is.null(pool$vary)) {
+    stop_classed("pool", c("What varies between groups is said by the bars of the formula, or by {.arg pool}, but not by both.",
+                           i = "{.fn partial_pooling} without {.arg vary} gives the priors alone."), call = call)
+  }
+  names <- bar_coefficients(model$bars$labels, bound, call)
+  pool$vary <- stats::as.formula(call("~", Reduce(function(a, b) call("+", a, b), lapply(names, function(name) {
+    if (name == "(Intercept)") quote((Intercept)) else as.name(name)
+  }))), globalenv())
+  if (model$bars$correlated && length(names) > 1L) pool$correlation <- pool$correlation %||% prior_lkj(1)
+  if (!model$bars$correlated && !is.null(pool$correlation)) {
+    stop_classed("pool", "Terms that vary are independent in the formula of the model, so {.arg pool} must have no {.arg correlation}.", call = call)
+  }
+  pool
+}
+
+# names of the coefficients of terms: of a factor all of its levels
+bar_coefficients <- function(labels, bound, call) {
+  if (!bound$spec$name %in% c("lm", "glm")) {
+    stop_classed("method", "Bars in a formula are for responses that are numbers or have two levels, but the model is: {describe_model(bound)}.", call = call)
+  }
+  names <- coefficients_of(bound)
+  base <- bound$base %||% bound$design
+  variable <- stats::setNames(ifelse(is.na(base$level), base$name, base$variable), base$name)
+  term <- vapply(strsplit(names, ":", fixed = TRUE), function(parts) paste(sort(ifelse(parts %in% base$name, variable[parts], parts)), collapse = ":"), "")
+  names[names %in% labels | term %in% labels]
+}

@@ -194,12 +194,13 @@ bounds_trouble <- function(fit) {
   shown <- format_number(outside_bounds(fit), 2)
   fault <- if (inherits(engine, "engine_clt_totals")) "accounts for a minority of records outside the bounds, and most are." else
     "ignores that records outside the bounds are clamped, and such records are likely."
+  groups_alone <- is_of_groups(fit) && moves_rates(fit)
   list(list(kind = "bounds", text = c(
     paste(if (is_pooled(fit)) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
-    i = if (is.null(fit$problem$groups)) "Method \"augment\" takes the clamping into account." else
+    i = if (!groups_alone) "Method \"augment\" takes the clamping into account." else
       "No method takes it into account for groups of one release: estimates lie too near the middle of the bounds.",
-    i = if (!is.null(fit$problem$groups)) "If no record can lie beyond these bounds, say so by declare_outside().")))
+    i = if (groups_alone) "If no record can lie beyond these bounds, say so by declare_outside().")))
 }
 
 # ---- the number of records ---------------------------------------------------------------

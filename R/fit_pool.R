@@ -11,6 +11,9 @@
 #' @param newdata A data frame with the covariates.
 #' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
+#' @param re_formula For `predict()` with partial pooling: `NA` predicts for a site at the mean of all, as in brms. `NULL`: for its own.
+#' @param allow_new_levels For `predict()` of groups: `TRUE` allows groups in `newdata` that the release does not have. Their parameters are drawn from the
+#'   distribution of groups.
 #' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; for the other types see
 #'   [plot()][plot.noiseaware_fit].
 #' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
@@ -22,7 +25,8 @@
 #' * `coef()`: posterior means; with parameters for each site a matrix, a row for each. `vcov()`: their covariance.
 #' * `nobs()`: the number of records of all sites, `NA` where a site does not tell its own.
 #' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete. With partial pooling
-#'   `site = "new"` predicts for a site that released nothing, in a walk `site = "next"` for the one after the last.
+#'   `site = "new"` predicts for a site that released nothing, in a walk `site = "next"` for the one after the last. For groups of
+#'   one release, a column of `newdata` names the group of each row.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
 #' @seealso [denoise()] for the sites' totals, [site_ranks()] and [site_draws()], [extend()].
 #' @family sites and groups
@@ -53,13 +57,42 @@ site_fit <- function(fit, site, sites = NULL, call = caller_env()) {
   new <- is_new_site(fit, site)
   if (!is.null(site) && !new) check_site(fit, site, call)
   if (!new && !is.null(sites)) stop_argument("sites", "NULL: only a new site needs covariates", describe(sites), call = call)
-  alone <- structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
-  if (fit$pool == "complete") return(alone)
+  if (fit$pool == "complete") return(structure(fit, class = setdiff(class(fit), "noiseaware_pool")))
   if (is.null(site)) one_site(fit, site, call)
-  alone$draws <- if (new) as_chains(new_site_draws(fit, sites, call), fit) else draws_of_site(fit, site)
+  with_site_draws(fit, if (new) as_chains(new_site_draws(fit, sites, call), fit) else draws_of_site(fit, site))
+}
+
+with_site_draws <- function(fit, draws) {
+  alone <- structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
+  alone$draws <- draws
   posterior::variables(alone$draws) <- fit$problem$partial$parameters
   alone$bound$parameters <- fit$problem$partial$parameters
   alone
+}
+
+# Rows of `newdata` in the groups that its column names. `average`: in a group at the mean of all
+predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call) {
+  if (average) return(stats::predict(with_site_draws(fit, exactly(fit$draws, fit$problem$partial$reported)), newdata, ...))
+  variable <- fit$problem$groups$variable
+  group <- as.character(newdata[[variable]])
+  if (!is.data.frame(newdata) || length(group) == 0L || anyNA(group)) {
+    stop_classed("data", c("{.arg newdata} must be a data frame that names the group of each row in {.var {variable}}.",
+                           i = "{.code re_formula = NA} predicts for a group at the mean of all."), call = call)
+  }
+  new <- setdiff(group, names(fit$release))
+  if (length(new) && !(allow_new && fit$pool == "partial")) {
+    stop_classed("data", c("Groups of {.arg newdata} must be groups of the fit, but {.val {shorten_list(new)}} {cli::qty(length(new))}{?is/are} not.",
+                           i = if (fit$pool == "partial") "{.code allow_new_levels = TRUE} draws the parameters of new groups."), call = call)
+  }
+  rows <- split(seq_along(group), factor(group, unique(group)))
+  each <- lapply(names(rows), function(g) {
+    of_group <- site_fit(fit, if (g %in% new) "new" else g, if (g %in% new) sites, call)
+    without_troubles(stats::predict(of_group, newdata[rows[[g]], , drop = FALSE], ...))
+  })
+  back <- order(unlist(rows))
+  if (is.null(dim(each[[1L]]))) return(unlist(each)[back])
+  if (identical(colnames(each[[1L]]), c("fit", "lower", "upper"))) return(do.call(rbind, each)[back, , drop = FALSE])
+  do.call(cbind, each)[, back, drop = FALSE]
 }
 
 # The same as a fit of the site's release, for what draws records of its own: with all parameters of the model, and the site's number of records.
@@ -111,16 +144,25 @@ vcov.noiseaware_pool <- function(object, ...) {
 
 #' @rdname pool_methods
 #' @export
-predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = NULL, seed = NULL) {
+predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = NULL, seed = NULL, re_formula = NULL, allow_new_levels = FALSE) {
   seed <- check_seed(seed)
+  check_flag(allow_new_levels, "allow_new_levels")
+  average <- !is.null(re_formula)
+  if (average && (!identical(re_formula, NA) || !is.null(site) || object$pool != "partial")) {
+    stop_argument("re_formula", "NULL, or NA for a group at the mean of all of a partial pooling", describe(re_formula))
+  }
   call <- environment()
   if (is.null(response_of(object$bound))) {
     stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
                              i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
   }
+  if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
   with_seed(seed, {
+    if (average || is.null(site) && is_of_groups(object) && object$pool != "complete") {
+      remind_troubles(object, call)
+      return(predict_in_groups(object, newdata, average, allow_new_levels, sites, ..., call = call))
+    }
     of_site <- site_fit(object, site, sites)
-    if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
     # of the draws that were made, not of those of a new site, which differ each time
     remind_troubles(if (object$pool == "none") of_site else object, call)
     without_troubles(stats::predict(of_site, newdata, ...))

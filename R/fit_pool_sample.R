@@ -21,6 +21,20 @@ method_for_clamped <- function(made, releases, bound, run, words, partial, imput
 
 sample_groups <- function(release, model, pool, method, run, init, control, prior_n, asked, call = caller_env()) {
   check_release(release, call = call)
+  variable <- model$group
+  groups <- group_releases(release, variable, call)
+  told <- list(variable = variable, release = release)
+  one <- model
+  one[c("group", "bars")] <- NULL
+  bound <- bind_public(assume_independent(one, call, "A model of groups"), release_columns(groups[[1L]]$statistic), call)
+  check_prior_draws(bound, call)
+  if (!is.null(model$bars) || bound$spec$name == "normal") {
+    check_group_sizes(groups, bound, variable, call)
+    pool <- if (is.null(model$bars)) pool %||% "none" else pooling_of_bars(pool, model, bound, call)
+    fit <- fit_sites(groups, one, pool, method, run, init, control, check_site_priors(prior_n, groups, call), asked, call, told)
+    fit$asked <- asked
+    return(fit)
+  }
   prior_n <- check_size_prior(prior_n, release, call)
   pool <- as_pooling(pool %||% "none", call)
   partial <- inherits(pool, "noiseaware_pooling")
@@ -28,28 +42,16 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   check_choice(method, "method", c("auto", "collapse"), "method", call)
   if (length(control)) stop_classed("argument", "{.arg control} must be empty for a model of groups.", call = call)
   if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL for a model of groups: chains begin at what the release suggests.", call = call)
-  variable <- model$group
-  model$group <- NULL
-  groups <- group_releases(release, variable, call)
-  bound <- bind_public(assume_independent(model, call, "A model of groups"), release_columns(groups[[1L]]$statistic), call)
-  check_prior_draws(bound, call)
-  family <- pool_family(bound, call)
-  sized <- check_group_sizes(groups, bound, family, variable, call)
+  pool_family(bound, call)
+  sized <- check_group_sizes(groups, bound, variable, call)
   tell_binary(bound)
   words <- with_seed(run$seed, seed_words())
   if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, "collapse", call)
-  if (identical(pool, "none") && family == "totals") {
-    asked$model <- model
-    asked$prior_n <- NULL
-    fit <- separate_fits(groups, model, list(), asked, call)
-    fit$problem <- list(groups = list(variable = variable, release = release))
-  } else {
-    problem <- if (sized) sized_problem(groups, release, bound, prior_n, call) else pool_problem(groups, bound, call)
-    problem$groups <- list(variable = variable, release = release)
-    if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
-    if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
-    fit <- sample_pool(problem, groups, bound, run, NULL, words, call)
-  }
+  problem <- if (sized) sized_problem(groups, release, bound, prior_n, call) else pool_problem(groups, bound, call)
+  problem$groups <- told
+  if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
+  if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
+  fit <- sample_pool(problem, groups, bound, run, NULL, words, call)
   fit$asked <- asked
   fit
 }
@@ -58,31 +60,41 @@ sample_sites <- function(releases, model, pool, method, run, init, control, prio
   check_sites(releases, pool, call)
   prior_n <- check_site_priors(prior_n, releases, call)
   check_model(model, call)
-  pool <- as_pooling(pool, call)
-  partial <- inherits(pool, "noiseaware_pooling")
-  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
-  fit <- if (identical(pool, "none")) separate_fits(releases, model, prior_n, asked, call) else {
-    check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
-    if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
-    check_no_record_noise(releases, call)
-    model <- assume_independent(model, call, "A pool of sites")
-    bound <- bind_sites(model, releases, call)
-    check_prior_draws(bound, call)
-    tell_binary(bound)
-    words <- with_seed(run$seed, seed_words())
-    imputes <- !partial || pool$covariates == "separate"
-    engine <- if (length(prior_n)) pooled_sized_method(releases, bound, method, partial, imputes, prior_n, call) else
-      pooled_method(releases, bound, method, partial, imputes, call)
-    made <- set_up_pool(engine, bound, releases, pool, init, words, run, prior_n, call)
-    if (method == "auto" && engine == "collapse" && length(prior_n) == 0L) {
-      another <- method_for_clamped(made, releases, bound, run, words, partial, imputes, call)
-      if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, prior_n, call)
-    }
-    sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
-  }
+  fit <- fit_sites(releases, model, pool, method, run, init, control, prior_n, asked, call)
   fit$asked <- asked
   fit
 }
+
+# `groups`: the release that has them all, and their factor; NULL where each site has a release
+fit_sites <- function(releases, model, pool, method, run, init, control, prior_n, asked, call, groups = NULL) {
+  pool <- as_pooling(pool, call)
+  partial <- inherits(pool, "noiseaware_pooling")
+  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
+  if (identical(pool, "none")) {
+    fit <- separate_fits(releases, model, prior_n, asked, call)
+    if (!is.null(groups)) fit$problem <- list(groups = groups)
+    return(fit)
+  }
+  check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
+  if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
+  check_no_record_noise(releases, call)
+  model <- assume_independent(model, call, "A pool of sites")
+  bound <- bind_sites(model, releases, call)
+  check_prior_draws(bound, call)
+  tell_binary(bound)
+  words <- with_seed(run$seed, seed_words())
+  imputes <- !partial || pool$covariates == "separate"
+  engine <- if (length(prior_n)) pooled_sized_method(releases, bound, method, partial, imputes, prior_n, call) else
+    pooled_method(releases, bound, method, partial, imputes, call)
+  made <- set_up_pool(engine, bound, releases, pool, init, words, run, prior_n, call)
+  if (method == "auto" && engine == "collapse" && length(prior_n) == 0L) {
+    another <- method_for_clamped(made, releases, bound, run, words, partial, imputes, call)
+    if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, prior_n, call)
+  }
+  made$problem$groups <- groups
+  sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
+}
+
 
 sample_pool <- function(problem, releases, bound, run, init, words, call) {
   chains <- run_chains(run$chains, function(k, report) {

@@ -14,8 +14,8 @@
 #' * `VarCorr()`: a data frame like `as.data.frame(VarCorr())` in lme4, with the columns `grp`, `var1` and `var2`. `vcov` is the posterior mean of a variance or
 #'   covariance. `sdcor` is the posterior mean of a standard deviation or correlation, with the interval `lower` to `upper`. A linear regression has a row for
 #'   the residual.
-#' @details The generics are from nlme; lme4 and brms also use them. Deviations of regressions refer to covariates of 0, and their standard deviations
-#'   (`sd[...]` in the fit) to covariates in the middle of their bounds: see [partial_pooling()].
+#' @details The generics are from nlme; lme4 and brms also use them. Deviations of regressions and their spread refer to covariates of 0. The draws
+#'   `sd[...]` and `cor[...]` of the fit refer to covariates in the middle of their bounds: see [partial_pooling()].
 #' @section Errors: `noiseaware_error_pool` if no parameter varies about a mean: fits of one release, `pool = "complete"`, `"none"`, and, except for
 #'   `VarCorr()`, a walk.
 #' @seealso [site_draws()] and [site_ranks()] for the parameters of single sites.
@@ -71,24 +71,52 @@ VarCorr.noiseaware_fit <- function(x, sigma = 1, ..., level = 0.95) {
   check_varies(x, "VarCorr", walk = TRUE)
   remind_troubles(x)
   draws <- parameter_matrix(x)
-  vary <- spread_coordinates(x)
   group <- x$problem$groups$variable %||% "site"
   row <- function(one, other, value, product) {
     ends <- draws_interval(cbind(value), level)
     data.frame(grp = group, var1 = one, var2 = other, vcov = mean(product), sdcor = mean(value), lower = ends[1L], upper = ends[2L])
   }
-  sd <- function(v) draws[, sprintf("sd[%s]", v)]
-  rows <- lapply(vary, function(v) row(v, NA_character_, sd(v), sd(v)^2))
-  pairs <- which(upper.tri(diag(length(vary))), arr.ind = TRUE)
+  spread <- spread_at_zero(x, draws)
+  sd <- lapply(stats::setNames(nm = spread$names), function(v) sqrt(spread$covariance(v, v)))
+  rows <- lapply(spread$names, function(v) row(v, NA_character_, sd[[v]], sd[[v]]^2))
+  pairs <- which(upper.tri(diag(length(sd))), arr.ind = TRUE)
   for (k in seq_len(nrow(pairs))) {
-    two <- vary[pairs[k, ]]
-    name <- sprintf("cor[%s,%s]", two[1L], two[2L])
-    if (name %in% colnames(draws)) rows <- c(rows, list(row(two[1L], two[2L], draws[, name], draws[, name] * sd(two[1L]) * sd(two[2L]))))
+    two <- spread$names[pairs[k, ]]
+    covariance <- spread$covariance(two[1L], two[2L])
+    if (any(covariance != 0)) rows <- c(rows, list(row(two[1L], two[2L], covariance / sd[[two[1L]]] / sd[[two[2L]]], covariance)))
   }
   table <- do.call(rbind, rows)
   if (!inherits(x$bound, "bound_lm") || !"sigma" %in% colnames(draws)) return(table)
   group <- "Residual"
   rbind(table, row(NA_character_, NA_character_, draws[, "sigma"], draws[, "sigma"]^2))
+}
+
+# Names of what varies, and draws of their covariances. Coefficients are at covariates of 0, where an intercept also varies if slopes alone do in the middle
+# of the bounds.
+spread_at_zero <- function(fit, draws) {
+  vary <- spread_coordinates(fit)
+  of <- function(a, b) {
+    sds <- draws[, sprintf("sd[%s]", a)] * draws[, sprintf("sd[%s]", b)]
+    if (a == b) return(sds)
+    cor <- intersect(sprintf("cor[%s,%s]", c(a, b), c(b, a)), colnames(draws))
+    if (length(cor)) sds * draws[, cor] else 0 * sds
+  }
+  map <- diag(length(vary))
+  dimnames(map) <- list(vary, vary)
+  coefficients <- if (is_regression(fit$bound)) intersect(coefficients_of(fit$bound), vary)
+  if (length(coefficients)) {
+    centring <- bound_centring(fit$bound)$matrix
+    dimnames(centring) <- rep(list(coefficients_of(fit$bound)), 2L)
+    own <- centring[, coefficients, drop = FALSE]
+    own <- own[rowSums(own != 0) > 0, , drop = FALSE]
+    left <- setdiff(vary, coefficients)
+    map <- rbind(cbind(own, matrix(0, nrow(own), length(left), dimnames = list(NULL, left))), map[left, c(coefficients, left), drop = FALSE])
+  }
+  list(names = rownames(map), covariance = function(one, other) {
+    total <- 0
+    for (a in colnames(map)) for (b in colnames(map)) total <- total + map[one, a] * map[other, b] * of(a, b)
+    total
+  })
 }
 
 check_varies <- function(fit, name, walk = FALSE, call = caller_env()) {

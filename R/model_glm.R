@@ -5,7 +5,7 @@
 #' factors are independent of each other and of numbers; see `factors`. The coefficients and the covariates' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, with variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see below, and
-#'   [model_lm()]. `NULL` means the statistic's own formula.
+#'   [model_lm()]. Bars such as `(1 + x | g)` are possible if the response is a number or has two levels. `NULL` means the statistic's own formula.
 #' @param family A family object from R or brms, or a name. For a binary response: `binomial()` with the link `"logit"`, `"probit"` or `"cloglog"`. For a count:
 #'   `poisson()`, `"negative_binomial"`, or `MASS::negative.binomial(theta)` if the size is known. For a positive number: `Gamma("log")`. For a factor with
 #'   three or more levels: `"cumulative"` or `"cumulative_probit"` if the levels are ordered, otherwise `"categorical"`.
@@ -136,13 +136,14 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
 }
 
 new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, factors = NULL, call = caller_env()) {
-  formula <- functions_as_names(formula, call)
+  split <- split_bars(formula, call)
+  formula <- functions_as_names(split$formula, call)
   if (!is.null(formula)) model_terms(formula, call)
   if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior", call)
   covariates <- split_covariates(covariates, call = call)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
-  new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, cv = cv, covariates = covariates,
-            levels = levels, factors = check_factors(factors, call),
+  new_model("glm", formula = if (!is.null(formula)) formula_text(formula), group = split$group, bars = split$bars,
+            family = family, prior = prior, cv = cv, covariates = covariates, levels = levels, factors = check_factors(factors, call),
             class = c(if (family == "logit") "model_logistic", if (glm_families[[family]]$kind %in% c("ordered", "unordered")) "model_categories",
                                        "model_glm"))
 }
@@ -150,7 +151,7 @@ new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, facto
 #' @export
 format.model_glm <- function(x, ...) {
   c(paste("<model>", family_of(x)$text),
-    paste0("  formula       ", called_formula(x$formula %||% "the statistic's")),
+    paste0("  formula       ", called_formula(x$formula %||% "the statistic's")), bars_line(x),
     paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
     if (!is.null(x$cv)) paste0("  cv            ", format(x$cv)),
     paste0("  covariates    ", format_covariates(x$covariates)),

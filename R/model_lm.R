@@ -6,7 +6,8 @@
 #'
 #' @param formula `response ~ covariates`, with variables of the release. If the release has more variables, the fit uses only the numbers that involve the ones
 #'   in the formula, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are possible, whatever was released; see below.
-#'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. `NULL` means the statistic's own formula.
+#'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. A bar, as in
+#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `NULL` means the statistic's own formula.
 #' @param prior Prior for the coefficients (intercept first): [prior_nig()] (jointly with sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
 #' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_half_normal()], [prior_half_t()], [prior_exponential()], or
 #'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`, or `prior_half_normal()` with the other priors.
@@ -43,6 +44,16 @@
 #'   reference. Only method `"augment"` is available, and it is exact. If the totals of a [stat_crossprod()] or [stat_sums()] are informative about the
 #'   response's products, all responses move at once, given the covariates.
 #'
+#' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
+#'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
+#'   coefficients are normal with the fixed effects as means. They are correlated after `|`, with the prior `prior_lkj(1)`, and independent after `||`. All groups
+#'   have the same sigma, and each has its own distribution of the covariates. `pool = partial_pooling(sd = , correlation = )` sets other priors.
+#'   `pool = "complete"` and `"none"` ignore the bars.
+#'
+#'   All bars must have the same g, and every slope that varies needs its fixed effect. There are three differences from lme4. First, standard deviations and
+#'   correlations have priors, see [partial_pooling()]. Second, the draws `sd[(Intercept)]` and `cor[...]` refer to covariates in the middle of their
+#'   bounds; `VarCorr()` and `ranef()` refer to covariates of 0. Third, `(x || g)` and `(0 + x | g)` make coefficients independent in that middle, not at 0.
+#'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
 #'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`; with [student()] errors `df`; with dependent factors `effect[x,factor=level]` and, for several factors,
@@ -59,10 +70,12 @@
 #'   covariates = fixed(list(mean = c(0.9, -1.17), cov = diag(2))))
 #' model_lm(prior = prior_normal(sd = c(age = 20)), sigma = prior_exponential())
 #' model_lm(mpg ~ hp * am + I(wt^2))
+#' model_lm(score ~ ses + (1 + ses | school))
 #' @export
 model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet(), factors = NULL, errors = NULL) {
-  formula <- functions_as_names(formula)
+  split <- split_bars(formula)
+  formula <- functions_as_names(split$formula)
   if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
               "prior_nig(), prior_normal(), prior_student_t() or fixed()", "prior")
@@ -81,7 +94,7 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
   if (!inherits(covariates, "covariate_moments")) covariates <- split_covariates(covariates)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
   errors <- check_errors(errors, covariates)
-  new_model("lm", formula = if (!is.null(formula)) formula_text(formula), prior = prior, sigma = sigma,
+  new_model("lm", formula = if (!is.null(formula)) formula_text(formula), group = split$group, bars = split$bars, prior = prior, sigma = sigma,
             covariates = covariates, levels = levels, factors = check_factors(factors), errors = errors, class = "model_lm")
 }
 
@@ -89,7 +102,7 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
 format.model_lm <- function(x, ...) {
   sigma <- if (is.null(x$sigma)) "part of the prior of the coefficients" else format(x$sigma)
   c("<model> linear regression",
-    paste0("  formula       ", called_formula(x$formula %||% "the statistic's")),
+    paste0("  formula       ", called_formula(x$formula %||% "the statistic's")), bars_line(x),
     paste0("  coefficients  ", format(x$prior)),
     paste0("  sigma         ", sigma),
     if (is_student(x)) paste0("  errors        ", format(x$errors)),
@@ -113,8 +126,8 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
     of_groups <- length(coded) == 1L && length(variables) == 2L && variables[2L] == coded
     stop_classed("variables", c("A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
                                 i = if (of_groups) paste0("Totals by {.var {coded}}, as {.fn stat_by} makes them, are for {.code model_normal(~ {coded})}: ",
-                                                           "a mean for each group.")),
-                 call = call)
+                                                           "a mean for each group."),
+                                i = "Groups of one release stand behind a bar: {.code (1 | {coded[1L]})}."), call = call)
   }
   if (variables[1L] %in% names(levels)) {
     stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)

@@ -17,7 +17,7 @@ model_variables.model_lm <- function(model, public) {
   if (length(formula) != 3L) return(NULL)
   variables <- setdiff(model_terms(formula)$variables, names(model$covariates$constants))
   functions <- names(model_functions(variables, public$columns$variable))
-  unique(ifelse(variables %in% functions, base_variables(variables), variables))
+  unique(c(ifelse(variables %in% functions, base_variables(variables), variables), model$group))
 }
 
 #' @export

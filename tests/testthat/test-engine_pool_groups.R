@@ -270,7 +270,7 @@ test_that("what cannot be is refused", {
   margin <- as_release(1:2, stat_counts(~ h, three["h"]), mech_laplace(scale = 3), n = 12)
   show(c(refusals("groups", expression(
     sample_posterior(of_groups, model_poisson(~ ward)), sample_posterior(no_sizes, model), sample_posterior(half, model), sample_posterior(across, model),
-    sample_posterior(margin, model_bernoulli(~ g)), sample_posterior(normal, model_normal(~ g)), sample_posterior(of_groups, model_exponential(~ g)),
+    sample_posterior(margin, model_bernoulli(~ g)), sample_posterior(of_groups, model_exponential(~ g)),
     sample_posterior(list(a = of_groups), model, pool = "partial"))),
     refusals("method", expression(sample_posterior(of_groups, model, method = "augment"))),
     refusals("variables", expression(sample_posterior(crossed, model))),
