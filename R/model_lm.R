@@ -50,6 +50,10 @@
 #'   have the same sigma, and each has its own distribution of the covariates. `pool = partial_pooling(sd = , correlation = )` sets other priors.
 #'   `pool = "complete"` and `"none"` ignore the bars.
 #'
+#'   The model assumes that the groups' intercepts do not depend on their covariates. Noise hides slopes within groups more than differences between the groups'
+#'   means, so a violation matters more than it would without noise. With many groups and much noise, the prior for each group's covariates also pulls the
+#'   slopes towards 0; `pool = partial_pooling(covariates = "shared")` with `method = "clt"` prevents that, see [partial_pooling()].
+#'
 #'   All bars must have the same g, and every slope that varies needs its fixed effect. There are three differences from lme4. First, standard deviations and
 #'   correlations have priors, see [partial_pooling()]. Second, the draws `sd[(Intercept)]` and `cor[...]` refer to covariates in the middle of their
 #'   bounds; `VarCorr()` and `ranef()` refer to covariates of 0. Third, `(x || g)` and `(0 + x | g)` make coefficients independent in that middle, not at 0.

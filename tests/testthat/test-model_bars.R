@@ -93,3 +93,88 @@ test_that("predictions are for the groups of the rows", {
   show(c(refusals("data", expression(predict(fit, more), predict(fit, more["x"]), predict(fit))),
          refusals("argument", expression(predict(fit, new, re_formula = ~ 0), predict(fit, new, site = "a", re_formula = NA), predict(fit, new, allow_new_levels = 1)))))
 })
+
+# Posterior means against restricted likelihood: they differ by part of a posterior standard deviation, of spreads by the prior.
+test_that("with little noise the answer is lme4's", {
+  skip_on_cran() # takes long; `make test` runs it
+  skip_if_not_installed("lme4")
+  schools <- as.data.frame(nlme::MathAchieve)
+  largest <- names(sort(table(schools$School), decreasing = TRUE))[1:12]
+  sets <- list(list(data = lme4::sleepstudy, formula = Reaction ~ Days + (Days | Subject), bounds = list(Reaction = c(100, 600), Days = c(0, 9))),
+               list(data = as.data.frame(nlme::Orthodont), formula = distance ~ age + (1 | Subject), bounds = list(distance = c(10, 40), age = c(6, 16))),
+               list(data = subset(schools, School %in% largest), formula = MathAch ~ SES + (SES | School), bounds = list(MathAch = c(-8, 33), SES = c(-4, 3))))
+  for (set in sets) {
+    split <- internal("split_bars")(set$formula)
+    data <- as.data.frame(set$data)[c(names(set$bounds), split$group)]
+    data[[split$group]] <- as.character(data[[split$group]])
+    levels <- stats::setNames(list(sort(unique(data[[split$group]]))), split$group)
+    total <- stat_by(stat_crossprod(split$formula, set$bounds, outside = "none"), levels)
+    set.seed(1)
+    rel <- simulate_release(data, list(size = stat_counts(stats::reformulate(split$group), levels), total = total),
+                            list(size = mech_exact(), total = mech_gaussian(mu = 300)))
+    fit <- sample_posterior(rel, model_lm(set$formula), chains = 2, iter = 500, seed = 1)
+    mixed <- lme4::lmer(set$formula, data)
+    draws <- as.matrix(fit)
+    near <- function(told, truth, sd, by = 0.6) expect_lt(max(abs(told - truth) / sd), by)
+    coefficients <- names(lme4::fixef(mixed))
+    near(internal("fixef.noiseaware_fit")(fit), lme4::fixef(mixed), apply(draws[, coefficients], 2, sd))
+    deviations <- internal("ranef.noiseaware_fit")(fit)
+    of_lme4 <- lme4::ranef(mixed)[[1]][rownames(deviations), , drop = FALSE]
+    near(as.matrix(deviations[names(of_lme4)]), as.matrix(of_lme4), sqrt(mean(unlist(of_lme4)^2)), 0.5)
+    expect_gt(cor(deviations[["(Intercept)"]], of_lme4[["(Intercept)"]]), 0.98)
+    spread <- internal("VarCorr.noiseaware_fit")(fit)
+    truth <- as.data.frame(lme4::VarCorr(mixed))
+    sds <- is.na(spread$var2)
+    expect_identical(spread$var1, truth$var1)
+    expect_true(all(truth$sdcor > spread$lower & truth$sdcor < spread$upper))
+    near(spread$sdcor[sds], truth$sdcor[sds], (spread$upper - spread$lower)[sds] / 4, 1.5)
+  }
+})
+
+# Two arms: noisy count, sum and sum of squares. The oracle draws parameters, sizes and totals from their prior, and weights them by the density of the noise.
+arms <- list(arm = c("a", "b"))
+arm_noise <- c(2, 4, 12) # of a size, a sum, a sum of squares
+trial <- as_release(list(size = c(8.3, 12.6), total = c(3.1, 21.4, 14.2, 70.5)),
+                    list(size = stat_counts(~ arm, arms), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(-20, 20)), "none", rescale = FALSE), arms)),
+                    list(size = mech_gaussian(sd = 2), total = mech_gaussian(sd = rep(arm_noise[2:3], each = 2))), n = NULL, neighbours = "add_remove")
+arm_prior <- prior_nig(mean = 0, precision = 1, shape = 3, rate = 6)
+# log weights of draws of an arm's mean and sd
+arm_weight <- function(k, mean, sd) {
+  n <- stats::rpois(length(mean), 10)
+  sum <- n * mean + sqrt(n) * sd * stats::rnorm(length(mean))
+  square <- ifelse(n > 0, sum^2 / pmax(n, 1), 0) + sd^2 * stats::rchisq(length(mean), pmax(n - 1, 0))
+  list(n = n, log = dnorm(trial$value[k], n, arm_noise[[1L]], TRUE) + dnorm(trial$value[2 + k], sum, arm_noise[[2L]], TRUE) +
+    dnorm(trial$value[4 + k], square, arm_noise[[3L]], TRUE))
+}
+weighted_quantile <- function(x, log_weight) {
+  order <- order(x)
+  share <- cumsum(exp(log_weight - max(log_weight))[order])
+  function(p) x[order][which(share >= p * share[length(share)])[1L]]
+}
+
+test_that("means of groups whose sizes have noise: importance sampling from the prior", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(1)
+  draws <- 1e6
+  sd <- 1 / sqrt(rgamma(draws, 3, 6))
+  fit <- sample_posterior(trial, model_normal(~ arm, prior = arm_prior), prior_n = prior_n_poisson(10), iter = 3000, seed = 1)
+  expect_true(all(vapply(fit$fits, `[[`, TRUE, "exact")))
+  mean <- rnorm(draws, 0, sd)
+  for (k in 1:2) {
+    weight <- arm_weight(k, mean, sd)
+    for (of in list(list("mean", mean), list("sd", sd))) {
+      expect_distribution(parameter_draws(fit, sprintf("%s[%s]", of[[1]], arms$arm[k])), weighted_quantile(of[[2]], weight$log))
+    }
+    share <- exp(weight$log - max(weight$log))
+    expect_same_mean(parameter_draws(fit, sprintf("n[%s]", arms$arm[k])), sum(share * weight$n) / sum(share))
+  }
+  # the same sd, means about a common one
+  spread <- abs(rnorm(draws, 0, 2))
+  own <- lapply(1:2, function(k) rnorm(draws, mean, spread))
+  weight <- arm_weight(1, own[[1]], sd)$log + arm_weight(2, own[[2]], sd)$log
+  pooled <- sample_posterior(trial, model_lm(y ~ 1 + (1 | arm), prior = arm_prior), pool = partial_pooling(sd = prior_half_normal(2)),
+                             prior_n = prior_n_poisson(10), iter = 8000, seed = 1)
+  for (of in list(list("(Intercept)", mean), list("sigma", sd), list("sd[(Intercept)]", spread), list("(Intercept)[a]", own[[1]]), list("(Intercept)[b]", own[[2]]))) {
+    expect_distribution(parameter_draws(pooled, of[[1]]), weighted_quantile(of[[2]], weight))
+  }
+})
