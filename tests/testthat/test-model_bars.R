@@ -66,7 +66,7 @@ test_that("bars say what partial_pooling() says of a list of releases", {
   people$z <- cut(people$x, c(0, 2, 4), c("u", "v"), include.lowest = TRUE)
   people$s <- ifelse(people$y > 1, "yes", "no")
   levels <- c(list(z = c("u", "v")), by, list(s = c("no", "yes")))
-  cells <- stat_counts(~ z:g:s, levels)
+  cells <- stat_counts(~ g:z:s, levels)
   rel <- simulate_release(people, cells, mech_laplace(epsilon = 1))
   own <- stat_counts(~ z:s, levels[-2L])
   sites <- lapply(stats::setNames(nm = by$g), function(g) {
