@@ -126,10 +126,10 @@ engine_imputes.engine_augment <- function(engine) TRUE
 #' @export
 engine_control.engine_augment <- function(engine) {
   list(passes = list(default = "learned in warmup", must = "a whole number from 0", check = function(x, name, call) check_count(x, name, lower = 0, call = call),
-    help = c("non-centred moves between two sweeps over the records. Warmup learns their number, by effective draws per",
-             "counted work, as well as their kinds, the share of a record's innovation that a sweep keeps, and the number of",
-             "iterations that a sweep is spread over (see [acceptance()]). 0: the plain sampler of Ju et al. 2022. A number also",
-             "leaves out the moves of all records at once, see below.")))
+    help = c("non-centred moves between two sweeps over the records. Warmup tunes their number, by effective draws per unit of",
+             "work. It also tunes their kinds, the share of a record's innovation that a sweep keeps, and the number of",
+             "iterations that a sweep is spread over (see [acceptance()]). 0: the plain sampler of Ju et al. 2022. Setting a number also",
+             "turns off the moves of all records at once, see [method_augment].")))
 }
 
 # ---- what it costs -----------------------------------------------------------------------
@@ -218,8 +218,8 @@ engine_moves.engine_augment <- function(engine, fit, rows) acceptance_lines(fit,
 #' @export
 engine_advice.engine_augment <- function(engine, fit) {
   if (is.null(fit$bound$moves)) return("Giving the model a `move` would help.")
-  if (fit$problem$passes == 0) return("Let warmup learn control$passes.")
-  if (fit$run$warmup < 500) "A longer warmup learns better moves."
+  if (fit$problem$passes == 0) return("Leave control$passes unset, so that warmup tunes it.")
+  if (fit$run$warmup < 500) "A longer warmup tunes the moves better."
 }
 
 #' @export

@@ -52,7 +52,7 @@ auto_method <- function(release, bound, run, control, prior_n = NULL, limits = a
     doubtful <- engine_doubtful(as_engine(method), bound)
     if (doubtful) trial <- try_method(release, bound, method, prior_n)
     if (!doubtful || engine_valid(engine_of(trial), trial)) {
-      warn_method(c("Method {.val {method}} was chosen, which is approximate: it uses a normal distribution for the statistic.",
+      warn_method(c("Method {.val {method}} was chosen, which is approximate: it uses a normal approximation for the statistic.",
                     i = "Method {.val {best}} is exact, but would take {about[[best]]} for 1,000 effective draws."))
       return(chosen(method, run, why_approximate(about, method, best)))
     }
@@ -128,11 +128,11 @@ tell_long <- function(method, release, asked, run, iteration, left_out, others) 
     cli::cli_inform(c("Method {.val {method}} takes about {time(run)} for {size} records.", why), class = "noiseaware_message_method")
     return(invisible())
   }
-  warn_method(c(paste("Method {.val {method}} runs {run$iter} iterations a chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}:",
+  warn_method(c(paste("Method {.val {method}} runs {run$iter} iterations per chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}:",
                       "{size} records take about {time(run)}."),
                 why,
                 i = paste("For all {asked$iter} iterations set {.arg method} to {.val {method}} (about {time(asked)});",
-                          "for a fast answer that is not exact, to {.or {.val {others}}}.")))
+                          "for a fast approximate answer, to {.or {.val {others}}}.")))
 }
 
 warn_method <- function(message, .envir = parent.frame()) {

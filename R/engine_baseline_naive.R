@@ -29,7 +29,7 @@ determined_release <- function(release, call) {
   solved <- qr(weights)
   if (solved$rank < size[2L]) {
     free <- names(whole$value)[sort(solved$pivot[-seq_len(solved$rank)])]
-    refuse(paste("Not determined by what was published:", shorten_list(encodeString(free, quote = "\""), 5L)))
+    refuse(paste("Not determined by the published numbers:", shorten_list(encodeString(free, quote = "\""), 5L)))
   }
   whole$value[] <- qr.coef(solved, c(release$value, rep(release$n, length(margins))))
   whole
@@ -216,7 +216,7 @@ engine_pairs.engine_naive <- function(engine, model, statistic, mechanism) {
 }
 
 #' @export
-engine_title.engine_naive <- function(engine) "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)"
+engine_title.engine_naive <- function(engine) "naive: treats the noisy totals as true (NOT exact: ignores the noise)"
 
 #' @export
 engine_title.engine_nonprivate <- function(engine) "non-private: from the confidential records themselves (exact, not private)"

@@ -31,4 +31,4 @@ ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1
 }
 
 #' @export
-engine_title.engine_ops <- function(engine) "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)"
+engine_title.engine_ops <- function(engine) "one-posterior sampling: private draws of a flattened posterior (NOT exact: overdispersed)"

@@ -130,8 +130,8 @@ most_imputed <- 2^28
 check_room <- function(room, known = FALSE, call = caller_env()) {
   if (room <= most_imputed) return(invisible())
   stop_classed("size", c(paste("Method {.val augment} can impute at most {format_size(most_imputed)} records, but",
-                               if (known) "there are {format_size(room)}." else "their unknown number may be larger."),
-                         i = if (!known) "Give {.arg prior_n} a prior of fewer records."), call = call)
+                               if (known) "there are {format_size(room)}." else "their number is unknown and may be larger."),
+                         i = if (!known) "Set {.arg prior_n} to a prior with fewer records."), call = call)
 }
 
 # `where` the release's components stand among those of the blocks' statistic; after them there are `tracked` counts of a table
@@ -202,7 +202,7 @@ reporter <- function(progress, iterations, told = FALSE) {
       tell(later, "Warmup has finished; about")
     } else if (!begun && all[["seconds"]] >= 0.1 && (done >= iterations / 20 || all[["seconds"]] >= 3)) {
       begun <<- TRUE
-      tell(all, "As the first iterations went, about")
+      tell(all, "Judging by the first iterations, about")
     }
     invisible()
   }
@@ -252,7 +252,7 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   if (any(status == 2L)) {
     stop_classed("numerical", c("The update of the parameters failed: a matrix is not positive definite, or a number is not finite.",
                                 i = "Is the prior's scale far from the bounds'?",
-                                i = "{.fn debug_model} tries a model of your own, function by function."), call = call)
+                                i = "{.fn debug_model} tests your own model, function by function."), call = call)
   }
   incomplete <- interrupted || any(status == 1L) || length(values) < count
   values <- Filter(function(v) NROW(v$draws) > 0L, values)

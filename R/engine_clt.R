@@ -123,7 +123,7 @@ NULL
 engine_problem.engine_clt <- function(engine, release, bound, control, words, chains, prior_n, call) {
   check_noise_on_totals("clt", release, call)
   if ((release$n %||% size_range(prior_n)[2L]) < 2) {
-    stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal distribution for a total.",
+    stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal approximation for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
   if (clt_moves_totals(release, bound, control, prior_n)) return(clt_totals_problem(release, bound, words, chains, prior_n, call))
@@ -325,11 +325,11 @@ has_update <- function(distribution) !isFALSE(distribution$update)
 check_sampler_serves <- function(sampler, distribution, call) {
   if (sampler == "totals") {
     stop_classed("argument", c("{.arg control$sampler} can be {.val totals} only in a linear regression.",
-                               i = paste("Its covariates must have a distribution, and factors a cross-table of a known number of records that method",
+                               i = paste("Its covariates must have a distribution, and factors need a known number of records and a cross-table that method",
                                          "{.val collapse} could move.")), call = call)
   }
   if (sampler %in% c("noncentred", "nuts") && !isTRUE(distribution$innovations)) {
-    stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)
+    stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} only in a regression: other totals have no innovations.", call = call)
   }
   if (sampler == "gibbs" && !has_update(distribution)) {
     stop_classed("argument", "{.arg control$sampler} cannot be {.val gibbs} in a generalised linear model: its totals do not determine the update of the coefficients.",
@@ -359,7 +359,7 @@ clt_search <- function(distribution, sampler) {
 # scale of the noise of every component, and whether its kernel is absolute
 clt_noise <- function(parts, call = caller_env()) {
   if (any(vapply(parts, function(p) p$mechanism$kernel == "density", TRUE))) {
-    stop_classed("method", "Method {.val clt} needs noise of a built-in mechanism, not {.fn mech_custom}.", call = call)
+    stop_classed("method", "Method {.val clt} needs noise from a built-in mechanism, not {.fn mech_custom}.", call = call)
   }
   check_no_exact(parts, "clt", call)
   for (p in parts) check_as_noise_left(p, "clt", call)

@@ -37,17 +37,17 @@ engine_fewest.engine_clt_totals <- function(engine, bound) least_size(bound)
 engine_control.engine_clt <- function(engine) {
   list(
   passes = list(default = "depends on the sampler", must = "a whole number from 1", check = function(x, name, call) check_count(x, name, call = call),
-    help = c("moves of the parameters in an iteration. By default 3 for \"marginal\" (1 with more than 8 published values), and for",
-             "\"noncentred\" three for each unknown parameter, fewer where they would cost much more than all else.")),
+    help = c("moves of the parameters per iteration. By default 3 for \"marginal\" (1 with more than 8 published values), and for",
+             "\"noncentred\" three for each unknown parameter, fewer if they would dominate the cost.")),
   sampler = list(default = "depends on the model", must = "\"totals\", \"marginal\", \"noncentred\", \"nuts\" or \"gibbs\"",
     check = function(x, name, call) check_choice(x, name, c("totals", .Call(ffi_registry)$samplers), call = call),
-    help = c("\"totals\": moves of the totals as bounds have not clamped them, in a linear regression with normal covariates only, and the",
-             "default there; \"marginal\": moves with the statistic integrated out; \"noncentred\": moves with its innovations fixed, in a",
-             "linear regression only, and the default in others with up to 40 unknown parameters; \"nuts\": the No-U-Turn sampler in the",
+    help = c("\"totals\": moves of the totals before clamping, only in a linear regression with normal covariates, and the",
+             "default there; \"marginal\": moves with the statistic integrated out; \"noncentred\": moves with its innovations fixed, only in a",
+             "linear regression, and the default in others with up to 40 unknown parameters; \"nuts\": the No-U-Turn sampler in the",
              "parameters and the innovations, the default in other regressions; \"gibbs\": the sampler of Bernstein & Sheldon,",
              "which has no such moves.")),
   conjugate = list(default = "TRUE", must = "TRUE or FALSE", check = function(x, name, call) check_flag(x, name, call = call),
-    help = c("`FALSE` leaves out the update of the parameters given the imputed statistic, so that draws follow the",
+    help = c("`FALSE` omits the update of the parameters given the imputed statistic, so that draws follow the",
              "normal approximation alone.")))
 }
 
@@ -77,14 +77,14 @@ tell_many_cells <- function(release, bound, control, prior_n, limits = auto_limi
   if (time <= limits$affordable) return(invisible())
   cells <- prod(lengths(bound$levels))
   cli::cli_inform(c("Method {.val clt} is expected to take {about_time(time)} for 1,000 effective draws.",
-                    i = "It works out what bounds do to the records of each of the {cells} combinations of levels; fewer factors or levels make it faster."),
+                    i = "It computes the effect of clamping for each of the {cells} combinations of levels; fewer factors or levels make it faster."),
                   class = "noiseaware_message_method")
 }
 
 # ---- what the fit has to report -------------------------------------------------
 
 #' @export
-engine_title.engine_clt <- function(engine) "clt: normal distribution for the statistic (approximate; improves with more records)"
+engine_title.engine_clt <- function(engine) "clt: normal approximation for the statistic (approximate; improves with more records)"
 
 #' @export
 engine_diagnostics.engine_clt <- function(engine, fit, told) clt_diagnostics(fit, told)
@@ -102,9 +102,9 @@ engine_diagnostics.engine_clt_totals <- function(engine, fit, told) engine_diagn
 engine_moves.engine_clt <- function(engine, fit, rows) clt_moves(fit, rows)
 
 clt_moves <- function(fit, rows) {
-  how <- switch(fit$problem$sampler, marginal = "%d an iteration with the statistic integrated out, accepted %s",
-                noncentred = "%d an iteration that take the statistic along, accepted %s",
-                nuts = "%d transition of NUTS an iteration, mean acceptance probability %s")
+  how <- switch(fit$problem$sampler, marginal = "%d per iteration with the statistic integrated out, accepted %s",
+                noncentred = "%d per iteration that move the statistic with the parameters, accepted %s",
+                nuts = "%d NUTS transition per iteration, mean acceptance probability %s")
   paste0("moves    ", if (is.null(how)) "none: the Gibbs sampler of Bernstein & Sheldon" else sprintf(how, fit$problem$passes, format_number(mean(rows$mean), 2)))
 }
 
@@ -125,14 +125,14 @@ clt_lines <- function(fit) {
     },
     if (told$impossible > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(told$impossible), share(told$projected)),
     if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments are impossible for any covariates; moved to valid ones",
-    if (fit$problem$drowned) "  noise      drowns the release: expect the prior",
+    if (fit$problem$drowned) "  noise      dominates the release: expect the prior",
     if (any(fit$problem$ridge > 0)) "  noise      too small to distinguish from none; raised to a millionth of the sampling sd")
 }
 
 #' @export
 engine_lines.engine_clt_totals <- function(engine, fit) {
   if (isTRUE(fit$bound$natural)) return(c(outside_lines(fit), hamiltonian_lines(diagnostics_of(fit))))
-  verdict <- if (engine_valid(engine, fit)) "records outside are accounted for, by a normal distribution" else
+  verdict <- if (engine_valid(engine, fit)) "records outside are accounted for, by a normal approximation" else
     "NOT valid: most values are outside the bounds"
   c(paste("  bounds    ", verdict), share_line(fit), hamiltonian_lines(diagnostics_of(fit)))
 }
@@ -146,7 +146,7 @@ engine_valid.engine_clt_totals <- function(engine, fit) outside_bounds(fit)[["su
 
 #' @export
 engine_offer.engine_clt <- function(engine, bound) {
-  paste0("has a cost that does not grow with n, but is approximate: it uses a normal distribution for the totals",
+  paste0("has a cost that does not grow with n, but is approximate: it uses a normal approximation for the totals",
          if (clt_leaves_out_bounds(bound) && !clt_takes_totals(bound)) " of records inside the bounds", ".")
 }
 
@@ -157,7 +157,7 @@ engine_samplers.engine_clt_totals <- function(engine, fit) NULL
 #' @export
 engine_samplers.engine_clt <- function(engine, fit) {
   sampler <- fit$problem$sampler
-  if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$prior_n)) return("Without control$sampler the totals move, which accounts for clamping.")
+  if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$prior_n)) return("Without control$sampler the totals are moved, which accounts for clamping.")
   release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
   distribution <- released_distribution(fit$bound, release, NULL)
   usual <- clt_sampler(distribution, length(fit$bound$unknown), bound_is_cut(fit$bound))

@@ -95,10 +95,10 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, prior_n 
 check_size_least <- function(prior_n, bound, family, call) {
   least <- least_size(bound)
   if (family == "total" && size_range(prior_n)[2L] < 1) {
-    stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg prior_n} is {format(prior_n)}.", call = call)
+    stop_classed("method", "Method {.val collapse} needs a prior that allows at least one record, but {.arg prior_n} is {format(prior_n)}.", call = call)
   }
   if (family != "normal" || size_range(prior_n)[2L] >= least) return(invisible())
-  stop_classed("method", c("Method {.val collapse} assumes at least {least} records, one more than variables, where their number is unknown.",
+  stop_classed("method", c("If the number of records is unknown, method {.val collapse} assumes at least {least}, one more than variables.",
                            x = "{.arg prior_n} is {format(prior_n)}.", i = "Method {.val augment} is exact for any number."), call = call)
 }
 
@@ -106,7 +106,7 @@ check_size_least <- function(prior_n, bound, family, call) {
 check_size_exact <- function(prior_n, settled, call) {
   least <- sum(settled[settled > 0])
   if (is.null(prior_n) || size_range(prior_n)[2L] >= least) return(invisible())
-  stop_classed("argument", "{.arg prior_n} must allow {format_size(least)} records, which exact numbers have, but is {format(prior_n)}.", call = call)
+  stop_classed("argument", "{.arg prior_n} must allow {format_size(least)} records, as the exact numbers imply, but is {format(prior_n)}.", call = call)
 }
 
 # Normal totals with factors: src/totals/cross_table.c.
@@ -114,8 +114,8 @@ check_cross_table <- function(bound, n, call, most = 10000) {
   cells <- prod(lengths(bound$levels))
   least <- nrow(bound$columns) + 1
   fault <- if (is.null(n)) "The number of records is unknown." else
-    if (cells > most) "Their cross-table has {format_size(cells)} cells, and at most {format_size(most)} are possible." else
-      if (n < least) "The release has {n} record{?s}, and at least {least} are needed, one more than columns."
+    if (cells > most) "Their cross-table has {format_size(cells)} cells, but the limit is {format_size(most)}." else
+      if (n < least) "The release has {n} record{?s}, but at least {least} are needed, one more than columns."
   if (is.null(fault)) return(invisible())
   stop_classed("method", c("Method {.val collapse} cannot fit this regression with the factor{?s} {.var {names(bound$levels)}}.", x = fault,
                            i = "Method {.val augment} can."), call = call)
@@ -130,16 +130,16 @@ collapse_family.default <- function(bound, call = caller_env()) {
   if (!is.null(collapse_origin(bound))) return("normal")
   fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} the records non-normal." else
     "The distribution of this model's totals is unknown."
-  stop_classed("method", c(paste("Method {.val collapse} needs totals whose distribution given the parameters is known:",
+  stop_classed("method", c(paste("Method {.val collapse} needs totals with a known distribution given the parameters:",
                                  "of counts, of one Poisson or exponential variable, or of normal records."),
-                           x = fault, i = "Method {.val augment} does not need it."), call = call)
+                           x = fault, i = "Method {.val augment} does not."), call = call)
 }
 
 check_collapse_part <- function(part, family, call) {
   if (family == "normal") check_as_noise_left(part, "collapse", call)
   if (family == "total") check_no_exact(list(part), "collapse", call)
   if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published", "exact")) {
-    stop_classed("method", "Method {.val collapse} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
+    stop_classed("method", "Method {.val collapse} needs noise from a built-in mechanism, not {format(part$mechanism)}.", call = call)
   }
   if (part$statistic$kind != "records") return(invisible())
   stop_classed("method", c("Method {.val collapse} needs totals with noise.",
@@ -174,7 +174,7 @@ check_keeps_exact <- function(release, bound, call = caller_env()) {
   if (is.null(fault)) return(invisible())
   reasons <- c(fault$message, fault$body[names(fault$body) != "i"])
   reasons <- stats::setNames(reasons, rep("x", length(reasons)))
-  stop_classed("method", c("No method keeps the exact numbers of this release under this model.", gsub("([{}])", "\\1\\1", reasons)), call = call)
+  stop_classed("method", c("No method can respect the exact numbers of this release under this model.", gsub("([{}])", "\\1\\1", reasons)), call = call)
 }
 
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
@@ -228,5 +228,5 @@ engine_title.engine_collapse <- function(engine) "collapse: moves the totals, no
 #' @export
 engine_offer.engine_collapse <- function(engine, bound) {
   paste("moves the totals, at a cost that does not grow with n:",
-        if (collapse_is_exact(bound)) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is.")
+        if (collapse_is_exact(bound)) "exact here." else "exact only if no record lies outside the bounds; the printed fit says how likely that is.")
 }

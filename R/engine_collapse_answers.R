@@ -27,8 +27,8 @@ table_answers <- function(release, bound, call) {
   parts <- component_parts(release)
   other <- Filter(function(p) p$mechanism$kernel != "match", parts)
   if (length(other)) {
-    stop_classed("method", c("Method {.val collapse} needs answers by randomised response alone, where there are any.",
-                             x = "The release has {describe_statistic(other[[1L]]$statistic)} as well.", i = "Method {.val augment} can use both."), call = call)
+    stop_classed("method", c("Method {.val collapse} cannot combine answers by randomised response with other statistics.",
+                             x = "The release also has {describe_statistic(other[[1L]]$statistic)}.", i = "Method {.val augment} can use both."), call = call)
   }
   n <- release$n
   codes <- do.call(cbind, lapply(parts, function(p) matrix(p$value, n, dimnames = list(NULL, p$statistic$columns$variable))))
@@ -39,21 +39,21 @@ table_answers <- function(release, bound, call) {
   fault <- if (length(twice)) "{.var {twice}} {?is/are} answered twice." else if (anyNA(at)) "{.var {variables[is.na(at)]}} {?is/are} not answered." else
     if (any(log_odds != rep(log_odds[1L, ], each = n))) "Answers to one variable have different probabilities of the true level."
   if (!is.null(fault)) {
-    stop_classed("method", c("Method {.val collapse} needs one answer of each record to each variable, all with the same noise.", x = fault,
-                             i = "Method {.val augment} does not need that."), call = call)
+    stop_classed("method", c("Method {.val collapse} needs one answer for each record and variable, all with the same noise.", x = fault,
+                             i = "Method {.val augment} does not."), call = call)
   }
   list(codes = codes[, at, drop = FALSE], log_odds = log_odds[1L, at])
 }
 
 check_answered_model <- function(table, call) {
   if (!moves_theta(table) || length(table$parts) != 1L) {
-    stop_classed("method", c("Method {.val collapse} takes answers by randomised response for regressions on factors, and tables with normal priors.",
+    stop_classed("method", c("Method {.val collapse} supports answers by randomised response for regressions on factors, and for tables with normal priors.",
                              i = "Method {.val augment} can use them under this model."), call = call)
   }
   cells <- prod(lengths(table$levels))
   if (cells <= most_answer_cells) return(invisible())
-  stop_classed("method", c(paste("Method {.val collapse} takes answers to variables with at most {format_size(most_answer_cells)} combinations of levels,",
-                                 "but here are {format_size(cells)}."),
+  stop_classed("method", c(paste("Method {.val collapse} supports answers to variables with at most {format_size(most_answer_cells)} combinations of levels,",
+                                 "but there are {format_size(cells)}."),
                            i = "Method {.val augment} can use them."), call = call)
 }
 

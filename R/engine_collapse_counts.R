@@ -67,7 +67,7 @@ exact_groups <- function(bound, parts, target, n, prior_n, call) {
   classes <- length(bound$levels[[1L]])
   if (any(entries$target >= classes)) {
     of_features <- Filter(function(p) any(entries$target[entries$component %in% p$index] >= classes), exact)
-    stop_collapse_part(of_features[[1L]], "exact numbers of the class alone, unless records are few", call)
+    stop_collapse_part(of_features[[1L]], "exact numbers only of the class, unless there are few records", call)
   }
   rows <- matrix(0, length(index), classes)
   rows[cbind(match(entries$component, index), entries$target + 1)] <- entries$coefficient
@@ -83,7 +83,7 @@ exact_groups <- function(bound, parts, target, n, prior_n, call) {
   }
   settled <- qr(each[, !open, drop = FALSE])
   if (settled$rank < sum(!open)) {
-    stop_classed("method", c("Method {.val collapse} needs exact numbers that settle how many records are in each group of cells that are in the same ones.",
+    stop_classed("method", c("Method {.val collapse} needs exact numbers that determine the number of records in each group of cells with the same exact numbers.",
                              x = "There are {sum(!open)} such groups, but {settled$rank} independent exact numbers."), call = call)
   }
   total <- rep(-1, length(open))

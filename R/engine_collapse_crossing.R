@@ -23,9 +23,9 @@ check_crossing <- function(bound, parts, n, prior_n, call) {
   fault <- if (!all(vapply(parts, function(p) inherits(p$statistic, "stat_counts"), TRUE))) "The release has more than counts of single cells." else
     if (!is.null(prior_n)) "The number of records is unknown." else
       if (any(kernels == "exact")) "The release has exact numbers." else
-        if (any(kernels == "published")) "The release has numbers that were hidden, rounded or clipped." else
-          if (n > most_crossing$records) sprintf("There are %s records, and at most %s are possible.", format_size(n), limit$records) else
-            if (cells > most_crossing$cells) sprintf("The released margins have %s cells, and at most %s are possible.", format_size(cells), limit$cells)
+        if (any(kernels == "published")) "The release has numbers that were hidden, rounded or truncated." else
+          if (n > most_crossing$records) sprintf("There are %s records, but the limit is %s.", format_size(n), limit$records) else
+            if (cells > most_crossing$cells) sprintf("The released margins have %s cells, but the limit is %s.", format_size(cells), limit$cells)
   if (!is.null(fault)) stop_crossing(unlist(lapply(parts, function(p) counted_statistic(p)$margins), recursive = FALSE), bound, fault, call)
 }
 
@@ -52,5 +52,5 @@ engine_diagnostics.engine_collapse_crossing <- function(engine, fit, told) data.
 
 #' @export
 engine_moves.engine_collapse_crossing <- function(engine, fit, rows) {
-  sprintf("records  a variable at a time, given all else: %s changed", format_number(mean(rows$mean), 2))
+  sprintf("records  one variable at a time, given everything else: %s changed", format_number(mean(rows$mean), 2))
 }

@@ -14,7 +14,7 @@ normal_distribution <- function(bound, parts, n, prior_n, call) {
 check_normal_exact <- function(parts, terms, n, prior_n, columns, call) {
   exact <- Filter(function(p) is_exact(p$mechanism) && !inherits(p$statistic, "stat_size"), parts)
   if (length(exact) == 0L) return(invisible())
-  if (!is.null(prior_n)) stop_classed("method", "Method {.val collapse} keeps exact totals of normal records if their number is known.", call = call)
+  if (!is.null(prior_n)) stop_classed("method", "Method {.val collapse} can respect exact totals of normal records only if their number is known.", call = call)
   for (p in exact) {
     own <- terms[p$index, , drop = FALSE]
     if (any(own[, 6L] != 0 & own[, 1L] != own[, 2L])) {
@@ -32,11 +32,11 @@ check_normal_exact <- function(parts, terms, n, prior_n, columns, call) {
   at <- ifelse(is.na(at), -n * linear / square$product / 2, at)
   scatter <- (square$value - square$constant - linear * at) / square$product - at^2 / n
   if (nrow(square) && n <= columns) {
-    stop_classed("method", "Method {.val collapse} keeps exact totals of squares if there are more than {columns} records, as many as variables.", call = call)
+    stop_classed("method", "Method {.val collapse} can respect exact totals of squares if there are more than {columns} records, the number of variables.", call = call)
   }
   same <- function(key, value) all(abs(value - value[match(key, key)]) <= 1e-9 * pmax(1, abs(value)))
   if (!same(total$column, mean) || !same(square$column, scatter) || any(scatter <= 0)) {
-    stop_classed("value", "No {format_size(n)} records that differ have all of the exact totals.", call = call)
+    stop_classed("value", "No {format_size(n)} different records have all of the exact totals.", call = call)
   }
 }
 

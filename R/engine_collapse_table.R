@@ -79,8 +79,8 @@ denoise_margin <- function(fit, margin, call = caller_env()) {
   tables <- lapply(fit$chains, `[[`, "table")
   if (!inherits(fit$bound, "bound_table") || is.null(tables[[1L]])) {
     why <- if (!inherits(fit$bound, "bound_table")) "The model is not {.fn model_table}." else if (!inherits(engine_of(fit), "engine_collapse"))
-      "Method {.val {fit$method}} keeps no table; {.val collapse} does." else "The table has more than {format_size(most_tracked)} cells, which are too many to keep."
-    stop_classed("argument", c("{.arg margin} asks for the counts of a table, which the fit does not have.", x = why), call = call)
+      "Method {.val {fit$method}} does not store a table; {.val collapse} does." else "The table has more than {format_size(most_tracked)} cells, too many to store."
+    stop_classed("argument", c("{.arg margin} requests the counts of a table, which the fit does not have.", x = why), call = call)
   }
   margins <- formula_margins(margin, call)
   levels <- fit$bound$levels

@@ -13,13 +13,13 @@ table_exact_groups <- function(bound, parts, n, prior_n, call) {
   variables <- names(size)[names(size) %in% unlist(margins)]
   combinations <- prod(size[variables])
   if (combinations > most_exact_cells || combinations * sum(vapply(exact, function(p) length(p$value), 0)) > 2e7) {
-    stop_classed("method", c("Method {.val collapse} needs exact numbers of few combinations of levels.",
-                             x = "The exact numbers are of {.var {variables}}, with {format_size(combinations)} combinations."), call = call)
+    stop_classed("method", c("Method {.val collapse} needs exact numbers that involve fewer combinations of levels.",
+                             x = "The exact numbers involve {.var {variables}}, with {format_size(combinations)} combinations."), call = call)
   }
   cells <- possible_members(bound, variables)
   rows <- do.call(rbind, lapply(exact, exact_rows, cells$combinations, size))
   if (any(rows != round(rows))) {
-    stop_classed("method", "Method {.val collapse} needs exact numbers whose weights are whole numbers.", call = call)
+    stop_classed("method", "Method {.val collapse} needs exact numbers with integer weights.", call = call)
   }
   key <- do.call(paste, as.data.frame(t(rows)))
   group <- match(key, unique(key))
@@ -87,11 +87,11 @@ exact_vectors <- function(rows, call) {
   groups <- ncol(rows)
   if (nrow(rows) >= groups && qr(rows)$rank == groups) return(matrix(0, groups, 0L))
   if (groups > most_exact_groups) {
-    stop_classed("method", c("Method {.val collapse} needs exact numbers that settle the counts of the combinations that are in the same ones, or few of these.",
-                             x = "There are {format_size(groups)} such groups, not settled; at most {format_size(most_exact_groups)} are possible."), call = call)
+    stop_classed("method", c("Method {.val collapse} needs exact numbers that determine the count of each group of combinations with the same ones, or few such groups.",
+                             x = "There are {format_size(groups)} such groups, not all determined; the limit is {format_size(most_exact_groups)}."), call = call)
   }
   vectors <- integer_kernel(rows)
-  if (any(abs(vectors) > 1e9)) stop_classed("method", "Method {.val collapse} finds no small changes of a table that keep these exact numbers.", call = call)
+  if (any(abs(vectors) > 1e9)) stop_classed("method", "Method {.val collapse} found no small changes of a table that leave these exact numbers unchanged.", call = call)
   vectors
 }
 

@@ -11,7 +11,7 @@ total_distribution <- function(bound, parts, n, prior_n, call) {
   for (p in parts) {
     if (inherits(p$statistic, "stat_size")) next
     plain <- inherits(p$statistic, "stat_sums") && ncol(p$statistic$powers) == 1L && !p$statistic$rescale && all(p$statistic$powers[p$at, ] == 1)
-    if (!plain) stop_collapse_part(p, "the total of its variable alone in its own units, as from {.code stat_sums(~ x)}", call)
+    if (!plain) stop_collapse_part(p, "only the total of its variable in its own units, as from {.code stat_sums(~ x)}", call)
   }
   prior <- bound$spec$fields[c("shape", "rate")]
   list(family = "total", fields = c(prior, list(whole = as.double(bound$spec$name == "poisson")), tightest_bounds(bound$columns$name, parts)),

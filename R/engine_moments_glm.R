@@ -6,16 +6,17 @@ clt_distribution.bound_glm <- function(bound, release, call) {
   part <- crossprod_part(bound, release, call)
   factors <- setdiff(names(bound$levels), bound$columns$variable[1L])
   if (length(factors)) {
-    stop_classed("method", c("Method {.val clt} knows the moments of such a response given numbers, not factors.",
-                             x = "{.var {factors}} {?is a factor/are factors}.", i = "Method {.val augment} takes factors, {.val collapse} factors alone."), call = call)
+    stop_classed("method", c("Method {.val clt} supports such a response only with numeric covariates, not with factors.",
+                             x = "{.var {factors}} {?is a factor/are factors}.",
+                             i = "Method {.val augment} supports factors, and {.val collapse} models with only factors."), call = call)
   }
   if (is_shaped_family(bound$model)) {
-    stop_classed("method", c("Method {.val clt} knows no moments of a {family_of(bound$model)$text}.", i = "Method {.val augment} takes it."), call = call)
+    stop_classed("method", c("Method {.val clt} does not support a {family_of(bound$model)$text}.", i = "Method {.val augment} does."), call = call)
   }
   response <- bound$design[1L, ]
   if (!is_binary_family(bound$model) && response$lower > 0 && !natural_columns(part$statistic)[match(response$name, part$statistic$columns$name)]) {
-    stop_classed("method", c("Method {.val clt} knows the moments of counts that are clamped from above only.",
-                             x = "{.var {response$name}} has the lower bound {response$lower}.", i = "Method {.val augment} takes any bounds."), call = call)
+    stop_classed("method", c("Method {.val clt} supports counts only if they are clamped from above and not from below.",
+                             x = "{.var {response$name}} has the lower bound {response$lower}.", i = "Method {.val augment} supports any bounds."), call = call)
   }
   fields <- crossprod_fields(bound, part$statistic)
   # of counts that nothing clamps: what the model takes for the most

@@ -6,7 +6,7 @@ sample_public <- function(release, model, method, run, init, control, prior_n, a
   if (!method %in% c("auto", "collapse")) {
     stop_classed("method", c("Method {.val collapse} fits regressions on public covariates, and is exact.", x = "{.arg method} is {.val {method}}."), call = call)
   }
-  if (!is.null(prior_n)) stop_argument("prior_n", "NULL: public covariates show the number of records", describe(prior_n), call = call)
+  if (!is.null(prior_n)) stop_argument("prior_n", "NULL: public covariates determine the number of records", describe(prior_n), call = call)
   check_control(control, "collapse", call)
   bound <- bind_given(model, release, call)
   check_prior_draws(bound, call)
@@ -64,7 +64,7 @@ without_distribution <- function(model, public, call) {
   said <- model$covariates
   plain <- !inherits(said, "covariate_moments") && length(said$lone) == 0L && identical(said[c("mean", "cov")], split_covariates(prior_niw())[c("mean", "cov")])
   if (!plain) {
-    stop_classed("prior", "Public covariates have no distribution: leave {.arg covariates} out of the model, but for offsets that are constants.", call = call)
+    stop_classed("prior", "Public covariates have no distribution: leave {.arg covariates} out of the model, except for constant offsets.", call = call)
   }
   model$covariates <- c(list(public = public), said["constants"])
   model["factors"] <- list("independent")
@@ -154,7 +154,7 @@ answer_class <- function(bound, call) {
   if (is_binary_family(bound$model)) return("binary")
   if (is_category_family(bound$model)) return("levels")
   stop_classed("method", c("Public covariates are not available for responses of the family {.code {family_of(bound$model)$family}()}.",
-                           i = "They are for normal and binary responses, for counts, and for factors."), call = call)
+                           i = "They are available for normal and binary responses, for counts, and for factors."), call = call)
 }
 
 # what another level's answer is given, over the own level's
@@ -187,7 +187,7 @@ binary_fields <- function(bound, z, scale, kernel) {
 # Totals of the response and of its products with covariates, and of its square: see src/totals/public_totals.c.
 public_totals_problem <- function(release, bound, call) {
   if (!inherits(bound, "bound_lm")) {
-    stop_classed("method", c("Totals with public covariates are for {.fn model_lm}; other regressions need a noisy response for each record.",
+    stop_classed("method", c("Totals with public covariates need {.fn model_lm}; other regressions need a noisy response for each record.",
                              x = "The model is {describe_model(bound)}."), call = call)
   }
   part <- component_parts(release)[[1L]]

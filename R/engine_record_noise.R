@@ -3,7 +3,7 @@
 # for methods that have no such noise
 check_noise_on_totals <- function(method, release, call) {
   if (!has_record_noise(release)) return(invisible())
-  stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records in bounds.",
+  stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records with bounds.",
                            x = "The release has {format(release$mechanism)}.", i = "Method {.val collapse} is exact here."), call = call)
 }
 
@@ -11,8 +11,8 @@ check_no_record_noise <- function(releases, call) {
   check_no_public(releases, "Sites cannot be pooled that have", call)
   noisy <- names(Filter(has_record_noise, releases))
   if (length(noisy) == 0L) return(invisible())
-  stop_classed("pool", c("Sites whose records are noisy cannot be pooled; {.val {noisy}} {?has/have} {.fn mech_record_noise}.",
-                         i = "{.code pool = \"none\"} fits each by itself. Noisy records with the same noise may be joined before {.fn as_release}."), call = call)
+  stop_classed("pool", c("Sites with noisy records cannot be pooled; {.val {noisy}} {?has/have} {.fn mech_record_noise}.",
+                         i = "{.code pool = \"none\"} fits each site separately. Noisy records with equal noise can be combined before {.fn as_release}."), call = call)
 }
 
 check_normal_records <- function(bound, call) {
@@ -64,7 +64,7 @@ answer_fields <- function(seen, release, bound) {
 
 check_kept_records <- function(release, bound, call) {
   if (!is.null(release$records)) return(invisible())
-  stop_classed("method", c("Products and powers of noisy variables need the noisy records themselves, and the release has their totals.",
+  stop_classed("method", c("Products and powers of noisy variables need the noisy records themselves, but the release has only their totals.",
                            x = "The formula is {.code {shorten_text(formula_text(bound$formula))}}.",
                            i = "Give {.fn stat_records} a formula with them: {.fn as_release} then keeps the noisy records."), call = call)
 }
@@ -79,7 +79,7 @@ engine_diagnostics.engine_collapse_records <- function(engine, fit, told) hamilt
 
 #' @export
 engine_moves.engine_collapse_records <- function(engine, fit, rows) {
-  if (is.null(rows$steps)) "totals   as they are: no variable has noise" else paste("noisy records  ", hamiltonian_words(rows$steps, rows$mean))
+  if (is.null(rows$steps)) "totals   exact: no variable has noise" else paste("noisy records  ", hamiltonian_words(rows$steps, rows$mean))
 }
 
 #' @export

@@ -74,8 +74,8 @@ mirror_trouble <- function(fit) {
   }, TRUE)
   if (!any(stays)) return(NULL)
   list(list(kind = "mirror", text = c(
-    sprintf("The release is the same for records mirrored at %s, and no chain went to the other side: %s.",
+    sprintf("The release is the same for records mirrored at %s, and no chain reached the other side: %s.",
             shorten_list(format_number(unique(reflections$origin[at]), 6), 3L), shorten_list(names[known][stays], 5L)),
-    x = "Unless the prior rules it out, half of the posterior may be missing; R-hat does not see it.",
+    x = "Unless the prior rules it out, half of the posterior may be missing; R-hat does not detect this.",
     i = "Method \"augment\" reflects records, and reaches both sides.")))
 }

@@ -60,11 +60,11 @@ stop_crossing <- function(margins, bound, fault, call) {
   wider <- chordal_cliques(c(cliques, margins))
   cells <- vapply(wider, function(c) prod(lengths(bound$levels)[c]), 0)
   wide <- wider[[which.max(cells)]]
-  enough <- if (sum(cells) <= most_table_cells) "These terms hold them all: {.code {clique_names(wider)}}." else
-    "Terms that hold them all have {format_size(sum(cells))} cells (at most {format_size(most_table_cells)} are possible), one of them {length(wide)} variables."
+  enough <- if (sum(cells) <= most_table_cells) "These terms cover all of them: {.code {clique_names(wider)}}." else
+    "Terms that cover all of them have {format_size(sum(cells))} cells (the limit is {format_size(most_table_cells)}), and one of them has {length(wide)} variables."
   stop_classed("method", c("Method {.val collapse} cannot use this release: it has margins that are not inside a clique of the model.",
                            x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", x = fault, i = enough,
-                           i = "Method {.val augment} can use them as they are."), call = call)
+                           i = "Method {.val augment} can use them."), call = call)
 }
 
 # Cliques of a decomposable graph that has these sets inside: variables are taken out one by one, first those whose
@@ -168,7 +168,7 @@ outside_bounds <- function(fit) {
 }
 
 outside_lines <- function(fit, what = "exact") {
-  if (isTRUE(fit$bound$natural)) return("  bounds     natural limits: no record lies beyond")
+  if (isTRUE(fit$bound$natural)) return("  bounds     natural limits: no record lies outside")
   outside <- outside_bounds(fit)
   verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
     sprintf("NOT %s: records outside the bounds are likely", what)
@@ -223,7 +223,7 @@ share_words <- function(x) if (all(is.na(x))) "none" else paste("accepted", mean
 size_words <- function(fit, rows) if (!is.null(fit$problem$prior_n)) paste0("; of n: ", share_words(rows$records))
 
 hamiltonian_words <- function(steps, acceptance) {
-  sprintf("Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(steps), 2), format_number(mean(acceptance), 2))
+  sprintf("Hamiltonian: %s steps per trajectory, acceptance %s", format_number(mean(steps), 2), format_number(mean(acceptance), 2))
 }
 
 # The scatter of normal records needs more of them than there are columns.

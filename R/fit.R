@@ -99,7 +99,7 @@ summary.noiseaware_fit <- function(object, ..., level = NULL, prob = level) {
   if (any(unnamed)) names(measures) <- ifelse(unnamed, written, rlang::names2(measures))
   strange <- Filter(function(one) !is.function(one) && !is.character(one) && !rlang::is_formula(one), measures[!startsWith(rlang::names2(measures), ".")])
   if (length(strange)) {
-    stop_classed("argument", c("Further arguments must be measures of draws: functions, formulas, or names of functions, as in {.fn posterior::summarise_draws}.",
+    stop_classed("argument", c("Further arguments must be summaries of draws: functions, formulas, or names of functions, as in {.fn posterior::summarise_draws}.",
                                x = "{.arg {names(strange)[1L] %||% 'One'}} is {describe(strange[[1L]])}.",
                                i = "{.arg level} is the probability inside the interval."))
   }
@@ -178,7 +178,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
   if (is.null(response_of(fit$bound))) return(draws)
   names <- coefficients_of(fit$bound)
   if (!all(names %in% colnames(draws))) {
-    stop_classed("argument", "The coefficients of this model are fixed; there is no draw of them.", call = call)
+    stop_classed("argument", "The coefficients of this model are fixed, so there are no draws of them.", call = call)
   }
   draws[, names, drop = FALSE]
 }
@@ -289,7 +289,7 @@ print_summary <- function(table) {
 acceptance <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws independently: there is no acceptance to report.")
+  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws independently: there are no acceptance rates to report.")
   rows <- diagnostics_of(fit)
   structure(rows, lines = engine_moves(engine_of(fit), fit, rows), class = c("noiseaware_acceptance", "data.frame"))
 }
@@ -329,7 +329,7 @@ denoise <- function(fit, margin = NULL, site = NULL) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (!is.null(margin)) return(denoise_margin(fit, margin))
   if (inherits(fit, "noiseaware_pool")) return(denoise_sites(fit, site))
-  if (!is.null(site)) stop_classed("argument", "{.arg site} is for a fit of several sites, and this is a fit of one release.")
+  if (!is.null(site)) stop_classed("argument", "{.arg site} is for a fit of several sites, but this is a fit of one release.")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")
   if (length(fit$problem$summed) == 0L) {
     stop_classed("argument", c("The release has no totals of the records, so there is no confidential statistic to draw.",

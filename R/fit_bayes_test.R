@@ -55,7 +55,7 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   seed <- check_seed(seed)
   is_fit <- inherits(x, "noiseaware_fit")
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
-  if (is_fit && !missing(model)) stop_classed("argument", "{.arg model} must be left out where {.arg x} is a fit, which has one.")
+  if (is_fit && !missing(model)) stop_classed("argument", "{.arg model} must be left out if {.arg x} is a fit, which has a model.")
   if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || is_read_off(x) || inherits(x, "noiseaware_pool"))) {
     stop_classed("argument", "{.arg x} must be a fit of one release under {.fn model_lm}.")
   }
@@ -128,7 +128,7 @@ test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 100
   seed <- check_seed(seed)
   is_fit <- inherits(x, "noiseaware_fit")
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
-  if (is_fit && !missing(prior)) stop_classed("argument", "{.arg prior} must be left out where {.arg x} is a fit, which has one.")
+  if (is_fit && !missing(prior)) stop_classed("argument", "{.arg prior} must be left out if {.arg x} is a fit, which has a prior.")
   if (is_fit && !has_saturated_table(x)) {
     stop_classed("argument", "{.arg x} must be a fit of a saturated {.fn model_table} with {.fn prior_dirichlet}, without zeros, by method {.val collapse}.")
   }
@@ -157,14 +157,14 @@ most_test_draws <- 640000
 
 average_independence <- function(fit, asked, weight, call) {
   tables <- lapply(fit$chains, `[[`, "table")
-  if (is.null(tables[[1L]])) stop_classed("size", "The table has more than {format_size(most_tracked)} cells, which are too many to keep.", call = call)
+  if (is.null(tables[[1L]])) stop_classed("size", "The table has more than {format_size(most_tracked)} cells, too many to store.", call = call)
   average_ratio(vapply(tables, function(table) independence_ratio(table, lengths(fit$bound$levels), asked, weight), double(nrow(tables[[1L]]))))
 }
 
 table_fit <- function(release, prior, draws, seed, call) {
   model <- model_table(prior = prior)
   bound <- bind_model(complete_model(model, release, call), release$statistic, call)
-  if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} a fit with a prior of it.", call = call)
+  if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} must be a fit with a prior for it.", call = call)
   run <- list(chains = 4, iter = 500 + ceiling(draws / 4), warmup = 500, thin = 1, seed = seed)
   without_progress(sample_method("collapse", release, bound, run, call = call))
 }
@@ -184,7 +184,7 @@ read_independence <- function(formula, call) {
 check_independence <- function(asked, known, call) {
   if (setequal(unlist(asked), known)) return(invisible())
   stop_classed("variables", c("{.arg formula} must have all variables of the release, {.var {known}}, but has {.var {unlist(asked)}}.",
-                              i = "What is not among the two comes behind a bar, as in {.code ~ a + b | c}."), call = call)
+                              i = "Put all variables but the two after a bar, as in {.code ~ a + b | c}."), call = call)
 }
 
 # log p(table | H0) / p(table | H1) of tables, a row each, by Dirichlet integrals for each combination of what is given
@@ -208,7 +208,7 @@ independence_ratio <- function(table, size, asked, weight) {
 #' @export
 test_equal_rates <- function(releases, model = NULL) {
   check_given()
-  if (!is_sites(releases) || length(releases) < 2L) stop_argument("releases", "a named list of two releases or more", describe(releases))
+  if (!is_sites(releases) || length(releases) < 2L) stop_argument("releases", "a named list of two or more releases", describe(releases))
   check_sites(releases, "complete", environment())
   if (is.null(model)) model <- if (length(release_columns(releases[[1L]]$statistic)$levels)) model_bernoulli() else model_poisson()
   check_class(model, "model", c("model_bernoulli", "model_poisson"), "model_bernoulli() or model_poisson()")
@@ -219,7 +219,7 @@ test_equal_rates <- function(releases, model = NULL) {
   prior <- bound$spec$fields
   new_test("Equal rates", apart - log_rate_integral(bound, sites), 0, NULL,
            data = sprintf("%d sites: %s", length(sites), shorten_list(names(sites))), h0 = sprintf("one %s for all", rate),
-           h1 = sprintf("a %s of its own for each", rate),
+           h1 = sprintf("a separate %s for each", rate),
            prior = if (rate == "rate") sprintf("Gamma(%s, %s) of a rate", format_number(prior$shape), format_number(prior$rate)) else
              sprintf("Beta(%s, %s) of a probability", format_number(prior$alpha[2L]), format_number(prior$alpha[1L])))
 }

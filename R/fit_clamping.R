@@ -98,16 +98,16 @@ clamping_trouble <- function(fit) {
   if (is.null(found) || nrow(found) == 0L) return(NULL)
   shown <- utils::head(found, 4L)
   list(list(kind = "clamping", text = c(
-    sprintf("The answer hangs on what lies beyond the bounds, where %s%% of the records are expected.", format_number(100 * min(fit$clamping$share, 1), 2)),
+    sprintf("The answer depends on what lies outside the bounds, where %s%% of the records are expected.", format_number(100 * min(fit$clamping$share, 1), 2)),
     stats::setNames(paste0(answer_words(shown), "."), rep("x", nrow(shown))),
     x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
     i = "These draws are right if values were cut off at the bounds.",
-    i = paste("If the bounds are natural limits, as of a score, a count or a 0/1 variable, say so: `outside = \"none\"` in the statistic, or",
+    i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
               "declare_outside(release, \"none\")."))))
 }
 
 answer_words <- function(table) {
-  sprintf("%s: %s (sd %s) with clamped records, %s (sd %s) if no record lies beyond", table$parameter, format_number(table$clamp, 3),
+  sprintf("%s: %s (sd %s) with clamped records, %s (sd %s) if no record lies outside", table$parameter, format_number(table$clamp, 3),
           format_number(table$clamp_sd, 2), format_number(table$none, 3), format_number(table$none_sd, 2))
 }
 
@@ -116,6 +116,6 @@ clamping_lines <- function(fit) {
   if (is.null(fit$clamping)) return(NULL)
   if (!is.null(fit$clamping$skipped)) return(paste0("  clamping   not compared with natural limits: ", fit$clamping$skipped))
   found <- differing_answers(fit)
-  if (nrow(found) == 0L) return("  clamping   the answer is about the same if no record lies beyond the bounds")
+  if (nrow(found) == 0L) return("  clamping   the answer is about the same if no record lies outside the bounds")
   paste0(c("  clamping   ", rep("             ", min(nrow(found), 4L) - 1L)), utils::head(answer_words(found), 4L))
 }

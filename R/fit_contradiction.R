@@ -46,7 +46,7 @@ contradiction_trouble <- function(fit) {
             if (length(far) > length(shown)) sprintf("; %d more are far", length(far) - length(shown)) else ""),
     stats::setNames(reasons$why, rep("x", length(reasons$why))),
     i = reasons$advice,
-    i = "bayesplot::pp_check() shows what is expected of each number. If the model can make such numbers, chains are held where they are.")))
+    i = "bayesplot::pp_check() shows what the model predicts for each number. If the model can produce these numbers, the chains are stuck.")))
 }
 
 # Published totals with noise of known distribution: a row each, `column` of the chains' draws. NULL where there are none, or several sites.
@@ -195,20 +195,20 @@ contradiction_reason <- function(variables, bound) {
   if (length(variables) == 1L) return(list(why = single_reason(variables, names, bound), advice = advice))
   if (length(variables) == 2L && any(variables %in% response)) {
     other <- setdiff(variables, response)
-    return(list(why = sprintf("Not as the regression has it: how `%s` depends on `%s`, or how far it spreads about its mean.", response, other), advice = advice))
+    return(list(why = sprintf("The regression does not fit: how `%s` depends on `%s`, or its spread about its mean.", response, other), advice = advice))
   }
   factors <- intersect(variables, names(bound$levels))
   lone <- intersect(variables, names(bound$model$covariates$lone))
-  if (length(lone)) return(list(why = sprintf("The model has no dependence of %s: a covariate with a distribution of its own is independent of the others.", names)))
+  if (length(lone)) return(list(why = sprintf("The model has no dependence of %s: a covariate with its own distribution is independent of the others.", names)))
   if (length(factors) && !isTRUE(bound$dependent)) {
     return(list(why = sprintf("The model has no dependence of %s.", names), advice = dependence_advice(bound)))
   }
   normal <- length(factors) == 0L && is_of_normal_numbers(bound)
-  list(why = sprintf(if (normal) "%s do not go together as normal variables do." else "The model has no dependence of %s as strong or of that kind.", names))
+  list(why = sprintf(if (normal) "The dependence of %s is not as for normal variables." else "The model has no dependence of %s this strong or of this kind.", names))
 }
 
 single_reason <- function(variable, name, bound) {
-  if (variable %in% names(bound$levels)) return(sprintf("Not as the model has it: how many records have each level of %s.", name))
+  if (variable %in% names(bound$levels)) return(sprintf("The model does not fit: how many records have each level of %s.", name))
   lone <- bound$model$covariates$lone[[variable]]$kind
   response <- !is.null(response_of(bound)) && variable == bound$columns$variable[1L]
   word <- if (!is.null(lone)) lone else if (response) gsub("_", " ", stats_word(bound)) else if (is_of_normal_numbers(bound)) "normal" else bound$model$name
@@ -226,7 +226,7 @@ dependence_advice <- function(bound) {
   if (!takes_factors(bound$model) || is.null(bound$base)) return(NULL)
   model <- bound$model
   model$factors <- "dependent"
-  if (is_dependent(bound$base[-1L, ], model, bound$levels)) "factors = \"dependent\" in the model has factors that depend on each other and on the numbers."
+  if (is_dependent(bound$base[-1L, ], model, bound$levels)) "With factors = \"dependent\" in the model, factors depend on each other and on the numbers."
 }
 
 # counts that vary more than a Poisson distribution lets them

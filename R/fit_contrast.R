@@ -79,8 +79,8 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
   call <- environment()
   of_pool <- inherits(object, "noiseaware_pool") && (is.null(of) || is.character(of) && all(of %in% fit_parameters(object)))
   if (!of_pool && is.character(of)) {
-    if (measure != "difference") stop_argument("measure", "left out where {.arg of} has expressions", describe(measure))
-    if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} have no meaning for expressions.")
+    if (measure != "difference") stop_argument("measure", "left out if {.arg of} has expressions", describe(measure))
+    if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} do not apply to expressions.")
     found <- expressed(object, of, call)
   } else {
     sides <- if (of_pool) contrast_sites(object, of, call) else contrast_cells(object, of, call)
@@ -97,7 +97,7 @@ contrast_signs <- c(difference = " - ", ratio = " / ", odds_ratio = " / ")
 
 contrast_sites <- function(fit, parameters, call) {
   if (fit$pool == "complete" || length(fit$release) < 2L) {
-    stop_classed("pool", "{.arg object} must have several sites or groups that differ, but {.code pool = \"complete\"} gives all the same parameters.", call = call)
+    stop_classed("pool", "{.arg object} must have several sites or groups that differ, but with {.code pool = \"complete\"} all have the same parameters.", call = call)
   }
   # an intercept is compared when it is asked for
   first <- setdiff(c(fit$problem$partial$shown, fit_parameters(fit)), "(Intercept)")[1L]
@@ -127,9 +127,9 @@ contrast_cells <- function(fit, margin, call) {
 # The draws of all pairs, a column each; `of`, `contrast` and `measure`.
 contrast_pairs <- function(sides, measure, among, reference, call, most = 50L) {
   names <- check_names_of(among, "among", "what is compared", colnames(sides[[1L]]), call)
-  if (length(names) < 2L || anyDuplicated(names)) stop_argument("among", "two different names or more", describe(among), call = call)
+  if (length(names) < 2L || anyDuplicated(names)) stop_argument("among", "two or more different names", describe(among), call = call)
   if (length(names) > most) {
-    stop_classed("argument", c("There are {length(names)} to compare, and at most {most} can be.", i = "{.arg among} chooses some of them."), call = call)
+    stop_classed("argument", c("There are {length(names)} to compare, but the limit is {most}.", i = "Use {.arg among} to choose some of them."), call = call)
   }
   pairs <- if (is.null(reference)) utils::combn(names, 2L) else {
     check_choice(reference, "reference", names, call = call)
@@ -146,7 +146,7 @@ contrast_pairs <- function(sides, measure, among, reference, call, most = 50L) {
 }
 
 check_measured <- function(values, measure, call) {
-  if (measure == "ratio" && any(values <= 0)) stop_argument("measure", "\"difference\": values of either sign or of 0 have no ratio", "\"ratio\"", call = call)
+  if (measure == "ratio" && any(values <= 0)) stop_argument("measure", "\"difference\": ratios need positive values", "\"ratio\"", call = call)
   if (measure == "odds_ratio" && any(values <= 0 | values >= 1)) {
     stop_argument("measure", "\"difference\" or \"ratio\": only probabilities strictly between 0 and 1 have odds", "\"odds_ratio\"", call = call)
   }

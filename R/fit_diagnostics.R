@@ -19,7 +19,7 @@ apart_r_hat <- 1.05
 try_diagnostic <- function(what, code, call) {
   tryCatch(code, error = function(e) {
     reason <- conditionMessage(e)
-    cli::cli_warn(c("The draws are complete, but a check of the fit failed and was left out: {what}.", x = "The reason: {reason}"),
+    cli::cli_warn(c("The draws are complete, but a check of the fit failed and was skipped: {what}.", x = "The reason: {reason}"),
                   class = "noiseaware_warning_diagnostic", call = call)
     NULL
   })
@@ -71,7 +71,7 @@ mixing_lines <- function(fit, rhat, ess) {
   low <- names(rhat)[which(ess < fewest_effective)]
   differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
   c(if (length(unknown)) paste0("R-hat or the number of effective draws is unknown for ", shorten_list(unknown, 5L),
-                                   ": there are too few draws, or they are all the same."),
+                                   ": there are too few draws, or they are all equal."),
     # upwards and downwards, so that what just misses the limit does not look like it
     if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", highest_r_hat, shorten_list(high, 5L),
                               format_number(ceiling(1000 * max(rhat, na.rm = TRUE)) / 1000, 4), differ),
@@ -122,7 +122,7 @@ start_advice <- function(fit, rhat) {
   if (!worst %in% fit$bound$parameters) return(NULL)
   within <- mean(apply(posterior::extract_variable_matrix(fit$draws, worst), 2L, stats::sd))
   if (stats::mad(prior[, worst]) < 100 * within) return(NULL)
-  sprintf("Chains start at draws from the prior, which is over 100 times as wide as the range of a chain (%s): give starting values (`init`).", worst)
+  sprintf("Chains start at draws from the prior, which is over 100 times as wide as the range of a chain (%s): supply starting values (`init`).", worst)
 }
 
 # Methods that serve too, what they are expected to cost, and what they cost in exactness.
@@ -161,16 +161,16 @@ trajectory_troubles <- function(fit) {
     some <- paste(format_number(count), if (count == 1) "trajectory" else "trajectories")
     text <- sprintf("%s of Hamiltonian Monte Carlo %s, in %s iterations after warmup.", some, what[1L], format_size(counts$iterations))
     longer <- max(2 * fit$run$warmup, 500)
-    advice <- c(if (ends_at_bounds(fit)) "The prior is cut off, and trajectories end at its bounds: where releases contradict these, method \"augment\" mixes better.",
+    advice <- c(if (ends_at_bounds(fit)) "The prior is truncated, and trajectories end at its bounds: if releases contradict these, method \"augment\" mixes better.",
                 sprintf("A longer warmup may help: update(fit, iter = %s, warmup = %s).", fit$run$iter - fit$run$warmup + longer, longer),
                 engine_samplers(engine_of(fit), fit), other_methods(fit))
     list(list(kind = kind, text = c(text, x = what[2L], stats::setNames(advice, rep("i", length(advice))))))
   }
   share <- if (counts$straying > 0) unreached(counts$straying, min(mixing_diagnostics(fit)$ess)) else 0
-  miss <- "Chains may miss part of the posterior, where its density changes within less than a step: of its probability about %s, the divergences per effective draw."
+  miss <- "Chains may miss the part of the posterior where its density changes within less than a step. Its probability is about %s, the divergences per effective draw."
   c(if (share > most_unreached) trouble("divergences", counts$straying, c("diverged", sprintf(miss, format_number(share, 2)))),
     if (counts$deepest > 0) trouble("depth", counts$deepest,
-                                    c("reached the greatest length", "Draws are right, but take longer and are more correlated than they could be.")))
+                                    c("reached the maximum length", "The draws are valid, but they take longer and are more correlated than necessary.")))
 }
 
 # by "clt"; method "augment" counts none that ends there
@@ -198,9 +198,9 @@ bounds_trouble <- function(fit) {
   list(list(kind = "bounds", text = c(
     paste(if (is_pooled(fit)) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
-    i = if (!groups_alone) "Method \"augment\" takes the clamping into account." else
-      "No method takes it into account for groups of one release: estimates lie too near the middle of the bounds.",
-    i = if (groups_alone) "If no record can lie beyond these bounds, say so by declare_outside().")))
+    i = if (!groups_alone) "Method \"augment\" accounts for the clamping." else
+      "No method accounts for it in groups of one release: estimates are too close to the middle of the bounds.",
+    i = if (groups_alone) "If no record can lie outside these bounds, declare it with declare_outside().")))
 }
 
 # ---- the number of records ---------------------------------------------------------------
@@ -227,10 +227,10 @@ few_records_trouble <- function(fit) {
   found <- at[at > likely_fewer]
   if (length(found) == 0L) return(NULL)
   list(list(kind = "few_records", text = c(
-    sprintf("Fewer records than %s are likely for %s, and left out: %s.", fewest[[1L]], shorten_list(names(found), 5L),
-            if (by_normal_totals(fit)) "method \"clt\" takes two or more" else "totals are moved where there are more records than variables"),
-    x = sprintf("Share of draws with the fewest records that are allowed: %s.", format_number(max(found), 2)),
-    i = "Method \"augment\" takes any number; or a prior, the argument `prior_n`, says that there are more.")))
+    sprintf("Fewer records than %s are plausible for %s, but are excluded: %s.", fewest[[1L]], shorten_list(names(found), 5L),
+            if (by_normal_totals(fit)) "method \"clt\" needs two or more" else "moving the totals needs more records than variables"),
+    x = sprintf("Share of draws at the smallest number of records that is allowed: %s.", format_number(max(found), 2)),
+    i = "Method \"augment\" allows any number; or use `prior_n`, a prior for the number of records, to rule out fewer.")))
 }
 
 # for a print

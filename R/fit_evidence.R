@@ -66,8 +66,8 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   draws <- check_count(draws, "draws", lower = 100)
   seed <- check_seed(seed)
   if (inherits(fit, "noiseaware_pool")) return(pool_evidence(fit, draws, seed, environment()))
-  if (is.null(fit$release)) stop_no_evidence("The fit is of records, and not of a release.")
-  if (is_read_off(fit)) stop_no_evidence("The regression was read off a joint fit.")
+  if (is.null(fit$release)) stop_no_evidence("The fit is of records, not of a release.")
+  if (is_read_off(fit)) stop_no_evidence("The regression was derived from a joint fit.")
   exact <- exact_evidence(fit, environment())
   if (!is.null(exact)) return(exact)
   if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))
@@ -75,7 +75,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   if (release_crosses(fit$release, fit$bound)) stop_no_evidence("Released margins cross the cliques of the model.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
   if (!is.null(fit$weighted)) {
-    cli::cli_inform("The fit's draws were weighted for another prior: the evidence refers to a fit sampled with it.", class = "noiseaware_message_evidence")
+    cli::cli_inform("The fit's draws were reweighted for another prior: the evidence needs a fit sampled with that prior.", class = "noiseaware_message_evidence")
     fit <- without_troubles(suppressMessages(refit(fit, list(seed = seed))))
   }
   fit <- density_fit(engine_of(fit), fit, seed, environment())
@@ -221,7 +221,7 @@ log_moment <- function(bound, s, n) {
 pool_evidence <- function(fit, draws, seed, call) {
   if (fit$pool == "none") return(sum_of_evidences(fit, draws, seed))
   if (!moves_rates(fit)) {
-    stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. It is known of one rate or probability, and of separate sites.", call)
+    stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. The evidence is available for one rate or probability, and for separate sites.", call)
   }
   if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are not known.", call)
   if (fit$pool == "separate") return(new_evidence(sum(vapply(seq_along(fit$release), function(j) {

@@ -91,5 +91,5 @@ bridge_ratio <- function(own, other, chains, other_chains = NULL, most = 1000L) 
     if (!is.finite(log_ratio) || abs(log_ratio - last) < 1e-10) break
   }
   error <- sqrt(stats::var(above) / mean(above)^2 / independent(above) + stats::var(below) / mean(below)^2 / min(effective(below), drawn))
-  list(value = log_ratio + middle, error = error, note = if (drawn < slow * length(own)) "rough: the chains move slowly, and the error may be larger; take more draws")
+  list(value = log_ratio + middle, error = error, note = if (drawn < slow * length(own)) "rough: the chains move slowly, and the error may be larger; use more draws")
 }

@@ -14,15 +14,15 @@ clt_evidence <- function(fit, draws, seed, call) {
   # of discrete noise, whose masses are taken for those of the density
   kernel <- sum(ifelse(absolute, log(2 * problem$scale), log(problem$scale) + log(2 * pi) / 2))
   value <- bridged$value + log_prior_constant(fit$bound$spec) + log_noise_constant(fit$release, call) + kernel
-  new_evidence(value, bridged$error, join_notes("approximate: a normal distribution for the statistic (method \"clt\")", bridged$note))
+  new_evidence(value, bridged$error, join_notes("approximate: a normal approximation to the statistic's distribution (method \"clt\")", bridged$note))
 }
 
 check_clt_evidence <- function(fit, call) {
   problem <- fit$problem
   if (!is.null(problem$prior_n)) stop_no_evidence("The number of records is unknown.", call)
-  if (problem$sampler == "gibbs") stop_no_evidence("The sampler {.val gibbs} follows another distribution than the normal one.", call)
-  if (length(problem$released) < length(fit$release$value)) stop_no_evidence("Some of the released numbers have no part in the normal distribution.", call)
-  if (bound_is_cut(fit$bound)) stop_no_evidence("The prior is cut off, by {.arg within}.", call)
+  if (problem$sampler == "gibbs") stop_no_evidence("The sampler {.val gibbs} does not draw from the normal approximation.", call)
+  if (length(problem$released) < length(fit$release$value)) stop_no_evidence("The normal approximation does not include some of the released numbers.", call)
+  if (bound_is_cut(fit$bound)) stop_no_evidence("The prior is truncated by {.arg within}.", call)
   if (!fit$bound$spec$name %in% names(prior_constants)) stop_no_evidence("The model is: {describe_model(fit$bound)}.", call)
 }
 

@@ -4,7 +4,7 @@
 counts_evidence <- function(fit, draws, seed, call) {
   exact <- cells_evidence(fit, call)
   if (!is.null(exact)) return(new_evidence(exact, 0))
-  if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown, and no number is released of it or of each cell alone.", call)
+  if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown, and the release has neither a noisy size nor the count of each cell.", call)
   tempered_evidence(fit, draws, seed, call)
 }
 
@@ -119,7 +119,7 @@ tempered_evidence <- function(fit, draws, seed, call) {
   bound <- fit$bound
   kernels <- vapply(release_parts(release), function(p) p$mechanism$kernel, "")
   if (!all(kernels %in% c("absolute", "squared"))) {
-    stop_no_evidence("Numbers of sums of several cells were published without noise, or were hidden or rounded, or their noise cannot be widened.", call)
+    stop_no_evidence("Sums of several cells were published without noise, or were hidden or rounded, or their noise cannot be widened.", call)
   }
   size <- length(release$value)
   least <- 1 / greatest_energy(fit, call)

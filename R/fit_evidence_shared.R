@@ -8,7 +8,7 @@ average_ratio <- function(ratio, few = 100) {
   effective <- min(posterior::ess_mean(weight), length(weight), na.rm = TRUE)
   error <- stats::sd(weight) / mean(weight) / sqrt(effective)
   list(value = most + log(mean(weight)), error = error,
-       note = if (error > 0 && 1 / sum(share^2) < few) "rough: few draws of the table decide it; take more draws")
+       note = if (error > 0 && 1 / sum(share^2) < few) "rough: a few draws of the table dominate; use more draws")
 }
 
 # log of the integral over one rate of its prior and the likelihoods of sites, their totals summed out; the constants of the noise are
@@ -54,7 +54,7 @@ log_scale_constant <- function(fields) {
 new_evidence <- function(value, error, note = NULL) structure(value, error = error, note = note, class = "noiseaware_evidence")
 
 stop_no_evidence <- function(fault, call = caller_env(), .envir = parent.frame()) {
-  stop_classed("method", c("The evidence of this fit is not known.", x = fault, i = "See {.fn log_evidence} for the models that have one."),
+  stop_classed("method", c("The evidence is not available for this fit.", x = fault, i = "See {.fn log_evidence} for the models with evidence."),
                call = call, .envir = .envir)
 }
 
@@ -81,7 +81,7 @@ log_noise_constant <- function(release, call) {
                   laplace = -log(2 * b), gaussian = -log(b) - log(2 * pi) / 2,
                   discrete_laplace = log(tanh(1 / (2 * b))), discrete_gaussian = -log(vapply(b, gaussian_sum, 0)),
                   exact = 0 * b,
-                  stop_classed("method", "The evidence is not known of noise {.val {part$mechanism$name}}.", call = call))
+                  stop_classed("method", "The evidence is not available for {.val {part$mechanism$name}} noise.", call = call))
     sum(one)
   }, 0))
 }
@@ -93,19 +93,20 @@ gaussian_sum <- function(sd) sum(exp(-seq(-ceiling(40 * sd), ceiling(40 * sd))^2
 site_log_lik <- function(fit, call) {
   if (fit$pool == "none") {
     stop_classed("method", c("Sites that are not pooled share nothing: without its own release, a site has only the prior.",
-                             i = "{.fn log_evidence} of each fit in {.code fit$fits} has that."), call = call)
+                             i = "Use {.fn log_evidence} on each fit in {.code fit$fits}."), call = call)
   }
   if (isTRUE(fit$problem$sized)) {
-    stop_classed("method", "The likelihood of a group's totals is not known where its size is not: sizes of groups are sampled.", call = call)
+    stop_classed("method", "The likelihood of a group's totals is not known if its size is not known: sizes of groups are sampled.", call = call)
   }
   if (fit$pool == "separate") {
     stop_classed("method", "Groups that are not pooled share nothing: without its own numbers, a group has only the prior.", call = call)
   }
   if (fit$pool == "walk") {
-    stop_classed("method", "In a walk the neighbours in time inform a site, so that leaving it out is not what {.fn loo} assumes.", call = call)
+    stop_classed("method", "In a walk, a site depends on its neighbours in time, which {.fn loo} does not assume.", call = call)
   }
   if (!moves_rates(fit)) {
-    stop_classed("method", c("The likelihood of a site's release is known of one rate or probability.", x = "The model is: {describe_model(fit$bound)}."), call = call)
+    stop_classed("method", c("The likelihood of a site's release is known only for one rate or probability.",
+                             x = "The model is: {describe_model(fit$bound)}."), call = call)
   }
   draws <- parameter_matrix(fit)
   between <- fit$pool == "partial" && length(fit$problem$partial$vary)

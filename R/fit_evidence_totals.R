@@ -23,8 +23,8 @@ density_fit.engine_clt <- function(engine, fit, seed, call) fit
 #' @export
 density_fit.engine_clt_totals <- function(engine, fit, seed, call) {
   if (length(fit$bound$levels) == 0L) return(check_totals_problem(fit, call))
-  cli::cli_inform(paste("Totals together with a cross-table of factors have no density to integrate:",
-                        "the evidence is computed by method {.val clt}, which then leaves out clamping."), class = "noiseaware_message_evidence")
+  cli::cli_inform(paste("There is no density to integrate for totals together with a cross-table of factors:",
+                        "the evidence is computed by method {.val clt}, which then ignores clamping."), class = "noiseaware_message_evidence")
   run_clt(fit$release, fit$bound, seed, call)
 }
 
@@ -45,7 +45,7 @@ density_fit.engine_augment <- function(engine, fit, seed, call) {
   if (inherits(engine_of(other), "engine_collapse") && outside_bounds(other)[["any"]] > likely_outside && clt_serves(release, bound)) {
     other <- run_clt(release, bound, seed, call)
   }
-  cli::cli_inform("Method {.val augment} has no density to integrate: method {.val {other$method}} gives the evidence of the same model and release.",
+  cli::cli_inform("Method {.val augment} has no density to integrate: method {.val {other$method}} computes the evidence of the same model and release.",
                   class = "noiseaware_message_evidence")
   other
 }
@@ -67,7 +67,7 @@ check_totals <- function(release, bound, call) {
   if (!inherits(bound, c("bound_normal", "bound_mvnormal", "bound_lm"))) stop_no_evidence("The model is: {describe_model(bound)}.", call)
   if (is.null(release$n)) stop_no_evidence("The number of records is unknown.", call)
   if (length(bound$levels)) stop_no_evidence("The model has factors.", call)
-  if (bound_is_cut(bound)) stop_no_evidence("The prior is cut off, by {.arg within}.", call)
+  if (bound_is_cut(bound)) stop_no_evidence("The prior is truncated by {.arg within}.", call)
   if (release$n <= nrow(bound$columns)) stop_no_evidence("It needs more records than variables.", call)
 }
 
@@ -112,7 +112,7 @@ totals_places <- function(fit, draws) {
 
 totals_note <- function(fit) {
   if (outside_bounds(fit)[["any"]] <= likely_outside) return(NULL)
-  if (inherits(engine_of(fit), "engine_clt")) return("approximate: a normal distribution for what bounds do to the records outside them")
+  if (inherits(engine_of(fit), "engine_clt")) return("approximate: a normal distribution for the effect of clamping on the records outside the bounds")
   "NOT exact: bounds are ignored, and records outside them are likely"
 }
 

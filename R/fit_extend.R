@@ -35,7 +35,7 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
   }
   run <- extended_run(fit, iter)
   if (!is.null(fit$weighted)) {
-    stop_classed("argument", c("{.arg fit} must have chains to continue, but its draws were weighted for another prior.",
+    stop_classed("argument", c("{.arg fit} must have chains to continue, but its draws were reweighted for another prior.",
                                i = "{.code update(fit, iter = )} samples the posterior with that prior."))
   }
   extended <- fit_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)

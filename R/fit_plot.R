@@ -68,7 +68,7 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
 
 first_for_pairs <- function(variables, most = 8L) {
   if (length(variables) <= most) return(variables)
-  cli::cli_inform(c("The pairs of the first {most} of {length(variables)} variables are shown.", i = "Name those you want by {.arg variables}."),
+  cli::cli_inform(c("Only the pairs of the first {most} of {length(variables)} variables are shown.", i = "Use {.arg variables} to choose others."),
                   class = "noiseaware_message_pairs")
   variables[seq_len(most)]
 }
@@ -105,7 +105,7 @@ plot_intervals <- function(draws, level, prior = NULL, ...) {
     ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +
     rows_of_variables(data$row, data$parameter, data$ll, data$hh) +
     ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
-                  caption = if (!is.null(prior)) "light bars: the prior, cut off where it is much wider") +
+                  caption = if (!is.null(prior)) "light bars: the prior, truncated if much wider") +
     theme_of_rows()
 }
 
@@ -220,7 +220,7 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
 # names of the covariates against which the response can be shown
 plotted_covariates <- function(fit, call = caller_env()) {
   if (is.null(response_of(fit$bound))) {
-    stop_classed("argument", c("Only a regression has a response to predict, and this model has none: {describe_model(fit$bound)}.",
+    stop_classed("argument", c("Only a regression has a response to predict, but this model is: {describe_model(fit$bound)}.",
                                i = "{.fn bayesplot::pp_check} compares any fit with its release."), call = call)
   }
   all <- unique(covariate_columns(fit$bound)$variable)

@@ -45,7 +45,7 @@ pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.9, seed = NUL
 check_check_type <- function(type, call = caller_env()) {
   if (rlang::is_string(type) && type %in% c("intervals", "hist")) return(type)
   stop_classed("argument", c("{.arg type} must be \"intervals\" or \"hist\", but is {describe(type)}.",
-                             i = "Types of bayesplot such as \"dens_overlay\" compare records, and a release has none."), call = call)
+                             i = "Other types in bayesplot, such as \"dens_overlay\", compare records, which a release does not have."), call = call)
 }
 
 # What pp_check() plots, of one release or of several.
@@ -66,8 +66,8 @@ release_check <- function(fit, draws = 200, level = 0.9, seed = NULL, call = cal
 check_one <- function(fit, draws, level, seed, call) {
   if (is.null(fit$release)) stop_classed("argument", "{.arg object} must be a fit to a release.", call = call)
   if (!is.null(fit$release$mechanism$answers)) {
-    stop_classed("argument", c("{.arg object} must be of a release that can be simulated again.",
-                               x = "Noisy records with randomised response of factors are kept, not totals with noise."), call = call)
+    stop_classed("argument", c("{.arg object} must be a fit of a release that can be simulated again.",
+                               x = "It has noisy records with randomised response of factors, not totals with noise."), call = call)
   }
   release <- fit$release
   check_simulated_size(draws, "draws", fit, call)

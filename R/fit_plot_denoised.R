@@ -17,7 +17,7 @@ plot_denoised <- function(fit, level = 0.9, call = caller_env()) {
     ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
     ggplot2::labs(x = "noise standard deviations from the published number", y = NULL,
                   subtitle = paste0("points: posterior means of the confidential numbers, with ", format_number(100 * level), "% intervals\n",
-                                    "bars: two noise sd around what was published"),
+                                    "bars: two noise sd around the published numbers"),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
     theme_many_rows(shown)

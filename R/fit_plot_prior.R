@@ -19,7 +19,7 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
 
 prior_data <- function(fit, variables, points, draws, seed, call) {
   if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
-    stop_classed("pool", c("Sites have parameters of their own, whose prior is not that of one site alone.",
+    stop_classed("pool", c("Sites have separate parameters, with a prior that differs from the prior for a single site.",
                            i = if (fit$pool == "none") "The fits of the sites are in {.code fit$fits}."), call = call)
   }
   variables <- check_names_of(variables %||% plot_variables(fit, NULL), "variables", "variables of the fit", posterior::variables(fit$draws), call)

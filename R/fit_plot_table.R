@@ -33,7 +33,7 @@ format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)),
 # `percent`: of all records, in each draw; of what was published, of the posterior mean of their number
 margin_data <- function(fit, margin, level, percent, call) {
   margin <- margin %||% if (length(fit$bound$levels) <= 3L) stats::reformulate(paste(format_name(names(fit$bound$levels)), collapse = ":")) else
-    stop_argument("margin", "given for more than three variables", describe(margin), "formula", call)
+    stop_argument("margin", "given if there are more than three variables", describe(margin), "formula", call)
   variables <- formula_margins(margin, call)
   if (length(variables) != 1L || length(variables[[1L]]) > 3L) {
     stop_classed("formula", "{.arg margin} must be one margin of up to three variables, but is {.code {shorten_text(formula_text(margin))}}.", call = call)

@@ -51,8 +51,8 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
     remind_troubles(object)
     return(predict_survival(object, newdata, type, interval, level, times))
   }
-  if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\", \"expected\" and \"link\" but for a fit of model_survival()", describe(type))
-  if (!is.null(times)) stop_argument("times", "NULL but for a fit of model_survival()", describe(times))
+  if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\", \"expected\" and \"link\", except for a fit of model_survival()", describe(type))
+  if (!is.null(times)) stop_argument("times", "NULL, except for a fit of model_survival()", describe(times))
   if (inherits(newdata, "formula")) return(predict_table(object, newdata, type, interval, level))
   expected <- if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
   remind_troubles(object)
@@ -69,7 +69,7 @@ predict_expected <- function(fit, expected, interval, level) {
 
 check_link <- function(bound, interval, call = caller_env()) {
   if (inherits(bound, c("bound_survival", "bound_table"))) {
-    stop_argument("type", "another than \"link\": only regressions of `model_lm()` and `model_glm()` have a linear predictor", "\"link\"", call = call)
+    stop_argument("type", "a type other than \"link\": only regressions by `model_lm()` and `model_glm()` have a linear predictor", "\"link\"", call = call)
   }
   if (interval == "predictive") stop_argument("interval", "\"none\" or \"credible\" with `type = \"link\"`", describe(interval), call = call)
 }

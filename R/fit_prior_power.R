@@ -144,7 +144,7 @@ ridge_of <- function(z, lp) {
 tell_decided <- function(fit) {
   if (length(decided_names(fit)) == 0L) return(invisible())
   cli::cli_inform(c(escape_braces(decided_line(fit)), i = escape_braces(blame_line(fit)),
-                    i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."),
+                    i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} predicts the precision of a release."),
                   class = "noiseaware_message_prior")
 }
 
@@ -153,7 +153,7 @@ decided_names <- function(fit) c(fit$decided, attr(fit$decided, "together"))
 decided_line <- function(fit) {
   together <- attr(fit$decided, "together")
   who <- c(if (length(fit$decided)) shorten_list(fit$decided, 8L), if (length(together)) paste("a combination of", shorten_list(together, 5L)))
-  paste0("The prior decides much of what is known about ", paste(who, collapse = ", and about "),
+  paste0("The prior strongly influences ", paste(who, collapse = ", and about "),
          ": a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd.")
 }
 
@@ -163,7 +163,7 @@ blame_line <- function(fit) {
   if (!inherits(release, "noiseaware_release")) return(NULL)
   noise <- relative_noise(release)
   if (length(noise) < 2L || max(noise) <= 2 * min(noise)) return(NULL)
-  sprintf("The total with the most noise for its range is %s: %s times as much as %s.", names(which.max(noise)),
+  sprintf("Relative to its range, the noisiest total is %s, with %s times as much noise as %s.", names(which.max(noise)),
                         format_number(max(noise) / min(noise), 2), names(which.min(noise)))
 }
 
@@ -181,6 +181,6 @@ relative_noise <- function(release) {
 # for a print
 decided_lines <- function(fit) {
   together <- attr(fit$decided, "together")
-  c(if (length(fit$decided)) paste0("  prior      decides much of ", shorten_list(fit$decided, 5L)),
-    if (length(together)) paste0("  prior      decides much of a combination of ", shorten_list(together, 5L)))
+  c(if (length(fit$decided)) paste0("  prior      strongly influences ", shorten_list(fit$decided, 5L)),
+    if (length(together)) paste0("  prior      strongly influences a combination of ", shorten_list(together, 5L)))
 }

@@ -4,7 +4,7 @@
 #' @exportS3Method rstantools::prior_summary
 prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
   check_no_dots(...)
-  if (is_read_off(object)) stop_classed("argument", "The prior of a regression that was read off a joint fit is the one of that fit.")
+  if (is_read_off(object)) stop_classed("argument", "A regression derived from a joint fit has the prior of that fit.")
   summarise_prior(object$bound, check_seed(seed), object$problem)
 }
 

@@ -55,10 +55,10 @@ refit_covariates <- function(fit, covariates = NULL, ...) {
   able <- inherits(fit$bound, "bound_regression") && !inherits(fit, "noiseaware_pool") && is.null(fit$bound$moments) && !is.null(fit$asked) && !is.null(fit$words)
   numbers <- if (able) number_covariates(fit$bound)
   if (length(numbers) == 0L) {
-    stop_classed("argument", c("{.arg fit} must be of a regression with numbers among the covariates, made by {.fn sample_posterior}.",
-                               x = "It is of: {describe_model(fit$bound)}."))
+    stop_classed("argument", c("{.arg fit} must be a fit of a regression with numeric covariates, made by {.fn sample_posterior}.",
+                               x = "Its model is: {describe_model(fit$bound)}."))
   }
-  covariates <- if (is.null(covariates)) numbers else check_names_of(covariates, "covariates", "numbers among the covariates", numbers)
+  covariates <- if (is.null(covariates)) numbers else check_names_of(covariates, "covariates", "numeric covariates", numbers)
   given <- list(...)
   check_argument_names(given, setdiff(names(formals(sample_posterior)), c("release", "model", "method", "...")))
   given$iter <- given$iter %||% max(fit$asked$iter, least_refit)
@@ -131,11 +131,11 @@ hanging_coefficients <- function(ranges) ranges[which(ranges$range - 2 * ranges$
 warn_refits <- function(refits) {
   found <- hanging_coefficients(refit_ranges(refits))
   if (nrow(found) == 0L) return(invisible())
-  each <- sprintf("%s: %s to %s, where the fit has %s (sd %s).", found$coefficient, format_number(found$lowest, 3), format_number(found$highest, 3),
+  each <- sprintf("%s: %s to %s, compared with %s (sd %s) in the fit.", found$coefficient, format_number(found$lowest, 3), format_number(found$highest, 3),
                   format_number(found$mean, 3), format_number(found$sd, 2))
-  rlang::warn(c("The answer hangs on how covariates are distributed, which a release of cross-products does not show.",
+  rlang::warn(c("The answer depends on the distribution of the covariates, which a release of cross-products does not show.",
                 stats::setNames(utils::head(each, 4L), rep("x", min(4L, length(each)))),
-                i = "Say what is known, as in `covariates = list(x = covariate_beta())`; or release counts of the covariate in classes by the response."),
+                i = "Specify the distribution if you know it, as in `covariates = list(x = covariate_beta())`; or release counts of covariate classes by response."),
               class = "noiseaware_warning_covariates")
 }
 
@@ -155,6 +155,6 @@ print.noiseaware_refits <- function(x, ...) {
   print(shown, row.names = FALSE)
   cat("\nlowest and highest mean of the fit and the refits; range: in posterior standard deviations of the fit\n")
   found <- hanging_coefficients(ranges)
-  if (nrow(found)) cat("! Hang on the covariates' distribution: ", shorten_list(found$coefficient, 5L), "\n", sep = "")
+  if (nrow(found)) cat("! Depend on the covariates' distribution: ", shorten_list(found$coefficient, 5L), "\n", sep = "")
   invisible(x)
 }

@@ -46,7 +46,7 @@ regress <- function(fit, formula) {
     stop_classed("variables", c("{.arg formula} must have variables of the fit; {.var {strange}} {?is/are} not.", i = "The fit has {.var {known}}."))
   }
   taken <- intersect(variables[-1L], c("R2", if (!is.null(fit$problem$prior_n)) "n"))
-  if (length(taken)) stop_classed("variables", "A covariate must not be called {.var {taken}}: other draws have that name.")
+  if (length(taken)) stop_classed("variables", "A covariate must not be called {.var {taken}}, because other draws have that name.")
   values <- regression_draws(joint, variables)
   model <- model_lm(text_formula(formula_text(formula)))
   release <- suppressMessages(narrow_release(fit$release, model), "noiseaware_message_components")
@@ -67,9 +67,9 @@ check_joint <- function(fit, call) {
   }
   bound <- fit$bound
   if (length(bound$levels) || length(bound$model$covariates$lone) || !is.null(bound$terms) || !is.null(bound$moments)) {
-    stop_classed("argument", c("{.arg fit} must be of numbers whose joint distribution is normal.",
-                               x = "It has factors, products, or covariates with distributions of their own.",
-                               i = "Sample the regression: a model uses the numbers that it needs, see {.fn sample_posterior}."), call = call)
+    stop_classed("argument", c("{.arg fit} must be a fit of numbers with a joint normal distribution.",
+                               x = "It has factors, products, or covariates with other distributions.",
+                               i = "Sample the regression instead: a model uses the numbers that it needs, see {.fn sample_posterior}."), call = call)
   }
   bound
 }
@@ -83,7 +83,7 @@ joint_draws <- function(fit, call) {
   names <- bound$columns$name
   x <- if (inherits(bound, "bound_lm")) names[-1L] else names
   complete <- all(wanted %in% colnames(draws)) && all(covariates %in% colnames(draws)) && length(covariates) == length(x) * (length(x) + 3) / 2
-  if (!complete) stop_classed("argument", "{.arg fit} must have no parameter that is fixed.", call = call)
+  if (!complete) stop_classed("argument", "{.arg fit} must have no fixed parameters.", call = call)
   mean <- draws[, sprintf("mean[%s]", x), drop = FALSE]
   cov <- array(0, c(nrow(draws), length(x), length(x)))
   for (i in seq_along(x)) for (j in seq_len(i)) cov[, i, j] <- cov[, j, i] <- draws[, sprintf("cov[%s,%s]", x[i], x[j])]
@@ -137,4 +137,4 @@ draws_like <- function(fit, values) {
 is_read_off <- function(fit) inherits(engine_of(fit), "engine_regress")
 
 #' @export
-engine_title.engine_regress <- function(engine) "regress: read off the joint posterior of all variables"
+engine_title.engine_regress <- function(engine) "regress: derived from the joint posterior of all variables"

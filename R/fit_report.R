@@ -38,12 +38,13 @@ report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
   if (!checkmate::test_string(file, min.chars = 1L)) stop_argument("file", "the name of a file", describe(file), "file")
   if (dir.exists(file)) stop_classed("file", "Cannot write {.file {file}}: it is a directory.")
   if (!dir.exists(dirname(file))) stop_classed("file", "Cannot write {.file {file}}: there is no directory {.file {dirname(file)}}.")
-  if (!is.null(title) && !checkmate::test_string(title, min.chars = 1L)) stop_argument("title", "NULL or a text", describe(title))
+  if (!is.null(title) && !checkmate::test_string(title, min.chars = 1L)) stop_argument("title", "NULL or a string", describe(title))
   databases <- check_count(databases, "databases", lower = 2)
   seed <- check_seed(seed) %||% new_seed()
   check_installed("rmarkdown", "makes the page")
   if (!rmarkdown::pandoc_available("1.14")) {
-    stop_classed("package", c("The program pandoc, which makes the page, was not found.", i = "It comes with RStudio and Quarto, or from {.url https://pandoc.org}."))
+    stop_classed("package", c("The program pandoc, which is needed to make the page, was not found.",
+                              i = "It comes with RStudio and Quarto, or from {.url https://pandoc.org}."))
   }
   directory <- tempfile("report-")
   dir.create(directory)
@@ -173,14 +174,14 @@ check_words <- function(check) {
   extreme <- check$component[which(check$p < 0.01)]
   c(sprintf("%d of %d published numbers are outside the central %s%% of their replicates; by chance about %s would be.", sum(outside, na.rm = TRUE), nrow(check),
             format_number(100 * level), format_number(signif((1 - level) * nrow(check), 2))),
-    if (length(extreme)) sprintf("Hardly any replicate is as far out as what was published of %s: the model, its bounds or the description of the release may be wrong.",
-                                 shorten_list(extreme, 6L)) else "None is so far out that the model could not have produced it.")
+    if (length(extreme)) sprintf("Hardly any replicate is as extreme as the published value of %s: the model, its bounds or the description of the release may be wrong.",
+                                 shorten_list(extreme, 6L)) else "None is so extreme that the model could not have produced it.")
 }
 
 cost_words <- function(cost) {
   times <- function(row) format_number(row$ratio, 3)
-  if (nrow(cost) == 1L) return(sprintf("The interval is %s times as wide as one that records would give.", times(cost)))
+  if (nrow(cost) == 1L) return(sprintf("The interval is %s times as wide as the interval from the records would be.", times(cost)))
   least <- cost[which.min(cost$ratio), ]
   most <- cost[which.max(cost$ratio), ]
-  sprintf("Intervals are %s times (%s) to %s times (%s) as wide as those that records would give.", times(least), least$variable, times(most), most$variable)
+  sprintf("Intervals are %s times (%s) to %s times (%s) as wide as intervals from the records would be.", times(least), least$variable, times(most), most$variable)
 }

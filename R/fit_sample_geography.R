@@ -97,7 +97,7 @@ tell_geography <- function(fit, call = caller_env()) {
   if (max(found[1L, ], 1, na.rm = TRUE) <= highest_r_hat && min(found[2L, ], Inf, na.rm = TRUE) >= fewest_effective) return(invisible())
   worst <- posterior::variables(fit$draws)[which.min(found[2L, ])]
   shown <- c(format_number(max(found[1L, ], na.rm = TRUE), 3), format_size(round(min(found[2L, ], na.rm = TRUE))))
-  cli::cli_warn(c("The draws have not converged: the greatest R-hat is {shown[1]}, the fewest effective draws {shown[2]} ({.code {worst}}).",
+  cli::cli_warn(c("The draws have not converged: the largest R-hat is {shown[1]}, the smallest number of effective draws {shown[2]} ({.code {worst}}).",
                   i = "Increase {.arg iter}."), class = "noiseaware_warning_convergence", call = call)
 }
 
@@ -125,7 +125,7 @@ area_tree <- function(formula, areas, call = caller_env()) {
   codes <- lapply(stats::setNames(nm = names), function(v) as.character(areas[[v]]))
   smallest <- codes[[length(codes)]]
   if (nrow(areas) < 2L || anyNA(unlist(codes)) || anyDuplicated(smallest)) {
-    stop_classed("areas", "{.arg areas} must have a row for each {.var {names[length(names)]}}, two or more, each different and none missing.", call = call)
+    stop_classed("areas", "{.arg areas} must have one row for each {.var {names[length(names)]}}, at least two rows, without repeated or missing values.", call = call)
   }
   order <- do.call(order, unname(lapply(codes, function(c) match(c, unique(c)))))
   codes <- lapply(codes, `[`, order)
@@ -152,7 +152,7 @@ check_geography_part <- function(part, call = caller_env()) {
     stop_classed("method", "{.fn sample_geography} needs counts, but the release has {describe_statistic(part$statistic)}.", call = call)
   }
   if (!part$mechanism$kernel %in% c("absolute", "squared", "exact")) {
-    stop_classed("method", "{.fn sample_geography} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
+    stop_classed("method", "{.fn sample_geography} needs noise from a built-in mechanism, not {format(part$mechanism)}.", call = call)
   }
 }
 
@@ -163,7 +163,7 @@ person_cells <- function(parts, tree) {
   if (length(levels) == 0L) return(list(levels = levels, codes = matrix(0, 1L, 0L), names = "all"))
   for (p in parts) for (v in intersect(names(levels), names(p$statistic$levels))) {
     if (!setequal(levels[[v]], p$statistic$levels[[v]])) {
-      stop_classed("variables", "{.var {v}} must have the same levels in all of the release.", call = caller_env())
+      stop_classed("variables", "{.var {v}} must have the same levels throughout the release.", call = caller_env())
     }
   }
   if (prod(lengths(levels)) > 10000) stop_classed("size", "The persons' variables must have at most 10,000 combinations.", call = caller_env())
@@ -185,8 +185,8 @@ part_measures <- function(part, tree, persons, call = caller_env()) {
     of <- part$statistic$margins[[m]]
     area <- intersect(of, names(tree$levels))
     if (length(area) > 1L) {
-      stop_classed("method", c("A margin must have one area variable at most, but {.code {paste(of, collapse = ':')}} has {length(area)}.",
-                               i = "Codes of a level differ: {.var {area[length(area)]}} is enough."), call = call)
+      stop_classed("method", c("A margin must have at most one area variable, but {.code {paste(of, collapse = ':')}} has {length(area)}.",
+                               i = "Codes differ within a level, so {.var {area[length(area)]}} is enough."), call = call)
     }
     used <- which(margin_at == m)
     size <- lengths(levels)[of]
@@ -220,7 +220,7 @@ fold_measure <- function(part, used, cell, size, level, groups, group) {
   absolute <- part$mechanism$kernel == "absolute"
   weight <- if (exact) rep(1, length(used)) else if (absolute) 1 / part$scale[used] else 1 / part$scale[used]^2
   if (anyDuplicated(cell)) {
-    stop_classed("method", "{.fn sample_geography} needs counts that were released once in a statistic.", call = caller_env())
+    stop_classed("method", "{.fn sample_geography} needs counts that appear only once in a statistic.", call = caller_env())
   }
   released <- all_weights <- numeric(size)
   released[cell] <- part$value[used]
@@ -237,25 +237,25 @@ geography_exact <- function(measures, n, tree, persons, call = caller_env()) {
   cells <- nrow(persons$codes)
   if (!is.null(n)) exact <- c(exact, list(list(level = 0L, groups = 1L, group = rep(0L, cells), released = n, whole = TRUE)))
   if (length(exact) == 0L) {
-    stop_classed("method", c("{.fn sample_geography} needs the number of persons, or exact counts that it follows from.",
+    stop_classed("method", c("{.fn sample_geography} needs the number of persons, or exact counts that determine it.",
                              i = "Describe the release by {.fn as_release} with an {.arg n}, or add counts with {.fn mech_exact}."), call = call)
   }
   whole <- vapply(exact, `[[`, TRUE, "whole")
-  if (!all(whole)) stop_classed("method", "Exact counts must be of all areas of a level and all groups of a margin.", call = call)
+  if (!all(whole)) stop_classed("method", "Exact counts must cover all areas of a level and all groups of a margin.", call = call)
   finest <- exact[[order(-vapply(exact, function(m) as.double(m$level), 0), -vapply(exact, function(m) as.double(m$groups), 0))[1L]]]
   if (any(finest$released < 0)) stop_classed("value", "Exact counts must not be negative.", call = call)
   for (m in exact) {
     nested <- m$level <= finest$level && !any(vapply(split(m$group, finest$group), function(g) length(unique(g)) > 1L, TRUE))
     if (!nested) {
-      stop_classed("method", c("Exact counts must be those of one level and margin, and what follows from them.",
-                               x = "There are exact counts of another margin, or of a larger area with more detail."), call = call)
+      stop_classed("method", c("Exact counts must be those of one level and margin, and sums that follow from them.",
+                               x = "There are also exact counts of another margin, or of a larger area with more detail."), call = call)
     }
     area <- areas_above(tree, finest$level, m$level)
     to <- m$group[match(seq_len(finest$groups) - 1L, finest$group)]
     key <- rep(area, each = finest$groups) * m$groups + rep(to, length(area))
     sums <- tapply(finest$released, factor(key, seq_along(m$released) - 1), sum)
     if (any(abs(sums - m$released) > 0.5)) {
-      stop_classed("value", "The exact counts contradict each other: sums of smaller areas are not those of larger ones.", call = call)
+      stop_classed("value", "The exact counts contradict each other: sums over smaller areas differ from the counts of larger ones.", call = call)
     }
   }
   list(level = as.integer(finest$level), group = as.integer(finest$group), groups = finest$groups, released = round(finest$released))
@@ -399,7 +399,8 @@ print.noiseaware_geography <- function(x, ...) {
   rhat <- apply(sampled, 3L, function(d) posterior::rhat(d))
   cat(sprintf("<geography> %s; %s cells in each\n", paste(areas, names(areas), collapse = ", "), format_size(cells)))
   cat(sprintf("  draws      %s of %d chain%s\n", format_size(posterior::ndraws(x$draws)), dim(x$draws)[2L], if (dim(x$draws)[2L] > 1L) "s" else ""))
-  cat(sprintf("  effective  %s in the median of %d cells at random, at least %s; greatest rhat %s\n", format_size(round(stats::median(ess, na.rm = TRUE))),
+  cat(sprintf("  effective  median %s over %d random cells, at least %s; largest rhat %s
+", format_size(round(stats::median(ess, na.rm = TRUE))),
               length(ess), format_size(round(min(ess, na.rm = TRUE))), format_number(max(rhat, na.rm = TRUE), 3)))
   cat("  every cell: summary(); tracked sums, concentrations: posterior::as_draws_array()\n")
   invisible(x)

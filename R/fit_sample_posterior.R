@@ -127,14 +127,14 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
 
 check_groups_alone <- function(model, release, call = caller_env()) {
   if (!is_grouped(model) || !is_sites(release)) return(invisible())
-  stop_classed("groups", c("A model of groups takes one release, which has the totals of all of them.",
-                           i = "A list of releases has one for each site, and {.arg pool} says how these belong together."), call = call)
+  stop_classed("groups", c("A model of groups needs one release, which has the totals of all groups.",
+                           i = "A list of releases has one release per site; use {.arg pool} to say how the sites are related."), call = call)
 }
 
 check_no_pool <- function(pool, call = caller_env()) {
   if (is.null(pool)) return(invisible())
-  stop_classed("pool", c("{.arg pool} is for a list of releases, one a site, or for the groups of one release; a single release has nothing to pool.",
-                         i = "Groups are in the formula of a model, such as {.code model_poisson(~ ward)}."), call = call)
+  stop_classed("pool", c("{.arg pool} is for a list of releases, one per site, or for the groups of one release; a single release has nothing to pool.",
+                         i = "Specify groups in the formula of a model, such as {.code model_poisson(~ ward)}."), call = call)
 }
 
 # Can the method do without the number of records, or with "auto" some method?
@@ -145,10 +145,10 @@ check_unknown_size <- function(method, release, bound, call = caller_env()) {
   if (has_exact(release)) check_keeps_exact(release, bound, call)
   clash <- "n" %in% bound$parameters
   stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
-                             "Method {.val {method}} must know the number of records here, and the release does not say it.",
+                             "Method {.val {method}} needs the number of records here, but the release does not contain it.",
                            x = if (clash) "The model has a parameter called {.val n}, which is also the name of the number of records.",
-                           i = if (length(able)) "Without it: {.val {able}}." else
+                           i = if (length(able)) "Methods that do not need it: {.val {able}}." else
                              if (isTRUE(bound$dependent)) "{.code factors = \"dependent\"} needs it; independent factors do not." else if (!clash)
-                             "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R.",
-                           i = "Or describe the release by {.fn as_release} with an {.arg n} that you believe."), call = call)
+                             "A model or a statistic defined by R functions of all records needs to know how many there are.",
+                           i = "Or describe the release by {.fn as_release} with an {.arg n} that you consider plausible."), call = call)
 }

@@ -16,13 +16,13 @@ no_size_line <- function(fit) {
   partners <- size_partners(fit)
   ends <- draws_interval(parameter_matrix(fit)[, "n", drop = FALSE], 0.95)
   ends <- format_size(round(ends))
-  sprintf("No number of the release is a size: n, %s to %s, rests on the ratios of the totals and on priors%s.", trimws(ends[1L]), trimws(ends[2L]),
-          if (length(partners)) paste(", most on what is known of", paste(partners, collapse = " and ")) else "")
+  sprintf("No released number is a size: inference about n, %s to %s, relies on the ratios of the totals and on priors%s.", trimws(ends[1L]), trimws(ends[2L]),
+          if (length(partners)) paste(", most strongly on", paste(partners, collapse = " and ")) else "")
 }
 
 tell_size <- function(fit) {
   line <- no_size_line(fit)
   if (is.null(line)) return(invisible())
-  cli::cli_inform(c(escape_braces(line), i = "{.fn stat_size} publishes the number of records; a prior of it, {.arg prior_n}, says what is known otherwise."),
+  cli::cli_inform(c(escape_braces(line), i = "Release a noisy size with {.fn stat_size}, or give a prior for the number of records, {.arg prior_n}."),
                   class = "noiseaware_message_size")
 }

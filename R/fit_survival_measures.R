@@ -79,8 +79,8 @@ survival_curves <- function(fit, call) {
   bound <- fit$bound
   breaks <- if (inherits(bound, "bound_table")) breaks_of_exits(as.character(bound$levels$exit))
   if (is.null(breaks)) {
-    stop_classed("argument", c("{.arg fit} must be of {.fn model_survival}, or of {.fn model_table} and a release of {.fn stat_survival}.",
-                               x = "It is one of {describe_model(bound)}."), call = call)
+    stop_classed("argument", c("{.arg fit} must be a fit of {.fn model_survival}, or of {.fn model_table} to a release of {.fn stat_survival}.",
+                               x = "Its model is: {describe_model(bound)}."), call = call)
   }
   levels <- bound$levels[names(bound$levels) != "exit"]
   parametric <- inherits(bound, "bound_survival")
@@ -104,9 +104,9 @@ default_times <- function(measure, curves) {
 check_survival_times <- function(times, curves, default, call, measure = "survival") {
   if (is.null(times)) return(default)
   if (curves$parametric && curves$by_interval && measure == "hazard") {
-    stop_classed("argument", "{.arg times} must be NULL for hazards of a discrete distribution, one for each interval.", call = call)
+    stop_classed("argument", "{.arg times} must be NULL for hazards of a discrete distribution, which has one for each interval.", call = call)
   }
-  if (!curves$parametric) stop_classed("argument", "{.arg times} must be NULL for a fit of {.fn model_table}, whose curves are known at the breaks.", call = call)
+  if (!curves$parametric) stop_classed("argument", "{.arg times} must be NULL for a fit of {.fn model_table}, which determines curves only at the breaks.", call = call)
   first <- curves$breaks[1L]
   must <- if (is.finite(curves$ends)) sprintf("numbers from %s to %s, the first and the last break", format_number(first), format_number(curves$ends)) else
     sprintf("finite numbers from %s, the first break, on", format_number(first))

@@ -73,8 +73,8 @@ most_synthesized <- 2^28
 
 check_records_fit <- function(records, call = caller_env()) {
   if (records <= most_synthesized) return(invisible())
-  stop_classed("size", c("The data sets would have {format_size(records)} records in all, but at most {format_size(most_synthesized)} are made.",
-                         i = "Fewer data sets ({.arg m}) or, of a population, smaller ones ({.arg n})."), call = call)
+  stop_classed("size", c("The data sets would have {format_size(records)} records in all, but the limit is {format_size(most_synthesized)}.",
+                         i = "Use fewer data sets ({.arg m}) or, from a population, smaller ones ({.arg n})."), call = call)
 }
 
 # new records under the parameters of a draw
@@ -89,10 +89,10 @@ records_of_draw <- function(fit, draw, n) {
 check_has_table <- function(fit, n, call = caller_env()) {
   if (is.null(fit$chains[[1L]]$table)) {
     stop_classed("method", c("{.code of = \"records\"} needs the counts of a table in each draw, which the fit does not have.",
-                             i = "Method {.val collapse} for {.fn model_table} keeps them, of up to {format_size(most_tracked)} cells."), call = call)
+                             i = "Method {.val collapse} for {.fn model_table} stores them, for up to {format_size(most_tracked)} cells."), call = call)
   }
   if (release_crosses(fit$release, fit$bound)) {
-    stop_classed("method", c("{.code of = \"records\"} needs released margins that are inside a clique of the model each.",
+    stop_classed("method", c("{.code of = \"records\"} needs every released margin to be inside a clique of the model.",
                              i = "{.code of = \"population\"} works for any release."), call = call)
   }
   if (!is.null(n)) stop_classed("argument", "{.arg n} must be NULL with {.code of = \"records\"}: each draw says how many records there are.", call = call)
@@ -128,7 +128,7 @@ print.noiseaware_synthetic <- function(x, ...) {
   first <- x[[1L]]
   size <- paste(vapply(unique(range(vapply(x, nrow, 0L))), format_size, ""), collapse = " to ")
   cat(sprintf("<synthetic> %d data sets of %s records and %d variables: %s\n", length(x), size, ncol(first), shorten_list(names(first), 6L)))
-  cat(sprintf("  of         %s\n", if (attr(x, "of") == "records") "the confidential records, imputed" else "a population, by the posterior predictive distribution"))
+  cat(sprintf("  of         %s\n", if (attr(x, "of") == "records") "the confidential records, imputed" else "a population, from the posterior predictive distribution"))
   cat(sprintf("  guarantee  the release's: %s\n", paste(attr(x, "privacy"), collapse = "; ")))
   invisible(x)
 }
@@ -191,8 +191,8 @@ combine_population <- function(between, within, m, level, ratio) {
 # The rules need estimates of a variance between sets, and analyses that do not hang on a few records.
 tell_few_sets <- function(sets, few = 10L, empty = 5) {
   if (length(sets) < few) {
-    cli::cli_inform(c("{length(sets)} data sets are few: the variance between them is uncertain, and intervals may be far too wide or too narrow.",
-                      i = "{.fn synthesize} with {.code m = 100} makes enough."), class = "noiseaware_message_sets")
+    cli::cli_inform(c("There are only {length(sets)} data sets: the variance between them is uncertain, and intervals may be far too wide or too narrow.",
+                      i = "Use {.fn synthesize} with {.code m = 100}."), class = "noiseaware_message_sets")
   }
   factors <- names(Filter(is.factor, sets[[1L]]))
   crossed <- if (length(factors) > 1L) utils::combn(factors, 2L, simplify = FALSE) else as.list(factors)
@@ -216,8 +216,8 @@ read_analysis <- function(result, k, call) {
   ok <- is.numeric(told$estimate) && is.numeric(told$variance) && length(told$estimate) > 0L && length(told$estimate) == length(told$variance) &&
     all(is.finite(told$estimate), is.finite(told$variance), told$variance >= 0)
   if (ok) return(told)
-  stop_classed("argument", c("{.arg analysis} must return a fit with coefficients and a covariance matrix, or a list of {.field estimate} and {.field variance}, finite.",
-                             x = "Of data set {k} it returned {describe(result)}."), call = call)
+  stop_classed("argument", c("{.arg analysis} must return a fit with coefficients and a covariance matrix, or a list of finite {.field estimate} and {.field variance}.",
+                             x = "For data set {k} it returned {describe(result)}."), call = call)
 }
 
 #' @rdname synthesize

@@ -43,12 +43,12 @@ table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_
   pair <- measure %in% c("odds_ratio", "association")
   if (pair && length(asked$of) != 2L) {
     stop_classed("formula", c("{.arg margin} must have two variables for {.val {measure}}, but has {length(asked$of)}.",
-                              i = "Those that are held fixed stand behind a bar: {.code ~ a:b | c}."))
+                              i = "Put variables that are held fixed after a bar: {.code ~ a:b | c}."))
   }
   p <- conditional_draws(fit, asked)
   levels <- fit$bound$levels
   if (measure %in% c("odds_ratio", "loglinear") && any(p == 0)) {
-    stop_classed("zeros", "{.val {measure}} needs cells that are all possible, but {.arg margin} has some that cannot be.")
+    stop_classed("zeros", "{.val {measure}} needs all cells to be possible, but {.arg margin} has impossible ones.")
   }
   given <- seq_len(prod(lengths(levels[asked$given])))
   each <- prod(lengths(levels[asked$of]))
@@ -73,7 +73,7 @@ by_chain <- function(draws, fit) {
 # Variables of a formula, and those behind its bar.
 read_margin <- function(fit, margin, arg = "margin", call = caller_env()) {
   if (!inherits(fit$bound, "bound_table")) {
-    stop_classed("argument", "{.arg {arg}} is of a table, and {.arg fit} must be one of {.fn model_table}, but is one of {describe_model(fit$bound)}.", call = call)
+    stop_classed("argument", "{.arg {arg}} is for tables, so {.arg fit} must be a fit of {.fn model_table}, but is a fit of {describe_model(fit$bound)}.", call = call)
   }
   known <- names(fit$bound$levels)
   if (is.null(margin)) return(list(of = known, given = character()))
@@ -187,7 +187,7 @@ associations <- function(p, size) {
 predict_table <- function(fit, formula, type, interval, level, call = caller_env()) {
   asked <- read_margin(fit, formula, "newdata", call)
   if (type == "draws" || interval == "predictive") {
-    stop_classed("argument", c("A table has conditional distributions to tell, not responses.",
+    stop_classed("argument", c("A table has conditional distributions, not responses.",
                                x = "{.arg type} must be {.val mean} or {.val expected}, and {.arg interval} {.val none} or {.val credible}.",
                                i = "{.fn synthesize} draws records."), call = call)
   }

@@ -14,7 +14,7 @@ with_troubles <- function(fit, call = caller_env()) {
   tell_troubles(fit, call)
   fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
   found("what the prior decides", tell_decided(fit))
-  found("what the number of records rests on", tell_size(fit))
+  found("what inference about the number of records relies on", tell_size(fit))
   fit
 }
 

@@ -8,7 +8,7 @@ least_share <- 0.2
 update_prior <- function(fit, prior, given, call = caller_env()) {
   model <- with_prior(fit$asked$model, prior, call)
   again <- function(why) {
-    cli::cli_inform(c("Sampled again for the new prior, since {why}.", i = "What {.fn update} weights, and what it samples: see its help."),
+    cli::cli_inform(c("Sampled again for the new prior, since {why}.", i = "See the help of {.fn update} for when it reweights and when it samples."),
                     class = c("noiseaware_message_sampled", "noiseaware_message_update"))
     refit(fit, c(list(model = model), given))
   }
@@ -16,11 +16,11 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   if (length(others)) return(again(paste("other arguments also change:", shorten_list(others))))
   if (inherits(fit, "noiseaware_pool")) return(again("the fit is of several sites"))
   if (is.null(fit$chains)) return(again(sprintf("method \"%s\" draws again at once", fit$method)))
-  if (!is.null(fit$weighted)) return(again("the draws have been weighted for another prior already"))
+  if (!is.null(fit$weighted)) return(again("the draws have already been reweighted for another prior"))
   bound <- bind_model(settle_released(model, fit$release, fit$method, call), fit$release$statistic, call)
   check_prior_draws(bound, call)
   ratio <- prior_ratio(fit, bound)
-  if (is.null(ratio)) return(again("it is of other unknown parameters, or the old one excludes what it allows, or it excludes all that was drawn"))
+  if (is.null(ratio)) return(again("it has other unknown parameters, or the old prior excludes values that it allows, or it excludes all draws"))
   weights <- smooth_weights(ratio)
   draws <- length(ratio)
   limit <- pareto_limit(draws)
@@ -29,9 +29,9 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
     return(again(sprintf("importance weights would leave %s of %s draws effective", format_size(round(weighting$effective)), format_size(draws))))
   }
   if (weighting$k > limit) {
-    return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(weighting$k, 2), format_number(limit, 2))))
+    return(again(sprintf("importance weights are not reliable: Pareto k is %s, above %s", format_number(weighting$k, 2), format_number(limit, 2))))
   }
-  cli::cli_inform("The draws were weighted for the new prior, not sampled again: {weights_line(weighting)}.",
+  cli::cli_inform("The draws were reweighted for the new prior, not sampled again: {weights_line(weighting)}.",
                   class = c("noiseaware_message_weighted", "noiseaware_message_update"))
   fit <- resampled_fit(fit, with_seed(check_seed(given$seed, call = call), systematic_rows(weights$weight)))
   fit$bound <- bound
@@ -45,7 +45,7 @@ with_prior <- function(model, prior, call) UseMethod("with_prior")
 
 #' @export
 with_prior.default <- function(model, prior, call) {
-  stop_classed("argument", c("{.arg prior} can be changed of models that have such an argument.", x = "The model has none: {format(model)[1L]}.",
+  stop_classed("argument", c("{.arg prior} can be changed only for models with such an argument.", x = "The model has none: {format(model)[1L]}.",
                              i = "{.code update(fit, model = )} takes another model."), call = call)
 }
 
@@ -251,7 +251,7 @@ with_formula <- function(fit, formula, model, call = caller_env()) {
   if (!is.null(model)) stop_classed("argument", "{.arg formula.} and {.arg model} must not be given together: a model has a formula.", call = call)
   if (!inherits(formula, "formula")) stop_argument("formula.", "a formula such as . ~ . - age", describe(formula), call = call)
   if (is.null(response_of(fit$bound)) || is.null(fit$bound$formula)) {
-    stop_classed("formula", "{.arg formula.} is for fits of a regression, and this is one of {describe_model(fit$bound)}.", call = call)
+    stop_classed("formula", "{.arg formula.} is for fits of a regression, but this is a fit of {describe_model(fit$bound)}.", call = call)
   }
   model <- fit$asked$model
   before <- called_formula(text_formula(fit$bound$formula))

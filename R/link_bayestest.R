@@ -166,7 +166,7 @@ get_predicted.noiseaware_fit <- function(x, data = NULL, predict = c("expectatio
   draws <- of(x, data, ndraws = iterations)
   if (length(dim(draws)) == 3L) {
     stop_classed("argument", c("{.arg x} must have one number to predict, but has the probabilities of several levels.",
-                               i = "{.fn rstantools::posterior_epred} has their draws."))
+                               i = "{.fn rstantools::posterior_epred} gives their draws."))
   }
   ends <- draws_interval(draws, ci %||% 0.95)
   intervals <- data.frame(SE = apply(draws, 2L, stats::sd), CI_low = ends[1L, ], CI_high = ends[2L, ])

@@ -61,7 +61,7 @@ chosen_effects <- function(fit, effects, call = caller_env()) {
 
 check_conditions <- function(fit, conditions, call = caller_env()) {
   if (is.null(conditions)) return(data.frame(row.names = "1"))
-  if (!is.data.frame(conditions) || nrow(conditions) == 0L) stop_argument("conditions", "a data frame with a row or more", describe_shape(conditions), call = call)
+  if (!is.data.frame(conditions) || nrow(conditions) == 0L) stop_argument("conditions", "a data frame with at least one row", describe_shape(conditions), call = call)
   check_names_of(names(conditions), "conditions", "covariates of the fit", plotted_covariates(fit, call), call)
   conditions
 }
@@ -81,7 +81,7 @@ effect_table <- function(fit, names, conditions, int_conditions, prob, method, p
   draws <- of(fit, rows[base::names(rows) != "cond__"], seed = seed)
   categorical <- length(dim(draws)) == 3L
   if (categorical) {
-    if (length(names) == 2L) stop_argument("effects", "of one covariate each: the levels of the response have a curve each", paste(names, collapse = ":"), call = call)
+    if (length(names) == 2L) stop_argument("effects", "of one covariate each: each level of the response has a curve", paste(names, collapse = ":"), call = call)
     levels <- dimnames(draws)[[3L]]
     rows <- cbind(rows[rep(seq_len(nrow(rows)), length(levels)), ], cats__ = factor(rep(levels, each = nrow(rows)), levels))
     draws <- matrix(draws, nrow(draws))

@@ -4,7 +4,7 @@
 model_parameters.noiseaware_fit <- function(model, ..., component = "conditional", exponentiate = FALSE) {
   check_flag(exponentiate, "exponentiate")
   effects <- coefficient_terms(model)
-  if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE where the model has no coefficients", "TRUE")
+  if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE if the model has no coefficients", "TRUE")
   remind_troubles(model)
   table <- parameters::model_parameters(posterior::as_draws_df(get_parameters.noiseaware_fit(model, component)), ...)
   checks <- diagnostic_posterior.noiseaware_fit(model, component = component)
@@ -47,7 +47,8 @@ check_model.noiseaware_fit <- function(x, ...) refuse_meaningless("check_model")
 tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy_coefficients, ...) {
   regression_of(x)
   if (inherits(x$bound, "bound_categories") && !is_ordered_family(x$bound$model)) {
-    stop_classed("method", c("The table has one coefficient for each term, and {.val categorical} has one for each level but the first.", i = "{.fn tidy} has them all."))
+    stop_classed("method", c("The table has one coefficient for each term, but {.val categorical} has one for each level except the first.",
+                             i = "{.fn tidy} shows all of them."))
   }
   NextMethod(tidy_fun = tidy_fun)
 }

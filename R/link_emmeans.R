@@ -22,7 +22,7 @@ emm_basis.noiseaware_fit <- function(object, trms, xlev, grid, ...) {
 # Of ordered levels the linear predictor, which has no intercept.
 emm_basis_categories <- function(object, grid) {
   if (!is_ordered_family(object$bound$model)) {
-    stop_classed("method", c("emmeans takes one linear predictor, and {.val categorical} has one for each level but the first.",
+    stop_classed("method", c("emmeans needs a single linear predictor, but {.val categorical} has one for each level except the first.",
                              i = "{.fn predict} and marginaleffects give the probabilities of the levels."))
   }
   draws <- coefficient_draws(object)[, object$bound$design$name[-1L], drop = FALSE]

@@ -93,7 +93,8 @@ predictive_interval.noiseaware_fit <- function(object, prob = 0.9, newdata, ...,
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   draws <- stats::predict(object, newdata, type = "draws", seed = seed, ...)
   if (!is.null(attr(draws, "levels"))) {
-    stop_classed("method", c("The levels of a response have no interval.", i = "{.code predict(interval = \"predictive\")} gives the fewest levels that hold a new one."))
+    stop_classed("method", c("There is no interval for the levels of a response.",
+                             i = "{.code predict(interval = \"predictive\")} gives the smallest set of levels that contains a new response."))
   }
   ends <- t(draws_interval(draws, prob))
   dimnames(ends) <- list(NULL, paste0(format(50 + c(-50, 50) * prob, trim = TRUE, digits = 3), "%"))
@@ -143,7 +144,7 @@ tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponenti
   check_flag(exponentiate, "exponentiate")
   check_number(conf.level, "conf.level", "a number between 0 and 1", 0, 1, strict = TRUE)
   effects <- coefficient_terms(x)
-  if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE where the model has no coefficients", "TRUE")
+  if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE if the model has no coefficients", "TRUE")
   remind_troubles(x)
   if (!is.null(measure) || !is.null(margin)) x$draws <- table_measures(x, margin, measure %||% "probability")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")

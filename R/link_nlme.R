@@ -124,9 +124,9 @@ check_varies <- function(fit, name, walk = FALSE, call = caller_env()) {
   if (pooled && fit$pool == "partial" || walk && pooled && fit$pool == "walk") return(invisible())
   why <- if (!pooled) "{.arg object} is a fit of one release, with one set of parameters." else
     switch(fit$pool, complete = "All sites have the same parameters: {.code pool = \"complete\"}.",
-           walk = "In a walk each site is about the one before, so there is no common mean.", "Nothing is shared between sites: {.code pool = \"none\"}.")
-  stop_classed("pool", c("{.fn {name}} is for sites whose parameters vary about a mean.", x = why,
-                         i = "{.code pool = \"partial\"} has that; {.fn coef} gives the parameters of any fit."), call = call)
+           walk = "In a walk each site varies about the previous one, so there is no common mean.", "Nothing is shared between sites: {.code pool = \"none\"}.")
+  stop_classed("pool", c("{.fn {name}} is for sites with parameters that vary about a mean.", x = why,
+                         i = "Use {.code pool = \"partial\"}; {.fn coef} gives the parameters of any fit."), call = call)
 }
 
 # ---- coordinates: coefficients as they are, else those in which sites are normal -----------------

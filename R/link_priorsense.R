@@ -7,7 +7,7 @@ create_priorsense_data.noiseaware_fit <- function(x, ...) {
   prior <- log_prior_draws.noiseaware_fit(x)
   likelihood <- release_log_lik(x)
   if (is.null(likelihood)) {
-    cli::cli_inform(c("The likelihood of this fit is not known, so it has no component {.val likelihood}.", i = "{.code component = \"prior\"} works."),
+    cli::cli_inform(c("The likelihood of this fit is not known, so it has no component {.val likelihood}.", i = "Use {.code component = \"prior\"}."),
                     class = "noiseaware_message_likelihood")
     likelihood <- double(posterior::ndraws(x$draws))
   }
@@ -18,16 +18,16 @@ create_priorsense_data.noiseaware_fit <- function(x, ...) {
 log_lik_draws.noiseaware_fit <- function(x, ...) {
   likelihood <- release_log_lik(x)
   if (is.null(likelihood)) {
-    stop_classed("argument", "The likelihood of this fit is not known, so there is none to raise to powers: method {.val {x$method}} has no draws of the noise.")
+    stop_classed("argument", "The likelihood of this fit is not known and cannot be raised to powers: method {.val {x$method}} has no draws of the noise.")
   }
   one_variable(likelihood, x, "log_lik")
 }
 
 #' @exportS3Method priorsense::log_prior_draws
 log_prior_draws.noiseaware_fit <- function(x, ...) {
-  if (identical(x$pool, "separate")) stop_classed("pool", "Groups that are not pooled have a prior each.")
+  if (identical(x$pool, "separate")) stop_classed("pool", "Groups that are not pooled have separate priors.")
   if (identical(x$pool, "none")) {
-    stop_classed("pool", c("Fits of separate sites have a prior each.", i = "Take one of them: {.code fit$fits${names(x$fits)[1L]}}."))
+    stop_classed("pool", c("Fits of separate sites have separate priors.", i = "Use one of them: {.code fit$fits${names(x$fits)[1L]}}."))
   }
   one_variable(prior_log_density(x), x, "lprior")
 }

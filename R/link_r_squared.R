@@ -30,12 +30,12 @@ bayes_R2.noiseaware_fit <- function(object, newdata = NULL, records = 500, seed 
   check_no_dots(...)
   refuse_own_parameters(object, "object", environment())
   response <- regression_of(object)
-  if (is.na(response$binary)) stop_classed("method", "A response of several levels has no variance, and so no R squared.")
+  if (is.na(response$binary)) stop_classed("method", "A response with several levels has no variance, and so no R squared.")
   records <- check_count(records, "records", lower = 2)
   seed <- check_seed(seed)
   remind_troubles(object)
   if (is.null(newdata) && are_public(object$bound$model)) newdata <- object$bound$model$covariates$public
-  if (!is.null(newdata) && NROW(newdata) < 2L) stop_argument("newdata", "a data frame of two rows or more", describe_shape(newdata))
+  if (!is.null(newdata) && NROW(newdata) < 2L) stop_argument("newdata", "a data frame with at least two rows", describe_shape(newdata))
   # draws x rows
   expected <- if (is.null(newdata)) with_seed(seed, expected_of_population(object, records)) else expected_response(object, newdata)
   explained <- apply(expected, 1L, stats::var)

@@ -75,7 +75,7 @@ write_stan <- function(release, bound, call = caller_env()) {
   for (p in parts) {
     check_collapse_part(p, "normal", call)
     if (!p$mechanism$kernel %in% c("absolute", "squared")) {
-      stop_classed("method", "A Stan program is for noisy totals, and the release has numbers of {format(p$mechanism)}.", call = call)
+      stop_classed("method", "A Stan program is for noisy totals, but the release has numbers with {format(p$mechanism)}.", call = call)
     }
   }
   columns <- stan_columns(bound)
@@ -98,19 +98,19 @@ write_stan <- function(release, bound, call = caller_env()) {
 
 check_stan_model <- function(release, bound, call) {
   refuse <- function(fault) {
-    stop_classed("method", c("A Stan program is written for normal records: {.fn model_lm}, {.fn model_normal} and {.fn model_mvnormal}, with numbers for covariates.",
+    stop_classed("method", c("A Stan program is available for normal records: {.fn model_lm}, {.fn model_normal} and {.fn model_mvnormal}, with numeric covariates.",
                              x = fault), call = call)
   }
-  if (!inherits(bound, c("bound_lm", "bound_normal", "bound_mvnormal"))) refuse("The model is another: {describe_model(bound)}.")
+  if (!inherits(bound, c("bound_lm", "bound_normal", "bound_mvnormal"))) refuse("The model is: {describe_model(bound)}.")
   if (length(bound$levels)) refuse("{.var {names(bound$levels)}} {?is a factor/are factors}.")
   if (length(bound$model$covariates$lone)) refuse("{.var {names(bound$model$covariates$lone)}} {?has/have} another distribution.")
   if (!is.null(bound$terms)) refuse("The formula has products or powers.")
-  if (!is.null(bound$moments)) refuse("The distribution of the covariates is known by moments alone.")
+  if (!is.null(bound$moments)) refuse("Only moments of the covariates are known, not their distribution.")
   if (has_record_noise(release)) refuse("The noise is on every record, not on totals.")
   if (is.null(release$n)) refuse("The number of records is unknown.")
-  if (any(grepl("^within", names(bound$spec$fields)))) refuse("The prior is cut off by {.arg within}.")
+  if (any(grepl("^within", names(bound$spec$fields)))) refuse("The prior is truncated by {.arg within}.")
   columns <- nrow(bound$columns)
-  if (release$n <= columns) refuse("The release has {release$n} record{?s}, and more than {columns} are needed, as many as variables.")
+  if (release$n <= columns) refuse("The release has {release$n} record{?s}, but more than {columns} are needed, the number of variables.")
 }
 
 # Covariates first: the factor of the records' covariance is then triangular.

@@ -1,16 +1,16 @@
 # What works on a fit, in one table: works_with() shows it, so does vignette("with-other-packages"), the tests
 # evaluate each row, and what is refused says the row's note.
 
-no_records <- "It needs the confidential records one by one; a release has only noisy numbers. `pp_check()` compares the fit with its release."
-no_parts <- "A release is one observation: its numbers are sums over all records, none of which can be left out; of pooled sites each is a unit. See `bayes_factor()`."
-own_bridge <- "It needs the density of the parameters, which has no closed form. `log_evidence()` has bridge sampling of its own."
+no_records <- "It needs the individual confidential records; a release has only noisy numbers. `pp_check()` compares the fit with its release."
+no_parts <- "A release is a single observation, of sums over all records, so no record can be left out; for pooled sites, each site is a unit. See `bayes_factor()`."
+own_bridge <- "It needs the density of the parameters, which has no closed form. `log_evidence()` has its own bridge sampling."
 no_likelihood <- "The probability of the published numbers given the parameters is an integral over all databases, which has no closed form."
 
-no_residuals <- "A posterior has no degrees of freedom: it has the uncertainty of `sigma` in its draws, and intervals are quantiles of these."
+no_residuals <- "A posterior has no degrees of freedom: its draws include the uncertainty of `sigma`, and intervals are quantiles of the draws."
 no_checks <- "It plots residuals of the records, which a release does not have. `pp_check()` compares the fit with its release, and `summary()` has R-hat."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_slope()` and `bayes_factor()` compare models with and without a term."
 
-no_densities <- "It estimates densities of prior and posterior at a point from draws. `test_slope()` and `bayes_factor()` give the Bayes factor without that."
+no_densities <- "It estimates prior and posterior densities at a point from draws. `test_slope()` and `bayes_factor()` compute the Bayes factor without that."
 
 #' Functions of other packages that work on a fit
 #'
@@ -29,7 +29,7 @@ works_with <- function() {
     row("stats", "formula(fit)", "the model's formula"),
     row("stats", "family(fit)", "with its link"),
     row("stats", "sigma(fit)", "of a linear regression"),
-    row("stats", "fitted(fit)", "at the rows of a grid of the covariates in place of data, with intervals"),
+    row("stats", "fitted(fit)", "at the rows of a grid of the covariates instead of data, with intervals"),
     row("stats", "predict(fit, newdata)", "means, intervals, draws"),
     row("stats", "residuals(fit)", no_records, FALSE),
     row("stats", "model.frame(fit)", no_records, FALSE),
@@ -47,25 +47,25 @@ works_with <- function() {
     row("posterior", "summarise_draws(fit)", "any summary"),
     row("bayesplot", "mcmc_areas(fit, regex_pars = \"smoke\")", "and the other `mcmc_` functions"),
     row("bayesplot", "mcmc_rhat(rhat(fit))", "`neff_ratio()`"),
-    row("bayesplot", "pp_check(fit)", "the published numbers against replicates of the release; `type = \"hist\"`"),
-    row("coda", "as.mcmc.list(fit)", "`as.mcmc()` of all chains end to end"),
+    row("bayesplot", "pp_check(fit)", "the published numbers compared with replicates of the release; `type = \"hist\"`"),
+    row("coda", "as.mcmc.list(fit)", "`as.mcmc()` with all chains concatenated"),
     row("rstantools", "posterior_predict(fit, newdata)", "`posterior_epred()`, `posterior_linpred()`, with `ndraws`, `seed`, `re_formula`"),
     row("rstantools", "posterior_interval(fit)", "equal-tailed"),
     row("rstantools", "predictive_interval(fit, newdata = newdata)", "of a new response"),
-    row("rstantools", "bayes_R2(fit)", "of the population, or of the rows of `newdata`"),
+    row("rstantools", "bayes_R2(fit)", "for the population, or for the rows of `newdata`"),
     row("rstantools", "prior_summary(fit)", "in the units of the data"),
     row("rstantools", "predictive_error(fit)", no_records, FALSE),
     row("rstantools", "log_lik(fit)", no_parts, FALSE),
-    row("stats", "update(fit, . ~ . - age)", "samples the regression from the whole release"),
-    row("nlme", "fixef(pool)", "means of the sites; of a fit of one release `coef()`"),
-    row("nlme", "ranef(pool)", "how far each site is from the mean"),
-    row("nlme", "VarCorr(pool)", "variances between sites, as lme4's `as.data.frame()` has them"),
+    row("stats", "update(fit, . ~ . - age)", "samples the new regression given the whole release"),
+    row("nlme", "fixef(pool)", "means of the sites; for a fit of one release, `coef()`"),
+    row("nlme", "ranef(pool)", "deviation of each site from the mean"),
+    row("nlme", "VarCorr(pool)", "variances between sites, in the format of lme4's `as.data.frame()`"),
     row("brms", "conditional_effects(fit)", "with `plot()` and `print()` of brms"),
     row("brms", "hypothesis(fit, \"age > 0\")", "for names with `=`, such as cells of a table, use `contrast()`"),
     row("generics", "tidy(fit, conf.int = TRUE)", "arguments and columns as in broom.mixed"),
     row("generics", "glance(fit)", "one row"),
     row("generics", "augment(fit)", no_records, FALSE),
-    row("broom", "tidy(fit)", "the generic is that of generics, as in broom.mixed"),
+    row("broom", "tidy(fit)", "the generic is from the package generics, as in broom.mixed"),
     row("emmeans", "emmeans(fit, ~ smoke)", "numbers at the middle of their bounds, all declared levels; intervals from the draws"),
     row("emmeans", "emtrends(fit, ~ smoke, var = \"age\")", "slopes"),
     row("emmeans", "contrast(fit, \"age > 0\")", "noiseaware's own `contrast()`, whichever package is attached last"),
@@ -76,7 +76,7 @@ works_with <- function() {
     row("tidybayes", "add_linpred_draws(newdata, fit, ndraws = 10)", ""),
     row("tidybayes", "add_predicted_draws(newdata, fit, seed = 1)", ""),
     row("tidybayes", "gather_draws(fit, age, sigma)", "`spread_draws()` likewise"),
-    row("ggdist", "mean_qi(posterior::as_draws_df(fit), age)", "`stat_halfeye()` and others take the draws"),
+    row("ggdist", "mean_qi(posterior::as_draws_df(fit), age)", "`stat_halfeye()` and others accept the draws"),
     row("bayestestR", "describe_posterior(fit)", "of the coefficients; `component = \"all\"` for all parameters; a ROPE with `rope_range`"),
     row("bayestestR", "hdi(fit)", "`eti()`, `ci()`, `point_estimate()`"),
     row("bayestestR", "p_direction(fit)", ""),
@@ -90,7 +90,7 @@ works_with <- function() {
     row("bayestestR", "bayesfactor_parameters(fit)", no_densities, FALSE),
     row("bayestestR", "si(fit)", no_densities, FALSE),
     row("bayestestR", "equivalence_test(fit, range = c(-100, 100))", ""),
-    row("insight", "is_model_supported(fit)", "`FALSE`: insight looks the class up in a list of its own; the functions below have methods"),
+    row("insight", "is_model_supported(fit)", "`FALSE`: insight looks the class up in its own list; the functions below have methods"),
     row("insight", "get_parameters(fit)", "`find_parameters()`, `model_info()`"),
     row("insight", "get_priors(fit)", "location and scale are the median and mad"),
     row("insight", "get_predicted(fit, newdata)", "without `newdata` at the rows of `insight::get_data(fit)`"),
@@ -102,9 +102,9 @@ works_with <- function() {
     row("performance", "check_model(fit)", no_checks, FALSE),
     row("gtsummary", "tbl_regression(fit)", "also with `exponentiate = TRUE`"),
     row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
-    row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the likelihood of a rate or else of the noise at the imputed totals"),
+    row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the likelihood (for a rate) or of the noise at the imputed totals"),
     row("SBC", "SBC_fit(noiseaware::sbc_backend(noiseaware::model_lm(), iter = 50), fit$release, cores = 1)",
-        "a backend for `compute_SBC()`; SBC is not on CRAN, and was not tried with the package itself"),
+        "a backend for `compute_SBC()`; untested against SBC itself, which is not on CRAN"),
     row("bridgesampling", "bridge_sampler(fit)", own_bridge, FALSE),
     row("rstantools", "loo_R2(fit)", no_parts, FALSE),
     row("loo", "loo(fit)", no_parts, FALSE),
@@ -115,7 +115,7 @@ works_with <- function() {
 refuse_meaningless <- function(name, call = caller_env()) {
   table <- works_with()
   note <- table$note[!table$works & startsWith(table$call, paste0(name, "("))][1L]
-  stop_classed("meaningless", c("{.fn {name}} has no meaning for a fit to a release.", x = "{note}"), call = call)
+  stop_classed("meaningless", c("{.fn {name}} is not meaningful for a fit to a release.", x = "{note}"), call = call)
 }
 
 #' @importFrom stats residuals

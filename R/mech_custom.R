@@ -95,7 +95,7 @@ add_noise.mech_custom <- function(mechanism, statistic, total, uniform, scale) {
 #' @export
 check_pair.mech_custom <- function(statistic, mechanism, call) {
   if (statistic$kind == "records" && mechanism$arguments != 1L) {
-    stop_classed("mechanism", "With {.fn stat_records} the {.arg log_density} of {.fn mech_custom} must be a function of the noise alone.",
+    stop_classed("mechanism", "With {.fn stat_records} the {.arg log_density} of {.fn mech_custom} must be a function of the noise only.",
                  call = call)
   }
 }
@@ -174,7 +174,7 @@ checked_density <- function(mechanism, statistic, released, n = NULL, call = cal
   together <- evaluate(trial)
   alone <- vapply(1:3, function(i) evaluate(trial[i, , drop = FALSE]), 0)
   if (!isTRUE(all.equal(together, alone))) {
-    stop_classed("custom", "{.fn log_density} must treat each row on its own, but its values depend on other rows.", call = call)
+    stop_classed("custom", "{.fn log_density} must treat each row separately, but its values depend on other rows.", call = call)
   }
   if (is.finite(together[1L])) shift <- together[1L]
   evaluate
@@ -182,12 +182,12 @@ checked_density <- function(mechanism, statistic, released, n = NULL, call = cal
 
 stop_density <- function(value, at, name) {
   shown <- paste(names(at), "=", format_number(at, 6), collapse = ", ")
-  stop_classed("custom", "{.fn log_density} must return finite numbers or -Inf, but returned {value} where {.arg {name}} is {shown}.", call = caller_env())
+  stop_classed("custom", "{.fn log_density} must return finite numbers or -Inf, but returned {value} for {.arg {name}} = {shown}.", call = caller_env())
 }
 
 # After a search that found no records under which the noise is possible.
 stop_impossible <- function(call) {
-  stop_classed("impossible", c("No records were found that the release is possible for: {.arg log_density} is -Inf at all totals that were tried.",
-                               i = "Can noise of this density lie between the published values and totals of so many records within the bounds?",
-                               i = "Give {.fn mech_custom} an {.arg r}, which says where its noise lies, or {.arg init}: parameters of such records."), call = call)
+  stop_classed("impossible", c("No records were found for which the release is possible: {.arg log_density} is -Inf at all totals that were tried.",
+                               i = "Can this noise connect the published values with totals of so many records within the bounds?",
+                               i = "Give {.fn mech_custom} an {.arg r}, which draws plausible noise, or give {.arg init}: parameters of possible records."), call = call)
 }

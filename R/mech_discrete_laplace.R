@@ -69,7 +69,7 @@ integer_valued.default <- function(statistic) statistic$kind == "cells"
 
 check_integer_valued <- function(statistic, call) {
   if (integer_valued(statistic)) return(invisible())
-  stop_classed("mechanism", c("Discrete noise is for statistics whose components are integers, such as counts.",
+  stop_classed("mechanism", c("Discrete noise is for statistics with integer components, such as counts.",
                               x = "The statistic is {describe_statistic(statistic)}.",
                               i = "Use {.fn mech_laplace} or {.fn mech_gaussian}."), call = call)
 }

@@ -80,7 +80,7 @@ log_noise.mech_exact <- function(part, data) 0
 check_no_exact <- function(parts, method, call) {
   for (p in parts) if (is_exact(p$mechanism)) {
     name <- if (p$name == "") "" else paste0(" ", p$name, ",")
-    stop_classed("method", c("Method {.val {method}} cannot keep numbers exact.", x = "The release has{name} {describe_statistic(p$statistic)}, without noise.",
-                             i = "Method {.val collapse} keeps exact counts, and exact totals of normal records: see {.help mech_exact}."), call = call)
+    stop_classed("method", c("Method {.val {method}} cannot respect exact numbers.", x = "The release has{name} {describe_statistic(p$statistic)} without noise.",
+                             i = "Method {.val collapse} respects exact counts, and exact totals of normal records: see {.help mech_exact}."), call = call)
   }
 }

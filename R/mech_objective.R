@@ -83,7 +83,7 @@ mech_objective <- function(..., epsilon = NULL, delta = NULL, ridge = NULL, scal
     delta <- check_number(delta, "delta", "a positive number below 0.05", 0, 0.05, strict = TRUE, kind = "mechanism")
   }
   if (norm == "Linf" && (!is.null(delta) || !is.null(sd))) {
-    stop_classed("mechanism", "{.arg norm} must be \"L2\" with {.arg {if (is.null(sd)) 'delta' else 'sd'}}: normal noise has no other.")
+    stop_classed("mechanism", "{.arg norm} must be \"L2\" with {.arg {if (is.null(sd)) 'delta' else 'sd'}}: normal noise has no other norm.")
   }
   if (!is.null(ridge)) ridge <- check_positive(ridge, "ridge", "mechanism")
   new_mechanism("objective", "objective", epsilon = epsilon, delta = delta, ridge = ridge, scale = scale, sd = sd,

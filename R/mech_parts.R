@@ -133,7 +133,7 @@ has_record_noise <- function(release) has_noisy_records(release_parts(release))
 noise_sd <- function(x, mechanism = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
   if (inherits(x, "noiseaware_release")) {
-    if (!is.null(mechanism)) stop_argument("mechanism", "left out where `x` is a release", describe(mechanism))
+    if (!is.null(mechanism)) stop_argument("mechanism", "left out if `x` is a release", describe(mechanism))
     sd <- lapply(release_parts(x), function(p) mechanism_sd(p$mechanism, p$scale))
     return(stats::setNames(unlist(sd), names(x$value)))
   }

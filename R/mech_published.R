@@ -69,7 +69,7 @@ published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NU
   }
   for (name in names(after)) after[[name]] <- check_step(after[[name]], name)
   check_flag(listed, "listed")
-  if (!listed && is.null(threshold)) stop_classed("mechanism", "{.arg listed} must be given with {.arg threshold}: without one nothing is hidden.")
+  if (!listed && is.null(threshold)) stop_classed("mechanism", "{.arg listed} needs a {.arg threshold}: without one nothing is hidden.")
   least <- max(after$lower, -Inf)
   if (!is.null(upper) && after$upper <= least) {
     stop_argument("upper", paste0("larger than `lower` (", format_number(least), ")"), describe(upper), "mechanism")
@@ -191,7 +191,7 @@ noise_cumulative <- function(mechanism, x, scale) {
 #' @export
 check_pair.mech_published <- function(statistic, mechanism, call) {
   if (statistic$kind == "records") {
-    stop_classed("mechanism", c("{.fn published} is for totals, of which each is one number.", x = "The statistic is {describe_statistic(statistic)}."), call = call)
+    stop_classed("mechanism", c("{.fn published} is for totals, which are single numbers.", x = "The statistic is {describe_statistic(statistic)}."), call = call)
   }
   NextMethod()
 }
@@ -202,7 +202,7 @@ check_noisy.mech_published <- function(mechanism, statistic, value, call = calle
   interval <- published_interval(list(mechanism = mechanism, value = value, scale = rep(1, length(value))))
   hidden <- is.na(value)
   if (any(hidden) && !after$listed) {
-    stop_argument("value", "numbers that were shown, as those that were hidden are not listed", "NA", "value", call)
+    stop_argument("value", "numbers that were shown, because hidden ones are not listed", "NA", "value", call)
   }
   off_grid <- !is.null(after$round) & abs(value - round(value / (after$round %||% 1)) * (after$round %||% 1)) > 1e-9 * pmax(1, abs(value))
   off_grid <- off_grid & !value %in% c(after$lower, after$upper)
@@ -215,7 +215,7 @@ check_noisy.mech_published <- function(mechanism, statistic, value, call = calle
 describe_published <- function(mechanism) {
   after <- mechanism$after
   shown <- lapply(after[names(after) != "listed"], format_number, digits = 15)
-  parts <- c(if (!is.null(after$threshold)) paste0("hidden below ", shown$threshold, if (!after$listed) " (only what was shown is listed)"),
+  parts <- c(if (!is.null(after$threshold)) paste0("hidden below ", shown$threshold, if (!after$listed) " (only shown numbers are listed)"),
              if (!is.null(after$round)) paste("rounded to multiples of", shown$round),
              if (!is.null(after$lower)) paste("raised to", shown$lower, "where below"),
              if (!is.null(after$upper)) paste("lowered to", shown$upper, "where above"))
@@ -244,7 +244,7 @@ log_noise.mech_published <- function(part, data) {
 # for methods that need the noisy numbers
 check_as_noise_left <- function(part, method, call) {
   if (part$mechanism$kernel != "published") return(invisible())
-  stop_classed("method", c("Method {.val {method}} needs numbers as the noise left them.",
+  stop_classed("method", c("Method {.val {method}} needs the noisy numbers without further processing.",
                            x = "They are {describe_published(part$mechanism)}.", i = "Method {.val augment} can use them."), call = call)
 }
 

@@ -73,7 +73,7 @@ check_pair.mech_randomized_response <- function(statistic, mechanism, call) {
   numbers <- setdiff(statistic$columns$variable, names(statistic$levels))
   if (length(numbers)) {
     stop_classed("mechanism", c("Randomised response is for factors, but {.var {numbers}} {?is a number/are numbers}.",
-                                i = "Use {.fn mech_laplace} or {.fn mech_gaussian}, or release the numbers as a statistic of their own."),
+                                i = "Use {.fn mech_laplace} or {.fn mech_gaussian}, or release the numbers as a separate statistic."),
                  call = call)
   }
 }

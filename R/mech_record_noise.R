@@ -62,9 +62,9 @@
 mech_record_noise <- function(..., sd, answers = NULL) {
   check_all_named(...)
   check_given("mechanism")
-  must <- "numbers of 0 or more, named by variables"
+  must <- "non-negative numbers, named by variables"
   if (!is.numeric(sd) || length(sd) == 0L) stop_argument("sd", must, describe(sd), "mechanism")
-  if (!checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, "numbers without a name of their own for each", "mechanism")
+  if (!checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, "numbers without unique names", "mechanism")
   bad <- !is.finite(sd) | sd < 0
   if (any(bad)) stop_argument("sd", must, describe_bad(sd, bad), "mechanism")
   mechanism <- new_mechanism("record_noise", "records", sd = stats::setNames(as.double(sd), names(sd)), class = "mech_record_noise")
@@ -93,20 +93,20 @@ has_noisy_records <- function(parts) any(vapply(parts, function(p) p$mechanism$k
 check_record_noise_alone <- function(parts, neighbours, call) {
   if (!has_noisy_records(parts)) return(invisible())
   if (length(parts) > 1L) {
-    stop_classed("mechanism", "{.fn mech_record_noise} must be alone: what noisy records tell cannot be joined with another statistic of them.", call = call)
+    stop_classed("mechanism", "{.fn mech_record_noise} must be the only mechanism: noisy records cannot be combined with another statistic of them.", call = call)
   }
   if (neighbours != "replace") {
-    stop_classed("neighbours", "{.fn mech_record_noise} has no guarantee that {.arg neighbours} could tell: leave it at {.val replace}.", call = call)
+    stop_classed("neighbours", "{.fn mech_record_noise} has no guarantee that depends on {.arg neighbours}: leave it at {.val replace}.", call = call)
   }
 }
 
 # Totals of noisy records that were summed elsewhere.
 check_record_noise_totals <- function(parts, n, call) {
   if (!has_noisy_records(parts)) return(invisible())
-  if (is.null(n)) stop_argument("n", "the number of noisy records, which is public as they are", "NULL", call = call)
+  if (is.null(n)) stop_argument("n", "the number of noisy records, which is public because they are", "NULL", call = call)
   if (!inherits(parts[[1L]]$statistic, "stat_crossprod")) {
     stop_classed("value", c("Noise on every record needs all totals and products of the noisy records.",
-                            x = "{.arg value} has {length(parts[[1L]]$statistic$components)} of them."), call = call)
+                            x = "{.arg value} has only {length(parts[[1L]]$statistic$components)} of them."), call = call)
   }
 }
 
@@ -149,7 +149,7 @@ check_pair.mech_record_noise <- function(statistic, mechanism, call) {
   numbers <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
   strange <- setdiff(names(mechanism$sd), numbers)
   if (length(strange)) {
-    stop_classed("mechanism", c("{.arg sd} must be named by variables that are numbers; {.val {strange}} {?is/are} not.", i = "Numbers: {.var {numbers}}."), call = call)
+    stop_classed("mechanism", c("{.arg sd} must be named by numeric variables; {.val {strange}} {?is/are} not.", i = "Numbers: {.var {numbers}}."), call = call)
   }
   if (is.null(mechanism$answers)) return(invisible())
   if (!is_unbounded(statistic)) {
@@ -158,7 +158,7 @@ check_pair.mech_record_noise <- function(statistic, mechanism, call) {
   factors <- names(statistic$levels)
   strange <- setdiff(names(answer_log_odds(mechanism, statistic)), factors)
   if (length(strange) || length(factors) == 0L) {
-    stop_classed("mechanism", c("{.arg answers} must be of factors of the statistic.", x = if (length(strange)) "{.val {strange}} {?is/are} not among them.",
+    stop_classed("mechanism", c("{.arg answers} must name factors of the statistic.", x = if (length(strange)) "{.val {strange}} {?is/are} not among them.",
                                 i = if (length(factors)) "Factors: {.var {factors}}." else "It has none: give {.fn stat_records} their {.arg levels}."), call = call)
   }
 }
@@ -190,8 +190,8 @@ log_noise.mech_record_noise <- function(part, data) 0
 
 check_unbounded <- function(statistic, mechanism, call) {
   if (!is_unbounded(statistic) || mechanism$kernel == "records") return(invisible())
-  stop_classed("mechanism", c("Noisy records without bounds need {.fn mech_record_noise}, which tells the noise of each variable.",
-                              x = "The mechanism is {format(mechanism)}.", i = "Noise for a budget needs {.arg bounds}."), call = call)
+  stop_classed("mechanism", c("Noisy records without bounds need {.fn mech_record_noise}, which describes the noise of each variable.",
+                              x = "The mechanism is {format(mechanism)}.", i = "Noise from a budget needs {.arg bounds}."), call = call)
 }
 
 # ---- method "collapse" -----------------------------------------------------------------------

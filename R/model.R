@@ -24,10 +24,10 @@ bind_public <- function(model, public, call) {
   known <- session$binding
   if (!is.null(known) && identical(model, known$model) && identical(public, known$public)) return(known$bound)
   if (is_grouped(model)) {
-    stop_classed("groups", "A model of groups, by {.var {model$group}}, is fitted by {.fn sample_posterior} alone, to a release.", call = call)
+    stop_classed("groups", "A model of groups, by {.var {model$group}}, can only be fitted to a release by {.fn sample_posterior}.", call = call)
   }
   if (nrow(public$columns) == 0L) {
-    stop_classed("variables", "The release tells only the number of records: there is no variable for a model to describe.", call = call)
+    stop_classed("variables", "The release contains only the number of records: there is no variable for a model to describe.", call = call)
   }
   check_one_function(public$columns$variable, call)
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
@@ -55,8 +55,8 @@ with_binding <- function(bound, model, statistic, code) {
 # The columns of the release in the order of the model's variables, which must be the same.
 columns_in_order <- function(variables, columns, call) {
   if (!setequal(variables, columns$name)) {
-    stop_classed("variables", c("The model's variables must be the release's.",
-                                x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
+    stop_classed("variables", c("The model must have the variables of the release.",
+                                x = "The model has {.var {variables}}, but the release has {.var {columns$name}}."), call = call)
   }
   columns <- columns[match(variables, columns$name), ]
   rownames(columns) <- NULL
@@ -89,9 +89,9 @@ refuse_values <- function(block, reason, name, values, call) {
   switch(reason,
     log = stop_argument(name, paste("positive in", block), describe(values[[block]]), call = call), # its only value
     log_cholesky = stop_classed("argument", "{.arg {name}} must give a positive definite {block}.", call = call),
-    thresholds = stop_classed("argument", "{.arg {name}} must give thresholds that grow.", call = call),
+    thresholds = stop_classed("argument", "{.arg {name}} must give increasing thresholds.", call = call),
     sticks = stop_classed("argument", "{.arg {name}} must be probabilities that sum to 1 over the levels of each variable.", call = call),
-    prior = stop_classed("argument", "{.arg {name}} must be values that the prior allows.", call = call),
+    prior = stop_classed("argument", "{.arg {name}} must have values that the prior allows.", call = call),
     absent = stop_classed("compiled", "{.arg {name}} needs the model's hook {.field invert}, which it lacks.", call = call),
     model = stop_argument(name, "values that the model can have", was, call = call))
 }
@@ -164,7 +164,7 @@ check_prior_draws <- function(bound, call = caller_env()) {
   if (max(lost) <= 0.02) return(invisible())
   names <- names(lost)[lost > 0.02]
   stop_classed("prior", c("The prior of {.field {names}} cannot be drawn from: {format_number(100 * max(lost), 2)}% of {count} draws are not finite.",
-                          i = "A shape, precision or df so near to 0 makes a prior that does not integrate, in all but name. See {.fn prior_summary}."), call = call)
+                          i = "A shape, precision or df this close to 0 makes the prior numerically improper. See {.fn prior_summary}."), call = call)
 }
 
 describe_model <- function(bound) UseMethod("describe_model")
@@ -197,7 +197,7 @@ complete_joint <- function(values, bound, name, call) {
   sums <- unlist(lapply(seq_along(margins), function(f) stats::setNames(as.vector(rowsum(unname(values[cells]), at[[f]])), margins[[f]])))
   given <- intersect(names(sums), names(values))
   if (any(abs(values[given] - sums[given]) > 1e-6, na.rm = TRUE)) {
-    stop_classed("argument", "{.arg {name}} must give each level of a factor the sum of the probabilities of its cells.", call = call)
+    stop_classed("argument", "In {.arg {name}}, the probability of each level of a factor must be the sum of the probabilities of its cells.", call = call)
   }
   of_shares <- stats::setNames(sums, sub("^prob", "base", names(sums)))
   fill(fill(fill(values, sums), of_shares), c(concentration = exp(bound$spec$fields$cells_log_mean)))

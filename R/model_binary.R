@@ -9,7 +9,7 @@ tell_binary <- function(bound) {
   name <- normal$name
   factors <- sprintf("%s = c(\"%.0f\", \"%.0f\")", format_name(name), normal$lower, normal$upper)
   declared <- paste0("bounds = list(", shorten_list(factors, 3L), ")")
-  cli::cli_inform(c("{.var {name}} {?is/are} modelled as normal, but the bounds suggest a variable with only two values.",
+  cli::cli_inform(c("{.var {name}} {?is/are} modelled as normal, but the bounds suggest only two values.",
                     i = "If there are only two, declare a factor: {.code {declared}} in {.fn stat_crossprod}."),
                   class = "noiseaware_message_binary")
 }

@@ -124,7 +124,7 @@ check_hooks <- function(table, symbol, call = caller_env()) {
   if (length(absent)) stop_classed("compiled", "The model lacks the hook{?s} {.field {absent}}.", call = call)
   together <- c("dprior", "set_move", "move")
   if (any(there[together[-1L]]) && !all(there[together])) {
-    stop_classed("compiled", "The model must have all of the hooks {.field {together}} or none, but lacks {.field {together[!there[together]]}}.",
+    stop_classed("compiled", "The model must have all or none of the hooks {.field {together}}, but lacks {.field {together[!there[together]]}}.",
                  call = call)
   }
   if (there[["invert"]] && !there[["report"]]) {
@@ -162,7 +162,7 @@ check_sizes <- function(created, model, variables, call) {
   made <- created$sizes
   refuse <- function(name, must) stop_classed("compiled", "The model's size {.field {name}} must be {must}, but is {made[[name]]}.", call = call)
   if (status != 0L) {
-    stop_classed("compiled", c("The model refuses its fields: its hook {.fn create} returned {status}.",
+    stop_classed("compiled", c("The model rejects its fields: its hook {.fn create} returned {status}.",
                                i = "Fields given: {.val {names(model$fields)}}."), call = call)
   }
   if (made[["columns"]] != length(variables)) refuse("columns", paste("the number of variables,", length(variables)))

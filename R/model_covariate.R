@@ -109,7 +109,7 @@ check_positive_prior <- function(prior, name, scaled = FALSE, call = caller_env(
   if (inherits(prior, "fixed")) {
     check_positive(prior$value, name, "prior", call)
   } else if (is.null(prior$rate) && !scaled) {
-    stop_classed("prior", "{.arg {name}} must have a rate: bounds do not scale it.", call = call)
+    stop_classed("prior", "{.arg {name}} must have a rate, because bounds do not scale it.", call = call)
   }
   prior
 }
@@ -135,8 +135,8 @@ format_covariates <- function(covariates) {
 
 is_lone <- function(x) inherits(x, "noiseaware_covariate")
 
-lone_list <- paste("a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names,",
-                   "and at most one prior without a name, of the others")
+lone_list <- paste("a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal(), named by covariates,",
+                   "and at most one unnamed prior, for the others")
 
 # Which rows of the design are lone, in the order of their parameters.
 lone_rows <- function(design, model) {
@@ -149,7 +149,7 @@ check_lone <- function(design, model, call) {
   numbers <- design$name[is.na(design$level)]
   strange <- setdiff(names, numbers)
   if (length(strange)) {
-    stop_classed("variables", c("{.arg covariates} must name numbers among the covariates, but {.var {strange}} {?is/are} not.",
+    stop_classed("variables", c("{.arg covariates} must name numeric covariates, but {.var {strange}} {?is/are} not.",
                                 i = if (length(numbers)) "The release has {.var {numbers}}." else "All covariates of the release are factors."), call = call)
   }
 }
@@ -170,7 +170,8 @@ lone_numbers.covariate_beta <- function(covariate, row, call) {
 #' @export
 lone_numbers.covariate_count <- function(covariate, row, call) {
   if (row$lower < 0 || row$upper < 1) {
-    stop_classed("variables", c("A count must have bounds from 0 on, the upper one at least 1.", x = "{.var {row$name}} has {row$lower} and {row$upper}."), call = call)
+    stop_classed("variables", c("A count must have non-negative bounds, with an upper bound of at least 1.",
+                                x = "{.var {row$name}} has {row$lower} and {row$upper}."), call = call)
   }
   mean <- covariate$mean
   c(gamma_numbers(mean, mean$rate %||% (6 * mean$shape / row$upper)), if (!is.null(covariate$size)) gamma_numbers(covariate$size))
@@ -189,7 +190,7 @@ lone_numbers.covariate_mixture <- function(covariate, row, call) {
 #' @export
 lone_numbers.covariate_lognormal <- function(covariate, row, call) {
   if (row$lower < 0) {
-    stop_classed("variables", c("A log-normal covariate must have bounds that are not negative.", x = "{.var {row$name}} has {row$lower} and {row$upper}."), call = call)
+    stop_classed("variables", c("A log-normal covariate must have non-negative bounds.", x = "{.var {row$name}} has {row$lower} and {row$upper}."), call = call)
   }
   ends <- log(if (row$lower > 0) c(row$lower, row$upper) else row$upper * c(1 / 16, 1))
   known <- c(if (inherits(covariate$meanlog, "fixed")) covariate$meanlog$value else NA, if (inherits(covariate$sdlog, "fixed")) covariate$sdlog$value else NA)
@@ -252,6 +253,6 @@ check_normal_covariates <- function(bound, method, call) {
 check_no_lone <- function(bound, method, call) {
   lone <- names(bound$model$covariates$lone)
   if (length(lone) == 0L) return(invisible())
-  stop_classed("method", c("Method {.val {method}} needs normal covariates.", x = "{.var {lone}} {?has/have} a distribution of {?its/their} own.",
+  stop_classed("method", c("Method {.val {method}} needs normal covariates.", x = "{.var {lone}} {?has/have} another distribution.",
                            i = "Method {.val augment} works, and is exact."), call = call)
 }

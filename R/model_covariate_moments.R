@@ -105,7 +105,7 @@ released_moments <- function(release, call) {
   check_no_factors(unlist(lapply(release_parts(release), function(p) names(p$statistic$levels))), call)
   part <- Find(function(p) inherits(p$statistic, "stat_moments4"), release_parts(release))
   if (is.null(part)) {
-    stop_classed("moments", c("{.code covariate_moments()} without draws takes the covariates' moments from the release, which must have a {.fn stat_moments4}.",
+    stop_classed("moments", c("{.code covariate_moments()} without draws needs a {.fn stat_moments4} in the release, from which it takes the covariates' moments.",
                               x = "The release has none.",
                               i = "Release it with a share of the budget, or give draws from a prior on the covariates."), call = call)
   }
@@ -177,8 +177,8 @@ bind_moments <- function(bound, call) {
 
 check_no_factors <- function(factors, call) {
   if (length(factors)) {
-    stop_classed("moments", c("{.fn covariate_moments} must be of numbers: joint moments of the factor{?s} {.var {factors}} and the numbers are missing.",
-                              i = "Give the numbers a distribution, {.fn prior_niw} or {.fn fixed}; a factor's is {.arg levels}."), call = call)
+    stop_classed("moments", c("{.fn covariate_moments} supports only numbers: joint moments of the factor{?s} {.var {factors}} and the numbers are missing.",
+                              i = "Give the numbers a distribution, {.fn prior_niw} or {.fn fixed}; for factors use {.arg levels}."), call = call)
   }
 }
 
@@ -193,11 +193,11 @@ moments_distribution <- function(moments) {
 # covariates.
 check_records_distribution <- function(bound, call = caller_env()) {
   if (are_public(bound$model)) {
-    stop_classed("method", c("Records can be drawn only from a model with a distribution of its covariates; public ones have none.",
+    stop_classed("method", c("Records can be drawn only from a model with a distribution for its covariates; public covariates have none.",
                              i = "{.fn simulate} and {.fn predict} draw new responses."), call = call)
   }
   if (!is.null(bound$moments)) {
-    stop_classed("method", c("Records can be drawn only from a model with a distribution of its covariates; {.fn covariate_moments} has none.",
+    stop_classed("method", c("Records can be drawn only from a model with a distribution for its covariates; {.fn covariate_moments} has none.",
                              i = "Give {.arg covariates} a {.fn prior_niw} or a fixed mean and covariance, or use method {.val clt}."), call = call)
   }
 }

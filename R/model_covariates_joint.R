@@ -25,7 +25,7 @@ has_effects <- function(design, model) {
 why_independent <- function(design, model, levels) {
   cells <- prod(lengths(levels[joint_factors(design, levels)]))
   if (cells > most_joint_cells) {
-    return(sprintf("their cross-table has %s cells, and at most %s are possible", format_size(cells), format_size(most_joint_cells)))
+    return(sprintf("their cross-table has %s cells, but the limit is %s", format_size(cells), format_size(most_joint_cells)))
   }
   if (any(design$code != 0)) return("they are released as codes, not by {.fn stat_crossprod}")
   if (!is.null(model$covariates$mean$within) || !is.null(model$covariates$cov$within)) return("the covariates' prior has `within`")
@@ -43,7 +43,7 @@ check_dependent <- function(design, model, levels, call) {
   why <- why_independent(design, model, levels)
   if (is.null(why)) return(invisible())
   stop_classed("prior", c("{.arg factors} cannot be {.val dependent} here: {why}.",
-                          i = "{.code factors = \"independent\"} has factors that are independent of each other and of the numbers."), call = call)
+                          i = "With {.code factors = \"independent\"}, factors are independent of each other and of the numbers."), call = call)
 }
 
 joint_fields <- function(levels) {
@@ -115,8 +115,8 @@ takes_dependent <- function(method, release) method == "auto" || (method %in% c(
 assume_independent <- function(model, call = caller_env(), what = "This method") {
   if (!takes_factors(model)) return(model)
   if (identical(model$factors, "dependent")) {
-    stop_classed("method", c("{what} has factors that are independent of each other and of the numbers, but {.arg factors} is {.val dependent}.",
-                             i = "Methods {.val augment} and {.val collapse} have dependent ones, of a single release without noise on every record."), call = call)
+    stop_classed("method", c("{what} needs factors that are independent of each other and of the numbers, but {.arg factors} is {.val dependent}.",
+                             i = "Methods {.val augment} and {.val collapse} support dependent ones, for a single release without noise on every record."), call = call)
   }
   model
 }

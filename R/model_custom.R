@@ -62,7 +62,7 @@ model_custom <- function(r_prior, r_records, r_theta = NULL, variables, move = N
   }
   if (is.null(r_theta) && is.null(log_density)) {
     stop_classed("custom", c("{.arg r_theta} or {.arg log_density} must be given.",
-                             i = "The first draws theta given the records; the second is their density, by which theta is moved."))
+                             i = "The first draws theta given the records; the second is the records' density, used to move theta."))
   }
   if (is.null(log_prior) && !(is.null(move) && is.null(log_density))) {
     stop_classed("custom", "{.arg log_prior} must be given with {.arg {if (is.null(move)) 'log_density' else 'move'}}.")

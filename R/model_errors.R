@@ -49,9 +49,9 @@ student <- function(df = prior_gamma(2, 0.1)) {
   if (inherits(df, "fixed")) {
     check_number(df$value, "df", paste("a number of at least", least_df), lower = least_df, kind = "prior")
   } else {
-    if (is.null(df$rate)) stop_classed("prior", "{.arg df} must have a rate: bounds do not scale it.")
+    if (is.null(df$rate)) stop_classed("prior", "{.arg df} must have a rate, because bounds do not scale it.")
     beyond <- stats::pgamma(least_df, df$shape, df$rate, lower.tail = FALSE)
-    if (beyond < 0.005) stop_classed("prior", "{.arg df} must have some of its mass above {least_df}, below which it is cut off, but has almost none there.")
+    if (beyond < 0.005) stop_classed("prior", "{.arg df} is truncated below {least_df}, so it must have some of its mass above, but has almost none there.")
   }
   structure(list(df = df), class = "noiseaware_errors")
 }
@@ -73,7 +73,7 @@ check_errors <- function(errors, covariates, call = caller_env()) {
   if (identical(errors, "student") || inherits(errors, "brmsfamily") && identical(errors$family, "student")) errors <- student()
   check_class(errors, "errors", "noiseaware_errors", "NULL (normal errors) or student()", "prior", call)
   if (inherits(covariates, "covariate_moments")) {
-    stop_classed("prior", c("{.arg covariates} must have a distribution where {.arg errors} are not normal, but {.fn covariate_moments} has none.",
+    stop_classed("prior", c("{.arg covariates} must have a distribution if {.arg errors} are not normal, but {.fn covariate_moments} has none.",
                             i = "Method {.val augment} draws records."), call = call)
   }
   errors

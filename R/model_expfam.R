@@ -76,7 +76,7 @@ format.model_expfam <- function(x, ...) {
   c("<model> exponential family, R functions",
     paste0("  variable  ", x$variable %||% "the release's"),
     paste0("  support   ", paste(format_number(x$support), collapse = " to ")),
-    paste0("  records   ", if (is.null(x$functions$r_records)) "no function draws them: method clt only" else "drawn by a function"))
+    paste0("  records   ", if (is.null(x$functions$r_records)) "no function to draw them: only method clt" else "drawn by a function"))
 }
 
 #' @export
@@ -152,7 +152,7 @@ expfam_functions <- function(model, size) {
     },
     r_records = function(theta, n) {
       if (is.null(user$r_records)) {
-        stop_classed("custom", c("{.arg r_records} of {.fn model_expfam} must be given where records are drawn.",
+        stop_classed("custom", c("{.arg r_records} of {.fn model_expfam} must be given to draw records.",
                                  i = "Method {.val clt} needs none."))
       }
       numbers(call_user(user$r_records, "r_records", named(theta), n), n, "r_records")

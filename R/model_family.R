@@ -110,14 +110,14 @@ check_family_response <- function(model, response, call) {
   if (bounded) return(invisible())
   must <- if (family$kind == "count") "the lower one at least 0 and the upper one at least 1" else "the lower one at least 0"
   stop_classed("variables", c("The response of {.val {family$family}} must be a number with bounds, {must}.",
-                              x = "{.var {response$variable[1]}} has other bounds, or is a factor."), call = call)
+                              x = "{.var {response$variable[1]}} has other bounds or is a factor."), call = call)
 }
 
 check_binary <- function(response, call) {
   if (nrow(response) == 1L && response$lower == 0 && response$upper == 1) return(invisible())
   stop_classed("variables", c("The response of {.code binomial()} must be a number with the bounds 0 and 1, or a factor of two levels.",
                               x = "{.var {response$variable[1]}} is neither.",
-                              i = if (nrow(response) > 1L) "Use {.code family = \"cumulative\"} where its levels have an order, else {.code \"categorical\"}."),
+                              i = if (nrow(response) > 1L) "Use {.code family = \"cumulative\"} if its levels are ordered, otherwise {.code \"categorical\"}."),
                call = call)
 }
 
@@ -141,10 +141,10 @@ check_levels_response <- function(model, response, levels, call) {
   variable <- response$variable[1L]
   if (length(levels) > 2L) return(invisible())
   if (length(levels) == 2L) {
-    stop_classed("variables", c("The response of {.val {own}} must be a factor with three levels or more, but {.var {variable}} has two.",
+    stop_classed("variables", c("The response of {.val {own}} must be a factor with three or more levels, but {.var {variable}} has two.",
                                 i = "Use {.code family = binomial()}."), call = call)
   }
-  stop_classed("variables", c("The response of {.val {own}} must be a factor with three levels or more.",
+  stop_classed("variables", c("The response of {.val {own}} must be a factor with three or more levels.",
                               x = "{.var {variable}} is a number.",
                               i = "Declare its levels in the statistic, such as {.code bounds = list({variable} = c(\"low\", \"middle\", \"high\"))}."), call = call)
 }

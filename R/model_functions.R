@@ -20,8 +20,8 @@ with_model_functions <- function(said, released, call) {
   if (said$response %in% names(functions)) {
     f <- functions[[said$response]]
     stop_classed("variables", c("The response must be a variable of the release, but {.code {f$label}} is not.",
-                                x = "The release is of {.var {f$variable}}, and its totals are not the totals of a function of it.",
-                                i = "Release {.code {f$label}}: the formula of a statistic takes it."), call = call)
+                                x = "The release has {.var {f$variable}}, and its totals are not totals of a function of it.",
+                                i = "Release {.code {f$label}} itself: it can be used in the formula of a statistic."), call = call)
   }
   said$variables <- unique(ifelse(said$variables %in% names(functions), base_variables(said$variables), said$variables))
   if (said$response %in% said$variables[-1L] || any(vapply(functions, `[[`, "", "variable") == said$response)) {

@@ -121,7 +121,7 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
   shaped <- isTRUE(glm_families[[family]]$shaped)
   known <- attr(family, "cv")
   if (!is.null(cv) && (!shaped || !is.null(known))) {
-    why <- if (shaped) "whose size is known" else "which has no coefficient of variation"
+    why <- if (shaped) "because its size is known" else "which has no coefficient of variation"
     stop_argument("cv", paste0("NULL for this family, ", why), describe(cv), "prior", call)
   }
   if (!shaped) return(NULL)
@@ -130,7 +130,7 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
               "fixed(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior", call)
   if (inherits(cv, "fixed")) check_positive(cv$value, "cv", "prior", call = call)
   if (inherits(prior, "fixed") && !inherits(cv, "fixed")) {
-    stop_classed("prior", "{.arg cv} must be fixed where the coefficients are.", call = call)
+    stop_classed("prior", "{.arg cv} must be fixed if the coefficients are fixed.", call = call)
   }
   cv
 }
@@ -171,7 +171,7 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
   check_family_response(model, response, call)
   check_one_form(columns, call)
   if (is_shaped_family(model) && "cv" %in% columns$name[columns$variable != variables[1L]]) {
-    stop_classed("variables", "A covariate must not be called {.var cv}: that is the coefficient of variation.", call = call)
+    stop_classed("variables", "A covariate must not be called {.var cv}, the name of the coefficient of variation.", call = call)
   }
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]

@@ -81,7 +81,8 @@ category_coefficient_fields <- function(bound, call) {
   if (is_ordered_family(bound$model)) prior$mean <- turn_intercept(prior$mean, nrow(design), call)
   said <- independent_coefficients(prior, design, bound_centring(bound), family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
   if (any(said$rows[-1L, ] != diag(nrow(design))[-1L, ])) {
-    stop_classed("prior", c("A response of several levels takes no {.arg sd} for variables that are in products or powers.", i = "Leave out the {.arg sd}."), call = call)
+    stop_classed("prior", c("With a response of several levels, no {.arg sd} can be given for variables in products or powers.",
+                            i = "Leave out the {.arg sd}."), call = call)
   }
   tilt <- said$rows[1L, -1L]
   list(constant_mean = said$mean[1L] + sum(tilt * said$mean[-1L]), constant_sd = said$sd[1L], tilt = tilt, slope_mean = said$mean[-1L],
@@ -108,7 +109,7 @@ fixed_category_coefficients <- function(bound, value, call) {
   value <- check_fixed(value, cuts + slopes, "prior", call)
   thresholds <- value[seq_len(cuts)]
   if (is.unsorted(thresholds, strictly = TRUE)) {
-    stop_classed("prior", "{.arg prior} must fix thresholds that grow, but they are {format_number(thresholds)}.", call = call)
+    stop_classed("prior", "{.arg prior} must fix increasing thresholds, but they are {format_number(thresholds)}.", call = call)
   }
   centred <- centre_coefficients(centring, c(-thresholds[1L], value[-seq_len(cuts)]))
   c(centred[1L], log(diff(thresholds)), centred[-1L])

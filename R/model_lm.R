@@ -122,16 +122,16 @@ variable_kinds.model_lm <- function(x) "number"
 bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   said <- regression_terms(model$formula %||% formula, columns, call)
   if (length(said$offsets)) {
-    stop_classed("formula", c("A linear regression has no offsets.", i = "Subtract it from the response in the data."), call = call)
+    stop_classed("formula", c("A linear regression cannot have offsets.", i = "Subtract the offset from the response in the data."), call = call)
   }
   variables <- said$variables
   coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
   if (length(coded)) {
     of_groups <- length(coded) == 1L && length(variables) == 2L && variables[2L] == coded
     stop_classed("variables", c("A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
-                                i = if (of_groups) paste0("Totals by {.var {coded}}, as {.fn stat_by} makes them, are for {.code model_normal(~ {coded})}: ",
+                                i = if (of_groups) paste0("Use {.code model_normal(~ {coded})} for totals by {.var {coded}}, as made by {.fn stat_by}: ",
                                                            "a mean for each group."),
-                                i = "Groups of one release stand behind a bar: {.code (1 | {coded[1L]})}."), call = call)
+                                i = "Put groups of one release after a bar: {.code (1 | {coded[1L]})}."), call = call)
   }
   if (variables[1L] %in% names(levels)) {
     stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)

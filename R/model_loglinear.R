@@ -41,8 +41,8 @@ check_loglinear_size <- function(generators, size, call) {
   cells <- prod(size)
   shown <- format(c(most_loglinear_cells, cells), big.mark = ",", decimal.mark = ".", trim = TRUE, digits = 7)
   if (cells > most_loglinear_cells) {
-    stop_classed("size", c("The table must have at most {shown[1]} cells, but has {shown[2]}: with {.fn prior_normal} all of it is kept.",
-                           i = "With {.fn prior_dirichlet} a {.arg formula} that is a decomposable graph has a table for each of its terms."), call = call)
+    stop_classed("size", c("With {.fn prior_normal} the whole table is stored, so it must have at most {shown[1]} cells, but it has {shown[2]}.",
+                           i = "With {.fn prior_dirichlet} and a decomposable graph as {.arg formula}, only a table for each term is stored."), call = call)
   }
   margins <- sum(vapply(generators, function(g) prod(size[g]), 0))
   if (margins > 2 * most_loglinear_cells) {

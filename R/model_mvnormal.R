@@ -29,7 +29,7 @@ model_mvnormal <- function(variables = NULL, prior = prior_niw()) {
   ok <- is.null(variables) || checkmate::test_character(variables, min.chars = 1L, any.missing = FALSE, min.len = 1L, unique = TRUE)
   if (!ok) stop_argument("variables", "NULL or names of different variables", describe(variables))
   prior <- split_covariates(prior, "prior")
-  if (length(prior$lone)) stop_classed("prior", "{.arg prior} must be of normal variables: a regression's covariates alone may have other distributions.")
+  if (length(prior$lone)) stop_classed("prior", "{.arg prior} must be for normal variables: only covariates of a regression may have other distributions.")
   if (inherits(prior$mean, "fixed") && inherits(prior$cov, "fixed")) {
     stop_classed("prior", "{.arg prior} must leave the mean or the covariance unknown, but both are fixed.")
   }

@@ -41,7 +41,7 @@ model_naive_bayes <- function(class, features = NULL, prior = prior_dirichlet(1)
   check_class(prior, "prior", c("prior_dirichlet", "fixed"), "prior_dirichlet() or fixed()", "prior")
   if (!inherits(conditional, "prior_dirichlet")) check_conditional(conditional)
   if (inherits(prior, "fixed") && !inherits(conditional, "prior_dirichlet") && all(vapply(conditional, inherits, TRUE, "fixed"))) {
-    stop_classed("prior", "Either {.arg prior} or an entry of {.arg conditional} must be a {.fn prior_dirichlet}: nothing is unknown.")
+    stop_classed("prior", "Either {.arg prior} or an entry of {.arg conditional} must be a {.fn prior_dirichlet}: otherwise nothing is unknown.")
   }
   new_model("naive_bayes", class_variable = class, features = features, prior = prior, conditional = conditional, class = "model_naive_bayes")
 }
@@ -85,7 +85,7 @@ bind_columns.model_naive_bayes <- function(model, columns, levels, formula, call
   variables <- c(class, model$features %||% setdiff(columns$variable, class))
   check_all_described(variables, columns, NULL, call)
   if (length(variables) < 2L) {
-    stop_classed("variables", c("The release must have a feature besides the class {.var {class}}.", i = "Use {.fn model_categorical}."),
+    stop_classed("variables", c("The release must have a feature in addition to the class {.var {class}}.", i = "Use {.fn model_categorical}."),
                  call = call)
   }
   columns <- columns[order(match(columns$variable, variables)), ]

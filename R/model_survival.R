@@ -178,7 +178,7 @@ variable_kinds.model_survival <- function(x) "code"
 bind_columns.model_survival <- function(model, columns, levels, formula, call) {
   breaks <- if ("exit" %in% columns$variable) breaks_of_exits(as.character(levels[["exit"]]))
   if (is.null(breaks)) {
-    stop_classed("variables", c("The release must be of survival: of a factor {.var exit} as {.fn survival_exits} and {.fn stat_survival} make it.",
+    stop_classed("variables", c("The release must be of survival: it needs a factor {.var exit} as made by {.fn survival_exits} and {.fn stat_survival}.",
                                 x = "It has {.var {unique(columns$variable)}}."), call = call)
   }
   columns <- columns[order(columns$variable == "exit"), ]

@@ -74,7 +74,7 @@ model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL
     stop_classed("prior", "{.arg prior} must have one weight for a table of several cliques, but has {length(prior$alpha)}.")
   }
   if (length(cliques) > 1L && !is.null(zeros)) {
-    stop_classed("zeros", "{.arg zeros} must be of a saturated table, but {.arg formula} has {length(cliques)} cliques.")
+    stop_classed("zeros", "{.arg zeros} needs a saturated table, but {.arg formula} has {length(cliques)} cliques.")
   }
   new_model("table", cliques = cliques, prior = prior, zeros = zeros, class = "model_table")
 }
@@ -114,7 +114,7 @@ formula_cliques <- function(formula, call = caller_env()) {
   strange <- Filter(function(c) !any(vapply(generators, setequal, TRUE, c)), cliques)
   if (length(strange)) {
     stop_classed("formula", c("{.arg formula} must be the cliques of a graph, but has all pairs of {.var {strange[[1L]]}} without their common term.",
-                              i = "Add the term {.code {clique_names(strange[1L])}}; or say {.code prior = prior_normal()}, which takes any formula."), call = call)
+                              i = "Add the term {.code {clique_names(strange[1L])}}, or use {.code prior = prior_normal()}, which accepts any formula."), call = call)
   }
   cliques
 }
@@ -149,7 +149,7 @@ ordered_cliques <- function(generators, call) {
     if (length(apart)) {
       pair <- joined[apart[1L, ]]
       stop_classed("formula", c("{.arg formula} must be a decomposable graph, but has a cycle of four or more variables without a chord, through {.var {vertex}}.",
-                                i = "A term {.code {pair[1]}:{pair[2]}:{vertex}} would close it; and {.code prior = prior_normal()} takes any formula."), call = call)
+                                i = "Add a term {.code {pair[1]}:{pair[2]}:{vertex}} to close it, or use {.code prior = prior_normal()} for any formula."), call = call)
     }
     sets <- c(sets, list(c(joined, vertex)))
     before <- c(before, vertex)
@@ -161,7 +161,7 @@ check_zeros <- function(zeros, call = caller_env()) {
   ok <- (inherits(zeros, "formula") && length(zeros) == 2L) ||
     (is.data.frame(zeros) && nrow(zeros) > 0L && checkmate::test_names(names(zeros), "unique"))
   if (!ok) {
-    stop_argument("zeros", "NULL, a formula without a left-hand side or a data frame of impossible combinations, a row each", describe(zeros), "zeros", call)
+    stop_argument("zeros", "NULL, a formula without a left-hand side, or a data frame of impossible combinations, one per row", describe(zeros), "zeros", call)
   }
 }
 

@@ -23,7 +23,7 @@ impossible <- function(zeros, codes, levels, call) {
   labels <- as.data.frame(lapply(stats::setNames(nm = names(levels)), function(v) levels[[v]][codes[, v] + 1]), optional = TRUE)
   out <- if (is.data.frame(zeros)) listed_zeros(zeros, labels, levels, call) else told_zeros(zeros, labels, call)
   if (sum(!out) < 2L) {
-    stop_classed("zeros", "{.arg zeros} must leave two cells or more, but leaves {sum(!out)} of {length(out)}.", call = call)
+    stop_classed("zeros", "{.arg zeros} must leave at least two cells, but leaves {sum(!out)} of {length(out)}.", call = call)
   }
   out
 }
@@ -37,7 +37,7 @@ listed_zeros <- function(zeros, labels, levels, call) {
   for (v in names(zeros)) {
     unknown <- setdiff(as.character(zeros[[v]]), levels[[v]])
     if (length(unknown)) {
-      stop_classed("zeros", "{.code zeros${v}} must hold levels of {.var {v}} ({.val {levels[[v]]}}), but has {.val {unknown}}.", call = call)
+      stop_classed("zeros", "{.code zeros${v}} must have levels of {.var {v}} ({.val {levels[[v]]}}), but has {.val {unknown}}.", call = call)
     }
   }
   key <- function(data) do.call(paste, c(unname(lapply(data[names(zeros)], as.character)), sep = "\r"))

@@ -19,12 +19,12 @@ bind_only_column <- function(variable, columns, levels, call) {
   variable <- variable %||% (if (nrow(columns) == 1L) columns$name)
   if (is.null(variable)) {
     stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
-                                i = if (length(levels)) "Groups are in the formula of a model, as in {.code model_poisson(~ {names(levels)[1L]})}: see {.code ?groups}.",
-                                i = "Name one of them as the model's variable; numbers that involve others are then left out."), call = call)
+                                i = if (length(levels)) "Give groups in a model's formula, as in {.code model_poisson(~ {names(levels)[1L]})}: see {.code ?groups}.",
+                                i = "Name one of them as the model's variable; numbers that involve others are then not used."), call = call)
   }
   if (!identical(variable, columns$name)) {
-    stop_classed("variables", c("The model's variable must be the release's.",
-                                x = "The model has {.var {variable}}, the release {.var {columns$name}}."), call = call)
+    stop_classed("variables", c("The model must have the variable of the release.",
+                                x = "The model has {.var {variable}}, but the release has {.var {columns$name}}."), call = call)
   }
   columns
 }
@@ -43,7 +43,7 @@ rate_prior <- function(prior, columns, rate_at, call) {
   middle <- columns$lower + (columns$upper - columns$lower) / 2
   rate <- prior$rate %||% (prior$shape / rate_at(middle))
   if (!is.finite(rate) || rate <= 0) {
-    stop_classed("prior", c("{.arg prior} must be given with its rate, as {.code prior_gamma(shape, rate)}: only bounds with a positive middle can scale it.",
+    stop_classed("prior", c("{.arg prior} must have a rate, as in {.code prior_gamma(shape, rate)}: only bounds with a positive middle can scale it.",
                             x = "{.var {columns$name}} has the bounds {format_number(columns$lower)} and {format_number(columns$upper)}."),
                  call = call)
   }

@@ -53,20 +53,21 @@ add_release.default <- function(x, second, ...) {
 
 #' @export
 c.noiseaware_release <- function(...) {
-  stop_classed("argument", c("Releases cannot be joined by {.fn c}, which would not say whose records they are of.",
-                             i = "Of the same records: {.fn add_release}, or {.fn as_release} with a list of statistics.",
-                             i = "Of different records: each has a posterior of its own."))
+  stop_classed("argument", c("Releases cannot be combined by {.fn c}, which does not say whether they are about the same records.",
+                             i = "For the same records, use {.fn add_release}, or {.fn as_release} with a list of statistics.",
+                             i = "Releases about different records have separate posteriors."))
 }
 
 join_releases <- function(first, second, names, call = caller_env()) {
   check_class(second, "second", "noiseaware_release", "a release made by release() or as_release()", call = call)
-  check_no_public(list(first, second), "{.fn add_release} joins no releases that have", call)
+  check_no_public(list(first, second), "{.fn add_release} cannot combine releases that have", call)
   if (first$neighbours != second$neighbours) {
-    stop_classed("neighbours", "Both releases must have the same neighbours, but the first has {.val {first$neighbours}}, the second {.val {second$neighbours}}.",
+    stop_classed("neighbours", "Both releases must have the same neighbours, but the first has {.val {first$neighbours}} and the second {.val {second$neighbours}}.",
                  call = call)
   }
   if (!is.null(first$n) && !is.null(second$n) && first$n != second$n) {
-    stop_classed("release", c("Releases of the same records must have the same number of them.", x = "The first has {first$n}, the second {second$n}."), call = call)
+    stop_classed("release", c("Releases about the same records must have the same number of records.",
+                              x = "The first has {first$n}, the second {second$n}."), call = call)
   }
   releases <- name_releases(list(first, second), names, call)
   # parts of different origin: what their noise is, is told by its scale alone

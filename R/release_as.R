@@ -128,7 +128,7 @@ check_answer_count <- function(value, statistic, rows, call) {
   answers <- if (is.matrix(value)) nrow(value) else length(value) / length(statistic$components)
   if (statistic$kind != "records" || answers == rows) return(invisible())
   stop_classed("public", c("{.arg public} must have a row for each noisy answer.",
-                           x = "There {cli::qty(answers)}{?is/are} {format_number(answers, 9L)} answer{?s} and {rows} row{?s} of public covariates."), call = call)
+                           x = "There {cli::qty(answers)}{?is/are} {format_number(answers, 9L)} answer{?s} but {rows} row{?s} of public covariates."), call = call)
 }
 
 # of every component of the statistics; `listed`: a list with an entry for each of several
@@ -137,7 +137,7 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
   check_record_noise_totals(parts, n, call)
   given <- if (listed) sum(lengths(value)) else length(value)
   if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, given)) {
-    stop_classed("value", "{.arg value} must have a number for each record, but has {given} for {n} records.", call = call)
+    stop_classed("value", "{.arg value} must have one number for each record, but has {given} for {n} records.", call = call)
   }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
@@ -158,12 +158,12 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
 # the number of records, NULL if it is not known
 check_public_size <- function(n, parts, call = caller_env()) {
   if (length(n) == 1L && is.na(n)) {
-    stop_classed("argument", c("{.arg n} must be a positive whole number, or NULL, but is {describe(n)}.",
+    stop_classed("argument", c("{.arg n} must be a positive whole number or NULL, but is {describe(n)}.",
                                i = "{.code n = NULL} says that it is not known."), call = call)
   }
   if (!is.null(n)) return(check_count(n, "n", call = call))
   if (any(vapply(parts, function(p) p$statistic$kind == "records", TRUE))) {
-    stop_argument("n", "given for stat_records(), whose values show the number of records", "NULL", call = call)
+    stop_argument("n", "given for stat_records(), because its values determine the number of records", "NULL", call = call)
   }
 }
 
@@ -204,10 +204,10 @@ published_components <- function(value, statistic, mechanism, n, call, name) {
 # Where small numbers are hidden, one that is absent was most likely small: to take it as never published would
 # lose what that says.
 refuse_unlisted <- function(absent, name, call) {
-  stop_classed("value", c("{.arg {name}} must have all of the statistic's components where numbers below a threshold are hidden.",
-                          x = "Absent: {shorten_list(encodeString(absent, quote = '\"'))}.", i = "{.code NA} says that a number was hidden.",
-                          i = paste("Where only numbers that were shown are listed: {.code published(listed = FALSE)};",
-                                    "what was never asked: leave it out by {.code stat_subset()}.")), call = call)
+  stop_classed("value", c("{.arg {name}} must have all of the statistic's components if numbers below a threshold are hidden.",
+                          x = "Absent: {shorten_list(encodeString(absent, quote = '\"'))}.", i = "Use {.code NA} for a number that was hidden.",
+                          i = paste("If only the numbers that were shown are listed, use {.code published(listed = FALSE)}.",
+                                    "Leave out numbers that were never computed with {.code stat_subset()}.")), call = call)
 }
 
 # scales that were given one by one
@@ -226,7 +226,7 @@ published_mechanism <- function(mechanism, statistic, at) {
 join_values <- function(value, parts, n, call = caller_env()) {
   wanted <- vapply(parts, `[[`, "", "name")
   if (length(value) != length(wanted) || !setequal(names(value), wanted)) {
-    stop_classed("value", c("{.arg value} must have a vector for each statistic, under the statistic's name.",
+    stop_classed("value", c("{.arg value} must have a vector for each statistic, named by the statistic.",
                             i = "Statistics: {.val {wanted}}."), call = call)
   }
   unlist(lapply(parts, function(p) {
@@ -265,8 +265,8 @@ check_finite <- function(value, components, call, name, hidden) {
   names <- names(value) %||% if (length(value) == length(components)) components
   bad <- if (is.null(names)) as.character(bad) else names[bad]
   stop_classed("value", c("{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.",
-                          i = if (asks) "Numbers that were hidden because they were small are NA: {.code published(mechanism, threshold = )} says so.",
-                          i = if (asks) "An exact number that was hidden is left out: name those that were shown."), call = call)
+                          i = if (asks) "If small numbers were hidden, they are NA: use {.code published(mechanism, threshold = )}.",
+                          i = if (asks) "Leave out exact numbers that were hidden: name those that were shown."), call = call)
 }
 
 check_component_names <- function(names, components, name, call) {
@@ -275,7 +275,7 @@ check_component_names <- function(names, components, name, call) {
   if (length(strange) == 0L && length(absent) == 0L) return(invisible())
   # fewer names than components: what is missing need not have been published
   missed <- length(absent) > 0L && (length(strange) == 0L || length(names) == length(components))
-  stop_classed("value", c("{.arg {name}} must have the names of the statistic's components, each once, or no names.",
+  stop_classed("value", c("{.arg {name}} must be named by the statistic's components, each once, or have no names.",
                           x = if (length(strange)) "Unknown or repeated: {.val {strange}}.", x = if (missed) "Missing: {.val {absent}}."), call = call)
 }
 
@@ -298,17 +298,17 @@ named_value.default <- function(statistic, value, n, call = caller_env(), name =
 pair_values <- function(statistic, value, call, name) {
   variables <- rownames(value)
   if (!setequal(variables, colnames(value)) || anyDuplicated(variables)) {
-    stop_classed("value", "{.arg {name}} must be a matrix whose rows and columns have the same names.", call = call)
+    stop_classed("value", "{.arg {name}} must be a matrix with the same row and column names.", call = call)
   }
   value <- value[, variables, drop = FALSE]
   if (!isSymmetric(value, tol = 1e-8)) {
     stop_classed("value", c("{.arg {name}} must be a symmetric matrix, with noise added once for each pair of variables.",
-                            i = "Where both triangles have noise of their own, they are two releases of the same numbers, see {.fn add_release}."), call = call)
+                            i = "If both triangles have their own noise, they are two releases of the same numbers, see {.fn add_release}."), call = call)
   }
   if (nrow(value) > 1L && all(diag(value) == 1)) {
-    stop_classed("value", c("{.arg {name}} must be a matrix of totals, but has ones in its diagonal: are they correlations?",
-                            x = "A correlation is a ratio of totals of the exact data, and its noise has no distribution that this package computes.",
-                            i = "Ask for the noisy covariances, or for products of variables that were divided by public numbers."), call = call)
+    stop_classed("value", c("{.arg {name}} must be a matrix of totals, but has ones on its diagonal. Are they correlations?",
+                            x = "A correlation is a ratio of exact totals, and this package cannot compute the distribution of its noise.",
+                            i = "Ask for the noisy covariances, or for products of variables divided by public numbers."), call = call)
   }
   at <- which(lower.tri(value, diag = TRUE), arr.ind = TRUE)
   first <- variables[at[, 1L]]
@@ -327,7 +327,7 @@ named_value.stat_records <- function(statistic, value, n, call = caller_env(), n
   if (!is.matrix(value) || !is.numeric(value)) return(NextMethod())
   columns <- colnames(value)
   if (anyDuplicated(columns) || !setequal(columns, statistic$components) || nrow(value) != n) {
-    stop_classed("value", c("{.arg {name}} must be a matrix with a row for each of the {n} record{?s} and a column for each component, named like it.",
+    stop_classed("value", c("{.arg {name}} must be a matrix with a row for each of the {n} record{?s} and a column, with its name, for each component.",
                             x = "It has {nrow(value)} row{?s} and {ncol(value)} column{?s}.", i = "Components: {.val {statistic$components}}."), call = call)
   }
   as.vector(value[, statistic$components])
@@ -365,7 +365,7 @@ table_margin <- function(margins, table, variables, call, name) {
   shown <- vapply(margins, paste, "", collapse = ":")
   if (is.null(variables) || is.null(dimnames(table)) || !all(nzchar(variables))) {
     without <- if (is.null(dimnames(table))) "It has no {.code dimnames()}." else if (is.null(variables) || !any(nzchar(variables)))
-      "Its dimensions have no names: {.code names(dimnames())} would be their variables." else "Not all of its dimensions have a name."
+      "Its dimensions have no names: {.code names(dimnames())} should be the variables." else "Not all of its dimensions have a name."
     stop_classed("value", c("The dimensions of {.arg {name}} must be named by variables and their entries by levels, as {.fn xtabs} names them.",
                             x = without, i = "Margins of the statistic: {.code {shown}}."), call = call)
   }

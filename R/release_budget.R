@@ -105,12 +105,12 @@ no_expense <- function() cbind(data.frame(what = character()), privacy_row()[0L,
 budget_copied <- function(budget) {
   if (!is.null(budget$file)) return(NULL)
   if (!is.null(budget$table)) {
-    if (budget$process != Sys.getpid()) return("Its connection to the database belongs to another process.")
+    if (budget$process != Sys.getpid()) return("Its database connection belongs to another process.")
     return(NULL)
   }
   if (!identical(budget$session, this_session)) return("It was read back, or sent to this process: what the original has spent since then is unknown.")
   if (!identical(budget$self, budget)) return("It is a copy of another budget.")
-  if (budget$process != Sys.getpid()) return("This process is a fork: what the other processes spend is unknown.")
+  if (budget$process != Sys.getpid()) return("This process is a fork: the spending of the other processes is unknown.")
 }
 
 spent_of <- function(budget, call = caller_env()) {
@@ -132,7 +132,7 @@ hold_budget <- function(budget, neighbours, call = caller_env()) {
   }
   reason <- budget_copied(budget)
   if (!is.null(reason)) {
-    stop_classed("budget", c("A budget can be spent from only in the process and session that made it; nothing is released.", x = reason,
+    stop_classed("budget", c("A budget can be used only in the process and session that made it; nothing is released.", x = reason,
                              i = "Several processes or sessions can share a {.code budget(file = )}."), call = call)
   }
   if (!is.null(budget$file)) return(lock_file(budget$file, call = call))
@@ -170,7 +170,7 @@ check_affordable <- function(budget, cost, call = caller_env()) {
     stop_classed("budget", c("The release's guarantee and the budget's limit are of different kinds.",
                              x = "The limit is in {format_limit(limit)}, the release has {format_privacy(cost)}.",
                              i = if (identical(limit$composition, "concentrated") && !is.na(cost$epsilon))
-                               "Deltas add up with {.code composition = \"basic\"}, chosen when the budget is made."), call = call)
+                               "For deltas to add up, choose {.code composition = \"basic\"} when the budget is made."), call = call)
   }
   if (after > most * (1 + 1e-12)) {
     used <- budget_used(limit, spent)

@@ -72,8 +72,8 @@ check_no_transaction <- function(store, call) {
 }
 
 refuse_transaction <- function(call) {
-  stop_classed("budget", c("The connection of the budget is in a transaction, which would hold back what is spent; nothing is released.",
-                           i = "Commit it, or give the budget a connection of its own."), call = call)
+  stop_classed("budget", c("The budget's connection is inside a transaction, which would delay the record of the expense; nothing is released.",
+                           i = "Commit it, or give the budget its own connection."), call = call)
 }
 
 unlock_table <- function(store) {
@@ -95,7 +95,7 @@ run_sql <- function(store, sql, call, patience = 60, ask = FALSE, further = NULL
     busy <- if (store$kind == "SQLite") grepl("locked|busy", conditionMessage(told)) else proc.time()[["elapsed"]] >= until - 0.1
     if (grepl("within a transaction", conditionMessage(told), fixed = TRUE)) refuse_transaction(call)
     if (!busy) {
-      stop_classed("database", "The database of the budget refused {.field {sub(' .*', '', sql)}}, or is gone; nothing is released.", call = call)
+      stop_classed("database", "The budget's database refused {.field {sub(' .*', '', sql)}}, or is not available; nothing is released.", call = call)
     }
     if (store$kind != "SQLite" || proc.time()[["elapsed"]] > until) {
       stop_classed("budget", "The budget {.field {store$name}} is in use by another process; nothing is released.", call = call)

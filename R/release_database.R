@@ -45,7 +45,7 @@ sql_dialect <- function(con, call) {
   dialects$PqConnection <- dialects$PostgreSQLConnection
   found <- intersect(class(con), names(dialects))
   if (length(found) == 0L) {
-    stop_classed("database", c("{.fn release} adds up in SQLite, PostgreSQL, DuckDB and Spark, but the connection is of class {.cls {class(con)[1]}}.",
+    stop_classed("database", c("{.fn release} works with SQLite, PostgreSQL, DuckDB and Spark, but the connection is of class {.cls {class(con)[1]}}.",
                                i = other_source), call = call)
   }
   usual <- list(sum = function(x) paste0("SUM(", x, ")"), name = function(x) as.character(DBI::dbQuoteIdentifier(con, x)),
@@ -88,7 +88,7 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
     # what a database says may quote records; some drivers warn and return NULL
     answer <- tryCatch(suppressWarnings(DBI::dbGetQuery(con, sql)), error = function(e) NULL)
     if (is.data.frame(answer)) return(answer)
-    stop_classed("database", c("The database gave no answer; its message is not shown, because it may quote records.",
+    stop_classed("database", c("The database did not answer; its message is not shown, because it may quote records.",
                                i = "Is the connection open, and can you see the table?"), call = call)
   }
   check_dialect(ask, dialect, call)
@@ -119,10 +119,10 @@ check_dialect <- function(ask, dialect, call) {
   quoted <- "it's \\ \"so\""
   got <- ask(paste("SELECT", paste0(dialect$text(rounded), " AS r", seq_along(rounded), collapse = ", "), ",", dialect$text(dialect$string(quoted)), "AS quoted"))
   if (!identical(sub("^-0$", "0", unname(unlist(lapply(got[seq_along(rounded)], as.character)))), c(known, known[small]))) {
-    stop_classed("database", c("This database does not round as {.fn release} does, so it cannot add up the totals.", i = other_source), call = call)
+    stop_classed("database", c("This database does not round like {.fn release}, so it cannot add up the totals.", i = other_source), call = call)
   }
   if (!identical(as.character(got$quoted), quoted)) {
-    stop_classed("database", c("This database does not read quoted texts as {.fn release} writes them, so it cannot tell levels.", i = other_source), call = call)
+    stop_classed("database", c("This database does not read quoted strings as {.fn release} writes them, so it cannot identify levels.", i = other_source), call = call)
   }
 }
 

@@ -7,8 +7,8 @@ tell_order <- function(value, statistic, listed) {
   if (session$quiet) return(invisible())
   each <- if (listed) Map(list, value[names(statistic)], statistic) else list(list(value, statistic))
   for (one in each) if (!is_several(one[[2L]]) && lacks_order(one[[1L]], one[[2L]])) {
-    cli::cli_inform(c("{.arg value} has no names: its numbers are taken in the statistic's order, {shorten_list(one[[2L]]$components, 8L)}.",
-                      i = "Names say which number is which, in any order."), class = "noiseaware_message_order")
+    cli::cli_inform(c("{.arg value} has no names: its numbers are assumed to be in the statistic's order, {shorten_list(one[[2L]]$components, 8L)}.",
+                      i = "With names, the order does not matter."), class = "noiseaware_message_order")
   }
 }
 
@@ -31,9 +31,9 @@ tell_fewer <- function(mechanism, statistic, at, neighbours, call) {
   if (key %in% session$told) return(invisible())
   session$told <- c(session$told, key)
   shown <- lapply(list(part = part, whole = whole), function(sd) format_number(unique(signif(sd, 6)), 4))
-  cli::cli_inform(c("The budget is taken as spent on {cli::qty(length(at))}{?the one number that is/the {length(at)} numbers that are} given: noise of sd {shown$part}.",
-                    i = "Had it been spent on all {length(statistic$components)} components of the statistic, the noise would have sd {shown$whole}.",
-                    i = "If that is how the noise was added, give its size, {.arg scale} or {.arg sd}, to the mechanism."),
+  cli::cli_inform(c("The budget is assumed to be spent on {cli::qty(length(at))}{?the one number/the {length(at)} numbers} given: noise with sd {shown$part}.",
+                    i = "If it was spent on all {length(statistic$components)} components of the statistic, the noise has sd {shown$whole}.",
+                    i = "In that case give the mechanism the size of the noise, {.arg scale} or {.arg sd}."),
                   class = "noiseaware_message_fewer")
 }
 
@@ -62,8 +62,8 @@ units_trouble <- function(release) {
   }))
   if (length(odd) == 0L) return(NULL)
   list(list(kind = "units", text = c(
-    sprintf("Totals of %s look as if they were in the variables' units, not rescaled to [-1, 1] as the statistic says.", shorten_list(unique(odd), 5L)),
-    i = "rescale = FALSE in the statistic describes totals in the variables' units.")))
+    sprintf("Totals of %s appear to be in the variables' units, not rescaled to [-1, 1] as the statistic says.", shorten_list(unique(odd), 5L)),
+    i = "Use rescale = FALSE in the statistic for totals in the variables' units.")))
 }
 
 # Of each variable of which total and square are told well: how much likelier its mean and standard deviation are if the numbers are in its

@@ -50,7 +50,7 @@ check_tables <- function(parts, n, call) {
   weight <- qr.coef(qr(t(system$rows)), rep(1, ncol(system$rows)))
   weight[is.na(weight)] <- 0
   if (max(abs(drop(weight %*% system$rows) - 1)) < 1e-9) {
-    stop_argument("n", paste("given where exact numbers tell it:", format_number(sum(weight * system$value), 15L)), "NULL", call = call)
+    stop_argument("n", paste("given if exact numbers determine it:", format_number(sum(weight * system$value), 15L)), "NULL", call = call)
   }
 }
 

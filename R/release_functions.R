@@ -31,10 +31,10 @@ functions_from_json <- function(x, statistic, refuse) {
     strange <- Filter(function(s) !checkmate::test_choice(s, known), steps)
     if (length(strange)) refuse(paste0(where, " must be made of known functions: ", paste(known, collapse = ", "), "."))
     f <- named_function(label)
-    if (is.null(f) || !identical(f$variable, entry$variable)) refuse(paste0("The name of ", where, " must say its variable and what is computed."))
+    if (is.null(f) || !identical(f$variable, entry$variable)) refuse(paste0("The name of ", where, " must state its variable and what is computed."))
     told <- jsonlite::parse_json(render_json(list(steps = lapply(f$steps, step_json))))$steps
     doubles <- function(x) rapply(x, as.double, "integer", how = "replace")
-    if (!identical(doubles(told), doubles(entry$steps))) refuse(paste0("The steps of ", where, " must be those that its name says."))
+    if (!identical(doubles(told), doubles(entry$steps))) refuse(paste0("The steps of ", where, " must match its name."))
     list(variable = f$variable, bounds = if ("bounds" %in% names(entry)) json_bound(entry$bounds, paste("The bounds of", f$variable), refuse))
   }, x, names(x))
   declared <- bounds_of_functions(lapply(stats::setNames(functions, vapply(functions, `[[`, "", "variable")), `[[`, "bounds"), names(functions), "bounds")

@@ -14,19 +14,19 @@ gaussian_grid <- c(2^23, 2^23)
 exact_families <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
 check_exact <- function(parts, call = caller_env()) {
   for (p in parts) if (isFALSE(p$mechanism$after$listed)) {
-    stop_classed("mechanism", "{.fn release} lists what it hides, as the statistic names it; {.code published(listed = FALSE)} describes what others have published.",
+    stop_classed("mechanism", "{.fn release} lists the numbers that it hides, by the statistic's names; {.code published(listed = FALSE)} describes releases of others.",
                  call = call)
   }
   for (p in parts) if (p$mechanism$kernel == "objective") {
-    stop_classed("mechanism", "{.fn release} adds noise to totals; coefficients with objective perturbation are released by {.fn release_objective}.",
+    stop_classed("mechanism", "{.fn release} adds noise to totals; use {.fn release_objective} for coefficients with objective perturbation.",
                  call = call)
   }
   if (all(vapply(parts, function(p) is_noiseless(p$mechanism), TRUE))) {
-    stop_classed("mechanism", "{.fn release} is for noisy numbers, but here every number would be exact: nothing would protect the records.", call = call)
+    stop_classed("mechanism", "{.fn release} is for noisy numbers, but here every number would be exact, and nothing would protect the records.", call = call)
   }
   for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response", "exact")) {
     stop_classed("mechanism", c("{.fn release} draws noise exactly from the operating system's entropy; it cannot draw {format(p$mechanism)}.",
-                                i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."), call = call)
+                                i = "Use {.fn as_release} to describe a published value, and {.fn simulate_release} to draw one for a simulation study."), call = call)
   }
 }
 

@@ -37,8 +37,8 @@ narrow_release <- function(release, model, call = caller_env()) {
   at <- narrow$index
   variables <- narrow$variables
   left <- setdiff(release_columns(release$statistic)$columns$variable, variables)
-  cli::cli_inform(c("The model uses {length(at)} of the {length(release$value)} numbers of the release, those of {.var {variables}} alone.",
-                    i = "What involves {.var {left}} is left out."), class = "noiseaware_message_components")
+  cli::cli_inform(c("The model uses {length(at)} of the {length(release$value)} numbers of the release: those that involve only {.var {variables}}.",
+                    i = "Numbers that involve {.var {left}} are not used."), class = "noiseaware_message_components")
   narrowed <- new_release(release$value[at], narrow$statistic, narrow$mechanism, release$n, unname(release$scale[at]), unname(release$granularity[at]),
                           release$noise, release$neighbours)
   narrowed$missing <- release$missing
@@ -72,9 +72,9 @@ narrow_parts <- function(parts, statistic, model, call) {
 }
 
 refuse_narrow <- function(unknown, left, call) {
-  stop_classed("variables", c("The model must describe every variable of the release, or variables that some released numbers are about alone.",
-                              x = "Every number about {.var {unknown}} involves {.var {left}} as well, or which records it counts depends on {cli::qty(left)}{?it/them}.",
-                              i = "Give a model of all of them, and read the narrower answer off its fit."), call = call)
+  stop_classed("variables", c("The model must describe every variable of the release, or variables for which some released numbers involve no others.",
+                              x = "Every number about {.var {unknown}} also involves {.var {left}}, or the records that it counts depend on {cli::qty(left)}{?it/them}.",
+                              i = "Use a model of all of them, and derive the narrower answer from its fit."), call = call)
 }
 
 # of every site

@@ -13,7 +13,7 @@ add_partials <- function(a, b, call = caller_env()) {
   same <- identical(a[c("statistic", "mechanism", "neighbours")], b[c("statistic", "mechanism", "neighbours")])
   if (!same) stop_classed("partial", "Partial totals must have the same statistic, mechanism and neighbours to be added up.", call = call)
   if (!identical(a$unit, b$unit)) {
-    stop_classed("partial", c("Partial totals must be of the same grid to be added up.", i = "Give all of them the same {.arg n}, the number of records of all owners."),
+    stop_classed("partial", c("Partial totals must have the same grid to be added up.", i = "Give all of them the same {.arg n}, the number of records of all owners."),
                  call = call)
   }
   a$totals <- Map(add_units, a$totals, b$totals)
@@ -69,17 +69,17 @@ frame_total <- function(data, parts, statistic, mechanism, neighbours, call = ca
 # the released values of a part
 partial_part <- function(part, partial, call) {
   if (partial$n == 0 && replaces(part$neighbours)) {
-    stop_classed("data", c("A release with a public number of records must be of at least one, but there are none.",
-                           i = "Where their number is confidential: {.code neighbours = \"add_remove\"}."), call = call)
+    stop_classed("data", c("A release with a public number of records must have at least one record, but there are none.",
+                           i = "If their number is confidential, use {.code neighbours = \"add_remove\"}."), call = call)
   }
   at <- match(part$name, vapply(design_parts(partial$statistic, partial$mechanism, partial$neighbours), `[[`, "", "name"))
   grid <- part_grid(part, partial$n, call)
   unit <- partial$unit[[at]]
   if (!identical(summed_unit(part, grid), unit)) {
-    stop_classed("partial", c("The partial totals must be of the grid of all records together.",
+    stop_classed("partial", c("The partial totals must have the grid for all records together.",
                               i = "Give all of them the same {.arg n}: there are {format(partial$n, big.mark = ',', decimal.mark = '.')} records."), call = call)
   }
-  if (!replaces(part$neighbours) && partial$n >= most_records) stop_classed("partial", "A release can be of at most 2^31 - 1 records.", call = call)
+  if (!replaces(part$neighbours) && partial$n >= most_records) stop_classed("partial", "A release can have at most 2^31 - 1 records.", call = call)
   total <- partial$totals[[at]]
   coarse <- grid$unit > unit
   counts <- round((total[, 1L] * word + total[, 2L])[coarse] / grid$unit[coarse])

@@ -18,7 +18,7 @@ plot.noiseaware_release <- function(x, ...) {
   check_no_dots(...)
   if (has_record_noise(x)) {
     stop_classed("release", c("The totals of noisy records have no noise of their own to draw.",
-                              i = "{.fn pp_check} of a fit compares them with what the model predicts."))
+                              i = "{.fn pp_check} on a fit compares them with the model's predictions."))
   }
   most <- 40L
   data <- as.data.frame(x)
@@ -43,9 +43,10 @@ plot.noiseaware_release <- function(x, ...) {
     ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$component), linewidth = 0.7) +
     ggplot2::geom_point(ggplot2::aes(x = .data$value), data[!hidden, ], size = 2) +
     (if (any(hidden)) ggplot2::geom_text(ggplot2::aes(x = .data$value), data[hidden, ], label = "<", fontface = "bold")) +
-    ggplot2::labs(x = if (share) "published number: 0 is the least, 1 the largest that n records can give" else "published number", y = NULL,
-                  subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (any(exact)) "points alone: exact", if (any(hidden)) "<: hidden below here",
-                                     if (limited) "grey: what n records can give"), collapse = "; "),
+    ggplot2::labs(x = if (share) "published number: 0 is the smallest, 1 the largest that n records can give" else "published number", y = NULL,
+                  subtitle = paste(c(if (any(sd > 0)) "lines: plus and minus two noise sd", if (any(exact)) "points alone: exact",
+                                    if (any(hidden)) "<: hidden below here",
+                                     if (limited) "grey: range that n records can give"), collapse = "; "),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
     theme_many_rows(data)

@@ -55,7 +55,7 @@ exact_line <- function(parts) {
   exact <- vapply(parts, function(p) is_noiseless(p$mechanism), TRUE)
   if (!any(exact) || all(exact)) return(NULL)
   names <- shorten_list(vapply(parts[exact], `[[`, "", "name"), 5L)
-  sprintf("             of the noisy numbers alone: the exact ones (%s) are outside of it", names)
+  sprintf("             only for the noisy numbers: the exact ones (%s) are outside it", names)
 }
 
 describe_granularity <- function(unit) {

@@ -62,7 +62,7 @@ has_public <- function(release) !is.null(release$public)
 
 # The covariates as plain columns: numbers, or factors with their levels. `name`: of the argument.
 public_columns <- function(data, name = "public", call = caller_env()) {
-  if (!is.data.frame(data)) stop_argument(name, "a data frame of public covariates, one row a record", describe_shape(data), "public", call)
+  if (!is.data.frame(data)) stop_argument(name, "a data frame of public covariates, one row per record", describe_shape(data), "public", call)
   if (nrow(data) == 0L || length(data) == 0L) stop_argument(name, "a data frame with at least one row and one column", describe_shape(data), "public", call)
   if (!checkmate::test_names(names(data), "unique")) stop_classed("public", "The columns of {.arg {name}} must have different names.", call = call)
   columns <- lapply(stats::setNames(nm = names(data)), function(v) public_column(data[[v]], v, name, call))
@@ -83,7 +83,7 @@ public_column <- function(x, variable, name, call) {
   if (!text) return(as.double(x))
   levels <- if (is.factor(x)) levels(droplevels(x)) else sort(unique(x))
   if (length(levels) < 2L) {
-    stop_classed("public", "A factor of {.arg {name}} must have two levels or more, but {.field {variable}} has {length(levels)}.", call = call)
+    stop_classed("public", "A factor in {.arg {name}} must have at least two levels, but {.field {variable}} has {length(levels)}.", call = call)
   }
   factor(as.character(x), levels)
 }
@@ -102,7 +102,7 @@ check_public_statistic <- function(statistic, mechanism, public, call) {
   check_mechanism(mechanism, call)
   totals <- inherits(statistic, c("stat_crossprod", "stat_sums")) && !is_dropped(statistic)
   if (statistic$kind != "records" && !totals) {
-    stop_classed("public", c("Public covariates go with {.fn stat_records}, one noisy value for each record, or with {.fn stat_sums} or {.fn stat_crossprod}.",
+    stop_classed("public", c("Public covariates need {.fn stat_records}, one noisy value for each record, or {.fn stat_sums} or {.fn stat_crossprod}.",
                              x = "The statistic is {describe_statistic(statistic)}."), call = call)
   }
   both <- intersect(names(public), statistic$columns$variable)
@@ -111,8 +111,8 @@ check_public_statistic <- function(statistic, mechanism, public, call) {
   }
   noisy <- setdiff(statistic$columns$variable, names(public))
   if (totals && length(noisy) != 1L) {
-    stop_classed("public", c("Totals with public covariates must be of one confidential variable and its products with public ones.",
-                             x = if (length(noisy)) "Not public: {.var {noisy}}." else "All of their variables are public."), call = call)
+    stop_classed("public", c("Totals with public covariates must involve one confidential variable and its products with public ones.",
+                             x = if (length(noisy)) "Confidential variables: {.var {noisy}}." else "All of their variables are public."), call = call)
   }
 }
 

@@ -35,7 +35,7 @@ check_few_enough <- function(release, call = caller_env()) {
     ends <- noisy_ends(part)
     many <- names(release$value)[part$index][union(beyond_limits(limits, ends, sd), larger_margins(part, ends, sd, most_records - 1))]
     if (length(many) == 0L) next
-    stop_classed("value", "{.arg value} must be of at most 2147483647 (2^31 - 1) records, but component{?s} {.val {many}} would need more.", call = call)
+    stop_classed("value", "{.arg value} must describe at most 2147483647 (2^31 - 1) records, but component{?s} {.val {many}} would need more.", call = call)
   }
 }
 

@@ -17,7 +17,7 @@ read_release <- function(path) {
   bytes <- read_bytes(path, size)
   if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; do you have permission to read it?")
   parsed <- parse_bytes(bytes)
-  if (is.null(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: cut short or damaged?")
+  if (is.null(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: is it truncated or damaged?")
   release_from_list(parsed, path)
 }
 
@@ -164,7 +164,7 @@ mechanism_from_json <- function(x, refuse) {
 }
 
 json_norm <- function(x, refuse) {
-  if (!identical(x, "Linf")) refuse("The mechanism's norm must be \"Linf\", or not be there.")
+  if (!identical(x, "Linf")) refuse("The mechanism's norm must be \"Linf\" or absent.")
   x
 }
 

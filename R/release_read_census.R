@@ -61,7 +61,7 @@ read_census_nmf <- function(file, geocode = NULL, query, levels = NULL, n = NULL
   parts <- lapply(query, function(name) census_query(table[table$query_name %in% name, , drop = FALSE], name, levels))
   counts_all <- vapply(parts, function(part) inherits(part$statistic, "stat_size"), TRUE)
   neighbours <- if (any(counts_all)) "add_remove" else "replace"
-  if (any(counts_all) && !is.null(n)) stop_argument("n", "NULL where a query counts all records", describe(n))
+  if (any(counts_all) && !is.null(n)) stop_argument("n", "NULL if a query counts all records", describe(n))
   if (length(query) == 1L) return(as_release(parts[[1L]]$value, parts[[1L]]$statistic, parts[[1L]]$mechanism, n, neighbours = neighbours))
   all_of <- function(field) stats::setNames(lapply(parts, `[[`, field), query)
   as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = neighbours)
@@ -101,7 +101,7 @@ census_levels <- list(
 
 # value, statistic and mechanism of one row
 census_query <- function(row, name, levels, call = caller_env()) {
-  if (nrow(row) != 1L) stop_classed("file", "The file must have the query {.val {name}} once for a geography, but has it {nrow(row)} times.", call = call)
+  if (nrow(row) != 1L) stop_classed("file", "The file must have the query {.val {name}} once per geography, but has it {nrow(row)} times.", call = call)
   variables <- intersect(c(names(census_levels), names(levels)), names(row))
   enters <- variables[!vapply(row[variables], function(x) is.na(x) || identical(as.character(x), "*"), TRUE)]
   each <- lapply(stats::setNames(nm = enters), function(v) levels[[v]] %||% known_levels(v, as.character(row[[v]]), name, call))
@@ -109,7 +109,7 @@ census_query <- function(row, name, levels, call = caller_env()) {
   statistic <- if (length(enters) == 0L) stat_size() else stat_counts(stats::reformulate(paste(format_name(enters), collapse = ":")), each)
   if (length(enters) == 0L && length(value) != 1L) {
     stop_classed("file", c("The query {.val {name}} has no variable and must be one count, but has {length(value)}.",
-                           i = "Columns of variables: {.field {variables}}. Name others in {.arg levels}."), call = call)
+                           i = "Columns of variables: {.field {variables}}. Name other columns in {.arg levels}."), call = call)
   }
   if (length(value) != length(statistic$components)) {
     stop_classed("file", c("The query {.val {name}} must have {length(statistic$components)} counts, as many as combinations of the levels, but has {length(value)}.",

@@ -63,7 +63,7 @@ marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {
   values <- suppressWarnings(as.double(unlist(x[["values"]])))
   size <- prod(lengths(levels[clique]))
   if (length(values) != size || !all(is.finite(values))) {
-    refuse("{.var {paste(clique, collapse = ':')}} has {size} cells, but there are {length(values)} values, or some are no finite numbers.")
+    refuse("{.var {paste(clique, collapse = ':')}} has {size} cells, but there are {length(values)} values, or some are not finite numbers.")
   }
   if (length(what) != 1L || !is_number(x[[what]]) || x[[what]] <= 0) refuse("It must have one of {.field sd}, {.field scale} and {.field variance}, a positive number.")
   statistic <- stat_counts(stats::reformulate(paste(format_name(clique), collapse = ":")), levels[clique])

@@ -84,7 +84,7 @@ read_json <- function(path, call = caller_env()) {
   if (size > largest_file) stop_classed("file", "{.file {path}} must have at most 64 MB, but has {round(size / 2^20)} MB.", call = call)
   bytes <- read_bytes(path, size)
   parsed <- if (!is.null(bytes) && length(bytes)) parse_bytes(bytes)
-  if (!is.list(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: cut short or damaged?", call = call)
+  if (!is.list(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: is it truncated or damaged?", call = call)
   if (nested_deeply(parsed)) stop_classed("file", "{.file {path}} must be nested at most 1,000 levels deep.", call = call)
   parsed
 }
@@ -131,7 +131,7 @@ opendp_measurements <- function(node, path, before = list(), call = caller_env()
   if (name == "make_chain_mt") return(inner(step$arguments[["measurement1"]], c(before, opendp_steps(step$arguments[["transformation0"]], path, call))))
   if (name %in% c("make_composition", "make_basic_composition")) return(unlist(lapply(step$arguments[["measurements"]], inner, before), FALSE))
   if (grepl(paste0(opendp_noise_name, "|", opendp_response_name), name)) return(list(list(steps = before, noise = step)))
-  stop_classed("file", c("{.file {path}} must be transformations followed by noise, such as {.code make_laplace}, and nothing else: what it does is not understood.",
+  stop_classed("file", c("{.file {path}} must contain transformations followed by noise, such as {.code make_laplace}, and nothing else; some steps are not understood.",
                          x = "{.code {name}}."), call = call)
 }
 

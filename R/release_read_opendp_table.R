@@ -39,7 +39,7 @@ read_opendp_table <- function(summary, table, levels = NULL, bounds = NULL, n = 
   table <- opendp_rows(table, unique(summary$column), "table")
   check_opendp_summary(summary)
   groups <- setdiff(names(table), summary$column)
-  if (length(groups) == 0L && nrow(table) != 1L) stop_classed("file", "{.arg table} must have one row, or columns of groups next to {.field {summary$column}}.")
+  if (length(groups) == 0L && nrow(table) != 1L) stop_classed("file", "{.arg table} must have one row, or columns of groups in addition to {.field {summary$column}}.")
   hidden <- "threshold" %in% names(summary) && any(!is.na(summary$threshold))
   keys <- opendp_keys(table, groups, levels)
   parts <- lapply(stats::setNames(seq_len(nrow(summary)), summary$column), function(row) {
@@ -57,8 +57,8 @@ check_opendp_summary <- function(summary, call = caller_env()) {
   twice <- unique(summary$column[duplicated(summary$column)])
   if (length(twice)) {
     parts <- shorten_list(summary$aggregate[summary$column %in% twice])
-    stop_classed("file", c("A column must be one number, but {.field {twice}} {?is/are} made of {parts}: only their ratio is in the table.",
-                           i = "Ask for the sum and for the length, each as a column."), call = call)
+    stop_classed("file", c("A column must be a single number, but {.field {twice}} {?is/are} computed from {parts}: only their ratio is in the table.",
+                           i = "Ask for the sum and the length as separate columns."), call = call)
   }
   strange <- !summary$aggregate %in% c("Frame Length", "Length", "Count", "Sum") | !summary$distribution %in% opendp_distributions
   if (any(strange)) {
@@ -75,7 +75,7 @@ opendp_keys <- function(table, groups, levels, call = caller_env()) {
   missing <- groups[vapply(groups, function(g) anyNA(table[[g]]), TRUE)]
   if (length(missing)) {
     stop_classed("file", c("Every row of {.arg table} must have a group, but {.field {missing}} {?is/are} missing in some.",
-                           i = "Give them a level of their own."), call = call)
+                           i = "Give them a separate level."), call = call)
   }
   if (is.null(levels)) return(lapply(stats::setNames(nm = groups), function(g) unique(as.character(table[[g]]))))
   check_levels(levels, groups, call)[groups]
@@ -104,7 +104,7 @@ opendp_column <- function(row, table, keys, bounds, listed, call = caller_env())
 }
 
 opendp_sums <- function(column, keys, bounds, call) {
-  if (length(keys) > 1L) stop_classed("file", "Sums must be by one variable, but {.field {column}} is by {.field {names(keys)}}.", call = call)
+  if (length(keys) > 1L) stop_classed("file", "Sums must be grouped by one variable, but {.field {column}} is grouped by {.field {names(keys)}}.", call = call)
   if (!column %in% names(bounds)) {
     stop_classed("argument", "{.arg bounds} must have an entry for {.field {column}}, the limits that its values were clamped to before they were summed.", call = call)
   }

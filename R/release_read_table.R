@@ -16,7 +16,7 @@ as_release.data.frame <- function(value, statistic, mechanism, n, neighbours = c
 # a column of numbers, named by an argument
 check_table_column <- function(table, column, name, call = caller_env()) {
   if (!checkmate::test_string(column, min.chars = 1L)) stop_argument(name, "the name of a column", describe(column), call = call)
-  if (!column %in% names(table)) refuse_table(column, table, paste0("Say with {.arg ", name, "} which column it is."), call)
+  if (!column %in% names(table)) refuse_table(column, table, paste0("Use {.arg ", name, "} to name the column."), call)
   if (!is.numeric(table[[column]]) || is.object(table[[column]])) {
     stop_classed("value", "The column {.field {column}} must be numbers, but is {describe_shape(table[[column]])}.", call = call)
   }
@@ -40,7 +40,7 @@ row_components <- function(statistic, table, labels, call = caller_env()) {
   margins <- whole$margins
   if (!any(vapply(margins, function(m) all(m %in% variables), TRUE))) {
     refuse_table(setdiff(names(cells), variables), table,
-                 "Say with {.arg labels} which column is which variable, as in {.code labels = c(age = \"age_group\")}.", call)
+                 "Use {.arg labels} to match columns and variables, as in {.code labels = c(age = \"age_group\")}.", call)
   }
   codes <- lapply(stats::setNames(nm = variables), function(v) level_codes(table[[v]], cells[[v]], v, call))
   here <- do.call(cbind, lapply(codes, function(code) !is.na(code)))
@@ -87,14 +87,14 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
   if (is.null(noise)) {
     column <- intersect(c(takes, "sd"), names(table))[1L]
     if (is.na(column)) {
-      refuse_table(takes, table, paste("It is the noise of each number:", noise_forms, "says which column it is, or give a {.arg mechanism} made of it."), call)
+      refuse_table(takes, table, paste("It is the size of each number's noise:", noise_forms, "names the column, or give a {.arg mechanism} made from it."), call)
     }
     noise <- stats::setNames(column, column)
   }
   noise <- check_noise_column(noise, call)
   size <- check_table_column(table, noise$column, "noise", call)
   if (noise$what == "epsilon") {
-    if (takes != "scale") stop_argument("noise", "of Laplace noise, where it is a budget and a sensitivity", "of another mechanism", call = call)
+    if (takes != "scale") stop_argument("noise", "for Laplace noise, if it is a budget and a sensitivity", "for another mechanism", call = call)
     size <- row_sensitivity(table, noise$sensitivity, call) / size
     noise$what <- "scale"
   }
@@ -109,7 +109,7 @@ size_argument <- function(mechanism, call) {
   takes <- if (is.function(mechanism)) intersect(c("scale", "sd"), names(formals(args(mechanism))))
   if (length(takes) == 1L) return(takes)
   was <- if (is.function(mechanism)) "another function" else describe(mechanism)
-  stop_argument("mechanism", "a mechanism, or a function that makes one of a scale or an sd", was, call = call)
+  stop_argument("mechanism", "a mechanism, or a function that makes one from a scale or an sd", was, call = call)
 }
 
 mechanism_of_size <- function(mechanism, size, noise, call) {
@@ -128,7 +128,7 @@ check_noise_column <- function(noise, call) {
   level <- suppressWarnings(as.numeric(noise$level %||% 0.5))
   ok <- named && checkmate::test_string(noise[[what]], min.chars = 1L) && checkmate::test_number(level) && level > 0 && level < 1
   if (!ok || !checkmate::test_scalar(noise$sensitivity, null.ok = TRUE)) {
-    stop_classed("argument", c("{.arg noise} must say which column it is and what it has of the noise.", i = noise_forms,
+    stop_classed("argument", c("{.arg noise} must name the column and how it expresses the noise.", i = noise_forms,
                                x = if (identical(what, "margin") && is.null(noise$level)) "{.arg level} is missing: the share of the noise that lies within the margin.",
                                x = if (!is.null(noise$level) && !isTRUE(level > 0 && level < 1))
                                  "{.arg level} must be a share such as 0.9, but is {noise$level}."), call = call)
@@ -151,7 +151,7 @@ noise_parameter <- function(size, noise, mechanism, call) {
   discrete <- identical(mechanism, mech_discrete_laplace)
   if (noise$what == "scale") return(size)
   if (noise$what == "margin" && discrete) {
-    stop_argument("noise", "a scale, an sd or a variance, as discrete Laplace noise has margins at few levels", "a margin of error", call = call)
+    stop_argument("noise", "a scale, an sd or a variance, because discrete Laplace noise has margins only at a few levels", "a margin of error", call = call)
   }
   if (noise$what == "margin") return(size / if (laplace) -log1p(-noise$level) else stats::qnorm((1 + noise$level) / 2))
   sd <- if (noise$what == "variance") sqrt(size) else size
@@ -170,7 +170,7 @@ read_rows <- function(path, separator, needs, call = caller_env()) {
                                       check.names = FALSE, na.strings = "", fileEncoding = "UTF-8-BOM"),
                     error = function(e) NULL, warning = function(w) NULL)
   if (is.null(table)) {
-    stop_classed("file", "{.file {path}} must be lines of columns separated by {.val {separator}}, but cannot be read as such: cut short, or another layout?",
+    stop_classed("file", "{.file {path}} must have columns separated by {.val {separator}}, but cannot be read: is it truncated, or in another layout?",
                  call = call)
   }
   check_layout(table, needs, path, call)
@@ -179,11 +179,11 @@ read_rows <- function(path, separator, needs, call = caller_env()) {
 # by nanoparquet, if that is there
 read_parquet_rows <- function(path, call) {
   if (!requireNamespace("nanoparquet", quietly = TRUE)) {
-    stop_classed("file", c("{.file {path}} is a parquet file, which the package {.pkg nanoparquet} reads: it is not installed.",
-                           i = "Or read it with another package, as by {.code arrow::read_parquet()}, and give the data frame."), call = call)
+    stop_classed("file", c("{.file {path}} is a parquet file, which needs the package {.pkg nanoparquet}: it is not installed.",
+                           i = "Or read it with another package, as with {.code arrow::read_parquet()}, and supply the data frame."), call = call)
   }
   table <- tryCatch(as.data.frame(nanoparquet::read_parquet(path)), error = function(e) NULL)
-  if (is.null(table)) stop_classed("file", "{.file {path}} must be a parquet file, but cannot be read as one: cut short, or of another format?", call = call)
+  if (is.null(table)) stop_classed("file", "{.file {path}} must be a parquet file, but cannot be read: is it truncated, or in another format?", call = call)
   texts <- vapply(table, is.character, TRUE)
   table[texts] <- lapply(table[texts], function(text) replace(text, text == "", NA)) # as in a file of text
   table
@@ -193,7 +193,7 @@ check_layout <- function(table, needs, what, call = caller_env()) {
   absent <- setdiff(needs, names(table))
   if (length(absent) == 0L) return(table)
   columns <- shorten_list(encodeString(names(table), quote = "\""), 20L)
-  stop_classed("file", c("{.file {what}} is of another layout: it must have the {cli::qty(absent)}column{?s} {.field {absent}}.", x = "It has {columns}."), call = call)
+  stop_classed("file", c("{.file {what}} has another layout: it must have the {cli::qty(absent)}column{?s} {.field {absent}}.", x = "It has {columns}."), call = call)
 }
 
 # numbers of a column of texts

@@ -48,7 +48,7 @@ read_wikimedia <- function(file, country = NULL, project = NULL, pages = NULL, d
   } else {
     wanted <- is.character(pages) || (is.numeric(pages) && all(is.finite(pages)))
     if (!wanted || length(pages) < 2L || anyNA(pages) || anyDuplicated(pages)) {
-      stop_argument("pages", "NULL, or the titles or numbers of two different pages or more", describe(pages))
+      stop_argument("pages", "NULL, or the titles or numbers of at least two different pages", describe(pages))
     }
   }
   by <- if (is.numeric(pages)) text_numbers(as.character(table$page_id), "page_id") else table$page_title
@@ -56,7 +56,7 @@ read_wikimedia <- function(file, country = NULL, project = NULL, pages = NULL, d
   if (length(twice)) {
     stop_classed("file", c("The file must have each page once, but has {.val {twice[1L]}} several times.", i = "Give {.arg pages} by number, or a {.arg project}."))
   }
-  if (length(pages) < 2L) stop_classed("file", "The file must have two pages of that country and project or more, but has {length(pages)}.")
+  if (length(pages) < 2L) stop_classed("file", "The file must have at least two pages of that country and project, but has {length(pages)}.")
   value <- text_numbers(as.character(table$private_count), "private_count")[match(pages, by)]
   statistic <- stat_counts(~ page, levels = list(page = as.character(pages)))
   as_release(stats::setNames(value, statistic$components), statistic, mechanism, n = NULL, neighbours = "add_remove")
@@ -105,7 +105,7 @@ wikimedia_date <- function(date, file, call = caller_env()) {
     if (length(found)) date <- found
   }
   day <- if (inherits(date, "Date") || checkmate::test_string(date)) tryCatch(as.Date(date), error = function(e) NULL)
-  if (length(day) != 1L || is.na(day)) stop_argument("date", "a day such as \"2023-02-06\", as it decides about the noise", describe(date), call = call)
+  if (length(day) != 1L || is.na(day)) stop_argument("date", "a day such as \"2023-02-06\", because the noise depends on it", describe(date), call = call)
   if (day < as.Date("2015-07-01")) stop_argument("date", "1 July 2015 or later, when these numbers begin", format(day), call = call)
   day
 }

@@ -2,14 +2,14 @@
 
 check_records_unbounded <- function(statistic, mechanism, call = caller_env()) {
   if (!inherits(mechanism, "mech_record_noise") || !inherits(statistic, "stat_records") || is_unbounded(statistic)) return(invisible())
-  stop_classed("mechanism", c("Records that are noisy already have no bounds: leave {.arg bounds} out of {.fn stat_records}.",
-                              i = "Noise on values in bounds is that of {.fn mech_gaussian}."), call = call)
+  stop_classed("mechanism", c("Noisy records have no bounds: leave {.arg bounds} out of {.fn stat_records}.",
+                              i = "For noise on values within bounds use {.fn mech_gaussian}."), call = call)
 }
 
 # Totals of noisy records and of their products, in one pass. The statistic's bounds are about what was seen.
 noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env()) {
   check_no_dots(..., call = call)
-  if (!is.null(n)) stop_argument("n", "absent or NULL for noisy records, which show their number", describe(n), call = call)
+  if (!is.null(n)) stop_argument("n", "absent or NULL for noisy records, which determine their number", describe(n), call = call)
   check_design(statistic, mechanism, call = call)
   factors <- names(statistic$levels)
   variables <- statistic$columns$name
@@ -67,7 +67,7 @@ each_chunk <- function(data, columns, levels, add, call) UseMethod("each_chunk")
 
 #' @export
 each_chunk.default <- function(data, columns, levels, add, call) {
-  must <- "a data frame of noisy records, a matrix with named columns, a table of a database, record_files() or record_chunks()"
+  must <- "a data frame of noisy records, a matrix with named columns, a database table, record_files() or record_chunks()"
   if (!is.matrix(data) || is.null(colnames(data))) stop_argument("value", must, describe_shape(data), "data", call = call)
   add(as.data.frame(data, optional = TRUE))
 }
@@ -89,7 +89,7 @@ each_chunk.tbl_lazy <- function(data, columns, levels, add, call) {
   if (length(absent)) stop_classed("data", c("{.arg value} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call)
   names <- paste(as.character(DBI::dbQuoteIdentifier(con, variables)), collapse = ", ")
   tried <- function(code) tryCatch(code, error = function(e) {
-    stop_classed("database", c("The database gave no records.", x = "{conditionMessage(e)}", i = "Is the connection open, and can you see the table?"), call = call)
+    stop_classed("database", c("The database returned no records.", x = "{conditionMessage(e)}", i = "Is the connection open, and can you see the table?"), call = call)
   })
   result <- tried(DBI::dbSendQuery(con, paste0("SELECT ", names, " FROM (", dbplyr::sql_render(data, con), ") records")))
   on.exit(DBI::dbClearResult(result))

@@ -78,13 +78,13 @@ arrow_classes <- c("nanoarrow_array_stream", "RecordBatchReader", "ArrowTabular"
 # `data` as something that source_total() takes; `none` is a chunk without records
 record_source <- function(data, call = caller_env()) {
   if (!inherits(data, arrow_classes)) return(data)
-  check_installed("nanoarrow", "reads records of Arrow", call)
+  check_installed("nanoarrow", "reads Arrow records", call)
   opened <- tryCatch({
     stream <- nanoarrow::as_nanoarrow_array_stream(data)
     list(stream = stream, none = as.data.frame(nanoarrow::infer_nanoarrow_ptype(stream$get_schema())))
   }, error = function(e) {
-    stop_classed("data", c("{.arg data} must be records of Arrow, but cannot be read: its message is not shown, because it may quote records.",
-                           i = "A stream or a reader can be read once."), call = call)
+    stop_classed("data", c("{.arg data} must be Arrow records, but cannot be read; the message is not shown, because it may quote records.",
+                           i = "A stream or a reader can be read only once."), call = call)
   })
   structure(list(next_chunk = function() {
     batch <- opened$stream$get_next()
@@ -198,7 +198,7 @@ is_parquet <- function(file) {
 ask_nanoparquet <- function(code, file, call) {
   check_installed("nanoparquet", "reads Parquet files", call)
   tryCatch(suppressMessages(suppressWarnings(code)), error = function(e) {
-    stop_classed("file", "{.file {basename(file)}} must be a Parquet file, but cannot be read as one: cut short, or of another format?", call = call)
+    stop_classed("file", "{.file {basename(file)}} must be a Parquet file, but cannot be read: is it truncated, or in another format?", call = call)
   })
 }
 
@@ -236,7 +236,7 @@ text_block <- 2^22 # bytes that are read at once
 line_end <- as.raw(10L)
 
 refuse_text <- function(file, why, call, hint = NULL) {
-  stop_classed("file", c("{.file {basename(file)}} cannot be read; nothing of it is shown, because that may quote records.", x = "{why}", i = hint), call = call)
+  stop_classed("file", c("{.file {basename(file)}} cannot be read; no part of it is shown, because it may quote records.", x = "{why}", i = hint), call = call)
 }
 
 # Lines of a file that may be compressed: a function that gives the bytes of the next lines, `most` of them if there are so many, and NULL
@@ -247,7 +247,7 @@ line_reader <- function(file, connection, call) {
   used <- start <- 0L
   read <- function() {
     # what R says of compressed bytes that are damaged
-    refuse <- function(condition) refuse_text(file, "It is damaged, or cut short.", call)
+    refuse <- function(condition) refuse_text(file, "It is damaged or truncated.", call)
     tryCatch(readBin(connection, "raw", text_block), error = refuse, warning = refuse)
   }
   function(most) {
@@ -271,7 +271,7 @@ line_reader <- function(file, connection, call) {
 # R reads a gzip file that was cut as if it ended there; its last four bytes say how many there were.
 check_complete <- function(file, connection, at_line_end, call) {
   if (!at_line_end) {
-    refuse_text(file, "Its last line does not end: was it cut short?", call, "If it is whole, add a line break.")
+    refuse_text(file, "Its last line has no line break: is the file truncated?", call, "If it is complete, add a line break.")
   }
   if (!identical(first_bytes(file, 2L), as.raw(c(0x1f, 0x8b)))) return(invisible())
   size <- file.size(file)
@@ -280,8 +280,8 @@ check_complete <- function(file, connection, at_line_end, call) {
   seek(last, size - 4)
   told <- sum(as.integer(readBin(last, "raw", 4L)) * 256^(0:3))
   if (told != seek(connection) %% 2^32) {
-    refuse_text(file, "It is cut short, or of several parts that were compressed on their own.", call,
-                "Files that are not compressed can be given, or each part by itself.")
+    refuse_text(file, "It is truncated, or has several parts that were compressed separately.", call,
+                "Supply uncompressed files, or each part separately.")
   }
 }
 
@@ -294,7 +294,7 @@ first_bytes <- function(file, count) {
 # The columns named by `numbers`, as numbers where it is TRUE, else as text.
 open_text <- function(file, source, numbers, call) {
   if (identical(first_bytes(file, 3L), charToRaw("BZh"))) {
-    refuse_text(file, "R does not notice when a bzip2 file is damaged or cut short.", call, "Decompress it, or compress it by gzip or xz.")
+    refuse_text(file, "R does not detect damaged or truncated bzip2 files.", call, "Decompress it, or compress it with gzip or xz.")
   }
   connection <- gzfile(file, "rb")
   next_lines <- line_reader(file, connection, call)
@@ -317,7 +317,7 @@ open_text <- function(file, source, numbers, call) {
     count <- check_lines(bytes, length(what), done, source$sep, file, call)
     records <- scan_lines(bytes, what)
     if (any(lengths(records[kept]) != count)) {
-      refuse_text(file, paste0("One of the lines ", done + 1, " to ", done + count, " has nothing but spaces."), call)
+      refuse_text(file, paste0("One of the lines ", done + 1, " to ", done + count, " contains only spaces."), call)
     }
     for (name in names(which(numbers))) records[[name]] <- strict_numbers(records[[name]], done, file, call)
     done <<- done + count
@@ -357,7 +357,7 @@ check_lines <- function(bytes, fields, done, sep, file, call) {
   strange <- which(bytes == 0L | bytes == 13L & c(bytes[-1L], line_end) != line_end)
   if (length(strange)) {
     refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(strange[1L])] == line_end) + 1,
-                             " has a zero byte, or a line break of another kind than the last line."), call)
+                             " has a zero byte, or another kind of line break than the last line."), call)
   }
   connection <- rawConnection(bytes)
   on.exit(close(connection))
@@ -371,7 +371,7 @@ check_lines <- function(bytes, fields, done, sep, file, call) {
                 "It must be doubled, in a field with quotes around it.")
   }
   at <- bad[1L]
-  has <- if (is.na(counts[at])) "a quote that does not end in it" else if (counts[at] == 1L) "1 field" else paste(counts[at], "fields")
+  has <- if (is.na(counts[at])) "a quote that is not closed" else if (counts[at] == 1L) "1 field" else paste(counts[at], "fields")
   if (fields == 0L) fields <- "one or more"
   refuse_text(file, paste0("Line ", format(done + at, big.mark = ",", decimal.mark = ".", scientific = FALSE), " has ", has, ", and must have ", fields, "."), call,
               "Each line must be one record, with as many fields as the header.")
@@ -394,8 +394,8 @@ number_text <- "^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|-?Inf|Na
 strict_numbers <- function(text, done, file, call) {
   bad <- which(!is.na(text) & !grepl(number_text, text, perl = TRUE))
   if (length(bad) == 0L) return(suppressWarnings(as.double(text)))
-  refuse_text(file, paste0("Line ", format(done + bad[1L], big.mark = ",", decimal.mark = ".", scientific = FALSE), " has no number where one must be."), call,
+  refuse_text(file, paste0("Line ", format(done + bad[1L], big.mark = ",", decimal.mark = ".", scientific = FALSE), " lacks a number where one is required."), call,
               "Variables with bounds must be numbers, with a point as the decimal mark.")
 }
 
-other_source <- "{.fn record_chunks} takes records from any source."
+other_source <- "{.fn record_chunks} accepts records from any source."

@@ -51,7 +51,7 @@ write_release <- function(release, path) {
   check_release(release)
   check_path(path)
   if (!is.null(release$records)) {
-    stop_classed("file", c("A release that keeps noisy records is not written to a file.", i = "Write the noisy records, and call {.fn as_release} again."))
+    stop_classed("file", c("A release with noisy records cannot be written to a file.", i = "Write the noisy records instead, and call {.fn as_release} again."))
   }
   check_no_public(list(release), "A release is not written to a file with its", environment())
   if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")

@@ -40,7 +40,7 @@ record_columns <- function(data, columns, levels, call = caller_env(), name = "d
     every <- if (name == "newdata") "covariate of the fit" else "variable of the statistic"
     exits <- "exit" %in% absent && !is.null(breaks_of_exits(levels$exit))
     stop_classed("data", c("{.arg {name}} must have every {every}.", x = "Missing: {.var {absent}}.",
-                           i = if (exits) "{.fn survival_exits} makes {.var exit} of times and events."), call)
+                           i = if (exits) "{.fn survival_exits} computes {.var exit} from times and events."), call)
   }
   twice <- intersect(variables, names(data)[duplicated(names(data))])
   if (length(twice)) {

@@ -63,7 +63,7 @@ margin_components <- function(margins, labels, call = caller_env()) {
   components <- unlist(lapply(margins, margin_cells, labels))
   if (anyDuplicated(components)) {
     clash <- unique(components[duplicated(components)])
-    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would name more than one.",
+    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would be the name of more than one.",
                              i = "Rename a variable or a level: a component is named after them, as in {.val y=a:x1=no}."), call = call)
   }
   components
@@ -105,7 +105,7 @@ margin_variable <- function(side, call) {
   }
   if (is.call(side) && identical(side[[1L]], quote(`*`))) {
     stop_classed("formula", c("{.arg formula} must be margins joined by {.code +}, but has {.code {shown}}.",
-                              i = "Write {.code y:x} for the crossed counts; they contain those of {.var y} and of {.var x}."), call = call)
+                              i = "Write {.code y:x} for the crossed counts; they contain the counts of {.var y} and of {.var x}."), call = call)
   }
   stop_classed("formula", c("{.arg formula} must be names joined by {.code :} and {.code +}, but {.code {shown}} is not a name.",
                             i = "Transform the variable in the data first."), call = call)

@@ -62,7 +62,7 @@ stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c
 
 # totals of the variables alone, in their own units
 centred_sums <- function(formula, bounds, centre, outside, rescale, call = caller_env()) {
-  if (isTRUE(rescale)) stop_argument("centre", "NULL where values are rescaled", describe(centre), call = call)
+  if (isTRUE(rescale)) stop_argument("centre", "NULL if values are rescaled", describe(centre), call = call)
   if (length(outside) == 3L) outside <- setdiff(outside, "drop")
   centred <- stat_centred(formula, bounds, centre, outside, call)
   subset_of(centred, centred$components[seq_len(nrow(centred$columns))])
@@ -89,7 +89,7 @@ stat_centred <- function(formula, bounds, centre, outside, call = caller_env()) 
   statistic <- new_statistic("crossprod", "totals", columns = columns, levels = list(), components = components, formula = formula_text(formula),
                              outside = outside, rescale = FALSE, centre = centre, pairs = pairs, class = c("stat_centred", "stat_crossprod"))
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L2"))) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be multiplied, but the results overflow.", i = "Change the units of the data."),
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be multiplied, but the results overflow.", i = "Change the units of the data."),
                  call = call)
   }
   with_functions(statistic, attr(bounds, "functions"))
@@ -98,8 +98,8 @@ stat_centred <- function(formula, bounds, centre, outside, call = caller_env()) 
 check_centre <- function(centre, variables, call) {
   if (is.null(centre)) {
     stop_classed("argument", c("{.arg centre} must be a public number for each variable, such as the published mean.",
-                               x = "A variance about the exact mean is no total over records: it is the mean of squares less the square of the mean.",
-                               i = "If it was computed from a noisy mean and a noisy mean of squares, describe those, by {.fn stat_means}."), call = call)
+                               x = "A variance about the exact mean is not a total over records: it is the mean square minus the square of the mean.",
+                               i = "If it was computed from a noisy mean and a noisy mean square, describe those with {.fn stat_means}."), call = call)
   }
   must <- "a finite number for each variable, named by it"
   if (is.null(names(centre)) && length(variables) == 1L) names(centre) <- rep_len(variables, length(centre))

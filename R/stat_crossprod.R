@@ -87,7 +87,7 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp",
                              class = "stat_crossprod")
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
         !is.finite(sensitivity(statistic, "L2"))) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be rescaled and multiplied, but the results overflow.",
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be rescaled and multiplied, but the results overflow.",
                              i = "Change the units of the data."))
   }
   with_functions(statistic, attr(bounds, "functions"))

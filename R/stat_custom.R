@@ -36,7 +36,7 @@ stat_custom <- function(fun, names, sensitivity, bounds) {
     stop_argument("fun", "a function of the matrix of records", describe(fun), "custom")
   }
   if (!checkmate::test_character(names, min.len = 1L, any.missing = FALSE, unique = TRUE, min.chars = 1L)) {
-    stop_argument("names", "different names of the components", describe(names), "custom")
+    stop_argument("names", "different names for the components", describe(names), "custom")
   }
   sensitivity <- declared_sensitivity(sensitivity)
   if (!is.list(bounds) || is.null(names(bounds))) {
@@ -93,8 +93,8 @@ sensitivity.stat_custom <- function(statistic, norm = c("L1", "L2"), neighbours 
 #' @export
 neighbours_fault.stat_custom <- function(statistic, neighbours) {
   if (is.null(statistic$sensitivity[[neighbours]])) {
-    c("The statistic must declare how far a record that is added or removed moves the totals.",
-      i = "Give {.fn stat_custom} {.code sensitivity = list(replace = , add_remove = )}.")
+    c("The statistic must declare how far one record added or removed can move the totals.",
+      i = "Use {.code sensitivity = list(replace = , add_remove = )} in {.fn stat_custom}.")
   }
 }
 

@@ -43,7 +43,7 @@ derive_column <- function(data, f, bounds, call, name) {
   value <- function_value(f, x, bounds)
   if (anyNA(value)) {
     if (is.factor(value)) refuse_levels(is.na(value), f$label, levels(value), call, name)
-    stop_classed("data", "{.arg {name}} must have values of {.var {f$variable}} that {.code {f$label}} is known of, but has others in {rows_text(which(is.na(value)))}.",
+    stop_classed("data", "{.arg {name}} must have values of {.var {f$variable}} for which {.code {f$label}} is defined, but not in {rows_text(which(is.na(value)))}.",
                  call = call)
   }
   data[[f$label]] <- value

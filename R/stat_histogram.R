@@ -57,12 +57,12 @@ check_breaks <- function(breaks, variables, factors, call = caller_env()) {
     stop_argument("breaks", "a named list with the limits of the bins of each number", describe(breaks), "bounds", call)
   }
   strange <- setdiff(names(breaks), variables)
-  if (length(strange)) stop_classed("bounds", "{.arg breaks} must be of variables of {.arg formula}, but {.var {strange}} {?is/are} not.", call = call)
+  if (length(strange)) stop_classed("bounds", "{.arg breaks} must name variables of {.arg formula}, but {.var {strange}} {?is/are} not.", call = call)
   both <- intersect(names(breaks), factors)
   if (length(both)) stop_classed("bounds", "A variable must have breaks or levels, but {.var {both}} {?has/have} both.", call = call)
   for (v in names(breaks)) {
     if (!are_breaks(breaks[[v]])) {
-      stop_argument(paste0("breaks$", v), "three or more increasing numbers, infinite at the ends only, and two of them finite at least",
+      stop_argument(paste0("breaks$", v), "three or more increasing numbers, infinite only at the ends, with at least two finite ones",
                     describe(breaks[[v]]), "bounds", call)
     }
   }

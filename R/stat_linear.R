@@ -141,7 +141,7 @@ composed_queries <- function(queries, inner) {
 check_queried <- function(statistic, call = caller_env()) {
   check_statistic(statistic, call)
   if (statistic$kind %in% c("totals", "cells")) return(invisible())
-  stop_argument("statistic", "one whose totals are published", describe_statistic(statistic), call = call)
+  stop_argument("statistic", "one with published totals", describe_statistic(statistic), call = call)
 }
 
 # one query as weights named by components
@@ -172,14 +172,14 @@ matrix_queries <- function(statistic, queries, call = caller_env()) {
   if (!is.null(colnames(queries))) {
     colnames(queries) <- reorder_products(colnames(queries), components)
     if (!setequal(colnames(queries), components)) {
-      stop_classed("argument", c("{.arg queries} must have the components of the statistic as its column names, or none.",
+      stop_classed("argument", c("{.arg queries} must have the components of the statistic as its column names, or no column names.",
                                  x = "Not a component: {.val {setdiff(colnames(queries), components)}}."), call = call)
     }
     queries <- queries[, components, drop = FALSE]
   }
   entries <- which(t(queries) != 0, arr.ind = TRUE)
   empty <- setdiff(seq_len(nrow(queries)), entries[, 2L])
-  if (length(empty)) stop_argument("queries", "a matrix whose rows are not all 0", paste("a row of zeros:", rownames(queries)[empty[1L]]), call = call)
+  if (length(empty)) stop_argument("queries", "a matrix without rows of zeros", paste("a matrix with a zero row:", rownames(queries)[empty[1L]]), call = call)
   list(names = rownames(queries), length = tabulate(entries[, 2L], nrow(queries)), column = entries[, 1L], weight = t(queries)[entries])
 }
 

@@ -49,7 +49,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", 
   variables <- moment_variables(formula)
   size <- choose(length(variables) + 4, 4) - 1
   if (size > most_moments) {
-    stop_classed("formula", "{.arg formula} must have few enough covariates for {most_moments} monomials, but the {length(variables)} have {size}.")
+    stop_classed("formula", "{.arg formula} must have few enough covariates for {most_moments} monomials, but the {length(variables)} covariates have {size}.")
   }
   bounds <- check_bounds(bounds, variables)
   factors <- variables[vapply(bounds, is.character, TRUE)]
@@ -60,7 +60,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", 
   terms <- monomials4(length(variables))
   components <- apply(terms$powers, 1L, monomial_name, variables = variables)
   if (anyDuplicated(components)) {
-    stop_classed("formula", c("Components must have different names, but {.val {unique(components[duplicated(components)])}} would name more than one.",
+    stop_classed("formula", c("Components must have different names, but {.val {unique(components[duplicated(components)])}} would be the name of more than one.",
                               i = "Rename a variable: a component is named after its variables, as in {.val x^2:z}."))
   }
   statistic <- new_statistic("crossprod", "totals", columns = expand_columns(variables, bounds), levels = list(),
@@ -68,7 +68,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", 
                              powers = terms$powers, pairs = terms$pairs, class = "stat_moments4")
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
         !is.finite(sensitivity(statistic, "L2"))) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the fourth power, but the results overflow.",
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be raised to the fourth power, but the results overflow.",
                              i = "Change the units of the data."))
   }
   with_functions(statistic, attr(bounds, "functions"))

@@ -9,7 +9,7 @@ check_response_levels <- function(response, bounds, call = caller_env()) {
 check_names_differ <- function(components, columns, call = caller_env()) {
   clash <- unique(c(components[duplicated(components)], intersect(columns$name, "(Intercept)")))
   if (length(clash) == 0L) return(invisible())
-  stop_classed("formula", c("Components must have different names, but {.val {clash}} would name more than one.",
+  stop_classed("formula", c("Components must have different names, but {.val {clash}} would be the name of more than one.",
                             i = "Rename a variable or a level: a component is named after its variables, as in {.val y:x} and {.val x^2}."), call = call)
 }
 

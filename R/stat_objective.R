@@ -52,7 +52,7 @@ stat_objective <- function(formula, bounds, rescale = TRUE, radius = NULL) {
                              radius = radius, class = "stat_objective")
   fields <- objective_fields(statistic, 0)
   if (!all(is.finite(unlist(fields[c("scale", "shift", "radius")]))) || !is.finite(fields$radius^2)) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be rescaled and multiplied, but the results overflow.",
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be rescaled and multiplied, but the results overflow.",
                              i = "Change the units of the data."))
   }
   statistic

@@ -18,7 +18,7 @@ check_outside <- function(outside, variables, choices = c("clamp", "none"), call
   if (!ok) {
     quoted_words <- function(x) encodeString(x, quote = "\"")
     was <- if (is.character(outside)) paste(shorten_texts(names(outside)), "=", quoted_words(outside)) else describe(outside)
-    stop_argument("outside", paste0("one word, or ", paste(quoted_words(alone), collapse = " or "), " by variable, named by variables that are numbers"),
+    stop_argument("outside", paste0("a single value, or ", paste(quoted_words(alone), collapse = " or "), " by variable, named by numeric variables"),
                   shorten_list(was), call = call)
   }
   said <- stats::setNames(rep("clamp", length(variables)), variables)
@@ -120,7 +120,7 @@ outside_words <- function(statistic) {
   if (!any(natural)) return("")
   variables <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
   open <- unique(statistic$columns$variable[natural])
-  paste0(", no record beyond the bounds", if (length(open) < length(variables)) paste(" of", shorten_list(open, 5L)))
+  paste0(", no record outside the bounds", if (length(open) < length(variables)) paste(" of", shorten_list(open, 5L)))
 }
 
 # JSON: `outside` is a word, or an object by variable. A file that says nothing means clamping.
@@ -170,7 +170,7 @@ declare_outside <- function(release, outside) {
   statistics <- if (is_several(release$statistic)) release$statistic else list(release$statistic)
   # totals without dropped records have units and noise of their own
   able <- vapply(statistics, function(s) says_outside(s) && !is_dropped(s), TRUE)
-  if (!any(able)) stop_argument("release", "one whose statistics clamp numbers to bounds", describe_statistic(statistics[[1L]]))
+  if (!any(able)) stop_argument("release", "one with statistics that clamp numbers to bounds", describe_statistic(statistics[[1L]]))
   variables <- unique(unlist(lapply(statistics[able], function(s) setdiff(s$columns$variable, names(s$levels)))))
   outside <- if (is.null(names(outside))) check_choice(outside, "outside", c("clamp", "none")) else {
     check_outside(outside, variables)

@@ -20,7 +20,7 @@ new_products <- function(formula, bounds, rescale, outside, call) {
                              powers = powers, pairs = earlier_pairs(powers, call), class = "stat_products")
   check_names_differ(statistic$components, columns, call)
   if (!all(is.finite(c(component_limits(statistic), sensitivity(statistic, "L1"), sensitivity(statistic, "L2"))))) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be rescaled and multiplied, but the results overflow.",
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be rescaled and multiplied, but the results overflow.",
                              i = "Change the units of the data."), call = call)
   }
   with_functions(statistic, attr(bounds, "functions"))
@@ -54,8 +54,8 @@ earlier_pairs <- function(powers, call) {
       second <- place[paste(powers[j, ] - powers[first, ], collapse = " ")]
       if (!is.na(second)) return(c(first, second))
     }
-    stop_classed("formula", c("{.arg formula} must have lower powers with higher ones: nothing makes {.val {paste(powers[j, ], collapse = ' ')}}.",
-                              i = "Add the power below, such as {.code I(x^2)}."), call = call)
+    stop_classed("formula", c("{.arg formula} must have lower powers with higher ones, but lacks those for {.val {paste(powers[j, ], collapse = ' ')}}.",
+                              i = "Add the lower power, such as {.code I(x^2)}."), call = call)
   }, c(0, 0))
   data.frame(first = pair[1L, ], second = pair[2L, ])
 }

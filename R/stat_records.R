@@ -56,7 +56,7 @@ stat_records <- function(formula, bounds = NULL, levels = NULL, outside = c("cla
   both <- intersect(numbers, factors)
   if (length(both)) stop_classed("bounds", "A variable has either {.arg bounds} or {.arg levels}, but {.var {both}} {?has/have} both.")
   for (v in numbers) {
-    if (is.character(bounds[[v]])) stop_argument(paste0("bounds$", v), "two numbers, lower and upper", "levels, which go to `levels`", "bounds")
+    if (is.character(bounds[[v]])) stop_argument(paste0("bounds$", v), "two numbers, lower and upper", "levels, which belong in `levels`", "bounds")
   }
   outside <- check_outside(outside, numbers)
   ranges <- vapply(variables, function(v) if (v %in% numbers) bounds[[v]] else c(0, length(levels[[v]]) - 1), numeric(2))
@@ -66,7 +66,7 @@ stat_records <- function(formula, bounds = NULL, levels = NULL, outside = c("cla
                              formula = formula_text(formula), outside = if (!unbounded) outside, class = "stat_records")
   if (unbounded) return(statistic)
   if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be added, but the results overflow.", i = "Change the units of the data."))
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be added, but the results overflow.", i = "Change the units of the data."))
   }
   statistic
 }
@@ -124,7 +124,7 @@ sensitivity.stat_records <- function(statistic, norm = c("L1", "L2"), neighbours
 #' @export
 neighbours_fault.stat_records <- function(statistic, neighbours) {
   if (neighbours == "add_remove") {
-    c("One noisy value for each record shows how many records there are; {.arg neighbours} must be {.val replace}.",
+    c("One noisy value for each record reveals how many records there are, so {.arg neighbours} must be {.val replace}.",
       i = "Or release totals.")
   }
 }

@@ -35,7 +35,7 @@ describe_statistic.stat_size <- function(statistic) "the number of records"
 
 #' @export
 format.stat_size <- function(x, ...) {
-  c("<statistic> the number of records", "  components  1: n", "  sensitivity L1 1, L2 1, to a record added or removed")
+  c("<statistic> the number of records", "  components  1: n", "  sensitivity L1 1, L2 1, for a record added or removed")
 }
 
 #' @export
@@ -47,8 +47,8 @@ sensitivity.stat_size <- function(statistic, norm = c("L1", "L2"), neighbours = 
 #' @export
 neighbours_fault.stat_size <- function(statistic, neighbours) {
   if (neighbours == "replace") {
-    c("The number of records is public where neighbours differ in a replaced record: there is nothing to release.",
-      i = "A noisy number of records goes with {.code neighbours = \"add_remove\"} and {.code n = NULL}.")
+    c("The number of records is public if neighbours differ in a replaced record: there is nothing to release.",
+      i = "A noisy number of records needs {.code neighbours = \"add_remove\"} and {.code n = NULL}.")
   }
 }
 

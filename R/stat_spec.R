@@ -15,7 +15,7 @@ same_rows <- function(a, b) {
 }
 
 refuse_mixing <- function(call) {
-  stop_classed("custom", c("{.fn fun} must treat each record on its own, but what it returns for a record depends on the other records, their order, or chance.",
+  stop_classed("custom", c("{.fn fun} must treat each record separately, but its value for a record depends on the other records, their order, or chance.",
                            i = "One replaced record could then move the totals by more than the declared sensitivity."), call = call)
 }
 

@@ -88,7 +88,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), res
                              formula = formula_text(formula), outside = outside, rescale = rescale %||% (length(terms) > 1L), powers = unname(powers),
                              class = "stat_sums")
   if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
-    stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the powers of {.arg formula}, but the results overflow.",
+    stop_classed("bounds", c("{.arg bounds} must be small enough to be raised to the powers in {.arg formula}, but the results overflow.",
                              i = "Change the units of the data."))
   }
   with_functions(statistic, attr(bounds, "functions"))
@@ -150,7 +150,7 @@ refuse_sum <- function(term, call) {
   shown <- shorten_text(formula_text(term))
   hint <- if (is_operation(term, "^", 2L)) "Write a power as {.code I(x^2)}." else
     if (is_operation(term, "*", 2L)) "Write a product as {.code x:z} or {.code I(x * z)}." else
-      if (identical(term, 1) || identical(term, 1L)) "The number of records is public; it needs no total." else
+      if (identical(term, 1) || identical(term, 1L)) "The number of records is public, so no total is needed." else
         "Compute anything else in the data first."
   stop_classed("formula", c("The terms of {.arg formula} must be variables, powers {.code I(x^2)} or products {.code x:z} of different variables.",
                             x = "{.code {shown}} is none of these.", i = hint), call = call)
@@ -187,7 +187,7 @@ variable_kinds.stat_sums <- function(x) "number"
 
 #' @export
 describe_statistic.stat_sums <- function(statistic) {
-  paste0("totals of ", called_formula(statistic$formula), if (statistic$rescale) if (is_dropped(statistic)) ", variables divided by their farther bound" else
+  paste0("totals of ", called_formula(statistic$formula), if (statistic$rescale) if (is_dropped(statistic)) ", variables divided by the bound farther from 0" else
            ", rescaled to [-1, 1]",
          if (is_dropped(statistic)) ", records outside the bounds left out" else if (any(natural_columns(statistic))) outside_words(statistic) else
            ", clamped to the bounds")

@@ -80,7 +80,7 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
   column_of <- function(expression) {
     tryCatch(suppressMessages(suppressWarnings(eval(expression, data, baseenv()))), error = function(e) {
       stop_classed("data", c("{.code {text_of(expression)}} cannot be computed; its message is not shown, because it may quote records.",
-                             i = "Functions of R's package base are known there; try it on made-up records."), call = call)
+                             i = "Only functions from R's base package are available; try it on made-up records."), call = call)
     })
   }
   time <- column_of(read$time)
@@ -89,8 +89,8 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
   if (!numbers) stop_classed("data", "{.code {text_of(read$time)}} must be a number for each row of {.arg data}, but is {describe_shape(time)}.")
   told <- length(event) == nrow(data) && (is.logical(event) || is.numeric(event) && all(event %in% c(0, 1, NA)))
   if (!told) {
-    stop_classed("data", c("{.code {text_of(read$event)}} must be TRUE or FALSE, or 1 or 0, for each row of {.arg data}, but is something else.",
-                           i = "Where 2 means an event: {.code Surv(time, status == 2)}."))
+    stop_classed("data", c("{.code {text_of(read$event)}} must be TRUE or FALSE, or 1 or 0, for each row of {.arg data}, but has other values.",
+                           i = "If 2 means an event, use {.code Surv(time, status == 2)}."))
   }
   missing <- which(is.na(time) | is.na(event))
   if (length(missing)) stop_classed("missing", c("{.arg data} must have no missing times or events.", x = "{length(missing)} missing, in {rows_text(missing)}."))
@@ -116,7 +116,7 @@ check_survival_breaks <- function(breaks, call) {
     was <- if (is.numeric(breaks) && length(breaks)) shorten_list(format_number(breaks)) else describe(breaks)
     endless <- is.numeric(breaks) && any(breaks == Inf, na.rm = TRUE)
     stop_classed("bounds", c("{.arg breaks} must be three or more increasing finite numbers, the first 0 or more, but is {was}.",
-                             i = if (endless) "Who is still there at the last break has the exit {.val after}: leave {.val {Inf}} out."), call = call)
+                             i = if (endless) "People still in the study at the last break have the exit {.val after}, so leave out {.val {Inf}}."), call = call)
   }
   as.double(breaks)
 }

@@ -185,7 +185,7 @@ complete_calibration <- function(problem, runs, wanted, file = NULL, call = call
     return(result)
   }
   finished <- nrow(result$runs)
-  where <- if (!is.null(file)) "They are in {.file {file}}: the same call resumes the run." else
+  where <- if (!is.null(file)) "They are in {.file {file}}; the same call resumes the run." else
     if (outcome$status == "interrupted") "{.fn extend} runs the others." else
       "They are in this condition's field {.field calibration}; {.fn extend} runs the others."
   if (outcome$status == "interrupted") {

@@ -6,7 +6,7 @@ check_data_size <- function(data, n, neighbours, call = caller_env()) {
   check_class(data, "data", "data.frame", "NULL or a data frame of records", call = call)
   if (is.null(n)) return(if (neighbours == "replace") nrow(data) else prior_n_log_uniform())
   if (inherits(n, "prior_n")) return(check_calibrated_size(n, neighbours, call))
-  stop_argument("n", "left out, or a prior of the number of records, where {.arg data} is given", describe(n), call = call)
+  stop_argument("n", "left out, or a prior for the number of records, if {.arg data} is given", describe(n), call = call)
 }
 
 # Records and what they say of the parameters; estimates of the caller's own replace theirs.
@@ -74,7 +74,7 @@ plot_held <- function(data, level) {
     ggplot2::scale_colour_manual(values = c(`TRUE` = "grey40", `FALSE` = "#b2182b"), guide = "none") +
     ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free_y") +
     ggplot2::labs(x = "releases, in the order of their means", y = NULL,
-                  subtitle = sprintf("dashed: the records' own estimate; bars: %s%% intervals, red where they miss it", format_number(100 * level))) +
+                  subtitle = sprintf("dashed: the records' own estimate; bars: %s%% intervals, red if they miss it", format_number(100 * level))) +
     theme_noiseaware()
 }
 

@@ -66,12 +66,12 @@ c.calibration <- function(x, ...) {
   texts <- lapply(all, function(a) problem_texts(a$problem))
   differ <- unique(unlist(lapply(texts, function(t) names(t)[!mapply(identical, t, texts[[1L]])])))
   if (length(differ)) {
-    stop_classed("argument", "Only calibrations of the same design can be bound together; these differ in {.field {differ}}.")
+    stop_classed("argument", "Only calibrations of the same design can be combined; these differ in {.field {differ}}.")
   }
   runs <- unlist(lapply(all, calibration_runs), recursive = FALSE)
   shared <- sum(duplicated(vapply(runs, `[[`, 0L, "seed")))
   if (shared) {
-    stop_classed("argument", c("Calibrations must have different replicates to be bound together, but {shared} appear{?s/} twice.",
+    stop_classed("argument", c("Calibrations must have different replicates to be combined, but {shared} appear{?s/} twice.",
                                i = "Run them with different seeds."))
   }
   new_calibration(x$problem, runs)
@@ -110,7 +110,7 @@ print.calibration <- function(x, ...) {
   }
   cat("  records     ", if (is.numeric(problem$n)) format_number(problem$n) else paste("not known; prior", format(problem$n)), "\n", sep = "")
   cat("  method      ", if (is.function(problem$method)) "a function" else unique(stats::na.omit(c(x$runs$method, problem$method)))[1L], "\n", sep = "")
-  truth <- if (of_data(x)) "the records' own estimates (never publish what is shown here)" else
+  truth <- if (of_data(x)) "the records' own estimates (never publish these results)" else
     if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)"
   cat("  truth       ", truth, "\n", sep = "")
   cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")

@@ -260,7 +260,7 @@ between_tests <- function(x) {
 #' @export
 plot.noiseaware_confidence_set <- function(x, ...) {
   check_no_dots(...)
-  if (!x$informative) stop_classed("argument", "{.arg x} must be a set of a parameter on which the release has information: there are no p-values to draw.")
+  if (!x$informative) stop_classed("argument", "{.arg x} must be a set for a parameter on which the release has information: there are no p-values to draw.")
   intervals <- data.frame(interval = "confidence", lower = x$lower, upper = x$upper, at = -0.04)
   if (!is.null(x$credible)) intervals <- rbind(intervals, data.frame(interval = "credible", lower = x$credible[1L], upper = x$credible[2L], at = -0.08))
   ggplot2::ggplot(x$curve, ggplot2::aes(.data$value, .data$p)) +

@@ -83,7 +83,7 @@ coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.
 # of each new response its quantile among predictive draws: uniform if they have its distribution, see draws_quantiles()
 predictive_quantiles <- function(fit, newdata, call = caller_env()) {
   if (!isFALSE(response_of(fit$bound)$binary)) {
-    stop_classed("argument", "{.arg x} must be a fit of a regression such as {.fn model_lm}: intervals of a new response need a continuous one.", call = call)
+    stop_classed("argument", "{.arg x} must be a fit of a regression such as {.fn model_lm}: intervals for a new response need a continuous response.", call = call)
   }
   draws <- add_residual(fit, expected_response(fit, newdata, call))
   response <- fit$bound$columns$name[1L]

@@ -85,7 +85,7 @@ hook_functions <- c(rprior = "r_prior", rrecords = "r_records", rtheta = "r_thet
 check_result <- function(ok, detail = "") list(ok = ok, detail = detail)
 failed_check <- function(detail) check_result(FALSE, detail)
 no_hook <- check_result(NA, "not available")
-overrun_seen <- failed_check("writes beyond the block: the other hooks are not tried")
+overrun_seen <- failed_check("writes outside the block: the other hooks are not tried")
 not_tried <- check_result(NA, "not tried")
 
 # what rprior() and report() write: 0, their values; 1, more; 2, fewer
@@ -97,7 +97,7 @@ trial_written <- function(bound, seed) {
 
 written_result <- function(written) {
   if (written == 0L) return(check_result(TRUE))
-  failed_check(if (written == 1L) "writes more values than the model says that it has: the other hooks are not tried" else "leaves some of its values unwritten")
+  failed_check(if (written == 1L) "writes more values than the model declares: the other hooks are not tried" else "leaves some of its values unwritten")
 }
 
 #' @export
@@ -223,7 +223,7 @@ density_trials <- function(bound, shape, call, prior, theta, records, stream) {
     record_density = function() {
       if (!shape$has_density) return(no_hook)
       # a wrong prior density would be taken for a wrong density of records
-      if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: first mend dprior"))
+      if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: fix dprior first"))
       walked <- if (length(bound$walks)) bound$walks else bound$unknown
       sd <- apply(theta[walked, , drop = FALSE], 1L, stats::mad)
       trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream, sd))

@@ -100,7 +100,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
 
 check_design_budget <- function(mechanism, epsilon, ratio, call = caller_env()) {
   if (!is.function(mechanism)) {
-    stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism), call = call)
+    stop_argument("mechanism", "a function that makes a mechanism from a budget, such as mech_laplace", describe(mechanism), call = call)
   }
   check_one_of(list(epsilon = epsilon, ratio = ratio), "argument", call)
   if (!is.null(ratio)) check_number(ratio, "ratio", "a number above 1", 1, 1e4, strict = TRUE, call = call)
@@ -109,9 +109,9 @@ check_design_budget <- function(mechanism, epsilon, ratio, call = caller_env()) 
 
 check_design_sizes <- function(n, call = caller_env()) {
   if (inherits(n, "prior_n")) {
-    stop_classed("argument", c("{.arg n} must be positive whole numbers: a design is about numbers of records that the owner has in mind.",
-                               x = "It is a prior of an unknown number, {format(n)}.",
-                               i = "{.fn calibrate} takes it: its {.code $results} have the posterior sd and interval of each replicate."), call = call)
+    stop_classed("argument", c("{.arg n} must be positive whole numbers: a design is for known numbers of records.",
+                               x = "It is a prior for an unknown number, {format(n)}.",
+                               i = "{.fn calibrate} accepts it: its {.code $results} have the posterior sd and interval of each replicate."), call = call)
   }
   if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n), call = call)
   for (value in n) check_count(value, "n", call = call)
@@ -162,9 +162,9 @@ warn_prior_decides <- function(plan, call = caller_env()) {
   more <- length(lines) - most
   bullets <- rlang::set_names(sprintf("{lines[%d]}", seq_len(most)), rep("*", most))
   count <- length(unique(shown$variable))
-  cli::cli_warn(c("The prior determines what is known about {count} parameter{?s}: posterior intervals are more than 90% as wide as the prior's.",
+  cli::cli_warn(c("The prior dominates {count} parameter{?s}: posterior intervals are more than 90% as wide as the prior's.",
                   bullets, if (more > 0L) c("*" = "and {more} other cell{?s}"),
-                  i = "See column {.field of_prior}; take a larger budget, more records, tighter bounds, or a prior that you believe."),
+                  i = "See column {.field of_prior}; use a larger budget, more records, tighter bounds, or a prior that you trust."),
                 class = "noiseaware_warning_prior", call = call)
 }
 
@@ -188,9 +188,12 @@ print.noiseaware_design <- function(x, ...) {
   wanted <- c("n", "variable", "sd", "sd_mcse", "rmse", "width", "coverage", "coverage_lower", "coverage_upper", "replicates")
   if (nrow(x) == 0L || !all(wanted %in% names(x))) return(NextMethod())
   level <- attr(x, "level")
-  cat("<design> the posterior to expect\n")
-  cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " of each cell\n", sep = "")
-  cat("  ratio       width over the width that the records would give\n")
+  cat("<design> expected posterior
+")
+  cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " per cell
+", sep = "")
+  cat("  ratio       width divided by the width from the records themselves
+")
   cat("  width       of the ", if (!is.null(level)) paste0(format_number(100 * level), "% "), "interval; coverage with a 95% Monte Carlo interval\n\n", sep = "")
   number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
   cells <- c(if (length(unique(x$statistic)) > 1L) "statistic", design_budget(x), "n", "variable")
@@ -216,9 +219,9 @@ warn_not_found <- function(needed, ratio, budget, call = caller_env()) {
   lost <- needed[is.na(needed$budget), ]
   if (nrow(lost) == 0L) return(invisible())
   which <- unique(lost$variable)
-  cli::cli_warn(c("No {budget} was found with intervals {format_number(ratio, 3)} times as wide as without noise: that of {.val {which}} stays wider.",
-                  i = "Does the release have a number with information on {.val {which}}?",
-                  i = "If not, add one, give a {.fn fixed} value, or name in {.arg parameters} what the study is about."),
+  cli::cli_warn(c("No {budget} was found with intervals {format_number(ratio, 3)} times as wide as without noise: the interval of {.val {which}} stays wider.",
+                  i = "Does the release contain information on {.val {which}}?",
+                  i = "If not, add a statistic, give a {.fn fixed} value, or name the parameters of interest in {.arg parameters}."),
                 class = "noiseaware_warning_prior", call = call)
 }
 

@@ -35,19 +35,19 @@ explore_design <- function(model, statistic, mechanism = mech_laplace, bounds = 
   neighbours <- match_neighbours(neighbours)
   if (is.function(model)) {
     ok <- is.numeric(prior) && length(prior) == 2L && all(is.finite(prior)) && prior[1L] > 0 && prior[1L] < prior[2L]
-    if (!ok) stop_argument("prior", "two positive numbers, the least and the largest for the function `model`", describe(prior))
+    if (!ok) stop_argument("prior", "two positive numbers, the smallest and the largest argument of the function `model`", describe(prior))
   } else {
     check_model(model)
-    if (!is.null(prior)) stop_argument("prior", "NULL where `model` is not a function of it", describe(prior))
+    if (!is.null(prior)) stop_argument("prior", "NULL if `model` is not a function of it", describe(prior))
   }
   if (is.function(statistic)) {
     ok <- is.list(bounds) && length(bounds) > 0L && checkmate::test_names(names(bounds), "unique") && any(vapply(bounds, is_range, TRUE))
     if (!ok) stop_argument("bounds", "a named list with a pair of numbers for each variable, for the function `statistic`", describe(bounds))
   } else {
     check_statistic(statistic)
-    if (!is.null(bounds)) stop_argument("bounds", "NULL where `statistic` is not a function of them", describe(bounds))
+    if (!is.null(bounds)) stop_argument("bounds", "NULL if `statistic` is not a function of them", describe(bounds))
   }
-  if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism))
+  if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism from a budget, such as mech_laplace", describe(mechanism))
   check_positive(epsilon, "epsilon")
   check_count(n, "n")
   replicates <- check_count(replicates, "replicates", lower = 2)
@@ -84,7 +84,7 @@ design_page <- function(chosen) {
   }
   ends <- if (!is.null(chosen$prior)) log10(chosen$prior)
   shiny::fluidPage(
-    shiny::titlePanel("What would a release tell?"),
+    shiny::titlePanel("How precise would a release be?"),
     shiny::sidebarLayout(
       shiny::sidebarPanel(
         log_slider("budget", paste0("log10 of the budget ", chosen$budget), chosen$epsilon, -2, 2),
@@ -96,10 +96,10 @@ design_page <- function(chosen) {
         }),
         if (length(ends)) shiny::sliderInput("prior", "log10 of the prior's number", ends[1L], ends[2L], mean(ends), step = diff(ends) / 40),
         shiny::actionButton("compute", "Expected intervals"),
-        shiny::helpText(sprintf("%s simulated releases; the designs that were tried stay for comparison.", chosen$replicates))),
+        shiny::helpText(sprintf("%s simulated releases; earlier designs stay for comparison.", chosen$replicates))),
       shiny::mainPanel(
         shiny::textOutput("said"),
-        shiny::h4("The noise of what is published"),
+        shiny::h4("Noise in the published numbers"),
         shiny::tableOutput("noise"),
         shiny::h4(sprintf("Expected width of the %s%% intervals", format_number(100 * chosen$level))),
         shiny::textOutput("warned"),
@@ -117,7 +117,7 @@ design_server <- function(chosen, input, output) {
   output$said <- shiny::renderText(shown_or_refused(design_sentence(chosen, current())))
   output$noise <- shiny::renderTable(shown_or_refused({
     asked <- current()
-    app_table(design_noise(asked$statistic, asked$mechanism, asked$n, chosen$neighbours), c(noise_sd = "noise sd", share = "noise sd over the range"))
+    app_table(design_noise(asked$statistic, asked$mechanism, asked$n, chosen$neighbours), c(noise_sd = "noise sd", share = "noise sd / range"))
   }))
   tried <- shiny::reactiveVal(NULL)
   shiny::observeEvent(input$compute, {
@@ -135,7 +135,7 @@ design_server <- function(chosen, input, output) {
   output$widths <- shiny::renderTable({
     rows <- latest()
     shown <- c("trial", chosen$budget, "n", if (length(chosen$bounds)) "bounds", if (is.function(chosen$model)) "prior", "variable", "width", "sd", "of_prior")
-    app_table(rows[order(-rows$trial), shown], c(variable = "parameter", sd = "posterior sd", of_prior = "width over the prior's"))
+    app_table(rows[order(-rows$trial), shown], c(variable = "parameter", sd = "posterior sd", of_prior = "width / prior width"))
   })
   output$warned <- shiny::renderText(paste(tried()$warned, collapse = " "))
   output$plot <- shiny::renderPlot(plot_widths(latest()), res = 96)

@@ -39,8 +39,8 @@ noise_cost <- function(fit, databases = 20, level = 0.95, seed = NULL) {
   if (!inherits(fit, "noiseaware_pool")) return(cost_of_one(fit, databases, level, seed))
   if (fit$pool == "complete") return(cost_of_one(fit, databases, level, seed, names(fit$release)))
   if (!fit$pool %in% c("none", "separate")) {
-    stop_classed("pool", c("{.arg fit} must have sites that share all parameters or none: others would have to be pooled again for each database.",
-                           i = "{.code pool = \"none\"} shows what the noise of each site costs alone."))
+    stop_classed("pool", c("{.arg fit} must have sites that share all parameters or none: otherwise each database would have to be pooled again.",
+                           i = "{.code pool = \"none\"} shows the cost of the noise for each site separately."))
   }
   sites <- names(fit$release)
   each <- Map(function(site, seed) {

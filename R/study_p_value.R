@@ -86,7 +86,7 @@ match_alternative <- function(alternative, call = rlang::caller_env()) {
 # of new_null()
 side_of <- function(alternative, numbers, call) {
   if (alternative != "two.sided" && numbers != 1L) {
-    stop_argument("alternative", "\"two.sided\" where the null hypothesis is more than one number", dQuote(alternative, FALSE), call = call)
+    stop_argument("alternative", "\"two.sided\" if the null hypothesis is more than one number", dQuote(alternative, FALSE), call = call)
   }
   switch(alternative, two.sided = 0, less = -1, greater = 1)
 }
@@ -148,7 +148,8 @@ print.noiseaware_p_value <- function(x, ...) {
   against <- switch(x$alternative, less = ", against smaller values", greater = ", against larger values")
   cat("  null       ", shorten_list(x$null, 4L), against, "\n", sep = "")
   cat("  p-value    ", format_estimate(x$p, x$error), "\n", sep = "")
-  if (!x$informative) cat("  nothing    the release has no information on what is tested: all values are equally plausible\n")
+  if (!x$informative) cat("  nothing    the release has no information on the tested parameters: all values are equally plausible
+")
   cat("  method     ", x$method, "\n", sep = "")
   if (x$error > 0) cat("  replicates ", simulation_words(x), "\n", sep = "")
   invisible(x)

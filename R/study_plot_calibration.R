@@ -45,8 +45,8 @@ plot.calibration <- function(x, type = if (is.null(x$problem$data)) "ecdf_diff" 
 
 failed_caption <- function(x) {
   failed <- sum(x$runs$failed)
-  paste0(sprintf("%d replicates%s", nrow(x$runs) - failed, if (failed) sprintf(", and %d that failed and are left out", failed) else ""),
-         if (!is.null(x$problem$parameters) && !of_data(x)) "; truth fixed: ranks of a right posterior need not be uniform")
+  paste0(sprintf("%d replicates%s", nrow(x$runs) - failed, if (failed) sprintf(", and %d that failed and are omitted", failed) else ""),
+         if (!is.null(x$problem$parameters) && !of_data(x)) "; fixed true values: ranks of a correct posterior need not be uniform")
 }
 
 calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL) {
@@ -178,7 +178,7 @@ plot.noiseaware_coverage <- function(x, ...) {
     ggplot2::geom_point(size = 1.8) +
     facet_variables() +
     ggplot2::coord_cartesian(xlim = c(0, 1), ylim = c(0, 1)) +
-    ggplot2::labs(x = "probability inside the interval", y = "share that holds the truth",
+    ggplot2::labs(x = "probability inside the interval", y = "share that contains the truth",
                   subtitle = sprintf("dashed: calibrated; bars: %s%% Monte Carlo interval", format_number(100 * attr(x, "prob")))) +
     scale_unit_x() +
     theme_noiseaware()

@@ -19,7 +19,7 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
     scale_greys(length(unique(x$statistic)), guide = if (several) "legend" else "none") +
     facet_variables(scales = "free_y") +
     ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = "expected posterior sd", shape = "records n", linetype = "records n",
-                  colour = "statistic", subtitle = "bars: two Monte Carlo standard errors each way") +
+                  colour = "statistic", subtitle = "bars: plus and minus two Monte Carlo standard errors") +
     theme_noiseaware() +
     room_at_sides()
 }

@@ -100,7 +100,7 @@ read_question <- function(formula, release, null, scores, of, call) {
   factors <- lengths(levels) > 0L
   if (all(factors) && length(variables) == 2L) return(ask_two_factors(variables, levels, null, release, call))
   if (factors[1L] && length(levels[[1L]]) != 2L) {
-    stop_classed("formula", c("The response of {.arg formula} must be a number or a factor of two levels.",
+    stop_classed("formula", c("The response of {.arg formula} must be a number or a factor with two levels.",
                               x = "{.var {variables[1L]}} has {length(levels[[1L]])}."), call = call)
   }
   ask_slopes(formula, factors, levels, null, release, call)
@@ -113,7 +113,7 @@ zero_or_one <- function(variable, public, release) {
   if (isTRUE(all(bounds == 0:1)) && all(unlist(powers) <= 1)) c("0", "1")
 }
 
-refuse_sd <- function(call) stop_argument("of", "\"mean\" where the question is not of one number", "\"sd\"", call = call)
+refuse_sd <- function(call) stop_argument("of", "\"mean\" if the test is not about one number", "\"sd\"", call = call)
 
 ask_one_variable <- function(variable, levels, null, of, call) {
   if (length(levels) > 0L && of != "mean") refuse_sd(call)
@@ -154,14 +154,14 @@ ask_two_factors <- function(variables, levels, null, release, call) {
     table[2L, 2L] / sum(table[, 2L]) - table[2L, 1L] / sum(table[, 1L])
   }
   of <- sprintf("%s=%s", names(levels), vapply(levels, `[`, "", 2L))
-  named <- sprintf("difference in the proportion with %s, %s less %s=%s", of[1L], of[2L], names(levels)[2L], levels[[2L]][1L])
+  named <- sprintf("difference in the proportion with %s, %s minus %s=%s", of[1L], of[2L], names(levels)[2L], levels[[2L]][1L])
   utils::modifyList(out, list(title = "Two proportions", null = difference, parameter = difference, value = stats::setNames(0, named)))
 }
 
 # The slope of the proportion of the response's second level in the scores, weighted by how frequent the levels are; 0 where all proportions are equal.
 ask_trend <- function(formula, levels, scores, null, call) {
   if (!identical(unname(lengths(levels) > 0L), c(TRUE, TRUE)) || length(formula) != 3L || length(levels[[1L]]) != 2L) {
-    stop_argument("scores", "NULL, but for a factor of two levels by one factor", formula_text(formula), "formula", call)
+    stop_argument("scores", "NULL, except for a factor with two levels by one factor", formula_text(formula), "formula", call)
   }
   ok <- is.numeric(scores) && length(scores) == length(levels[[2L]]) && all(is.finite(scores)) && length(unique(scores)) > 1L
   if (!ok) stop_argument("scores", sprintf("%d finite numbers that are not all equal", length(levels[[2L]])), describe(scores), call = call)

@@ -171,7 +171,7 @@ check_argument_names <- function(given, known, kind = "argument", call = caller_
   }
   if (length(strange)) {
     elsewhere <- if (kind == "mechanism" && length(intersect(strange, c("margin", "variance")))) {
-      c(i = "{.fn as_release} takes a published error in place of a mechanism, such as {.code noise = c(margin = 3, level = 0.9)} or {.code c(variance = 2)}.")
+      c(i = "{.fn as_release} accepts a published error instead of a mechanism, such as {.code noise = c(margin = 3, level = 0.9)} or {.code c(variance = 2)}.")
     }
     stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}.", elsewhere), call = call)
   }
@@ -237,7 +237,7 @@ check_installed <- function(package, what, call = caller_env()) {
 }
 
 stop_entropy <- function(call) {
-  stop_classed("entropy", "The operating system gave no random bytes; nothing is released.", call = call)
+  stop_classed("entropy", "The operating system returned no random bytes; nothing is released.", call = call)
 }
 
 check_path <- function(path, call = caller_env()) {
@@ -251,9 +251,9 @@ check_column <- function(column, variable, number, call, name) {
   suitable <- if (number) (is.numeric(column) || is.logical(column)) && !inherits(column, "integer64") else
     is.atomic(column)
   if (!suitable || !is.null(dim(column))) {
-    must <- if (number) "numbers" else "one level a row"
+    must <- if (number) "numbers" else "one level per row"
     stop_classed("data", c("{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.",
-                           i = if (number && is.factor(column)) "Of a factor declare the levels, not bounds."), call)
+                           i = if (number && is.factor(column)) "For a factor declare the levels, not bounds."), call)
   }
 }
 

@@ -29,7 +29,7 @@ function_rows <- function(said, base, covariates, call) {
 }
 
 refuse_factor_function <- function(f, call) {
-  stop_classed("variables", c("{.code {f$label}} of a model must be of a number of the release, but {.var {f$variable}} is a factor there.",
+  stop_classed("variables", c("{.code {f$label}} in a model needs a number in the release, but {.var {f$variable}} is a factor there.",
                               i = "Release {.code {f$label}}: the formula of a statistic takes it."), call = call)
 }
 
@@ -37,9 +37,9 @@ check_total <- function(f, lone, call) {
   partial <- vapply(f$steps, function(s) !(s$name %in% total_steps || s$name == "/" && !isTRUE(s$first) ||
                                              s$name == "^" && !isTRUE(s$first) && s$constant > 0 && s$constant == floor(s$constant)), TRUE)
   if (!any(partial) || identical(lone$kind, "beta")) return(invisible())
-  stop_classed("variables", c("{.code {f$label}} needs a distribution of {.var {f$variable}} that keeps within its bounds.",
-                              x = "Beyond them the function may not be known, and {if (is.null(lone)) 'a normal' else 'this'} distribution has values there.",
-                              i = "Say {.code covariates = list({f$variable} = covariate_beta())}; or release {.code {f$label}} itself."), call = call)
+  stop_classed("variables", c("{.code {f$label}} needs a distribution of {.var {f$variable}} that stays within its bounds.",
+                              x = "Outside them the function may be undefined, and {if (is.null(lone)) 'a normal' else 'this'} distribution has values there.",
+                              i = "Use {.code covariates = list({f$variable} = covariate_beta())}, or release {.code {f$label}} itself."), call = call)
 }
 
 # list(code, a, b) of each step in C
@@ -67,7 +67,7 @@ level_ends <- function(step, f, call) {
   a <- step$constant
   ends <- list("<" = c(21, -Inf, a), "<=" = c(20, -Inf, a), ">" = c(20, a, Inf), ">=" = c(21, a, Inf))[[step$name]]
   if (is.null(ends)) {
-    stop_classed("variables", c("{.code {f$label}} of a model must be a comparison by {.code <}, {.code <=}, {.code >} or {.code >=}.",
+    stop_classed("variables", c("{.code {f$label}} in a model must be a comparison with {.code <}, {.code <=}, {.code >} or {.code >=}.",
                                 i = "Release {.code {f$label}}: the formula of a statistic takes it."), call = call)
   }
   list(ends)
@@ -91,7 +91,7 @@ function_columns <- function(bound, x) {
     f <- named_function(label)
     value <- function_value(f, x[, rows$of[match(label, rows$variable)] - 1L])
     if (anyNA(value)) {
-      stop_classed("data", "{.arg newdata} must have values of {.var {f$variable}} that {.code {label}} is known of, but has others in {rows_text(which(is.na(value)))}.")
+      stop_classed("data", "{.arg newdata} must have values of {.var {f$variable}} for which {.code {label}} is defined, but not in {rows_text(which(is.na(value)))}.")
     }
     if (is.factor(value)) vapply(levels(value)[-1L], function(l) as.double(value == l), numeric(length(value))) else value
   })

@@ -127,7 +127,7 @@ is_monomial <- function(side) {
 
 function_label <- function(side, call) {
   f <- read_function(side, call)
-  if (is_spline(f)) refuse_function(f$label, "It has several columns, of which there are no powers.", call)
+  if (is_spline(f)) refuse_function(f$label, "It has several columns, so it has no powers.", call)
   formula_text(side)
 }
 
@@ -141,7 +141,7 @@ read_function <- function(side, call = caller_env()) {
       next
     }
     if (length(steps) >= most_steps) {
-      refuse_function(label, "It has more than {most_steps} functions inside each other.", call)
+      refuse_function(label, "It has more than {most_steps} nested functions.", call)
     }
     read <- read_step(side, label, call)
     steps <- c(read$steps, steps)
@@ -149,9 +149,9 @@ read_function <- function(side, call = caller_env()) {
   }
   if (!is.name(side) || identical(side, quote(.))) refuse_function(label, "It has no variable.", call)
   ends <- vapply(steps, function(s) s$name %in% ending_steps, TRUE)
-  if (any(ends[-length(ends)])) refuse_function(label, "What gives levels, as a comparison does, must be the outermost function.", call)
+  if (any(ends[-length(ends)])) refuse_function(label, "A function that gives levels, such as a comparison, must be outermost.", call)
   if (any(vapply(steps[-length(steps)], function(s) s$name %in% spline_steps, TRUE))) {
-    refuse_function(label, "What gives several columns must be the outermost function.", call)
+    refuse_function(label, "A function that gives several columns must be outermost.", call)
   }
   list(variable = as.character(side), steps = steps, label = label)
 }
@@ -186,8 +186,8 @@ check_one_function <- function(variables, call = caller_env()) {
   if (length(twice) == 0L) return(invisible())
   shown <- variables[base == twice[1L]]
   of_levels <- any(vapply(functions_named(shown), function(f) f$steps[[length(f$steps)]]$name %in% ending_steps, TRUE))
-  stop_classed("formula", c("A formula must have one function of each variable, and powers of it, but has {.code {shown}} of {.var {twice[1]}}.",
-                            x = "Each is known given the other, and no model here describes that.",
+  stop_classed("formula", c("A formula can have only one function of each variable, and powers of it, but has {.code {shown}} of {.var {twice[1]}}.",
+                            x = "Each determines the other, which no model here can describe.",
                             i = if (of_levels) "Choose one of them." else "Choose one of them, or powers of one, such as {.code {shown[1]} + I({shown[1]}^2)}."),
                call = call)
 }

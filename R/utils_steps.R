@@ -28,7 +28,7 @@ known_functions <- function() c(names(plain_steps), arithmetic_steps, comparison
 refuse_function <- function(label, why, call, hint = NULL, .envir = parent.frame()) {
   why <- cli::format_inline(why, .envir = .envir)
   stop_classed("formula", c("A term of {.arg formula} must be a variable, a known function of one variable with constants, or a product or power of these.",
-                            x = "{.code {shorten_text(label)}} is none. {why}", i = hint), call = call)
+                            x = "{.code {shorten_text(label)}} is none of these. {why}", i = hint), call = call)
 }
 
 # ---- reading ---------------------------------------------------------------------------
@@ -42,11 +42,11 @@ read_step <- function(side, label, call) {
   }
   if (!operator %in% c(known_functions(), "as.factor")) {
     known <- cli::cli_vec(known_functions(), list("vec-trunc" = 100))
-    refuse_function(label, "{.code {shorten_text(formula_text(side[[1L]]))}} is not known.", call, cli::format_inline("Known: {.code {known}}."))
+    refuse_function(label, "{.code {shorten_text(formula_text(side[[1L]]))}} is unknown.", call, cli::format_inline("Known: {.code {known}}."))
   }
   has_variable <- vapply(arguments, function(a) length(setdiff(all.vars(a), constant_names)) > 0L, TRUE)
   if (sum(has_variable) != 1L) {
-    refuse_function(label, if (any(has_variable)) "It is of several variables, or of one that comes twice." else "It has no variable.", call)
+    refuse_function(label, if (any(has_variable)) "It has several variables, or one variable twice." else "It has no variable.", call)
   }
   read <- switch(operator, cut = read_cut, factor = , as.factor = read_factor, log = read_log, ns = , bs = read_spline,
                  if (operator %in% names(plain_steps)) read_plain else read_binary)
@@ -62,7 +62,7 @@ read_log <- function(operator, arguments, has_variable, label, call) {
   if (length(arguments) == 1L) return(read_plain(operator, arguments, has_variable, label, call))
   given <- named_arguments(arguments, c("x", "base"), label, call)
   base <- constant_number(given$base, label, call)
-  if (base <= 0 || base == 1) refuse_function(label, "The base of a logarithm is positive, and not 1.", call)
+  if (base <= 0 || base == 1) refuse_function(label, "The base of a logarithm must be positive and not 1.", call)
   steps <- if (base %in% c(2, 10)) list(list(name = paste0("log", base))) else list(list(name = "log"), list(name = "/", constant = log(base)))
   list(steps = steps, side = given$x)
 }
@@ -82,32 +82,32 @@ read_binary <- function(operator, arguments, has_variable, label, call) {
 # `first`: the constant comes first
 comparison_step <- function(operator, other, first, label, call) {
   constant <- constant_value(other, label, call)
-  if (operator == "%in%" && first) refuse_function(label, "The variable comes before {.code %in%}.", call)
+  if (operator == "%in%" && first) refuse_function(label, "The variable must come before {.code %in%}.", call)
   count <- length(constant)
-  if (count == 0L || count > 1L && operator != "%in%" || anyNA(constant)) refuse_function(label, "Its constant must be one number or text.", call)
-  if (is.character(constant) && !operator %in% c("==", "!=", "%in%")) refuse_function(label, "Texts have no order here.", call)
+  if (count == 0L || count > 1L && operator != "%in%" || anyNA(constant)) refuse_function(label, "Its constant must be one number or string.", call)
+  if (is.character(constant) && !operator %in% c("==", "!=", "%in%")) refuse_function(label, "Strings have no order here.", call)
   flipped <- c("<" = ">", "<=" = ">=", ">" = "<", ">=" = "<=")
   list(name = if (first && operator %in% names(flipped)) flipped[[operator]] else operator, constant = constant)
 }
 
 arithmetic_step <- function(operator, other, first, label, call) {
   constant <- constant_number(other, label, call)
-  if (operator %in% c("*", "/", "^") && constant == 0) refuse_function(label, "It is constant, or not finite.", call)
-  if (operator == "^" && first && (constant < 0 || constant == 1)) refuse_function(label, "The base of a power is positive, and not 1.", call)
+  if (operator %in% c("*", "/", "^") && constant == 0) refuse_function(label, "It is constant or not finite.", call)
+  if (operator == "^" && first && (constant < 0 || constant == 1)) refuse_function(label, "The base of a power must be positive and not 1.", call)
   c(list(name = operator, constant = constant), if (first && operator %in% c("-", "/", "^")) list(first = TRUE))
 }
 
 read_cut <- function(operator, arguments, has_variable, label, call) {
   given <- named_arguments(arguments, c("x", "breaks", "labels", "include.lowest", "right", "dig.lab"), label, call)
-  if (is.null(given$breaks)) refuse_function(label, "{.fn cut} needs its {.arg breaks}: two or more, of public knowledge.", call)
+  if (is.null(given$breaks)) refuse_function(label, "{.fn cut} needs {.arg breaks}: two or more public numbers.", call)
   constant <- lapply(given[setdiff(names(given), "x")], constant_value, label, call)
   breaks <- as.double(constant$breaks)
   if (!is.numeric(constant$breaks) || length(breaks) < 3L || anyNA(breaks) || is.unsorted(breaks, strictly = TRUE)) {
-    refuse_function(label, "{.arg breaks} of {.fn cut} must be three or more increasing numbers: their number alone would place them by the data.", call)
+    refuse_function(label, "{.arg breaks} of {.fn cut} must be three or more increasing numbers: a number of breaks would choose them from the data.", call)
   }
   labels <- constant$labels
   if (!is.null(labels) && (length(labels) != length(breaks) - 1L || anyDuplicated(labels))) {
-    refuse_function(label, "{.arg labels} of {.fn cut} must be different texts, one less than {.arg breaks}.", call)
+    refuse_function(label, "{.arg labels} of {.fn cut} must be different strings, one fewer than {.arg breaks}.", call)
   }
   right <- constant$right %||% TRUE
   made <- tryCatch(levels(cut(numeric(), breaks, if (!is.null(labels)) as.character(labels), include.lowest = isTRUE(constant$include.lowest),
@@ -120,20 +120,20 @@ read_factor <- function(operator, arguments, has_variable, label, call) {
   given <- named_arguments(arguments, c("x", "levels"), label, call)
   levels <- if (!is.null(given$levels)) level_text(constant_value(given$levels, label, call))
   if (!is.null(levels) && (length(levels) < 2L || anyNA(levels) || anyDuplicated(levels))) {
-    refuse_function(label, "{.arg levels} of {.fn factor} must be two or more different ones.", call)
+    refuse_function(label, "{.arg levels} of {.fn factor} must be two or more different levels.", call)
   }
   list(steps = list(list(name = "factor", levels = levels)), side = given$x)
 }
 
 read_spline <- function(operator, arguments, has_variable, label, call) {
   given <- named_arguments(arguments, c("x", "df", "knots", if (operator == "bs") "degree", "intercept", "Boundary.knots"), label, call)
-  if (!is.null(given$df)) refuse_function(label, "{.arg df} would place the knots by the data: write them out, as {.arg knots}.", call)
+  if (!is.null(given$df)) refuse_function(label, "{.arg df} would choose the knots from the data: write them out as {.arg knots}.", call)
   constant <- lapply(given[setdiff(names(given), "x")], constant_value, label, call)
   if (!is.null(constant$intercept) && !isFALSE(constant$intercept)) refuse_function(label, "{.arg intercept} must be FALSE: the model has one.", call)
   increasing <- function(x) is.numeric(x) && all(is.finite(x)) && !is.unsorted(x, strictly = TRUE)
   ends <- constant$Boundary.knots
   if (!increasing(ends) || length(ends) != 2L) {
-    refuse_function(label, "{.fn {operator}} needs its {.arg Boundary.knots}: two numbers of public knowledge, such as the bounds.", call)
+    refuse_function(label, "{.fn {operator}} needs {.arg Boundary.knots}: two public numbers, such as the bounds.", call)
   }
   knots <- as.double(constant$knots)
   if (!is.null(constant$knots) && !increasing(constant$knots) || any(knots <= ends[1L] | knots >= ends[2L])) {
@@ -170,7 +170,7 @@ constant_number <- function(side, label, call) {
 
 # What an expression of literals says; computed here, never evaluated.
 constant_value <- function(side, label, call, depth = 0L) {
-  refuse <- function() refuse_function(label, "Its constants must be written out: numbers, texts, and c(), : or seq() of these.", call)
+  refuse <- function() refuse_function(label, "Its constants must be written out: numbers, strings, and c(), : or seq() of these.", call)
   if (is.numeric(side) || is.character(side) || is.logical(side)) return(side)
   if (identical(side, quote(pi))) return(pi)
   operator <- operator_of(side)
@@ -265,10 +265,10 @@ function_image <- function(f, bounds, name, call) {
     stop_classed(name, "{.code {f$label}} needs numbers, but {.arg {paste0(name, '$', f$variable)}} has levels.", call = call)
   }
   if (name == "levels" && !ending) {
-    stop_classed("levels", "{.code {f$label}} must have levels, as {.fn cut}, {.fn factor} and comparisons do: it is a number.", call = call)
+    stop_classed("levels", "{.code {f$label}} must have levels, like {.fn cut}, {.fn factor} and comparisons, but it is a number.", call = call)
   }
   if (is.null(bounds) && !(ending && length(f$steps) == 1L)) {
-    stop_classed(name, "{.arg {name}} must have an entry for {.var {f$variable}}, which {.code {f$label}} is a function of.", call = call)
+    stop_classed(name, "{.arg {name}} must have an entry for {.var {f$variable}}, the variable in {.code {f$label}}.", call = call)
   }
   ends <- numbers_image(f, f$steps[seq_len(length(f$steps) - ending)], bounds, call)
   if (!ending) return(ends)
@@ -304,10 +304,10 @@ refuse_image <- function(f, step, bounds, ends, image, call) {
   shown <- paste(format_number(bounds, 10L), collapse = " and ")
   why <- if (is.null(image)) "is not finite throughout" else "is constant"
   hint <- if (is.null(image) && step$name %in% c("log", "log2", "log10") && ends[1L] <= 0) {
-    "Declare a lower bound above 0 if values are; {.fn log1p} and {.fn asinh} take 0 as well."
-  } else if (is.null(image)) "Declare bounds within which it is finite." else "Declare wider bounds."
+    "Declare a lower bound above 0 if all values are above 0; {.fn log1p} and {.fn asinh} also accept 0."
+  } else if (is.null(image)) "Declare bounds between which it is finite." else "Declare wider bounds."
   stop_classed("bounds", c("{.code {f$label}} must be a finite function between the bounds of {.var {f$variable}}, and not constant.",
-                           x = "These are {shown}, where it {why}.", i = hint), call = call)
+                           x = "The bounds are {shown}, where it {why}.", i = hint), call = call)
 }
 
 # knots within what the step is of: the bounds, or their images
@@ -326,8 +326,8 @@ cut_image <- function(f, step, ends, name, call) {
   if (is.null(ends)) return(step$labels)
   shown <- format_number(c(ends, step$breaks[c(1L, last)]), 10L)
   if (step$breaks[1L] > ends[1L] || step$breaks[last] < ends[2L]) {
-    stop_classed("bounds", c("The breaks of {.code {f$label}} must reach from bound to bound of {.var {f$variable}}, {shown[1]} to {shown[2]}.",
-                             x = "They reach from {shown[3]} to {shown[4]}.", i = "Add the bounds to the breaks, or {.code -Inf} and {.code Inf}."), call = call)
+    stop_classed("bounds", c("The breaks of {.code {f$label}} must span the bounds of {.var {f$variable}}, {shown[1]} to {shown[2]}.",
+                             x = "They span {shown[3]} to {shown[4]}.", i = "Add the bounds to the breaks, or {.code -Inf} and {.code Inf}."), call = call)
   }
   reached <- as.integer(step_value(step, ends))
   beyond <- setdiff(seq_along(step$labels), reached[1L]:reached[2L])

@@ -130,7 +130,7 @@ term_columns <- function(said, base, levels, call) {
   key <- function(p) paste(p, collapse = " ")
   keys <- apply(powers, 1L, key)
   if (anyDuplicated(keys)) {
-    stop_classed("formula", "Terms of {.arg formula} must give different columns, but {.val {rownames(powers)[duplicated(keys)]}} {?is/are} there twice.", call = call)
+    stop_classed("formula", "Terms of {.arg formula} must give different columns, but {.val {rownames(powers)[duplicated(keys)]}} {?appears/appear} twice.", call = call)
   }
   number <- is.na(base$level)
   centres <- base$centre
@@ -170,7 +170,7 @@ term_powers_of <- function(term, base, levels, call) {
   each <- lapply(term, function(atom) {
     at <- which(base$variable == atom$variable)
     if (!is.na(base$level[at[1L]]) && atom$power > 1) {
-      stop_classed("formula", "A power must be of a number, but {.var {atom$variable}} is a factor.", call = call)
+      stop_classed("formula", "A power needs a number, but {.var {atom$variable}} is a factor.", call = call)
     }
     out <- matrix(0, length(at), nrow(base), dimnames = list(if (atom$power == 1) base$name[at] else atom$label, NULL))
     out[cbind(seq_along(at), at)] <- atom$power
@@ -244,7 +244,7 @@ bind_terms <- function(said, base, levels, offsets, call, covariates = NULL) {
 
 check_function_powers <- function(said, coded, call) {
   powers <- Filter(function(atom) atom$power > 1 && atom$variable %in% coded, unlist(said$terms, recursive = FALSE))
-  if (length(powers)) stop_classed("formula", "A power must be of a number, but {.code {powers[[1L]]$variable}} has levels.", call = call)
+  if (length(powers)) stop_classed("formula", "A power needs a number, but {.code {powers[[1L]]$variable}} has levels.", call = call)
 }
 
 # Rows of base that are offsets, whether their logarithms are, these at the middle of the bounds, and the sum of those that
@@ -253,7 +253,7 @@ bind_offsets <- function(said, base, model, call) {
   constants <- model$covariates$constants
   strange <- setdiff(names(constants), vapply(said$offsets, `[[`, "", "variable"))
   if (length(strange)) {
-    stop_classed("variables", "{.arg covariates} must fix numbers that are offsets of the formula, but {.var {strange}} {?is/are} not.", call = call)
+    stop_classed("variables", "{.arg covariates} can fix only offsets of the formula, but {.var {strange}} {?is/are} not.", call = call)
   }
   released <- intersect(names(constants), base$variable)
   if (length(released)) {
@@ -290,10 +290,10 @@ check_exposure <- function(row, lone, public, call) {
   }
   if (public) return(invisible())
   if (!is.null(lone) && lone$kind %in% c("beta", "lognormal")) return(invisible())
-  what <- if (is.null(lone)) "It is normal, and may be negative." else "It may be 0, or negative."
-  stop_classed("variables", c("The offset {.code log({row$name})} needs a distribution of {.var {row$name}} that is positive.", x = what,
-                              i = paste("Say {.code covariates = list({row$name} = covariate_lognormal())} or {.code covariate_beta()};",
-                                        "{.code fixed(value)} where it is a public constant; or release the logarithm, {.code offset(log_{row$name})}.")),
+  what <- if (is.null(lone)) "It is normal and may be negative." else "It may be 0 or negative."
+  stop_classed("variables", c("The offset {.code log({row$name})} needs a positive distribution of {.var {row$name}}.", x = what,
+                              i = paste("Use {.code covariates = list({row$name} = covariate_lognormal())} or {.code covariate_beta()};",
+                                        "{.code fixed(value)} if it is a public constant; or release the logarithm, {.code offset(log_{row$name})}.")),
                call = call)
 }
 

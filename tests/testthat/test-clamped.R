@@ -184,7 +184,7 @@ test_that("with bounds that bind the posterior is close to that of 'augment', an
     expect_lt(max(abs(log(apply(a, 2, stats::sd) / apply(b, 2, stats::sd)))), 0.1)
   }
   expect_false(fit$exact)
-  expect_output(print(fit), "records outside are accounted for, by a normal distribution")
+  expect_output(print(fit), "records outside are accounted for, by a normal approximation")
   expect_output(print(acceptance(fit)), "Hamiltonian")
 })
 
@@ -337,7 +337,7 @@ test_that("with factors and bounds that bind the posterior is close to that of '
   # what was a fault of the samplers that leave clamping out
   expect_lt(mean(parameter_draws(sample_posterior(release, model_lm(), method = "clt", chains = 1, control = list(sampler = "noncentred"), seed = 4), "cov[x,x]")),
             mean(parameter_draws(exact, "cov[x,x]")) - 4 * stats::sd(parameter_draws(exact, "cov[x,x]")))
-  expect_output(print(fit), "records outside are accounted for, by a normal distribution")
+  expect_output(print(fit), "records outside are accounted for, by a normal approximation")
 })
 
 test_that("a run with factors and bounds that clamp goes on bit for bit, in warmup too", {
@@ -520,7 +520,7 @@ test_that("unknown n: with bounds that bind the posterior is close to that of 'a
     expect_lt(max(abs(a - b)), 0.1 * (a[[3]] - a[[1]]))
   }
   expect_identical(as.vector(posterior::extract_variable_matrix(denoise(fit), "size: n")), as.vector(parameter_draws(fit, "n")))
-  expect_output(print(fit), "records outside are accounted for, by a normal distribution")
+  expect_output(print(fit), "records outside are accounted for, by a normal approximation")
   expect_output(print(acceptance(fit)), "of n: accepted")
   # steps of n that held the totals before clamping had 27 effective draws here
   fit <- sample_posterior(wide(5), model_lm(), method = "clt", chains = 4, iter = 1500, seed = 4)

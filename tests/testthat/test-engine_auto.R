@@ -195,7 +195,7 @@ test_that("where bounds bind, the exact method with fewer iterations is preferre
   multivariate <- model_mvnormal()
   iteration <- predicted("augment", rel, multivariate)$iteration
   lasting <- function(iterations) c(tight, longest = (iterations + 0.5) * 4 * iteration)
-  expect_warning(short <- chosen(rel, multivariate, limits = lasting(250), thin = 5), "250 iterations a chain \\(125 of them warmup, thin 1\\) instead of 2000",
+  expect_warning(short <- chosen(rel, multivariate, limits = lasting(250), thin = 5), "250 iterations per chain \\(125 of them warmup, thin 1\\) instead of 2000",
                  class = "noiseaware_warning_method")
   expect_identical(short$method, "augment")
   expect_equal(short$run[c("iter", "warmup", "thin", "chains")], list(iter = 250, warmup = 125, thin = 1, chains = 4))

@@ -17,7 +17,7 @@ test_that("one-posterior sampling draws from the flattened posterior", {
     expect_true(all(prob >= 0.2 & prob <= 0.8))
   }
   expect_identical(dim(ops_posterior(data, model, st, 1)$draws), c(100L, 1L, 1L))
-  expect_output(print(fit), "too spread out")
+  expect_output(print(fit), "overdispersed")
   expect_error(ops_posterior(data, model_categorical(), st, 1), class = "noiseaware_error_method")
   expect_error(ops_posterior(data, model, st, -1), class = "noiseaware_error_argument")
   expect_error(ops_posterior(data, model, st, 1, a0 = 0.5), class = "noiseaware_error_argument")

@@ -4,7 +4,7 @@ test_that("the time left is told early, again where warmup misled, and only if i
   new <- function(...) internal("reporter")(function(amount) NULL, ...)
   report <- new(2 * 2500)
   expect_no_message(report(200, 2, TRUE)) # less than a twentieth, and than 3 seconds
-  expect_message(report(100, 1, TRUE), "first iterations went, about 47 seconds left", class = "noiseaware_message_forecast")
+  expect_message(report(100, 1, TRUE), "by the first iterations, about 47 seconds left", class = "noiseaware_message_forecast")
   expect_no_message(report(700, 7, TRUE))
   expect_message(report(1000, 20), "Warmup has finished; about 60 seconds left", class = "noiseaware_message_forecast")
   expect_no_message(report(1000, 200))

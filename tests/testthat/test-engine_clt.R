@@ -303,7 +303,7 @@ test_that("what it cannot do is refused", {
   made <- acceptance(quick(method = "clt", control = list(passes = 2)))
   expect_named(made, c("chain", "mean", "passes", "divergent", "deepest"))
   expect_true(all(made$passes == 2 & made$mean > 0 & made$mean < 1))
-  expect_output(print(made), "2 an iteration with the statistic integrated out, accepted 0")
+  expect_output(print(made), "2 per iteration with the statistic integrated out, accepted 0")
   expect_output(print(acceptance(quick(method = "clt", control = list(sampler = "gibbs")))), "none: the Gibbs sampler")
   expect_error(acceptance(quick(method = "naive")), class = "noiseaware_error_argument")
 })

@@ -264,7 +264,7 @@ test_that("what the table does not determine is refused", {
   refuse(~ y:x1:x2)
   local <- stat_records(~y, levels = levels2[1])
   expect_error(sample_posterior(as_release(c(0, 1, 1), local, mech_randomized_response(epsilon = 1), 3), model_bernoulli(), method = "collapse"),
-               "takes answers by randomised response for regressions on factors", class = "noiseaware_error_method")
+               "supports answers by randomised response for regressions on factors", class = "noiseaware_error_method")
 })
 
 # ---- the number of records is unknown ----------------------------------------------

@@ -99,7 +99,7 @@ test_that("what a fit gives, and what it refuses", {
   expect_error(denoise(fit, ~ x:z), "inside a clique", class = "noiseaware_error_argument")
   refused <- function(rel) expect_error(sample_posterior(rel, model_table(chain), method = "collapse"), "No clique has all variables of", class = "noiseaware_error_method")
   unknown <- as_release(rel$value, st, mech_laplace(scale = 1), NULL, neighbours = "add_remove")
-  expect_error(sample_posterior(unknown, model_table(chain), method = "collapse"), "must know the number of records", class = "noiseaware_error_method")
+  expect_error(sample_posterior(unknown, model_table(chain), method = "collapse"), "needs the number of records", class = "noiseaware_error_method")
   refused(as_release(round(rel$value), st, published(mech_laplace(scale = 1), round = 1), 200))
   refused(as_release(round(rel$value), st, mech_laplace(scale = 1), 1e7))
   refused(as_release(3, stat_linear(st, list(a = c("x=a:z=a", "x=b:z=b"))), mech_laplace(scale = 1), 200))

@@ -97,7 +97,7 @@ test_that("the share of records outside the bounds, restarts, refusals", {
     expect_named(acceptance(fit), c("chain", "mean", "fresh"))
     expect_false(identical(run(400, init = list(c(rate = 9), c(rate = 9)))$draws, run(400)$draws))
     squares <- as_release(c(30, 90), stat_sums(~ x + I(x^2), bounds = list(x = c(0, 6)), rescale = FALSE), mech_laplace(scale = 3), 10)
-    expect_error(sample_posterior(squares, model, method = "collapse"), "total of its variable alone", class = "noiseaware_error_method")
+    expect_error(sample_posterior(squares, model, method = "collapse"), "only the total of its variable", class = "noiseaware_error_method")
   }
 })
 
@@ -178,7 +178,7 @@ test_that("unknown n of a total: the limit of n known, restarts, refusals", {
   expect_agreement(parameter_draws(long, "rate"), parameter_draws(known, "rate"))
   expect_identical(extend(ask(400), 100)$draws, ask(500)$draws)
   expect_match(paste(capture.output(print(ask(400))), collapse = " "), "not known \\(n\\)")
-  expect_error(ask(400, prior_n = prior_n_uniform(0, 0)), "may be a record", class = "noiseaware_error_method")
+  expect_error(ask(400, prior_n = prior_n_uniform(0, 0)), "allows at least one record", class = "noiseaware_error_method")
   # one engine for n known with its noisy value beside it
   both <- as_release(list(t = 61.2, size = 19), list(t = stat_sums(~ x, wide), size = stat_size()),
                      list(t = mech_laplace(scale = 6), size = mech_laplace(scale = 3)), n = 20, neighbours = "add_remove")

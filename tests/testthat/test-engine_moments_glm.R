@@ -203,7 +203,7 @@ test_that("the posterior is that of 'augment', where n is not small", {
     }
   }
   expect_output(print(fit), "gradients an iteration")
-  expect_output(print(acceptance(fit)), "transition of NUTS")
+  expect_output(print(acceptance(fit)), "NUTS transition")
 })
 
 test_that("the posterior of a regression of counts is that of 'augment', and tells what it leaves out", {

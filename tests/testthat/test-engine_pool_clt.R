@@ -93,7 +93,7 @@ test_that("bounds of the prior that contradict the data: as imputed records say,
   exact <- sample_posterior(sites, model, pool = "complete", method = "augment", iter = 2000, seed = 1)
   for (name in posterior::variables(exact$draws)) expect_agreement(parameter_draws(complete, name), parameter_draws(exact, name), label = name)
   partial <- approximately(sites, model, pool = "partial", iter = 200, chains = 1)
-  expect_match(internal("trajectory_troubles")(partial)[[1]]$text, "prior is cut off, and trajectories end at its bounds", all = FALSE)
+  expect_match(internal("trajectory_troubles")(partial)[[1]]$text, "prior is truncated, and trajectories end at its bounds", all = FALSE)
 })
 
 test_that("categories, a regression with factors and counts are pooled; what is drawn, told and continued", {

@@ -134,7 +134,7 @@ test_that("sites far apart are separate fits; a chain cut in two is the same; wh
   expect_output(print(whole), "approximate: a normal distribution for the totals")
   sites$b <- as_release(c("k=v" = 1), of_two(), mech_gaussian(sd = 2), n = NULL)
   expect_warning(few <- told(approximately(sites, model_bernoulli(), pool = "complete", prior_n = list(b = prior_n_uniform(0, 3)), iter = 400)),
-                 "takes two or more", class = "noiseaware_warning_few_records")
+                 "needs two or more", class = "noiseaware_warning_few_records")
   expect_output(print(few), "at least 2 assumed")
   cut <- model_logistic(y ~ x, covariates = prior_niw(within = c(0, 1)))
   expect_error(approximately(sized_regressions(20), cut), "cut off", class = "noiseaware_error_method")

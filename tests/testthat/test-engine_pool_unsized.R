@@ -210,10 +210,10 @@ test_that("few records: totals and imputed records agree where all have more tha
     below <- function(fit) (parameter_draws(fit, "n[b]") <= k) + 0
     expect_agreement(below(totals), below(records), spread = FALSE, label = paste("n[b] <=", k))
   }
-  expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], and left out", class = "noiseaware_warning_few_records")
+  expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], but are excluded", class = "noiseaware_warning_few_records")
   expect_output(print(few), "upper = 9., at least 3 assumed")
   expect_no_match(paste(capture.output(print(totals)), collapse = " "), "at least . assumed")
   expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n_poisson(5), chains = 2, iter = 3000, seed = 1)),
-                 "likely for n, ", class = "noiseaware_warning_few_records")
+                 "plausible for n, ", class = "noiseaware_warning_few_records")
   expect_output(print(alone), "prior poisson.*, at least 3 assumed")
 })

@@ -117,7 +117,7 @@ test_that("the hint names methods whose time is free of n, and what they cost", 
 
 test_that("no prior is blamed: start values are advised where chains hardly left those of a wide one", {
   far <- trouble(normal(50), wide)
-  expect_match(far, "give starting values \\(`init`\\)", all = FALSE)
+  expect_match(far, "supply starting values \\(`init`\\)", all = FALSE)
   # a narrow prior, and chains that are as wide as it is
   expect_no_match(trouble(normal(50), model), "starting values")
   expect_no_match(c(far, trouble(normal(50), model)), "narrow")
@@ -144,7 +144,7 @@ test_that("trajectories that diverged or were cut are told, with what to do abou
   expect_match(one[[1]]$text, "method = \"augment\" .* exact", all = FALSE)
   cut <- marked(deepest = c(2, 1))
   expect_identical(kinds(list(troubles = cut)), "depth")
-  expect_match(cut[[1]]$text[1], "^3 trajectories of Hamiltonian Monte Carlo reached the greatest length, in 400 iterations")
+  expect_match(cut[[1]]$text[1], "^3 trajectories of Hamiltonian Monte Carlo reached the maximum length, in 400 iterations")
   expect_identical(kinds(list(troubles = marked(divergent = c(9, 9), deepest = c(1, 1)))), c("divergences", "depth"))
   # methods without trajectories
   sweeps <- suppressWarnings(sample_posterior(rel, wide, method = "augment", chains = 1, iter = 50, seed = 1))
@@ -222,7 +222,7 @@ test_that("a sampler of \"clt\" is named where another one could move the parame
   factors <- stat_crossprod(y ~ x + g, list(y = c(-9, 9), x = c(-9, 9), g = c("a", "b")))
   of_factors <- function(n) as_release(rep(0, length(factors$components)), factors, mech_laplace(epsilon = 1), n)
   expect_null(other(quick(of_factors(50), model_lm())))
-  expect_match(other(quick(of_factors(50), model_lm(), control = list(sampler = "nuts"))), "Without control\\$sampler the totals move")
+  expect_match(other(quick(of_factors(50), model_lm(), control = list(sampler = "nuts"))), "Without control\\$sampler the totals are moved")
   unknown <- function(...) quick(of_factors(NULL), model_lm(), prior_n = prior_n_poisson(50), ...)
   expect_match(other(unknown()), "sampler = \"nuts\"")
   expect_match(other(unknown(control = list(sampler = "nuts"))), "Without control\\$sampler \"noncentred\" moves the parameters")

@@ -56,9 +56,9 @@ test_that("what the prior decides is said, when sampled, in the print and the re
   expect_identical(as.character(fit$decided), character())
   expect_no_match(utils::capture.output(print(fit)), "^  prior ")
   # noise of 100,000 standard errors
-  expect_message(fit <- few(1e-6, prior = known), "prior decides much of what is known about mean: a slightly weaker", class = said)
+  expect_message(fit <- few(1e-6, prior = known), "prior strongly influences mean: a slightly weaker", class = said)
   expect_identical(as.character(fit$decided), "mean")
-  expect_output(print(fit), "\n  prior      decides much of mean\n")
+  expect_output(print(fit), "\n  prior      strongly influences mean\n")
   # a total that cannot tell the sd, even where it is exact
   expect_message(fit <- few(1, prior = prior_nig(0, 1 / 4, 2, 1)), "sd", class = said)
   expect_true("sd" %in% fit$decided)
@@ -80,7 +80,7 @@ test_that("the total to blame is named where totals differ", {
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 100)), rescale = FALSE)
   rel <- as_release(c(2500, 150000), st, mech_laplace(epsilon = 1), 50)
   said <- "noiseaware_message_prior"
-  expect_message(quietly(sample_posterior(rel, model_normal(), chains = 2, iter = 1000, seed = 1)), "most noise for its range is x: 100 times as much as x\\^2",
+  expect_message(quietly(sample_posterior(rel, model_normal(), chains = 2, iter = 1000, seed = 1)), "noisiest total is x, with 100 times as much noise as x\\^2",
                  class = said)
   noise <- internal("relative_noise")(rel)
   expect_equal(unname(noise), sqrt(2) * 10100 / c(100, 10000))
@@ -113,7 +113,7 @@ test_that("of sites it is said of what they share, and of each where they do not
   partial <- pooled(20, "partial")
   expect_true("sd[mean]" %in% partial$names || "sd[log(sd)]" %in% partial$names)
   expect_identical(partial$count, 1)
-  expect_output(print(partial$fit), "\n  prior      decides much of")
+  expect_output(print(partial$fit), "\n  prior      strongly influences")
   none <- pooled(0.001, "none")
   expect_true(all(c("mean[north]", "mean[south]") %in% none$names))
   expect_identical(none$count, 1)

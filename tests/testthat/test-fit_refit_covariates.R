@@ -29,8 +29,8 @@ test_that("refits are fits of the model with that covariate, and a range over th
   expect_true(is.na(found$left_out[found$distribution == "lognormal"][1L]))
   expect_gt(ranges$range[2L], 3)
   expect_lt(ranges$mean[2L] + 3 * ranges$sd[2L], 2)
-  expect_match(warned, "hangs on how covariates are distributed", all = FALSE)
-  expect_match(paste(capture.output(print(found)), collapse = " "), "! Hang on the covariates' distribution: .*x")
+  expect_match(warned, "depends on the distribution of the covariates", all = FALSE)
+  expect_match(paste(capture.output(print(found)), collapse = " "), "! Depend on the covariates' distribution: .*x")
 })
 
 test_that("in a linear regression within natural limits nothing hangs on it", {
@@ -54,7 +54,7 @@ test_that("distributions that the bounds or the release rule out are not compare
                       fit = data.frame(coefficient = "x", mean = 1, sd = 0.1, error = 0.01), class = c("noiseaware_refits", "data.frame"))
   ranges <- internal("refit_ranges")(refits)
   expect_equal(unlist(ranges[c("lowest", "highest", "range")]), c(lowest = 1, highest = 1.2, range = 2))
-  expect_warning(internal("warn_refits")(refits), "x: 1 to 1.2, where the fit has 1", class = "noiseaware_warning_covariates")
+  expect_warning(internal("warn_refits")(refits), "x: 1 to 1.2, compared with 1", class = "noiseaware_warning_covariates")
   expect_match(paste(capture.output(print(refits)), collapse = " "), "left out, contradicted by the release: x beta")
   # as far apart as Monte Carlo error allows
   attr(refits, "fit")$sd <- 0.19
@@ -65,7 +65,7 @@ test_that("distributions that the bounds or the release rule out are not compare
 test_that("a fit without numbers to vary is refused", {
   skip_on_cran()
   fit <- logistic_fit(y ~ g)
-  expect_error(refit_covariates(fit), "numbers among the covariates", class = "noiseaware_error_argument")
+  expect_error(refit_covariates(fit), "numeric covariates", class = "noiseaware_error_argument")
   expect_error(refit_covariates(1), class = "noiseaware_error_argument")
   fit <- logistic_fit(y ~ x + g)
   expect_error(refit_covariates(fit, "g"), class = "noiseaware_error_argument")

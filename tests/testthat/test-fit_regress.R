@@ -45,7 +45,7 @@ test_that("it is a fit of its own kind", {
   expect_identical(dim(confint(read, variables = "all")), c(6L, 2L))
   at <- predict(read, data.frame(age = 30))
   expect_equal(unname(unlist(at)[1L]), mean(rows(read)[, "(Intercept)"] + 30 * rows(read)[, "age"]), tolerance = 1e-8, ignore_attr = TRUE)
-  expect_output(print(read), "regress: read off the joint posterior.*5 of the 9 numbers.*Laplace noise, epsilon = 10")
+  expect_output(print(read), "regress: derived from the joint posterior.*5 of the 9 numbers.*Laplace noise, epsilon = 10")
   expect_identical(read$troubles, joint$troubles)
   expect_error(extend(read, 10), class = "noiseaware_error_argument")
   expect_error(log_evidence(read), class = "noiseaware_error_method")

@@ -53,11 +53,11 @@ test_that("diagnostics are said in words", {
   expect_match(paste(words(short), collapse = " "), "R-hat above 1.01.*Fewer than 400 effective draws.*Run longer")
   fit$troubles <- list(list(kind = "limit", text = c("A total is at its limit.", x = "Details.")))
   fit$decided <- "x"
-  expect_identical(tail(words(fit), 2), c("A total is at its limit. Details.", "The prior decides much of what is known about x: a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd."))
+  expect_identical(tail(words(fit), 2), c("A total is at its limit. Details.", "The prior strongly influences x: a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd."))
   check <- structure(data.frame(component = c("a", "b"), value = c(1, 9), lower = 0, upper = 2, p = c(0.5, 0)), level = 0.9)
-  expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as far out as what was published of b")
+  expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as extreme as the published value of b")
   cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1))
-  expect_identical(internal("cost_words")(cost), "Intervals are 1.1 times (b) to 3.46 times (a) as wide as those that records would give.")
+  expect_identical(internal("cost_words")(cost), "Intervals are 1.1 times (b) to 3.46 times (a) as wide as intervals from the records would be.")
 })
 
 test_that("what cannot be reported or written is refused", {
@@ -102,8 +102,8 @@ test_that("effective draws of a page are the fewest, in the tails too; p values 
   expect_lte(number, sizes[2])
   check <- function(p) structure(data.frame(component = "total", value = 1, lower = 0, upper = 2, p = p), level = 0.9)
   words <- function(p) paste(internal("check_words")(check(p)), collapse = " ")
-  expect_match(words(0.009), "Hardly any replicate is as far out as what was published of total", fixed = TRUE)
-  for (p in c(0.011, 0.05, 0.09)) expect_match(words(p), "None is so far out", fixed = TRUE)
+  expect_match(words(0.009), "Hardly any replicate is as extreme as the published value of total", fixed = TRUE)
+  for (p in c(0.011, 0.05, 0.09)) expect_match(words(p), "None is so extreme", fixed = TRUE)
 })
 
 test_that("a page of groups has their shrinkage and ranks, one of a table its margins, and one of survival its curves", {

@@ -142,7 +142,7 @@ test_that("an analysis that fails is named by its set; few sets and nearly empty
   expect_match(cli::ansi_strip(rlang::cnd_message(failed)), "data set 3 of 4.*no such level")
   expect_error(suppressMessages(combine_synthetic(sets, function(data) 1)), "data set 1 ", class = "noiseaware_error_argument")
   fine <- function(data) list(estimate = mean(data$x == "a"), variance = 0.01)
-  expect_message(suppressMessages(combine_synthetic(sets, fine), classes = "noiseaware_message_cells"), "4 data sets are few", class = "noiseaware_message_sets")
+  expect_message(suppressMessages(combine_synthetic(sets, fine), classes = "noiseaware_message_cells"), "There are only 4 data sets", class = "noiseaware_message_sets")
   # cells of a known table: 4 records of a, u on average and 5 of a, v
   set <- function(counts) expand.grid(y = two$y, x = two$x)[rep(1:6, counts), ]
   known <- structure(rep(list(set(c(3, 4, 9, 9, 9, 9)), set(c(5, 6, 9, 9, 9, 9))), 5), class = "noiseaware_synthetic", of = "population", released = 43)

@@ -148,12 +148,12 @@ test_that("the log density is the package's own", {
 
 test_that("what has no such program is refused", {
   refused <- function(code, text, class = "noiseaware_error_method") expect_error(code, text, class = class)
-  refused(stan_program(as_release(c(3, 4), stat_counts(~ g, list(g = c("a", "b"))), laplace, 7), model_bernoulli()), "written for normal records")
+  refused(stan_program(as_release(c(3, 4), stat_counts(~ g, list(g = c("a", "b"))), laplace, 7), model_bernoulli()), "available for normal records")
   refused(stan_program(simulate_release(transform(records, g = factor(rep(c("u", "v"), 20))), stat_crossprod(y ~ g, list(y = c(-20, 40), g = c("u", "v"))), laplace), model_lm()),
           "is a factor")
   refused(stan_program(as_release(c(20, 100), one, laplace, NULL, "add_remove"), model_normal()), "number of records is unknown")
   refused(stan_program(as_release(1:9, st, laplace, 3), model_lm()), "more than 3 are needed")
-  refused(stan_program(as_release(c(20, 100), one, laplace, 10), model_normal(prior = prior_nig(within = TRUE))), "cut off")
+  refused(stan_program(as_release(c(20, 100), one, laplace, 10), model_normal(prior = prior_nig(within = TRUE))), "truncated")
   refused(stan_program(as_release(c(20, 100), one, published(laplace, round = 5), 10), model_normal()), "collapse")
   refused(stan_program(as_release(c(20, 100), one, mech_exact(), 10), model_normal()), "noisy totals")
   refused(stan_program(as_release(c(20, 100, 400), stat_sums(~ x + I(x^2) + I(x^3), list(x = c(0, 10)), rescale = FALSE), laplace, 10), model_normal()), "products of two")

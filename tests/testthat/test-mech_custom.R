@@ -131,10 +131,10 @@ test_that("a density sees totals that records can have, and a value that is no n
   expect_true(all(is.finite(fit$chains[[1]]$log_noise)))
   bad <- mech_custom(log_density = function(z, s) ifelse(s[, 1] < 3, NaN, 0))
   expect_error(sample_posterior(as_release(3.2, stat_sums(~ x, bounds = bounds), bad, n = 4), model_exponential(), chains = 1, iter = 40, seed = 1),
-               "NaN where `s` is x = 2.7", class = "noiseaware_error_custom")
+               "NaN for `s` = x = 2.7", class = "noiseaware_error_custom")
   bad <- mech_custom(log_density = function(noise) ifelse(noise[, 1] > 0.2, NaN, 0))
   expect_error(sample_posterior(as_release(3.2, stat_sums(~ x, bounds = bounds), bad, n = 4), model_exponential(), chains = 1, iter = 40, seed = 1),
-               "NaN where `noise` is x = 0.5", class = "noiseaware_error_custom")
+               "NaN for `noise` = x = 0.5", class = "noiseaware_error_custom")
 })
 
 test_that("what an R function costs is measured before a run is said to take no time", {

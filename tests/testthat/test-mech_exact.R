@@ -87,7 +87,7 @@ test_that("a class with a feature: exact classes by moves, exact cells where all
   keep <- all[, 3] == 2
   fit <- ask(released(of_cell, 2))
   expect_counts(fit, all[keep, ], (prior - rowSums(sweep(all, 2, z)^2) / 2 / 1.1^2)[keep], paste0("counts: ", counts$components))
-  expect_error(by_moves(ask(released(of_cell, 2))), "exact numbers of the class alone", class = "noiseaware_error_method")
+  expect_error(by_moves(ask(released(of_cell, 2))), "exact numbers only of the class", class = "noiseaware_error_method")
 })
 
 test_that("an unknown number of records: births and deaths leave the exact numbers alone", {
@@ -133,7 +133,7 @@ test_that("releases are made, written, read and printed with what is outside of 
   expect_identical(unname(noise_sd(rel)[1]), 0)
   shown <- paste(capture.output(print(rel)), collapse = "\n")
   expect_match(shown, "mechanism  law: exact numbers, without noise")
-  expect_match(shown, "of the noisy numbers alone: the exact ones \\(law\\) are outside of it")
+  expect_match(shown, "only for the noisy numbers: the exact ones \\(law\\) are outside it")
   expect_s3_class(plot(rel), "ggplot")
   path <- write_release(rel, withr::local_tempfile())
   expect_identical(read_release(path), rel)
@@ -247,7 +247,7 @@ test_that("posteriors given exact totals of normal records are calibrated", {
 
 test_that("exact totals that no normal records have, or that cannot be kept, are refused", {
   ask <- function(st, value, n = 12, ...) sample_posterior(as_release(value, st, mech_exact(), n = n), nig, ...)
-  expect_error(ask(squares, c(60, 90)), "No 12 records that differ", class = "noiseaware_error_value")
+  expect_error(ask(squares, c(60, 90)), "No 12 different records", class = "noiseaware_error_value")
   expect_error(ask(stat_subset(squares, "x^2"), c(`x^2` = 90), n = 1), "more than 1 records", class = "noiseaware_error_method")
   expect_error(ask(stat_subset(squares, "x^2"), c(`x^2` = 90), n = NULL), "number is known", class = "noiseaware_error_method")
   two <- stat_crossprod(y ~ x, list(y = c(-5, 5), x = c(-5, 5)))
@@ -263,7 +263,7 @@ test_that("contradictions are told", {
   expect_error(both(c(ab = 20), c(10, 10, 20, 61), 100), "number of records = 100", class = "noiseaware_error_value")
   expect_error(both(c(ab = 5), c(`g=a` = 6), 100), "a: ab = 5 and b: g=a = 6", class = "noiseaware_error_value")
   expect_error(both(c(ab = 20), c(10, 10.5, 20, 60), NULL), "10.5: it must be a whole number", class = "noiseaware_error_value")
-  expect_error(both(c(ab = 20), c(10, 10, 20, 60), NULL), "exact numbers tell it: 100", class = "noiseaware_error_argument")
+  expect_error(both(c(ab = 20), c(10, 10, 20, 60), NULL), "exact numbers determine it: 100", class = "noiseaware_error_argument")
   expect_error(as_release(c(ab = -1), upper, mech_exact(), n = NULL), "any records give from 0", class = "noiseaware_error_value")
   expect_error(as_release(c(ab = 101), upper, mech_exact(), n = 100), "100 records give from 0 to 100", class = "noiseaware_error_value")
   expect_error(both(c(n = 50), c(10, 10, 20, 60), 100, stat_size(), four), class = "noiseaware_error")
@@ -281,14 +281,14 @@ test_that("contradictions are told", {
 test_that("methods that cannot keep exact numbers say so", {
   rel <- as_release(list(law = c(ab = 4), counts = z4), list(law = upper, counts = four), list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 6)
   for (method in c("augment", "clt")) {
-    expect_error(sample_posterior(rel, model_categorical(), method = method), "cannot keep numbers exact", class = "noiseaware_error_method")
+    expect_error(sample_posterior(rel, model_categorical(), method = method), "cannot respect exact numbers", class = "noiseaware_error_method")
   }
   total <- as_release(14, stat_sums(~ x, list(x = c(0, 10))), mech_exact(), n = 12)
-  expect_error(sample_posterior(total, model_poisson()), "cannot keep numbers exact", class = "noiseaware_error_method")
+  expect_error(sample_posterior(total, model_poisson()), "cannot respect exact numbers", class = "noiseaware_error_method")
   bins <- stat_histogram(~ x, breaks = c(-Inf, 0, 1, Inf))
   counted <- as_release(list(law = c(`x=(-Inf,0)` = 3), counts = c(4, 3, 3)), list(law = stat_subset(bins, "x=(-Inf,0)"), counts = bins),
                         list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 10)
-  told <- expect_error(sample_posterior(counted, model_normal()), "No method keeps the exact numbers", class = "noiseaware_error_method")
+  told <- expect_error(sample_posterior(counted, model_normal()), "No method can respect the exact numbers", class = "noiseaware_error_method")
   expect_false(grepl("augment", conditionMessage(told)))
   # an exact number of records beside noisy counts is n
   sized <- as_release(list(size = 10, counts = z4), list(size = stat_size(), counts = four), list(size = mech_exact(), counts = mech_laplace(scale = 1)),

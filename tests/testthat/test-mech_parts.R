@@ -73,6 +73,6 @@ test_that("a regression refuses factors that are released as codes", {
   rel <- as_release(numeric(7), mixed, list(a = mech_laplace(epsilon = 1), g = mech_laplace(epsilon = 1)), 10)
   expect_error(sample_posterior(rel, model_lm(y ~ x + g)), class = "noiseaware_error_variables")
   # the formula of the cross-products does not have it
-  expect_message(sample_posterior(rel, model_lm(), chains = 1, iter = 20, seed = 1), "`g` is left out", class = "noiseaware_message_components") |>
+  expect_message(sample_posterior(rel, model_lm(), chains = 1, iter = 20, seed = 1), "involve `g` are not used", class = "noiseaware_message_components") |>
     suppressWarnings()
 })

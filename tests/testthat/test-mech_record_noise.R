@@ -140,7 +140,7 @@ test_that("without noise the draws are those of the records themselves", {
   expect_identical(denoise(fit)[1, 1, , drop = TRUE], release$value)
   known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 2200, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
-  expect_output(print(acceptance(fit)), "as they are: no variable has noise")
+  expect_output(print(acceptance(fit)), "exact: no variable has noise")
 })
 
 test_that("much noise leaves slopes right that the noisy values attenuate", {
@@ -264,7 +264,7 @@ test_that("bad input is refused", {
   expect_error(mech_record_noise(sd = "a"), class = "noiseaware_error_mechanism")
   bounded <- stat_records(~ x, bounds = list(x = c(-9, 9)))
   expect_error(as_release(data, bounded, mech_record_noise(sd = c(x = 1))), "leave `bounds` out", class = "noiseaware_error_mechanism")
-  expect_error(mech_record_noise(sd = c(0.3, 0.2)), "without a name", class = "noiseaware_error_mechanism")
+  expect_error(mech_record_noise(sd = c(0.3, 0.2)), "without unique names", class = "noiseaware_error_mechanism")
   expect_error(mech_record_noise(sd = c(x = -1)), "0 or more", class = "noiseaware_error_mechanism")
   expect_error(mech_record_noise(sd = c(x = Inf)), class = "noiseaware_error_mechanism")
   expect_error(as_release(data, statistic, mech_record_noise(sd = c(z = 1))), "z.* is not", class = "noiseaware_error_mechanism")
@@ -384,7 +384,7 @@ test_that("products of noisy variables need the records, and what cannot be serv
   kept <- as_release(data, stat_records(y ~ x * z), noise)
   expect_identical(unname(kept$records), unname(as.matrix(data[c("y", "x", "z")])))
   expect_identical(kept$value, totals$value)
-  expect_error(write_release(kept, tempfile(fileext = ".json")), "not written", class = "noiseaware_error_file")
+  expect_error(write_release(kept, tempfile(fileext = ".json")), "cannot be written", class = "noiseaware_error_file")
   # without products the totals are sufficient
   expect_identical(sample_posterior(kept, model_lm(y ~ x + z), chains = 1, iter = 20, seed = 1)$draws,
                    sample_posterior(totals, model_lm(), chains = 1, iter = 20, seed = 1)$draws)
@@ -491,7 +491,7 @@ test_that("answers: a chain cut in two, and what cannot be served is refused", {
                                    as_release(data, st, mech_record_noise(sd = c(x = 1), answers = list(x = mech_randomized_response(epsilon = 1)))),
                                    as_release(data, stat_records(y ~ x), mech_record_noise(sd = c(x = 1), answers = mech_randomized_response(epsilon = 1))),
                                    as_release(1, stat_crossprod(y ~ g, list(y = c(0, 1), g = three$g)), mech_record_noise(sd = c(y = 1), answers = answers), 9)))
-  expect_error(write_release(release, tempfile(fileext = ".json")), "not written", class = "noiseaware_error_file")
+  expect_error(write_release(release, tempfile(fileext = ".json")), "cannot be written", class = "noiseaware_error_file")
 })
 
 test_that("products of rescaled columns are those of the records, wherever the bounds are", {

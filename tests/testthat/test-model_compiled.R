@@ -188,7 +188,7 @@ test_that("what does not fit is refused before it is called", {
 
   rel <- as_release(30, times, mech_laplace(scale = 3), n = 30)
   run <- function(...) sample_posterior(rel, ..., chains = 1, iter = 20)
-  refused(run(variant("no_move", fields = list(shape = 2))), "refuses its fields")
+  refused(run(variant("no_move", fields = list(shape = 2))), "rejects its fields")
   expect_error(run(variant("no_move", variables = "other")), class = "noiseaware_error_variables")
   refused(run(variant("no_move", parameters = c("a", "b"))), "reported.*must be the number of names")
   spoiled <- function(...) run(variant("sizes", fields = list(shape = 2, prior = c(2, 2), spoil = c(...))))

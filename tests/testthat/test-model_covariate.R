@@ -238,7 +238,7 @@ test_that("methods and arguments that do not serve are refused", {
   expect_error(stan_program(release, model), class = "noiseaware_error_method")
   binary <- simulate_release(lone_model(lone_cases$beta, "logistic"), lone_statistic(lone_cases$beta, "logistic"), mech_gaussian(mu = 1), n = 50)
   expect_error(sample_posterior(binary, lone_model(lone_cases$beta, "logistic"), method = "clt"), "augment", class = "noiseaware_error_method")
-  expect_error(sample_posterior(release, model_lm(covariates = list(z = covariate_beta()))), "must name numbers", class = "noiseaware_error_variables")
+  expect_error(sample_posterior(release, model_lm(covariates = list(z = covariate_beta()))), "must name numeric covariates", class = "noiseaware_error_variables")
   expect_error(sample_posterior(release, model_lm(covariates = list(x = covariate_count(), prior_niw(), prior_niw()))), class = "noiseaware_error_prior")
   levels_only <- stat_crossprod(y ~ g, list(y = c(-2, 3), g = c("a", "b")))
   expect_error(internal("bind_model")(model_lm(covariates = list(g = covariate_beta())), levels_only), "All covariates of the release are factors",
@@ -247,7 +247,7 @@ test_that("methods and arguments that do not serve are refused", {
   expect_error(model_glm(covariates = list(x = "beta")), "covariates\\$x.*covariate_beta", class = "noiseaware_error_prior")
   expect_error(model_glm(covariates = list(x = prior_niw(), covariate_beta)), "covariates\\$x.*prior_niw", class = "noiseaware_error_prior")
   negative <- stat_crossprod(y ~ x, list(y = c(-2, 3), x = c(-1, 3)))
-  expect_error(internal("bind_model")(model_lm(covariates = list(x = covariate_count())), negative), "bounds from 0", class = "noiseaware_error_variables")
+  expect_error(internal("bind_model")(model_lm(covariates = list(x = covariate_count())), negative), "non-negative bounds", class = "noiseaware_error_variables")
   expect_error(covariate_beta(share = prior_gamma()), class = "noiseaware_error_prior")
   expect_error(covariate_beta(share = fixed(1)), class = "noiseaware_error_prior")
   expect_error(covariate_beta(precision = prior_gamma(1)), class = "noiseaware_error_prior")

@@ -110,5 +110,5 @@ test_that("functions that cannot be are refused", {
   expect_error(gamma_family(variable = 3), class = "noiseaware_error_argument")
   expect_error(sample_posterior(as_release(rep(1, 10), stat_records(~ x, list(x = c(0, 3))), mech_laplace(epsilon = 1), 10), gamma_family(), method = "clt"),
                "moments", class = "noiseaware_error_method")
-  expect_output(print(gamma_family()), "method clt only")
+  expect_output(print(gamma_family()), "only method clt")
 })

@@ -27,7 +27,7 @@ test_that("models", {
 test_that("fits", {
   line <- as_release(c(y = 10, x = 4, "y^2" = 5, "y:x" = 3, "x^2" = 4), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1))), mech_laplace(epsilon = 1), n = 20)
   fit <- few(line, model_lm())
-  expect_error(contrast(fit, "x > 0", among = "x"), "no meaning for expressions", class = "noiseaware_error_argument")
+  expect_error(contrast(fit, "x > 0", among = "x"), "do not apply to expressions", class = "noiseaware_error_argument")
   expect_error(contrast(fit, ~ x), "must be expressions in the parameters.*is the formula ~x", class = "noiseaware_error_argument")
   for (save in list(function(path) report(fit, path), function(path) write_release(line, path))) {
     expect_error(save(tempdir()), "it is a directory", class = "noiseaware_error_file")

@@ -102,7 +102,7 @@ test_that("arrays whose names do not tell what they count are refused", {
 test_that("n = NA points to NULL, and a hidden exact number to names", {
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   expect_error(as_release(c(1, 2), counts, mech_laplace(epsilon = 1), n = NA), "n = NULL", class = "noiseaware_error_argument")
-  expect_error(as_release(c(NA, 2), counts, mech_exact(), n = NULL), "left out: name those", class = "noiseaware_error_value")
+  expect_error(as_release(c(NA, 2), counts, mech_exact(), n = NULL), "Leave out exact numbers that were hidden: name those", class = "noiseaware_error_value")
 })
 
 test_that("more records than a method can count are refused where n is not known", {

@@ -179,7 +179,7 @@ test_that("Spark: texts and names are quoted as Spark reads them, and sums do no
     function(sql) cbind(stats::setNames(as.data.frame(t(sprintf("%.0f", answers))), paste0("r", seq_along(answers))), quoted = quoted)
   }
   expect_no_error(internal("check_dialect")(answer("it's \\ \"so\""), dialect, NULL))
-  expect_error(internal("check_dialect")(answer("it\\'s \\\\ \"so\""), dialect, NULL), "quoted texts", class = "noiseaware_error_database")
+  expect_error(internal("check_dialect")(answer("it\\'s \\\\ \"so\""), dialect, NULL), "quoted strings", class = "noiseaware_error_database")
 })
 
 test_that("numbers are written exactly", {

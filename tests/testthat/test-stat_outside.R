@@ -42,8 +42,8 @@ test_that("it is kept in files, and said in prints", {
     write_release(rel, file)
     expect_identical(read_release(file)$statistic, st)
   }
-  expect_match(format(clamping_statistics("none")$products)[1L], "no record beyond the bounds$")
-  expect_match(format(clamping_statistics(c(x = "none"))$means)[1L], "no record beyond the bounds of x$")
+  expect_match(format(clamping_statistics("none")$products)[1L], "no record outside the bounds$")
+  expect_match(format(clamping_statistics(c(x = "none"))$means)[1L], "no record outside the bounds of x$")
   expect_match(format(clamping_statistics("clamp")$sums)[1L], "clamped to the bounds$")
   # all variables by name are a word
   expect_identical(stat_crossprod(y ~ x, bounds, outside = c(x = "none", y = "none")), clamping_statistics("none")$crossprod)

@@ -88,7 +88,7 @@ test_that("components are totals of rescaled variables", {
   expect_true(stat_sums(~ x + z, bounds)$rescale)
   expect_false(stat_sums(~ x, bounds["x"])$rescale)
   expect_match(format(st)[1L], "rescaled to \\[-1, 1\\], clamped")
-  expect_match(format(left)[1L], "divided by their farther bound, records outside")
+  expect_match(format(left)[1L], "divided by the bound farther from 0, records outside")
   expect_error(stat_sums(~ x, bounds["x"], rescale = NA), class = "noiseaware_error_argument")
 })
 

@@ -54,7 +54,7 @@ test_that("replicates that failed are told", {
     if (release$value > 0) stop("no")
     known_draws(release$value)
   }, 20))
-  expect_match(plot(some)$labels$caption, "that failed and are left out")
+  expect_match(plot(some)$labels$caption, "that failed and are omitted")
 })
 
 test_that("panels are in the order of the variables", {

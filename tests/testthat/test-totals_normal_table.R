@@ -154,7 +154,7 @@ test_that("what it cannot serve it refuses, with the reason", {
   st <- stat_crossprod(y ~ g, bounds = list(y = c(0, 1), g = c("a", "b")))
   refused <- function(release) sample_posterior(release, model_lm(), method = "collapse")
   expect_error(refused(as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), 2)), "at least 3 are needed", class = "noiseaware_error_method")
-  expect_error(refused(as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), NULL)), "must know the number of records",
+  expect_error(refused(as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), NULL)), "needs the number of records",
                class = "noiseaware_error_method")
   many <- stats::setNames(rep(list(paste0("l", 1:20)), 4), letters[1:4])
   st <- stat_crossprod(y ~ a + b + c + d, bounds = c(list(y = c(0, 1)), many))

@@ -93,6 +93,6 @@ test_that("what is not an argument is refused wherever further arguments lead no
     condition <- tryCatch(do.call(f, c(lapply(needed, function(argument) NULL), list(nonsense = 1))), error = identity)
     expect_true(inherits(condition, "noiseaware_error"), label = name)
     # what is of no use, or of another class, is refused whatever is given
-    expect_true(any(grepl(if (endsWith(name, ".default")) "nonsense|must be" else "nonsense|has no meaning|cannot be", message_lines(condition))), label = name)
+    expect_true(any(grepl(if (endsWith(name, ".default")) "nonsense|must be" else "nonsense|is not meaningful|cannot be", message_lines(condition))), label = name)
   }
 })
