@@ -143,7 +143,7 @@ test_that("auto takes it; a chain cut in two, prints, and what is refused", {
   beside <- as_release(list(answers = as.matrix(codes), counts = c(12, 20)), list(answers = stat_records(y ~ g, levels = answer_levels), counts = stat_counts(~ g, answer_levels["g"])),
                        list(answers = mech_randomized_response(epsilon = 4), counts = mech_laplace(epsilon = 1)), 30)
   refused <- function(rel, model) sample_posterior(rel, model, method = "collapse")
-  expect_error(refused(beside, model_glm(y ~ g, "categorical")), "alone", class = "noiseaware_error_method")
+  expect_error(refused(beside, model_glm(y ~ g, "categorical")), "cannot combine", class = "noiseaware_error_method")
   twice <- as_release(list(a = as.matrix(codes), b = codes$g), list(a = stat_records(y ~ g, levels = answer_levels), b = stat_records(~ g, levels = answer_levels["g"])),
                       list(a = mech_randomized_response(epsilon = 4), b = mech_randomized_response(epsilon = 1)), 30)
   expect_error(refused(twice, model_glm(y ~ g, "categorical")), "twice", class = "noiseaware_error_method")

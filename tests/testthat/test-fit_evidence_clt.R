@@ -100,7 +100,7 @@ test_that("imputed records that bounds clamp get this evidence; what has none is
   fit <- suppressWarnings(sample_posterior(release, model_normal(), method = "clt", control = list(sampler = "gibbs"), chains = 1, iter = 100, seed = 1))
   expect_error(log_evidence(fit), "gibbs", class = "noiseaware_error_method")
   fit <- suppressWarnings(sample_posterior(release, model_normal(prior = prior_nig(within = TRUE)), method = "clt", chains = 1, iter = 100, seed = 1))
-  expect_error(log_evidence(fit), "cut off", class = "noiseaware_error_method")
+  expect_error(log_evidence(fit), "truncated", class = "noiseaware_error_method")
   three <- as_release(c(5, 9, 6), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 20)
   fit <- suppressWarnings(sample_posterior(three, model_categorical(), method = "clt", chains = 1, iter = 100, seed = 1))
   # counts have an exact one, whatever the method of the fit

@@ -202,7 +202,7 @@ test_that("what has no evidence says why; prints and messages", {
   expect_error(log_evidence(fit, draws = 10), class = "noiseaware_error_argument")
   expect_error(log_evidence(fit, seed = "a"), class = "noiseaware_error_argument")
   refused <- list(
-    list(published, model_normal(prior = prior_nig(within = TRUE)), "cut off"),
+    list(published, model_normal(prior = prior_nig(within = TRUE)), "truncated"),
     list(as_release(c(1, 2), squares, mech_laplace(scale = 4), n = 1), model_normal(), "more records than variables"),
     list(as_release(c(12, 80), squares, mech_exact(), n = 20), model_normal(), "without noise"))
   for (one in refused) {

@@ -59,7 +59,7 @@ expect_account <- function(server) {
   # a transaction of the user's would hold the expense back
   DBI::dbExecute(con, "BEGIN")
   DBI::dbGetQuery(con, "SELECT 1")
-  expect_error(release(data, counts, mech_gaussian(rho = 0.1), budget = zcdp), "in a transaction", class = "noiseaware_error_budget")
+  expect_error(release(data, counts, mech_gaussian(rho = 0.1), budget = zcdp), "inside a transaction", class = "noiseaware_error_budget")
   DBI::dbExecute(con, "ROLLBACK")
   expect_identical(nrow(summary(zcdp)), 1L)
   # another has the lock

@@ -134,7 +134,7 @@ test_that("a model that no numbers are about alone is refused, and says why", {
   counts <- as_release(c(87, 13, 42, 28), stat_counts(~ smoke:low, list(smoke = c("0", "1"), low = c("0", "1"))), mech_laplace(epsilon = 1), n = 170)
   expect_error(sample_posterior(counts, model_bernoulli("smoke")), "involves `low`", class = "noiseaware_error_variables")
   totals <- as_release(c(1, 2), stat_sums(~ x + z, list(x = c(-1, 1), z = c(-1, 1)), outside = "drop", rescale = FALSE), mech_laplace(epsilon = 1), n = 20)
-  expect_error(sample_posterior(totals, model_normal("x")), "depends on it", class = "noiseaware_error_variables")
+  expect_error(sample_posterior(totals, model_normal("x")), "depends? on it", class = "noiseaware_error_variables")
   joint <- as_release(c(1, 2), stat_sums(~ x + z, list(x = c(-1, 1), z = c(-1, 1)), rescale = FALSE), mech_custom(log_density = function(noise) -rowSums(abs(noise))), n = 20)
   expect_error(sample_posterior(joint, model_normal("x")), class = "noiseaware_error_variables")
 })

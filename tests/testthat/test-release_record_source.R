@@ -295,7 +295,7 @@ test_that("compressed files that are cut short or damaged are refused", {
   writeBin(text, con)
   close(con)
   bytes <- readBin(compressed, "raw", 1e6)
-  expect_error(both_total(bytes[seq_len(max(which(bytes[1:20000] == 10)))]), "cut short", class = "noiseaware_error_file")
+  expect_error(both_total(bytes[seq_len(max(which(bytes[1:20000] == 10)))]), "truncated", class = "noiseaware_error_file")
 })
 
 # of this process alone: tests that run beside it share the directory
