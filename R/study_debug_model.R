@@ -223,7 +223,7 @@ density_trials <- function(bound, shape, call, prior, theta, records, stream) {
     record_density = function() {
       if (!shape$has_density) return(no_hook)
       # a wrong prior density would be taken for a wrong density of records
-      if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: fix dprior first"))
+      if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: first fix dprior"))
       walked <- if (length(bound$walks)) bound$walks else bound$unknown
       sd <- apply(theta[walked, , drop = FALSE], 1L, stats::mad)
       trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream, sd))

@@ -85,7 +85,7 @@ test_that("debug_model() compares the density with the draw", {
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
   result <- debugged(prior, 2L)
   expect_identical(failures(result), "dprior")
-  expect_output(print(result), "log_density +is the density of r_records +- +not tried: fix log_prior first")
+  expect_output(print(result), "log_density +is the density of r_records +- +not tried: first fix log_prior")
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 1.5, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
   expect_identical(failed(prior, 2L), "dprior")
 })
