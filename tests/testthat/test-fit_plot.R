@@ -148,6 +148,6 @@ test_that("what cannot be drawn is refused", {
   alone <- sample_posterior(as_release(c(3, 4), stat_crossprod(y ~ 1, bounds = list(y = c(-6, 6))), mech_laplace(epsilon = 1), 20), model_lm(), chains = 1, iter = 20, seed = 1)
   expect_error(predictive_data(alone), "no covariate", class = "noiseaware_error_argument")
   counts <- sample_posterior(as_release(c(3, 4), stat_counts(~ g, levels = list(g = c("a", "b"))), mech_laplace(epsilon = 1), 7), model_bernoulli(), chains = 1, iter = 20, seed = 1)
-  expect_error(predictive_data(counts), "model has none: Bernoulli g", class = "noiseaware_error_argument")
+  expect_error(predictive_data(counts), "this model is: Bernoulli g", class = "noiseaware_error_argument")
   expect_error(plot(counts, "predictive"), "pp_check", class = "noiseaware_error_argument")
 })
