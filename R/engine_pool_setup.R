@@ -105,5 +105,9 @@ bar_coefficients <- function(labels, bound, call) {
   base <- bound$base %||% bound$design
   variable <- stats::setNames(ifelse(is.na(base$level), base$name, base$variable), base$name)
   term <- vapply(strsplit(names, ":", fixed = TRUE), function(parts) paste(sort(ifelse(parts %in% base$name, variable[parts], parts)), collapse = ":"), "")
+  absent <- setdiff(labels, c(names, term))
+  if (length(absent)) {
+    stop_classed("formula", "A slope that varies between groups must be a term of the model, but {.code {absent}} {?is/are} not.", call = call)
+  }
   names[names %in% labels | term %in% labels]
 }

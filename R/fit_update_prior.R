@@ -255,6 +255,8 @@ with_formula <- function(fit, formula, model, call = caller_env()) {
   }
   model <- fit$asked$model
   before <- called_formula(text_formula(fit$bound$formula))
-  model$formula <- formula_text(functions_as_names(stats::update.formula(before, formula), call))
+  split <- split_bars(stats::update.formula(before, formula), call)
+  model$formula <- formula_text(functions_as_names(split$formula, call))
+  if (!is.null(split$bars)) model[c("group", "bars")] <- split[c("group", "bars")]
   model
 }

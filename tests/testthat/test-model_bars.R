@@ -83,6 +83,8 @@ test_that("predictions are for the groups of the rows", {
   expect_equal(predict(fit, new), coef(fit)[new$g, "(Intercept)"] + coef(fit)[new$g, "x"] * new$x, ignore_attr = TRUE)
   expect_identical(predict(fit, new, interval = "credible")[2, ], predict(fit, new[2, ], site = "a", interval = "credible")[1, ])
   expect_identical(predict(fit, new, type = "expected")[, 3], predict(fit, new[3, ], site = "c", type = "expected")[, 1])
+  expect_identical(update(fit, formula. = . ~ . + (1 | g))$problem$partial$vary, "(Intercept)")
+  expect_error(update(fit, formula. = . ~ 1), "`x` is not", class = "noiseaware_error_formula")
   draws <- as.matrix(fit)
   expect_equal(predict(fit, new, re_formula = NA), mean(draws[, "(Intercept)"]) + mean(draws[, "x"]) * new$x)
   more <- data.frame(g = c("a", "d", "e", "d"), x = 2)
