@@ -347,7 +347,7 @@ test_that("families are taken by name and as objects, and wrong ones refused", {
   expect_error(bind(category_levels, binomial()), "cumulative", class = "noiseaware_error_variables")
   expect_error(bind(category_levels, poisson()), class = "noiseaware_error_variables")
   expect_error(internal("bind_model")(model_lm(), stat_crossprod(y ~ x, list(y = category_levels, x = c(0, 1)))), class = "noiseaware_error_variables")
-  expect_error(bind(category_levels, "cumulative", prior = fixed(c(1, 0, 2, 1))), "grow", class = "noiseaware_error_prior")
+  expect_error(bind(category_levels, "cumulative", prior = fixed(c(1, 0, 2, 1))), "increasing", class = "noiseaware_error_prior")
   expect_error(bind(category_levels, "cumulative", prior = fixed(1:3)), class = "noiseaware_error_prior")
 })
 
