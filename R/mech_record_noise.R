@@ -201,7 +201,7 @@ independent_prior <- function(model, mechanism) {
   if (!inherits(mechanism, "noiseaware_mechanism") || mechanism$kernel != "records" || !inherits(model, "model_lm") || !is.null(model$sigma)) return(model)
   if (identical(unclass(model$prior), unclass(prior_nig()))) {
     model$prior <- prior_normal()
-    model$sigma <- prior_half_normal()
+    model$sigma <- residual_prior()
   }
   model
 }

@@ -10,7 +10,8 @@
 #'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `NULL` means the statistic's own formula.
 #' @param prior Prior for the coefficients (intercept first): [prior_nig()] (jointly with sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
 #' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_half_normal()], [prior_half_t()], [prior_exponential()], or
-#'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`, or `prior_half_normal()` with the other priors.
+#'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`; with the other priors an inverse gamma distribution
+#'   of sigma^2, scaled by the bounds (see [priors]).
 #' @param covariates Prior for the continuous covariates: [prior_niw()]; `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the two
 #'   [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, their moments instead of a distribution: [covariate_moments()]. A named list of
 #'   [covariate_beta()], [covariate_count()] or [covariate_mixture()] gives single covariates their own distributions.
@@ -83,7 +84,7 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
   if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
               "prior_nig(), prior_normal(), prior_student_t() or fixed()", "prior")
-  if (is.null(sigma) && !inherits(prior, "prior_nig")) sigma <- prior_half_normal()
+  if (is.null(sigma) && !inherits(prior, "prior_nig")) sigma <- residual_prior()
   if (!is.null(sigma)) {
     check_class(sigma, "sigma", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential"),
                 "fixed(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior")

@@ -14,8 +14,9 @@ default_scales <- function(columns, intercept = 2) {
 # and that standard deviation where it is no parameter of their prior
 default_sigma <- function(columns) default_unit(half_of_response(columns))
 
-# the same in the response's units
-default_coefficient_sd <- function(columns) c(default_mean_sd(half_of_response(columns)), default_sigma(columns) * default_scales(columns)[-1L])
+# The same in the response's units, where sigma has a prior of its own. A slope is twice as wide: a covariate may explain nearly all of a response that uses
+# its bounds fully.
+default_coefficient_sd <- function(columns) c(default_mean_sd(half_of_response(columns)), 2 * default_sigma(columns) * default_scales(columns)[-1L])
 
 half_of_response <- function(columns) (columns$upper[1L] - columns$lower[1L]) / 2
 
@@ -81,14 +82,16 @@ nig_coefficient_fields <- function(prior, columns, centring, call) {
   list(beta_mean = mean, beta_precision = as.double((precision + t(precision)) / 2))
 }
 
-# The residual sd; `scale`: the default one; `half`: of the bounds that scale a prior of its square.
+# The residual sd; `scale`: the default one; `half`: of the bounds that scale a prior of its square. In a prior_nig() the coefficients' scale hangs on
+# it; on its own it may be much smaller than the standard deviation of the response.
 sigma_fields <- function(prior, scale, half) {
   if (inherits(prior, "fixed")) return(list(sigma = as.double(prior$value)))
   switch(class(prior)[1L],
     prior_half_normal = list(sigma_half_normal = prior$scale %||% scale),
     prior_half_t = list(sigma_half_t = c(prior$df, prior$scale %||% scale)),
     prior_exponential = list(sigma_exponential = prior$rate %||% (1 / scale)),
-    list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half)))
+    prior_nig = list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half)),
+    list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half, residual_shape, residual_rate(half))))
 }
 
 # The inverse of a positive definite matrix. solve() takes one for singular whose rows have units far apart.

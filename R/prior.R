@@ -60,15 +60,19 @@
 #' | | `prior_nig()` | `prior_normal()`, `prior_student_t()` |
 #' | --- | --- | --- |
 #' | intercept | N(c_y, (4 sigma)^2) | center c_y, scale h_y |
-#' | slope of a number | N(0, (4 sigma / (sqrt(p) h_x))^2) | center 0, scale h_y / (sqrt(p) h_x) |
-#' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | center 0, scale h_y / (2 sqrt(p)) |
-#' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | half-normal of scale h_y / 2 |
+#' | slope of a number | N(0, (4 sigma / (sqrt(p) h_x))^2) | center 0, scale 2 h_y / (sqrt(p) h_x) |
+#' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | center 0, scale h_y / sqrt(p) |
+#' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | sigma^2 ~ InverseGamma(1/2, (h_y / 20)^2) |
 #'
+#' The central 90 per cent of sigma are 0.02 to 0.6 of the width if `prior_normal()` or `prior_student_t()` is the prior of the coefficients.
 #' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, `prior_exponential()`
 #' the mean h_y / 2. Covariates have `prior_niw(c, 1/16, 2 diag((h / 5)^2), q + 1/2)` for q numbers,
 #' so that correlations have the density (1 - r^2)^(-1/4). Each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an
-#' intercept is; so has [model_mvnormal()].
-#' [model_normal()] has the prior of a regression without covariates. [model_logistic()] has, for the intercept, the slopes and
+#' intercept of `prior_nig()` is; so has [model_mvnormal()].
+#' With `prior_nig()`, the default of [model_lm()], the slopes' scale is sigma. It is conjugate, and its chains are fastest, but it draws slopes towards 0, and sigma
+#' upwards, where covariates explain nearly all of a response and sigma is small relative to the bounds. On 48 real data sets whose bounds were declared as
+#' natural limits, 95% intervals contained the estimates from the records in 89 per cent with `prior_nig()`, and in 95 per cent with `prior_normal()`.
+#' [model_normal()] has the `prior_nig()` of a regression without covariates. [model_logistic()] has, for the intercept, the slopes and
 #' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2). The linear
 #' predictor has a standard deviation of about 2 whatever p is, for covariates within their bounds.
 #'

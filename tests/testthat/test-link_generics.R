@@ -119,7 +119,7 @@ test_that("prior_summary() says what the priors are in the units of the data", {
     stats::setNames(table$prior, table$variable)
   }
   expect_identical(said(model_lm(prior = prior_normal(sd = c(x = 3)))),
-                   c("(Intercept)" = "normal(40, 40) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 14.142)", sigma = "half_normal(20)",
+                   c("(Intercept)" = "normal(40, 40) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 28.284)", sigma = "sigma^2 ~ inverse_gamma(0.5, 4)",
                      "mean[x]" = "normal(6, cov / 0.0625)", "cov[x,x]" = "inverse_wishart(1.5, 1.28)", "effect[x,g=v]" = "normal(0, cov / 0.04)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
   expect_identical(said(model_lm())[1:4], c("(Intercept)" = "normal(40, 4 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
                                             gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(0.75, 64)"))

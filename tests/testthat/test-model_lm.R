@@ -2,6 +2,7 @@
 
 models <- list(
   everything = model_lm(),
+  apart = model_lm(prior = prior_normal()),
   normal_fixed = model_lm(prior = prior_normal(c(1, -1, 0.5), c(2, 1, 3)), sigma = fixed(1.3),
                           covariates = fixed(list(mean = c(0.9, -1.2), cov = matrix(c(1, 0.4, 0.4, 2), 2)))),
   semi = model_lm(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2)),
@@ -73,10 +74,10 @@ log_natural_prior <- function(bound, nat) {
   if (inherits(prior, "prior_student_t")) {
     middle <- nat$beta
     middle[1] <- nat$beta[1] + sum(nat$beta[-1] * f$centre[-1])
-    by_name <- !is.null(names(prior$sd)) # as in `student`: the intercept's is 11, the others are 11 / 4 times ..., 2 sqrt(2) / half
+    by_name <- !is.null(names(prior$sd)) # as in `student`: the intercept's is 11, the others are 11 / 2 times ..., 2 sqrt(2) / half
     at <- if (by_name) middle else nat$beta
     mean <- if (by_name) c(9, 0.5, 0) else rep_len(prior$mean, 3)
-    sd <- if (by_name) c(11, 2, 11 / 4 * 2 * sqrt(2) / 2) else rep_len(prior$sd, 3)
+    sd <- if (by_name) c(11, 2, 11 / 2 * 2 * sqrt(2) / 2) else rep_len(prior$sd, 3)
     out <- out + sum(stats::dt((at - mean) / sd, prior$df, log = TRUE))
   } else if (is.null(f[["beta"]])) {
     k <- length(nat$beta)
@@ -89,7 +90,7 @@ log_natural_prior <- function(bound, nat) {
   }
   if (is.null(f[["sigma"]])) {
     conjugate <- list(shape = f$sigma_inverse_gamma[1], rate = f$sigma_inverse_gamma[2])
-    out <- out + log_variance_density(if (is.null(f$sigma_inverse_gamma)) bound$model$sigma else conjugate, nat$sigma^2)
+    out <- out + log_variance_density(if (is.null(f$sigma_inverse_gamma)) bound$model$sigma else structure(conjugate, class = "prior_inverse_gamma"), nat$sigma^2)
   }
   pc <- length(f$continuous)
   if (is.null(f$cov_chol)) {

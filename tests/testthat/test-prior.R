@@ -84,12 +84,12 @@ named <- stat_crossprod(y ~ x + g, bounds = list(y = c(0, 20), x = c(2, 10), g =
 fields_of <- function(model) internal("bind_model")(model, named)$spec$fields
 
 test_that("coefficients take values by name, the rest have the default", {
-  # half-widths 10 and 4, two covariates: the intercept's is h_y, the others are in units of h_y / 4 = 2.5
-  default <- 2.5 * c(4, 4 / (sqrt(2) * 4), 2 / sqrt(2), 2 / sqrt(2))
+  # half-widths 10 and 4, two covariates: the intercept's is h_y, the others are in units of h_y / 2 = 5
+  default <- c(10, 5 * c(4 / (sqrt(2) * 4), 2 / sqrt(2), 2 / sqrt(2)))
   fields <- fields_of(model_lm(prior = prior_normal(sd = c(gb = 7, x = 3))))
   expect_equal(matrix(fields$beta_precision, 4), diag(1 / c(default[1], 3, 7, default[4])^2))
   expect_identical(fields$beta_mean, numeric(4))
-  expect_identical(fields$sigma_half_normal, 5)
+  expect_equal(fields$sigma_inverse_gamma, c(1 / 2, 0.5^2))
   # the mean of the response at x = 6, from its middle
   fields <- fields_of(model_lm(prior = prior_normal(mean = c("(Intercept)" = 12, x = -1))))
   expect_equal(fields$beta_mean, c(2, -1, 0, 0))
@@ -122,7 +122,8 @@ test_that("default scales of sigma follow the bounds", {
       prior_half_normal = list(sigma_half_normal = 5), prior_half_t = list(sigma_half_t = c(5, 5)),
       prior_exponential = list(sigma_exponential = 1 / 5)))
   }
-  expect_identical(fields_of(model_lm())$sigma_inverse_gamma, c(3 / 4, 2^2))
+  expect_identical(fields_of(model_lm(prior = prior_nig()))$sigma_inverse_gamma, c(3 / 4, 2^2))
+  expect_equal(fields_of(model_lm(prior = fixed(1:4)))$sigma_inverse_gamma, c(1 / 2, 0.5^2))
 })
 
 # share of responses between the bounds, and of a number's values; or the linear predictor's sd
@@ -144,6 +145,9 @@ prior_predictive <- function(model, numbers, factors, response = c(-3, 9)) {
 # P(sd <= q) for the default prior, q in units of the bounds' width
 below_sd <- function(q) stats::pgamma((1 / (10 * q))^2, 3 / 4, lower.tail = FALSE)
 
+# the same of the residual sd, where the coefficients are not in units of it
+below_residual_sd <- function(q) stats::pgamma((0.025 / q)^2, 1 / 2, lower.tail = FALSE)
+
 test_that("default priors hold likely what records within the bounds can be", {
   skip_on_cran()
   below <- function(x, ...) expect_gt(suppressWarnings(ks.test(x, ...))$p.value, 1e-6)
@@ -161,8 +165,12 @@ test_that("default priors hold likely what records within the bounds can be", {
   for (p in c(1, 2, 5)) {
     names <- paste0("x", seq_len(p))
     bounds <- stats::setNames(rep(list(c(-4, 16)), p), names)
-    lm <- prior_of(model_lm(), stat_crossprod(stats::reformulate(names, "y"), c(list(y = c(0, 5)), bounds)))
+    st <- stat_crossprod(stats::reformulate(names, "y"), c(list(y = c(0, 5)), bounds))
+    lm <- prior_of(model_lm(), st)
     below(lm[, "sigma"] / 5, below_sd)
+    apart <- prior_of(model_lm(prior = prior_normal()), st)
+    below(apart[, "sigma"] / 5, below_residual_sd)
+    below(apart[, "x1"], "pnorm", 0, 2 * 2.5 / (sqrt(p) * 10))
     for (draws in list(lm, prior_of(model_mvnormal(), stat_sums(stats::reformulate(names), bounds)))) {
       at <- function(j, k) draws[, sprintf("cov[%s,%s]", names[k], names[j])]
       for (j in seq_len(p)) below(sqrt(at(j, j)) / 20, below_sd)
@@ -215,7 +223,7 @@ test_that("default priors do not get tighter or wider with more covariates", {
     for (case in cases) {
       records <- do.call(rbind, prior_predictive(model, case[[1]], case[[2]])$records)
       inside <- mean(records[, 1] > -3 & records[, 1] < 9)
-      expect_gt(inside, 0.35)
+      expect_gt(inside, if (inherits(model$prior, "prior_nig")) 0.35 else 0.28)
       expect_lt(inside, 0.65)
       if (case[[1]] > 0) expect_equal(mean(records[, 2] > -1 & records[, 2] < 5), 0.57, tolerance = 0.1)
     }
