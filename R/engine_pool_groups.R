@@ -72,7 +72,8 @@
 #' total <- stat_by(stat_sums(~ y + I(y^2), bounds = list(y = c(0, 100)), rescale = FALSE), arms)
 #' published <- list(size = c(121.3, 118.2), total = c(6230, 5410, 341000, 270000))
 #' trial <- as_release(published, list(size = stat_counts(~ arm, arms), total = total),
-#'                     list(size = mech_laplace(scale = 2), total = mech_gaussian(sd = c(90, 90, 9000, 9000))),
+#'                     list(size = mech_laplace(scale = 2),
+#'                          total = mech_gaussian(sd = c(90, 90, 9000, 9000))),
 #'                     n = NULL, neighbours = "add_remove")
 #' sample_posterior(trial, model_normal(~ arm), chains = 2, iter = 1000, seed = 1)
 NULL

@@ -19,7 +19,7 @@
 #' | formula | variables | model | question | interval |
 #' | --- | --- | --- | --- | --- |
 #' | `~ y` | a factor with two levels | [model_bernoulli()] | is the probability of the second level `null`? | of the probability |
-#' | `~ y` | a number between 0 and 1 with only its total released, treated as a 0/1 variable | [model_bernoulli()] | is the probability of 1 `null`? | of the probability |
+#' | `~ y` | a number between 0 and 1 with only its total, treated as 0/1 | [model_bernoulli()] | is the probability of 1 `null`? | of the probability |
 #' | `~ y` | a factor with more levels | [model_categorical()] | are the probabilities `null`? | |
 #' | `~ y` | a number | [model_normal()] | is the mean `null`? (needs totals of y and of y^2) | of the mean |
 #' | `~ y`, `of = "sd"` | the same | [model_normal()] | is the standard deviation `null`? | of the standard deviation |
