@@ -98,9 +98,10 @@ statistic_json.stat_by <- function(statistic) list(name = "by", statistic = stat
 
 stat_by_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "statistic", "levels"), "statistic", refuse)
-  read <- list(sums = stat_sums_from_json, crossprod = stat_crossprod_from_json)[x$statistic[["name"]]][[1L]]
-  if (is.null(read)) refuse("The statistic of groups must be \"sums\" or \"crossprod\".")
+  readers <- list(sums = stat_sums_from_json, crossprod = stat_crossprod_from_json)
+  name <- if (is.list(x$statistic)) x$statistic[["name"]]
+  if (!checkmate::test_choice(name, names(readers))) refuse("The statistic of groups must be \"sums\" or \"crossprod\".")
   levels <- json_levels(x$levels, refuse)
-  inner <- read(x$statistic, refuse, function(count) claim(count * sum(lengths(levels))))
+  inner <- readers[[name]](x$statistic, refuse, function(count) claim(count * sum(lengths(levels))))
   stat_by(inner, levels)
 }

@@ -44,6 +44,11 @@ test_that("releases are made, written and read, and some of their numbers named"
     file <- withr::local_tempfile(fileext = ".json")
     write_release(rel, file)
     expect_equal(read_release(file), rel)
+    text <- paste(readLines(file), collapse = "\n")
+    for (odd in c("1", "[\"sums\"]", "[\"sums\", \"crossprod\"]", "{}", "null", "\"counts\"")) {
+      writeLines(sub("(\"name\": *)\"(sums|crossprod)\"", paste0("\\1", odd), text), file)
+      expect_error(read_release(file), "statistic of groups must be", class = "noiseaware_error_file")
+    }
   }
   some <- as_release(c("g=w:x" = 4.5, "x:g=u" = 7), stat_by(stat_sums(~ x, list(x = c(-2, 5))), levels), mech_laplace(scale = 2), n = 6)
   expect_identical(names(some$value), c("x:g=u", "x:g=w"))
