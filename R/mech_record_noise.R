@@ -196,12 +196,13 @@ check_unbounded <- function(statistic, mechanism, call) {
 
 # ---- method "collapse" -----------------------------------------------------------------------
 
-# The default prior ties the coefficients to sigma, which noise on the covariates leaves uncertain.
+# The default prior ties the coefficients to sigma, which noise on the covariates leaves uncertain. The half-normal prior has no more mass near 0 than elsewhere:
+# records cannot tell a small sigma from a large one.
 independent_prior <- function(model, mechanism) {
   if (!inherits(mechanism, "noiseaware_mechanism") || mechanism$kernel != "records" || !inherits(model, "model_lm") || !is.null(model$sigma)) return(model)
   if (identical(unclass(model$prior), unclass(prior_nig()))) {
     model$prior <- prior_normal()
-    model$sigma <- residual_prior()
+    model$sigma <- prior_half_normal()
   }
   model
 }
