@@ -91,11 +91,26 @@ weights_line <- function(told) {
          if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
 }
 
+# Variables without a group's copies of a coefficient that all groups share
+without_copies <- function(fit) {
+  all <- posterior::variables(fit$draws)
+  if (!inherits(fit, "noiseaware_pool") || fit$pool != "partial") return(all)
+  parameters <- fit$problem$partial$reported
+  first <- function(name) as.vector(unclass(fit$draws)[seq_len(min(20L, nrow(fit$draws))), 1L, name])
+  copies <- lapply(names(fit$release), function(site) {
+    own <- site_variables(parameters, site)
+    here <- which(own %in% all)
+    own[here][vapply(here, function(k) isTRUE(all.equal(first(own[k]), first(parameters[k]), tolerance = 1e-12)), TRUE)]
+  })
+  setdiff(all, unlist(copies))
+}
+
 # Variables to show: those to show by default, or those that were asked for
 plot_variables <- function(fit, variables, call = caller_env()) {
   all <- posterior::variables(fit$draws)
   if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
   main <- intersect(c(coefficients_of(fit$bound), "sigma", "df", "cv"), all)
+  if (inherits(fit, "noiseaware_pool") && fit$pool == "partial") main <- c(main, grep("^sd\\[", all, value = TRUE))
   if (length(main) && !is.null(fit$problem$prior_n)) main <- c(main, "n")
   if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
 }

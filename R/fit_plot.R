@@ -57,7 +57,7 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
   if (!is.null(whole)) return(whole)
   shown <- plot_variables(x, variables)
   if (type == "pairs" && is.null(variables)) shown <- first_for_pairs(shown)
-  draws <- posterior::subset_draws(x$draws, variable = shown)
+  draws <- exactly(x$draws, shown) # subset_draws() matches "x[a]" by "x" as well
   switch(type,
     trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws, "free_y"),
     density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws, "free") + theme_without_y(),

@@ -200,7 +200,7 @@ refuse_own_parameters <- function(fit, name, call) {
 print.noiseaware_pool <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
-  table <- printed_summary(x$draws)
+  table <- printed_summary(exactly(x$draws, without_copies(x)))
   print_first(table)
   cat("", pool_fit_lines(x), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)

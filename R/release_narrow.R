@@ -64,17 +64,21 @@ narrow_parts <- function(parts, statistic, model, call) {
   variables <- unique(model_variables(model, public))
   if (length(variables) == 0L || !all(variables %in% public$columns$variable)) return(NULL)
   if (all(public$columns$variable %in% variables)) return(NULL)
+  by <- unlist(lapply(parts, function(p) if (inherits(p$statistic, "stat_by")) names(p$statistic$levels)[1L]))
   parts <- Filter(Negate(is.null), lapply(parts, narrow_part, variables))
   unknown <- setdiff(variables, unlist(lapply(parts, function(p) p$statistic$columns$variable)))
-  if (length(unknown)) refuse_narrow(unknown, setdiff(public$columns$variable, variables), call)
+  if (length(unknown)) refuse_narrow(unknown, setdiff(public$columns$variable, variables), by, call)
   of <- function(field) if (is_several(statistic)) stats::setNames(lapply(parts, `[[`, field), vapply(parts, `[[`, "", "name")) else parts[[1L]][[field]]
   list(statistic = of("statistic"), mechanism = of("mechanism"), index = unlist(lapply(parts, `[[`, "index")), variables = variables)
 }
 
-refuse_narrow <- function(unknown, left, call) {
+# `by`: variables whose groups have totals of their own
+refuse_narrow <- function(unknown, left, by, call) {
+  group <- utils::head(intersect(left, by), 1L)
   stop_classed("variables", c("The model must describe every variable of the release, or variables for which some released numbers involve no others.",
                               x = "Every number about {.var {unknown}} also involves {.var {left}}, or the records that it counts depend on {cli::qty(left)}{?it/them}.",
-                              i = "Use a model of all of them, and derive the narrower answer from its fit."), call = call)
+                              i = if (length(group)) "The totals are by {.var {group}}: a regression has {.code (1 | {group})} in its formula, see {.code ?groups}.",
+                              i = if (!length(group)) "Use a model of all of them, and derive the narrower answer from its fit."), call = call)
 }
 
 # of every site

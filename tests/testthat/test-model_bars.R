@@ -180,3 +180,18 @@ test_that("means of groups whose sizes have noise: importance sampling from the 
     expect_distribution(parameter_draws(pooled, of[[1]]), weighted_quantile(of[[2]], weight))
   }
 })
+
+test_that("a coefficient that all groups share is printed and plotted once, and a missing bar is named", {
+  rel <- grouped(products, mech_exact(), mech_gaussian(sd = 0.5))
+  fit <- sample_posterior(rel, model_lm(y ~ x + (1 | g)), chains = 1, iter = 60, seed = 1) |> suppressWarnings()
+  printed <- capture.output(print(fit))
+  expect_length(grep("^ *x\\[", printed), 0L)
+  expect_length(grep("^ *x ", printed), 1L)
+  expect_length(grep("^ *\\(Intercept\\)\\[[abc]\\]", printed), 3L)
+  expect_identical(as.character(plot(fit)$data$parameter), c("(Intercept)", "x", "sigma", "sd[(Intercept)]"))
+  expect_identical(as.character(plot(fit, variables = "x")$data$parameter), "x")
+  # both vary: nothing is a copy
+  fit <- sample_posterior(rel, model_lm(y ~ x + (x | g)), chains = 1, iter = 60, seed = 1) |> suppressWarnings()
+  expect_length(grep("^ *x\\[", capture.output(print(fit))), 3L)
+  expect_error(sample_posterior(rel, model_lm(y ~ x)), "(1 | g)", fixed = TRUE, class = "noiseaware_error_variables")
+})
