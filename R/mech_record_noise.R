@@ -21,8 +21,8 @@
 #' the confidential values are normal given the parameters and the noisy values. Given these, method `"collapse"` draws the totals of the confidential records.
 #' Nothing is clamped: the statistic's bounds only scale the default priors. [as_release()] sets the bounds to the mean plus and minus three standard
 #' deviations. Both are computed from the noisy values, after subtracting the noise's variance, so they are as public as the noisy values. [model_lm()] uses
-#' [prior_normal()] by default here, instead of `prior_nig()`, which makes coefficients small if sigma is small: noise on covariates leaves sigma uncertain, and
-#' the prior would then decide the coefficients.
+#' [prior_normal()] by default here, with `prior_half_normal()` for sigma. `prior_nig()` would make coefficients small if sigma is small: noise on covariates
+#' leaves sigma uncertain, and the prior would then decide the coefficients.
 #'
 #' **Products and powers of noisy variables** have no sufficient totals. If the formula of [stat_records()] contains any, as in `y ~ x * z + I(x^2)`,
 #' [as_release()] keeps both the noisy records and their totals, and method `"collapse"` imputes the confidential values of each record under [model_lm()]. This
