@@ -117,9 +117,9 @@ check_sites <- function(releases, pool, call) {
                  call = call)
   }
   if (is.null(pool)) {
-    stop_classed("pool", c("A list of releases needs {.arg pool}, which says how their posteriors belong together.",
-                           i = "Of different people, one release a site: {.code pool = \"complete\"}, {.code \"partial\"}, {.code \"walk\"} or {.code \"none\"}.",
-                           i = "Of the same people: {.fn add_release} makes one release of several."), call = call)
+    stop_classed("pool", c("{.arg pool} must be given for a list of releases.",
+                           i = "Releases of different people (sites): {.code \"none\"}, separate fits; {.code \"partial\"}, similar parameters; {.code \"complete\"}, the same parameters; {.code \"walk\"}, sites in order.",
+                           i = "Releases of the same people: {.fn add_release} combines them."), call = call)
   }
   names <- trimws(names(releases) %||% rep("", length(releases)))
   names[is.na(names)] <- ""

@@ -205,8 +205,8 @@ check_group_sizes <- function(groups, bound, variable, call) {
   }
   untold <- names(groups)[!vapply(groups, tells, TRUE)]
   if (length(untold)) {
-    stop_classed("groups", c("The release must tell the size of each group, exactly or with noise, but not of {.val {shorten_list(untold, 6L)}}.",
-                  i = "Sizes are {.code stat_counts(~ {variable})}, in a list with the totals; with {.fn mech_exact} where they are public."), call = call)
+    stop_classed("groups", c("The release must have the size of each group, exact or noisy, but has none for {.val {untold}}.",
+                  i = "Sizes are {.code stat_counts(~ {variable})}, in a list with the totals. If they are public, their mechanism is {.fn mech_exact}."), call = call)
   }
   TRUE
 }

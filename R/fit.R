@@ -16,6 +16,8 @@
 
 #' Work with a fit
 #'
+#' Estimates, intervals and draws of a fit, by R's usual functions and by those of the package posterior.
+#'
 #' @param object,x A fit from [sample_posterior()].
 #' @param parm Names or numbers of variables; by default those of `variables`.
 #' @param level,prob Probability inside the interval, under either name. If given, `summary()` shows the ends of this interval instead of `q5` and `q95`.
@@ -242,6 +244,8 @@ print_summary <- function(table) {
 }
 
 #' Acceptance rates and other sampler statistics
+#'
+#' How often each kind of proposal was accepted, and what warmup chose, for each chain: where to look if chains mix slowly.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
 #' @return A data frame with one row per chain. When printed, it starts with a summary in words and omits columns of moves that were never made. Rates refer to

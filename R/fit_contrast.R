@@ -7,8 +7,8 @@
 #'
 #' @param object A fit from [sample_posterior()].
 #' @param of What to compare.
-#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` means the first that varies or, for a regression, the first
-#'     slope.
+#'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` means the first that varies; in regressions
+#'     slopes come before the intercept.
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
 #'     the probabilities of all cells with each other.
 #'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`. For models with
@@ -99,10 +99,18 @@ contrast_sites <- function(fit, parameters, call) {
   if (fit$pool == "complete" || length(fit$release) < 2L) {
     stop_classed("pool", "{.arg object} must have several sites or groups that differ, but with {.code pool = \"complete\"} all have the same parameters.", call = call)
   }
-  # an intercept is compared when it is asked for
-  first <- setdiff(c(fit$problem$partial$shown, fit_parameters(fit)), "(Intercept)")[1L]
-  found <- lapply(parameters %||% first, function(p) parameter_of_sites(fit, if (!is.na(p)) p, call))
+  found <- lapply(parameters %||% first_varying(fit), parameter_of_sites, fit = fit, call = call)
   stats::setNames(lapply(found, `[[`, "values"), vapply(found, `[[`, "", "name"))
+}
+
+# an intercept is compared when it is asked for, or if nothing else varies
+first_varying <- function(fit) {
+  names <- unique(c(fit$problem$partial$shown, fit_parameters(fit)))
+  varies <- function(name) {
+    values <- parameter_of_sites(fit, name)$values
+    any(values != values[, 1L])
+  }
+  Find(varies, c(setdiff(names, "(Intercept)"), intersect(names, "(Intercept)")))
 }
 
 contrast_cells <- function(fit, margin, call) {

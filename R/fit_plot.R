@@ -1,5 +1,7 @@
 #' Plot a fit
 #'
+#' Plots of posterior intervals, densities, chains, predictions, the prior, and the confidential totals.
+#'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
 #'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, truncated if they are much wider.

@@ -5,6 +5,8 @@
 
 #' Work with a fit of several sites
 #'
+#' Estimates, predictions and plots of a fit of several sites or groups.
+#'
 #' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one.
 #' @param site Names of sites; all by default.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].

@@ -1,5 +1,7 @@
 #' Predict from a fit
 #'
+#' The expected response for given covariates, or a new record's response, with intervals.
+#'
 #' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()].
 #' @param newdata A data frame with the covariates. By default the public ones ([public_covariates]), or the groups. For a table: a formula such as `~ a | b`,
 #'   for the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
@@ -173,11 +175,13 @@ add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expecte
 
 #' Simulate databases from the posterior predictive distribution
 #'
+#' Each database has its own parameters, a draw from the posterior.
+#'
 #' @param object A fit.
 #' @param nsim Number of databases.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A list of `nsim` data frames, each with as many rows as the public number of records.
+#' @return A list of `nsim` data frames, each with as many rows as there are records; a number of records that is unknown is drawn from its posterior.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -2,6 +2,8 @@
 
 #' Components of a fitted regression
 #'
+#' The formula, the family, the residual standard deviation and the fitted values of a regression.
+#'
 #' @param x,object A fit from [sample_posterior()].
 #' @param newdata A data frame with the covariates; by default a grid of them, see below.
 #' @param level Probability inside the interval.

@@ -1,4 +1,4 @@
-# What a fit says of a number of records that is not known.
+# What a fit reports about an unknown number of records.
 
 # parameters that n goes with, by rank correlations of the draws
 size_partners <- function(fit, most = 2L) {
@@ -16,7 +16,8 @@ no_size_line <- function(fit) {
   partners <- size_partners(fit)
   ends <- draws_interval(parameter_matrix(fit)[, "n", drop = FALSE], 0.95)
   ends <- format_size(round(ends))
-  sprintf("No released number is a size: inference about n, %s to %s, relies on the ratios of the totals and on priors%s.", trimws(ends[1L]), trimws(ends[2L]),
+  ratios <- if (length(fit$release$value) > 1L) "the ratios of the totals and on "
+  sprintf("No released number is a size: inference about n, %s to %s, relies on %spriors%s.", trimws(ends[1L]), trimws(ends[2L]), ratios %||% "",
           if (length(partners)) paste(", most strongly on", paste(partners, collapse = " and ")) else "")
 }
 

@@ -19,6 +19,9 @@
 #' `std.error` is the median of its root; `df` is `NA`. If all estimates are equal, they contain no information about it. The variance is then mean(u), times
 #' the number of records in a set divided by the release's number. The rules need about twenty sets, preferably a hundred.
 #'
+#' **Values.** They follow the model. Under a normal distribution, values may lie outside the bounds, and ages need not be whole numbers. A covariate has values
+#' within its bounds with `covariates = list(x = covariate_beta())`, and whole numbers with [covariate_count()].
+#'
 #' **The mice package.** `as_mids()` converts the sets to a `mids` object of that package, with every value imputed, for use with `with()` and `complete()`. Its
 #' `pool()` applies Rubin's rules: correct for `of = "records"`, too wide for sets from a population.
 #'
@@ -46,6 +49,7 @@
 #' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
 #' sets <- synthesize(fit, m = 20, seed = 1)
 #' sets
+#' head(sets[[1]])
 #' combine_synthetic(sets, function(data) glm(Admit == "Admitted" ~ Gender + Dept, binomial, data))
 #' @export
 synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {

@@ -194,6 +194,8 @@ add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
 
 #' Refit with changed arguments
 #'
+#' Runs the call of a fit again with other arguments, or a regression with another formula.
+#'
 #' @param object A fit from [sample_posterior()].
 #' @param ... Arguments of [sample_posterior()] by name, such as `model`, `release`,
 #'   `method` or `iter`. Arguments that are not given keep the values from the first call. `method = "auto"` chooses again, and a `warmup` that was never given

@@ -1,5 +1,7 @@
 #' Privacy guarantee of a mechanism or a release
 #'
+#' The guarantee, as epsilon and delta, as rho (zero-concentrated differential privacy) or as mu (Gaussian differential privacy).
+#'
 #' @param x A mechanism or a release.
 #' @param statistic Needed only for a mechanism that was given its noise scale
 #'   instead of a budget: the guarantee then depends on the sensitivity.

@@ -124,7 +124,7 @@ reported <- function(bound, theta) {
   out
 }
 
-check_parameter_values <- function(values, bound, name, call) {
+check_parameter_values <- function(values, bound, name, call, whose = "each unknown parameter") {
   wanted <- bound$parameters
   given <- names(values)
   was <- if (!is.numeric(values)) paste("It is", describe(values)) else if (is.null(given)) "It has no names" else
@@ -133,7 +133,7 @@ check_parameter_values <- function(values, bound, name, call) {
     if (length(setdiff(wanted, given))) paste("Not given:", shorten_list(setdiff(wanted, given))) else
     if (!all(is.finite(values))) paste("Not finite:", shorten_list(given[!is.finite(values)]))
   if (!is.null(was)) {
-    stop_classed("argument", c("{.arg {name}} must be a named vector of finite values, one for each unknown parameter.",
+    stop_classed("argument", c("{.arg {name}} must be a named vector with a finite value for {whose}.",
                                x = "{was}.", i = "Unknown: {.val {wanted}}."), call = call)
   }
   as.double(values[wanted])
@@ -143,7 +143,7 @@ check_parameter_values <- function(values, bound, name, call) {
 check_some_parameters <- function(values, bound, call = caller_env()) {
   some <- is.numeric(values) && length(values) > 0L && all(is.finite(values)) && checkmate::test_names(names(values), "unique") &&
     all(names(values) %in% bound$parameters)
-  if (!some) check_parameter_values(values, bound, "parameters", call)
+  if (!some) check_parameter_values(values, bound, "parameters", call, "one or more unknown parameters")
 }
 
 #' @export

@@ -1,5 +1,7 @@
 #' Priors and known values
 #'
+#' Priors of a model's parameters, and `fixed()` for parameters that are known.
+#'
 #' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b,eta Hyperparameters, see
 #'   below. A single number is used for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets

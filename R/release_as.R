@@ -1,5 +1,7 @@
 #' Describe numbers published by someone else
 #'
+#' Makes a release of published numbers: you say what was summed, how noise was added and, if it is known, of how many records.
+#'
 #' @param value The published totals: a named numeric vector in any order (the factors of a product may also be
 #'   swapped: `x:y` for `y:x`), or an unnamed one in the statistic's order
 #'   (see `statistic$components`). A named vector may have fewer numbers than the statistic has components; the missing ones were not published, see Details.
@@ -44,6 +46,9 @@
 #' **Units.** `value` is in the units of the statistic, which are shown when it is printed. By default, [stat_crossprod()], and [stat_sums()] of several terms,
 #' use variables rescaled to \[-1, 1\]. Others usually publish totals in the variables' own units, which `rescale = FALSE` describes. A warning points out
 #' numbers that appear to be in the variables' own units when rescaled totals are expected.
+#'
+#' **Margins of error.** For a data frame, `noise` converts them. Otherwise give the mechanism the standard deviation: for a 90% margin of Gaussian noise
+#' `mech_gaussian(sd = margin / qnorm(0.95))`, for Laplace noise `mech_laplace(scale = margin / log(10))`.
 #'
 #' **Natural limits.** The analyst may know that no record lies outside the bounds, as for scores, 0/1 variables or numbers of children. Declare this with
 #' `outside = "none"` in the statistic or, for a release that has been read, with [declare_outside()].

@@ -1,5 +1,7 @@
 #' Convert a release to a data frame, or plot it
 #'
+#' The published numbers with their noise, as a data frame or as a plot.
+#'
 #' @param x A release: [release()], [as_release()], [read_release()].
 #' @param row.names,optional Not used; required by the generic function.
 #' @param ... Must be empty.

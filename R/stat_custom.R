@@ -1,5 +1,7 @@
 #' A statistic of your own, written in R
 #'
+#' Totals of any function of a record. You declare how far one record can move them.
+#'
 #' @param fun `function(records)`: takes the matrix of all n records, with named
 #'   columns, and returns the n x d matrix of what each record contributes to
 #'   the d totals. It must treat each record separately, independently of the other records and their order, and it must be bounded: clamp inside it.

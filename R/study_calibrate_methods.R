@@ -37,6 +37,8 @@ calibration_runs <- function(x) {
 
 #' Work with a calibration
 #'
+#' Summarise, print and combine calibrations of one design.
+#'
 #' @param x,object A calibration from [calibrate()].
 #' @param ... For `c()`: more calibrations of the same design, with other seeds.
 #'

@@ -1,7 +1,8 @@
 #' Predict the precision of a release before it is made
 #'
 #' Simulates releases over a grid of budgets, numbers of records and statistics
-#' (bounds), and reports how precisely the parameters would be estimated.
+#' (bounds), and reports how precisely the parameters would be estimated. Or
+#' finds the budget that gives the intervals that you need (`ratio`).
 #'
 #' @param model A model. If the statistics differ, specify its priors in full: default priors are scaled by the bounds (see [priors]), and so are the parameter
 #'   values drawn from them.
@@ -9,9 +10,9 @@
 #' @param mechanism A function that returns a mechanism for a given budget, such as [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`. The budget is
 #'   its argument `epsilon`, if it has one, otherwise its first argument; the result and the plot use the name of this argument.
 #' @param epsilon Budgets, passed to `mechanism`. Leave it out with `ratio`.
-#' @param ratio Instead of `epsilon`, a number above 1. Finds the budget at which the largest ratio of interval widths, with the release to with the records
-#'   themselves, is this number. The maximum is over the parameters in `parameters`, or all. The result is accurate to 2% or the Monte Carlo error from
-#'   `replicates`.
+#' @param ratio Instead of `epsilon`: how many times as wide the intervals may be as those from the records themselves, a number above 1. Finds the budget at
+#'   which the widest interval, relative to the one from the records, reaches this ratio. Of all parameters, or of those in `parameters`, which alone are
+#'   printed. The result is accurate to 2% or the Monte Carlo error from `replicates`.
 #' @param n Numbers of records, assumed known. A prior for an unknown number is not accepted, because each grid cell has one number; [calibrate()] accepts such
 #'   a prior.
 #' @param neighbours As in [release()].
@@ -44,7 +45,7 @@
 #'   replicates = 10, chains = 1, iter = 400, seed = 1)
 #' plan
 #' plot(plan)
-#' # what epsilon makes the interval of a probability of 0.3 twice as wide as the records would?
+#' # at which epsilon is the interval of a probability of 0.3 twice as wide as from the records?
 #' design(model_bernoulli(), st, n = 200, ratio = 2, parameters = c("prob[yes]" = 0.3),
 #'   replicates = 10, chains = 1, iter = 400, seed = 1)
 #' @export
@@ -93,6 +94,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
     warn_prior_decides(result)
   } else {
     attr(result, "needed") <- cbind(cells, do.call(rbind, lapply(found, attr, "needed")))
+    attr(result, "of_interest") <- names(parameters)
     warn_not_found(attr(result, "needed"), ratio, budget)
   }
   result
@@ -201,7 +203,7 @@ print.noiseaware_design <- function(x, ...) {
                       coverage = format_coverage(x$coverage, x$coverage_lower, x$coverage_upper), check.names = FALSE)
   names(shown)[names(shown) == "sd_mcse"] <- "(mcse)"
   if (all(is.na(x$ratio))) shown$ratio <- NULL
-  print(shown, row.names = FALSE)
+  print(shown[x$variable %in% (attr(x, "of_interest") %||% x$variable), ], row.names = FALSE)
   needed <- attr(x, "needed")
   if (!is.null(needed)) cat("\n", needed_lines(needed, design_budget(x)), sep = "\n")
   invisible(x)

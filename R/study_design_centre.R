@@ -53,7 +53,7 @@ search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
   best <- which.min(abs(log(reached / ratio)))
   found <- abs(reached[best] / ratio - 1) < budget_found
   rows <- tried[[best]][tried[[best]]$variable %in% wanted, ]
-  structure(tried, needed = data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],
+  structure(tried[order(at[seq_along(tried)])], needed = data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],
                                        least = min(at), most = max(at)))
 }
 

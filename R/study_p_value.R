@@ -113,7 +113,7 @@ read_null <- function(null, sim, call) {
   known <- rownames(point_values(sim, sim$middle))
   if (is.function(null)) return(function_null(null, sim, call))
   ok <- is.numeric(null) && length(null) > 0L && is.null(dim(null)) && all(is.finite(null)) && checkmate::test_names(names(null), "unique")
-  if (!ok) stop_argument("null", "a named vector of finite values of parameters, or a function of the parameters", describe(null), call = call)
+  if (!ok) stop_argument("null", "a named vector of finite values of parameters, such as c(age = 0), or a function of the parameters", describe(null), call = call)
   strange <- setdiff(names(null), known)
   if (length(strange)) {
     stop_classed("argument", c("{.arg null} must name parameters of the model, but {.val {strange}} {?is/are} not.", i = "The model has {.val {known}}."), call = call)

@@ -1,5 +1,7 @@
 #' Plot a calibration
 #'
+#' Plots of the ranks and the coverage of a calibration.
+#'
 #' @param x A calibration from [calibrate()]; for `plot()` of coverage, a result of [coverage()].
 #' @param type The type of plot.
 #'   * `"ecdf_diff"`: ECDF of the true values' posterior quantiles minus the uniform distribution function, with a simultaneous band

@@ -19,8 +19,7 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
   strange <- setdiff(names(bounds), variables)
   if (length(strange) || anyDuplicated(names(bounds))) {
     strange <- union(strange, names(bounds)[duplicated(names(bounds))])
-    stop_classed("bounds", "{.arg bounds} must have exactly one entry for each variable of {.arg formula}; see {.var {strange}}.",
-                 call = call)
+    refuse_entries("bounds", strange, variables, call)
   }
   count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else if (is.factor(b)) nlevels(b) - 1 else 1, 0))
   if (count > most_columns) {
@@ -29,6 +28,15 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
   bounds <- lapply(bounds[variables], plain_bound)
   bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
   structure(bounds, functions = functions)
+}
+
+# entries for what is not a variable, or several for one
+refuse_entries <- function(name, strange, variables, call) {
+  absent <- setdiff(strange, variables)
+  twice <- intersect(strange, variables)
+  stop_classed(name, c("{.arg {name}} must have exactly one entry for each variable of {.arg formula}.",
+                       x = if (length(absent)) "Not in {.arg formula}: {.var {absent}}.",
+                       x = if (length(twice)) "More than one entry: {.var {twice}}."), call = call)
 }
 
 # One row a numeric column of a record.
@@ -63,8 +71,7 @@ check_levels <- function(levels, variables, call = caller_env()) {
   }
   strange <- union(setdiff(names(levels), variables), names(levels)[duplicated(names(levels))])
   if (length(strange)) {
-    stop_classed("levels", "{.arg levels} must have exactly one entry for each variable of {.arg formula}; see {.var {strange}}.",
-                 call = call)
+    refuse_entries("levels", strange, variables, call)
   }
   levels <- lapply(levels[variables], declared_levels)
   for (v in variables) {

@@ -171,7 +171,8 @@ check_argument_names <- function(given, known, kind = "argument", call = caller_
   }
   if (length(strange)) {
     elsewhere <- if (kind == "mechanism" && length(intersect(strange, c("margin", "variance")))) {
-      c(i = "{.fn as_release} accepts a published error instead of a mechanism, such as {.code noise = c(margin = 3, level = 0.9)} or {.code c(variance = 2)}.")
+      c(i = "The sd of Gaussian noise is {.code sqrt(variance)}, or {.code margin / qnorm((1 + level) / 2)} for a margin of error.",
+        i = "For a data frame {.fn as_release} computes it: {.code noise = c(margin = \"column\", level = 0.9)} or {.code c(variance = \"column\")}.")
     }
     stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}.", elsewhere), call = call)
   }

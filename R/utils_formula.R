@@ -76,6 +76,10 @@ refuse_term <- function(side, call) {
     stop_classed("formula", c("{.arg formula} must have main effects only, but has {.code {shown}}.",
                               i = "Add the product to the data as a variable with its own bounds."), call = call)
   }
+  if (operator %in% c("|", "||")) {
+    stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; groups, as in {.code {shown}}, are not possible here.",
+                              i = "{.fn stat_by} has totals by group: {.code stat_by(stat_crossprod(y ~ x, bounds), list(g = c(\"a\", \"b\")))}."), call = call)
+  }
   if (operator == "-" || identical(side, 0) || identical(side, 0L)) {
     stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; nothing can be removed, as in {.code {shown}}.",
                               i = "The intercept is always included: the number of records is public."), call = call)

@@ -61,6 +61,11 @@ test_that("bars say what partial_pooling() says of a list of releases", {
   expect_identical(draws(rel, model_lm(y ~ x + (x | g)), method = "augment"),
                    draws(apart(rel, products, noise, mech_gaussian(sd = 2)), model_lm(y ~ x), method = "augment",
                          pool = partial_pooling(~ (Intercept) + x, correlation = prior_lkj(1))))
+  # sites are compared by what differs between them
+  varying <- suppressWarnings(sample_posterior(rel, model_lm(y ~ x + (1 | g)), method = "augment", chains = 1, iter = 60, seed = 1))
+  intercept <- function(g) posterior::extract_variable(varying$draws, sprintf("(Intercept)[%s]", g))
+  expect_identical(unique(as.data.frame(contrast(varying))$of), "(Intercept)")
+  expect_equal(as.data.frame(contrast(varying))$estimate[1], median(intercept("a") - intercept("b")))
   expect_message(sample_posterior(rel, model_lm(y ~ (1 | g)), chains = 1, iter = 20, seed = 1), class = "noiseaware_message_components") |> suppressWarnings()
   # counts of all combinations
   people$z <- cut(people$x, c(0, 2, 4), c("u", "v"), include.lowest = TRUE)

@@ -40,6 +40,8 @@ test_that("a fit without a size says what n rests on, once, and again in print a
   shown <- paste(capture.output(print(fit)), collapse = "\n")
   expect_match(shown, "records    not known (n); prior log_uniform(upper = 2147483647)\n             No released number is a size", fixed = TRUE)
   expect_match(paste(capture.output(print(summary(fit))), collapse = "\n"), "! No released number is a size")
+  one <- as_release(c("g=a" = 43), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(scale = 1), n = NULL)
+  expect_match(conditionMessage(messages_of(sampled(one, model_bernoulli()))[[1L]]), "relies\\s+on\\s+priors")
   half <- mech_laplace(epsilon = 5)
   with_size <- release_of(list(a = sums, b = stat_size()), list(a = half, b = half))
   expect_length(messages_of(fit <- sampled(with_size, model_normal())), 0L)

@@ -18,6 +18,7 @@ atom <- function(type) call_json("atom_domain", T = type)
 
 test_that("a clamped sum and counts by category are read with their noise", {
   path <- write_opendp(chain(call_json("make_laplace", input_domain = atom("f64"), scale = 5), clamp, call_json("make_sum")))
+  expect_error(read_release(path), "read_opendp", class = "noiseaware_error_file")
   rel <- read_opendp(path, 421.7, "visits", n = 90)
   expect_identical(rel, as_release(421.7, stat_sums(~ visits, list(visits = c(0, 10))), mech_laplace(scale = 5), 90, "add_remove"))
   path <- write_opendp(chain(call_json("make_gaussian", input_domain = atom("i32"), scale = 2.5), clamp, call_json("make_sum")))

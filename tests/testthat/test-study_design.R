@@ -33,6 +33,16 @@ test_that("the budget for a ratio is the one of a normal total: its noise has (r
   expect_match(capture.output(print(plan)), "needed  rho = .* for 100 records", all = FALSE)
 })
 
+test_that("a search shows the parameters of interest only, by budget", {
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 10)), outside = "none")
+  plan <- suppressWarnings(design(model_normal(), st, n = 100, ratio = 2, parameters = c(mean = 4), replicates = 4, chains = 1, iter = 200, seed = 1))
+  expect_false(is.unsorted(plan$epsilon))
+  shown <- capture.output(print(plan))
+  expect_length(grep("mean ", shown, fixed = TRUE), length(unique(plan$epsilon)))
+  expect_false(any(grepl(" sd ", grep("^ +[0-9]", shown, value = TRUE), fixed = TRUE)))
+  expect_true("sd" %in% plan$variable)
+})
+
 test_that("searches go where the ratio is, from either side", {
   step <- internal("next_budget")
   at <- 1
