@@ -118,7 +118,8 @@ check_sites <- function(releases, pool, call) {
   }
   if (is.null(pool)) {
     stop_classed("pool", c("{.arg pool} must be given for a list of releases.",
-                           i = "Releases of different people (sites): {.code \"none\"}, separate fits; {.code \"partial\"}, similar parameters; {.code \"complete\"}, the same parameters; {.code \"walk\"}, sites in order.",
+                           i = paste("Releases of different people (sites): {.code \"none\"}, separate fits; {.code \"partial\"}, similar parameters;",
+                                     "{.code \"complete\"}, the same parameters; {.code \"walk\"}, sites in order."),
                            i = "Releases of the same people: {.fn add_release} combines them."), call = call)
   }
   names <- trimws(names(releases) %||% rep("", length(releases)))

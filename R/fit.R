@@ -16,7 +16,7 @@
 
 #' Work with a fit
 #'
-#' Estimates, intervals and draws of a fit, by R's usual functions and by those of the package posterior.
+#' Estimates, intervals and draws of a fit, by R's usual functions and the package posterior.
 #'
 #' @param object,x A fit from [sample_posterior()].
 #' @param parm Names or numbers of variables; by default those of `variables`.

@@ -69,8 +69,10 @@ read_variable <- function(x, call = caller_env()) {
   }
   sides <- as.list(x)[-1L]
   if (!all(vapply(sides, is.name, TRUE)) || any(vapply(sides, identical, TRUE, quote(.)))) {
-    stop_classed("argument", c("{.arg variable} must be NULL, the name of a variable, or a formula of names such as {.code visits ~ ward} or {.code ~ ward}, but is {.code {formula_text(x)}}.",
-                               i = if (any(c("|", "||") %in% all.names(x))) "Partial pooling of groups is {.code pool = \"partial\"} in {.fn sample_posterior}."), call = call)
+    stop_classed("argument", c(paste("{.arg variable} must be NULL, the name of a variable, or a formula of names such as {.code visits ~ ward} or {.code ~ ward},",
+                                     "but is {.code {formula_text(x)}}."),
+                               i = if (any(c("|", "||") %in% all.names(x))) "Partial pooling of groups is {.code pool = \"partial\"} in {.fn sample_posterior}."),
+                 call = call)
   }
   sides <- vapply(sides, as.character, "")
   list(variable = if (length(sides) == 2L) sides[1L], group = sides[length(sides)])

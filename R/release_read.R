@@ -38,7 +38,8 @@ release_from_list <- function(content, path, call = caller_env()) {
     stop_classed("file", c("{.file {path}} is not a valid release.", x = "{message}"), call = call)
   }
   if (!is.list(content) || !identical(content[["format"]], schema_format)) {
-    refuse(paste0("Its format must be \"", schema_format, "\".", if (is.list(content) && !is.null(content[["__function__"]])) " Read files of OpenDP with read_opendp()."))
+    opendp <- is.list(content) && !is.null(content[["__function__"]])
+    refuse(paste0("Its format must be \"", schema_format, "\".", if (opendp) " Read files of OpenDP with read_opendp()."))
   }
   version <- content[["version"]]
   if (!is_number(version) || !version %in% seq_len(schema_version)) {

@@ -53,8 +53,9 @@ search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
   best <- which.min(abs(log(reached / ratio)))
   found <- abs(reached[best] / ratio - 1) < budget_found
   rows <- tried[[best]][tried[[best]]$variable %in% wanted, ]
-  structure(tried[order(at[seq_along(tried)])], needed = data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],
-                                       least = min(at), most = max(at)))
+  needed <- data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],
+                       least = min(at), most = max(at))
+  structure(tried[order(at[seq_along(tried)])], needed = needed)
 }
 
 # A ratio so far from the one that was asked for is not that one.
