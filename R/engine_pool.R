@@ -1,71 +1,67 @@
-# Releases of different records, one a site: see src/pool/nuts_chain.c.
+# Pools releases of different records, one for each site: see src/pool/nuts_chain.c.
 
 #' Several owners: pool releases of different people
 #'
-#' Hospitals, states and months publish separately. A named list of their releases in place of one, with `pool`, gives
-#' a posterior for all of them:
-#' `sample_posterior(list(north = first, south = second), model, pool = "complete")`.
+#' Hospitals, states or months publish separately. Instead of one release, give a named list of their releases, together with `pool`. The posterior is then for
+#' all of them: `sample_posterior(list(north = first, south = second), model, pool = "complete")`.
 #'
 #' @section How sites are pooled:
-#' * `"complete"`: all sites have the same parameters. Each site keeps its own noise, so a precise release counts for more than a
-#'   vague one. (Adding up noisy totals loses that.)
-#' * `"partial"`: the parameters of the sites are normal about a mean, with standard deviations of their own priors; see [partial_pooling()]. Some parameters can be
-#'   the same in all sites: `pool = ~ (Intercept)` lets the intercept alone differ.
-#' * `"walk"`: sites are in order, such as weeks, and the parameters of each are normal about the previous site's; see [walk_pooling()].
+#' * `"complete"`: all sites have the same parameters. Each site keeps its own noise, so a precise release counts for more than a vague one. (Adding up the
+#'   noisy totals would lose this.)
+#' * `"partial"`: the parameters of the sites are normal about a common mean, with standard deviations that have their own priors; see [partial_pooling()]. Some
+#'   parameters can be the same in all sites: with `pool = ~ (Intercept)`, only the intercept differs.
+#' * `"walk"`: sites are in order, such as weeks, and the parameters of each site are normal about those of the previous one; see [walk_pooling()].
 #' * `"none"`: separate fits, side by side, by any method.
 #'
-#' Sites may differ in the number of records, in the bounds, in the mechanism, in the statistic, and in which of its components they
-#' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
+#' Sites may differ in the number of records, the bounds, the mechanism, the statistic, and in which of its components they publish, as long as each release has
+#' what the model needs. Priors that are scaled by the bounds use the smallest bounds that contain those of all sites.
 #'
-#' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
-#' [release()]) have a prior for it each. `prior_n` is one [prior][prior_n] for all of them, or a named list of priors, such as `prior_n = list(north =
-#' prior_n_poisson(200))`; others have [prior_n_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
-#' by method `"augment"`, exact at a cost that grows with their number. Or the tables of counts, or normal totals, are moved by method `"collapse"`, at a cost that is
-#' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
-#' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a
-#' cost that is free of their numbers, and assumes two records or more; not [model_expfam()] with complete pooling, and no prior that is cut off. With
-#' `pool = "none"` any method works that fits the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
-#' warn; a noisy number ([stat_size()]) mends that.
+#' **An unknown number of records.** Each site with an unknown number of records (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()])
+#' has a prior for it. `prior_n` is one [prior][prior_n] for all of these sites, or a named list of priors, such as `prior_n = list(north =
+#' prior_n_poisson(200))`; sites that are not in the list have [prior_n_log_uniform()]. The numbers are among the draws, as `n[north]`. There are three methods:
+#' * `"augment"` imputes the records of all sites. It is exact, and its cost grows with their number.
+#' * `"collapse"` moves the tables of counts, or normal totals, at a cost that does not depend on the number of records. For normal totals it is chosen if each
+#'   of these sites is expected to have 500 records or more. If you ask for it otherwise, it assumes that each site has more records than the release has
+#'   variables. The print says so, and a warning appears if fewer are likely.
+#' * `"clt"` is approximate, as below, also at a cost that does not depend on the number of records. It assumes two records or more. It is not available for
+#'   [model_expfam()] with complete pooling, or for truncated priors.
+#'
+#' With `pool = "none"`, any method works that works for the site alone. If the sites of a regression publish nothing about their number of records, chains mix
+#' slowly, and a warning says so. A noisy number ([stat_size()]) prevents this.
 #'
 #' @section What can be pooled:
-#' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()], [model_mvnormal()] and
-#' [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's
-#' bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()]) at some sites, or all. The parameters and the
-#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records. Where the numbers of
-#' records are known and sums alone were published, or a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead
-#' if 1,000 effective draws are
-#' expected to take less than five minutes. Otherwise, for rates alone, it takes `"clt"`, which accounts for bounds there, with a warning.
+#' **Rates and normal totals.** Any release that method `"collapse"` accepts (counts, totals) can be pooled by [model_bernoulli()], [model_poisson()] and
+#' [model_exponential()]. Totals of variables and of products of two can be pooled by [model_normal()], [model_mvnormal()] and [model_lm()] without factors. The
+#' posterior is exact; for numbers, only if no record lies outside its site's bounds, and the print says how likely that is. Totals of variables and of their
+#' squares may be exact ([mech_exact()]) at some or all sites. Hamiltonian Monte Carlo moves the parameters and the totals of all sites. Its cost grows with the
+#' number of sites, not with the number of records. It may not be the best method if the numbers of records are known and only sums were published, or if a
+#' short run expects more than 1 per cent of the records outside the bounds. `method = "auto"` then chooses `"augment"` if 1,000 effective draws are expected to
+#' take less than five minutes. Otherwise it chooses `"clt"` for rates only, which accounts for bounds there, with a warning.
+#' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()] (saturated, decomposable or log-linear) are exact by method `"collapse"`,
+#' with complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost does not
+#' depend on the number of records, which may be unknown, and numbers may be exact ([mech_exact()]). This method is chosen if numbers are exact, if the number
+#' of records of a site is unknown, or if there are more than about 60 records per cell. Margins must be inside the cliques of a decomposable model. The same
+#' holds for binary, ordered and categorical responses in [model_logistic()] and [model_glm()] if all covariates are factors. For them, the method is chosen if
+#' numbers are exact, or from about 10 records per combination of levels (200 with complete pooling).
 #'
-#' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
-#' complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
-#' number of records, which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of
-#' records of a site is unknown, and where there are more than about 60 records for each cell. Margins must be inside the cliques of a decomposable model.
-#' So are responses that are binary, ordered or categorical, by [model_logistic()] or [model_glm()], whose covariates are all factors. The method is chosen
-#' where numbers are exact,
-#' and from about 10 records for each combination of levels on, or with complete pooling 200.
+#' **Complete pooling of every model** is exact by method `"augment"`. It imputes the records of all sites, each under its own statistic, bounds and mechanism,
+#' and draws the parameters given all of them. It works for every model, statistic and noise, including [mech_randomized_response()] and models made of R
+#' functions, but not for [mech_exact()], which needs method `"collapse"`. The cost of an iteration grows with the number of records of all sites. It is chosen
+#' if totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes. Otherwise ask for it with `method = "augment"`, for
+#' example if records lie outside the bounds.
 #'
-#' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
-#' statistic, bounds and mechanism, and draws the parameters given all of them. It works for every model, statistic and noise, including
-#' [mech_randomized_response()] and models
-#' made of R functions, but not [mech_exact()], which method `"collapse"` keeps. The cost of an iteration grows with the records of all sites. It is chosen where totals
-#' cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for example where records
-#' lie outside the bounds.
+#' Otherwise, complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: the totals of each site are normal given the parameters that
+#' all sites share. It works wherever this method works for one site, including [model_logistic()] and [model_glm()] of numbers, [model_categorical()] and
+#' [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The print says that it is approximate, and how many records are expected
+#' outside the bounds if bounds are ignored. You can ask for it with `method = "clt"`. A fit accepts at most 2,000 released numbers over all sites (300 for
+#' categories).
 #'
-#' Beyond that complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: a normal distribution for the totals of each site, given the
-#' parameters that all share. It works wherever that method does for one site, including [model_logistic()] and [model_glm()] of numbers,
-#' [model_categorical()] and [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The print says that it is
-#' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
-#' 2,000 released numbers of all sites, of categories 300.
-#'
-#' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under parameters of its own. It works for
-#' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without
-#' factors, inside the bounds or not. It also works for priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and
-#' [model_custom()] with a `log_density`,
-#' whose parameters must have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: the logit of a level
-#' against the later ones.
-#' For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"` is approximate in the way above. Its cost grows with
-#' the number of sites alone, and it is chosen where imputing records would take too long.
-#'
+#' **Partial pooling and walks of other models** are also exact by method `"augment"`: the records of each site are imputed under the site's own parameters. It
+#' works for [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or
+#' without factors, inside the bounds or not. It also works for truncated priors (`within`), for other statistics of rates, and for [model_expfam()] and
+#' [model_custom()] with a `log_density`, if their parameters have no bounds. Probabilities of more than two levels vary through their coordinates, such as
+#' `logit(prob[a])`: the logit of a level against the later ones. For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes, method
+#' `"clt"` is approximate in the way described above. Its cost grows only with the number of sites, and it is chosen if imputing records would take too long.
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
@@ -80,14 +76,13 @@
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
 #' @section Same people, or different ones:
-#' Nothing in a release says whose it is. Of the **same** people, [add_release()] makes one release of several, and a list is wrong. Of
-#' **different** people a list is right, and `pool` must be given. Two sites with the same release, number by number, are refused: where noise is
-#' continuous, or ten numbers or more agree, that is no coincidence.
+#' A release does not say whom it is about. Several releases of the **same** people are combined into one by [add_release()]; a list would be wrong. Releases of
+#' **different** people are given as a list, with `pool`. Two sites with identical releases are an error: if the noise is continuous, or ten numbers or more
+#' agree, that is no coincidence.
 #'
-#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, sites with different variables, a model that does not bind
-#'   to each of them, or a site that does not tell its number of records where it must be known: totals of rates by `"collapse"`,
-#'   R functions that see all records at once.
-#'   `noiseaware_error_method`: a model that cannot be pooled.
+#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with identical releases, sites with different variables, or a model that
+#'   does not fit all of them. Also a site with an unknown number of records if it must be known: for totals of rates by `"collapse"`, and for R functions that
+#'   see all records at once. `noiseaware_error_method`: a model that cannot be pooled.
 #' @family sites and groups
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
@@ -101,7 +96,7 @@ NULL
 
 is_sites <- function(release) is.list(release) && !is.object(release)
 
-# What stands for a site more
+# For one further site
 new_sites <- c(partial = "new", walk = "next")
 
 # What can be done with several releases at once
@@ -135,7 +130,7 @@ check_sites <- function(releases, pool, call) {
 
 unsized_sites <- function(releases) names(releases)[vapply(releases, function(r) is.null(r$n), TRUE)]
 
-# The prior of the number of records of each site that does not tell it, by name.
+# The prior for the number of records of each site where it is unknown, by name.
 check_site_priors <- function(prior_n, releases, call) {
   unknown <- unsized_sites(releases)
   several <- is.list(prior_n) && !is.object(prior_n)
@@ -154,7 +149,7 @@ check_site_priors <- function(prior_n, releases, call) {
   lapply(stats::setNames(nm = unknown), function(site) check_size_prior(prior_n[[site]], releases[[site]], call))
 }
 
-# Numbers with continuous noise, or many whole ones, are the same only if the release is.
+# Numbers with continuous noise, or many whole numbers, agree only if the release is the same.
 enough_to_tell <- 10L
 
 check_different <- function(releases, call) {

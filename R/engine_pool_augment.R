@@ -20,7 +20,7 @@ pool_augment_problem <- function(releases, bound, words, chains, prior_n, call) 
        first = cumsum(width) - width, names = c(bound$parameters, size_names(names(prior_n))), site_priors = prior_n)
 }
 
-# What can be sampled by imputing records, at a cost of seconds for 1,000 effective draws: Inf where it cannot.
+# The seconds that imputing records takes for 1,000 effective draws: Inf if it is impossible.
 pool_augment_cost <- function(releases, bound, partial) {
   able <- without_refusal(check_records_distribution(bound)) && !has_exact_sites(releases)
   if (!able) return(Inf)
@@ -29,8 +29,8 @@ pool_augment_cost <- function(releases, bound, partial) {
   predict_cost(features)$thousand * exp(sum(pool_cost_constants[[if (partial) "partial" else "complete"]] * at))
 }
 
-# The log of what pools take for 1,000 effective draws over what a single release of as many records does, as bench/pool_cost.R measures it: a constant, and
-# the slopes in the logs of sites, of records a site and of the engine's size, and what records that come one by one (responses, levels) add.
+# The log of the time of a pool for 1,000 effective draws, relative to a single release with as many records, as measured by bench/pool_cost.R: a constant,
+# the slopes in the logs of the numbers of sites, of records per site and of the engine's size, and an addition for records that come one by one (responses, levels).
 pool_cost_constants <- list(complete = c(-1, 0.48, 0.053, 2.1, 0.39), partial = c(1.8, 0.39, -0.17, 1.2, 0.88))
 
 # as cost_features(), of all sites together

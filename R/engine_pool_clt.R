@@ -4,8 +4,8 @@
 most_coordinates <- 2000L
 most_marginal <- 300L
 
-# Which way pooling goes: "collapse" where totals or rates can be moved; "tables" where counts can and it pays; else "augment", which is exact, where that is
-# bearable or nothing else serves; else "clt". `imputes`: may "augment" be asked?
+# How to pool: "collapse" if totals or rates can be moved; "tables" if counts can be and it is faster; otherwise "augment", which is exact, if that is
+# affordable or nothing else works; otherwise "clt". `imputes`: may "augment" be considered?
 pooled_method <- function(releases, bound, method, partial, imputes, call) {
   if (partial && method == "augment") check_imputes_sites(bound, imputes, call)
   if (method %in% c("clt", "augment")) return(method)
@@ -19,7 +19,7 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
   sites_method(releases, bound, partial, imputes, refusal, call)
 }
 
-# Are counts moved as tables, asked for or because it pays?
+# Are counts moved as tables, because it was requested or is faster?
 takes_tables <- function(releases, bound, method, partial, call) {
   if (!is_of_tables(bound)) return(FALSE)
   if (method == "collapse") check_pools_tables(releases, bound, list(), call)
@@ -39,15 +39,15 @@ sites_method <- function(releases, bound, partial, imputes, refusal, call) {
   "clt"
 }
 
-# Totals and rates leave out what bounds do to records. Where a short run expects more than this share of them outside, another method is chosen if there is one.
-# (A smaller share than this is expected of small sites whose covariates the noise hides, whether records are there or not.)
+# Moves of totals and rates ignore that bounds clamp records. If a short run expects more than this share of records outside, another method is chosen if there is one.
+# (Small sites with much noise in the covariates are expected to have a smaller share outside, whether they do or not.)
 most_left_out <- 0.01
 
 serves_by_clt <- function(releases, bound, call) {
   without_refusal(for (release in releases) sites_distribution(bound, release, call))
 }
 
-# The same where the number of records of some sites is not known. `prior_n`: what is believed of it
+# The same if the number of records of some sites is unknown. `prior_n`: its prior
 pooled_sized_method <- function(releases, bound, method, partial, imputes, prior_n, call) {
   sites <- names(prior_n)
   moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, prior_n)
@@ -67,7 +67,7 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, prior
   moved %||% "augment"
 }
 
-# Parameters that all sites share move along their slopes where the number of records of a site is not known: src/pool/nuts_site_clt.c.
+# Shared parameters move along their gradient if the number of records of a site is unknown: src/pool/nuts_site_clt.c.
 check_clt_sized <- function(bound, call) {
   cut <- bound_is_cut(bound)
   if (!cut && bound$spec$name != "expfam") return(invisible())
@@ -84,7 +84,7 @@ moved_sized <- function(releases, bound, asked, partial, prior_n) {
   if (pools_totals(releases, bound, prior_n) && (asked || prefers_totals(releases, prior_n))) "collapse"
 }
 
-# Where n is not known, and fewer records are expected at a site, to impute them takes no longer than to move its totals.
+# If n is unknown, and a site is expected to have fewer records than this, imputing them takes no longer than moving its totals.
 records_of_totals <- 500
 
 prefers_totals <- function(releases, prior_n) {
@@ -100,7 +100,7 @@ pools_totals <- function(releases, bound, prior_n) {
   })
 }
 
-# What clt_distribution() gives of one site.
+# The result of clt_distribution() for one site.
 sites_distribution <- function(bound, release, call) {
   if (!is.null(bound$moments)) {
     stop_classed("method", c("Sites cannot be pooled under a model whose covariates are known by their moments: each site has other people.",
@@ -111,7 +111,7 @@ sites_distribution <- function(bound, release, call) {
   released_distribution(bound, release, call)
 }
 
-# What C needs to know of a site, and `distribution`, what clt_distribution() gives of it. `prior_n`: what is believed of an unknown n
+# What C needs to know about a site, and `distribution`, the result of clt_distribution(). `prior_n`: the prior of an unknown n
 clt_site <- function(release, bound, words, chains, prior_n, call) {
   check_noise_on_totals("clt", release, call)
   size <- clt_size(release, prior_n)

@@ -17,7 +17,7 @@ clt_sites_problem <- function(releases, bound, words, chains, prior_n, call) {
        site_priors = prior_n)
 }
 
-# Moments with innovations, by a factor of the covariance (src/clt/cholesky_innovations.c) where they have none of their own.
+# Moments with innovations, from a factor of the covariance (src/clt/cholesky_innovations.c) if they have none of their own.
 with_innovations <- function(distribution, bound) {
   if (isTRUE(distribution$innovations)) return(distribution$spec)
   list(name = distribution$spec$name, factored = distribution$spec, model = bound$spec)
@@ -40,7 +40,7 @@ share_covariates <- function(problem, bound, call) {
   problem
 }
 
-# Where each site's own mode is, and what curves there: `at` and `se` of the parameters, and `fields`, the coordinates of all else.
+# The mode of each site and the curvature there: `at` and `se` of the parameters, and `fields`, the coordinates of everything else.
 spread_of_clt <- function(problem, bound) {
   stream <- new_stream(c(1, 2))
   own <- match(problem$partial$place, bound$unknown)

@@ -1,54 +1,51 @@
-# Groups of records in one release: each is a site of R/engine_pool.R, with a release of its own. Where the sizes of groups have
-# noise they are latent: see src/pool/group_sizes.c.
+# Groups of records in one release. Each group is a site of R/engine_pool.R, with its own release. If the sizes of groups
+# have noise, they are latent: see src/pool/group_sizes.c.
 
 #' Rates and means of many groups in one release
 #'
-#' Visits by ward, deaths by age group, complaints by shop: one release holds totals by group, and
-#' `model_poisson(~ ward)` has a rate for each. The same formula in [model_bernoulli()], [model_exponential()] and [model_normal()] gives
-#' probabilities and means by group. `model_poisson(visits ~ ward)` also names the variable. In regressions the groups stand behind a bar,
-#' `model_lm(score ~ ses + (1 + ses | school))`; see the section Groups of [model_lm()].
+#' Visits by ward, deaths by age group, complaints by shop: one release has totals by group, and `model_poisson(~ ward)` has a rate for each. The same formula
+#' in [model_bernoulli()], [model_exponential()] and [model_normal()] gives probabilities and means by group. `model_poisson(visits ~ ward)` also names the
+#' variable. In regressions, groups are written with a bar, `model_lm(score ~ ses + (1 + ses | school))`; see the section Groups of [model_lm()].
 #'
-#' @section What a release of groups holds:
-#' * totals of the variable by group, by [stat_by()]; of probabilities also counts of the levels by
-#'   group, as `stat_counts(~ ward:smoke, levels)`. Several numbers of one group are used together.
-#' * for regressions, [stat_by()] of [stat_crossprod()]. If the response and all covariates are factors, counts such as
-#'   `stat_counts(~ ward:smoke:sex, levels)`.
-#' * the sizes of the groups, `stat_counts(~ ward, levels)`, in a list with the former. They may have noise of their own; or none, by
-#'   [mech_exact()], where they are public. Counts of all levels by group tell the sizes themselves.
+#' @section What the release must contain:
+#' * Totals of the variable by group, from [stat_by()]. For probabilities, counts of the levels by group, such as `stat_counts(~ ward:smoke, levels)`, also
+#'   work. If there are several numbers for a group, all are used.
+#' * For regressions, [stat_by()] of [stat_crossprod()]. If the response and all covariates are factors, counts such as `stat_counts(~ ward:smoke:sex, levels)`.
+#' * The sizes of the groups, `stat_counts(~ ward, levels)`, in a list with the totals. They may have their own noise or, if they are public, none
+#'   ([mech_exact()]). Counts of all levels by group already contain the sizes.
 #'
-#' Every group needs a total, and something that tells its size. Noise must be independent between
-#' the numbers, as it is by [mech_laplace()], [mech_gaussian()] and their discrete twins; [published()] may follow. A record is in one
-#' group: the noise and the guarantee are the same as for one release, see [sensitivity()].
+#' Every group needs a total and something that determines its size. The noise must be independent between the numbers, as it is with [mech_laplace()],
+#' [mech_gaussian()] and their discrete versions; [published()] is possible. A record is in one group, so the noise and the guarantee are the same as for one
+#' release, see [sensitivity()].
 #'
 #' @section Pooling:
-#' `pool` of [sample_posterior()] is
+#' The argument `pool` of [sample_posterior()] is
 #' * `NULL`: `"partial"` if the formula has a bar, otherwise `"none"`.
-#' * `"none"`: every group has a rate with the model's prior.
-#' * `"partial"`, or [partial_pooling()]: the logarithms of the rates (logits of probabilities; means, and logarithms of standard
-#'   deviations) are normal about a mean. Draws are the mean (`rate`), the standard deviation between groups (`sd[log(rate)]`), and
-#'   the rate of each group. `site_draws(fit, "new")` gives a new group's.
+#' * `"none"`: every group has its own rate, with the model's prior.
+#' * `"partial"`, or [partial_pooling()]: the logarithms of the rates (logits of probabilities; means, and logarithms of standard deviations) are normal about a
+#'   common mean. The draws contain the mean (`rate`), the standard deviation between groups (`sd[log(rate)]`), and the rate of each group. `site_draws(fit,
+#'   "new")` draws the rate of a new group.
 #' * `"complete"`: all groups have the same rate. `"walk"`: groups are in order, see [walk_pooling()].
 #'
-#' [site_ranks()], `plot(fit, "shrinkage")` and [site_draws()] take groups as they take sites; [denoise()] draws the
-#' confidential totals and sizes. The cost grows with the number of groups; a thousand take a minute or two.
+#' [site_ranks()], `plot(fit, "shrinkage")` and [site_draws()] work for groups as they do for sites, and [denoise()] draws the confidential totals and sizes.
+#' The cost grows with the number of groups; a thousand groups take a minute or two.
 #'
-#' @section Sizes that are not known:
-#' Each group's size is then a latent whole number, sampled with the rates: exact, whatever the noise. Given the number of
-#' all records n, all sizes that add up to it are equally probable beforehand, so their shares are uniform. The number n comes from the release, or has the prior
-#' `prior_n` of [sample_posterior()] where the release does not give it. A rate tells nothing about the size of its group. [model_exponential()]
-#' needs sizes that are known.
+#' @section Unknown sizes:
+#' The size of each group is a latent whole number, sampled together with the rates. This is exact for any noise. Given the total number of records n, all sizes
+#' that add up to n are equally likely a priori, so the groups' shares are uniform. The number n comes from the release or, if it does not contain n, has the
+#' prior `prior_n` of [sample_posterior()]. A rate contains no information about the size of its group. [model_exponential()] requires known sizes.
 #'
-#' In [model_normal()] and regressions each size has its own prior, as in [pooling]: `prior_n` is one prior for all groups, or a named list. If the total number
-#' of records is known, these models do not use that the sizes add up to it. Intervals are then a little wider than they could be if there are few groups.
+#' In [model_normal()] and regressions, each size has its own prior, as in [pooling]: `prior_n` is one prior for all groups, or a named list. If the total
+#' number of records is known, these models do not use the fact that the sizes add up to it. With few groups, intervals are then slightly wider than necessary.
 #'
-#' Where the noise of sizes is large compared with the sizes, and relatively larger than the noise of totals, chains mix slowly under partial pooling. A
-#' warning says so; a larger share of the budget for sizes helps.
+#' If the noise of the sizes is large relative to the sizes, and relatively larger than the noise of the totals, chains mix slowly under partial pooling, and a
+#' warning says so. A larger share of the budget for the sizes helps.
 #'
-#' **Methods.** Rates and probabilities have only method `"collapse"`. Means and regressions have the methods of [pooling], `"collapse"`, `"augment"` and
+#' **Methods.** Rates and probabilities have only method `"collapse"`. Means and regressions have the methods of [pooling]: `"collapse"`, `"augment"` and
 #' `"clt"`, with the same accuracy and cost.
 #'
-#' @section Errors: `noiseaware_error_groups`: a release that does not hold what is needed. `noiseaware_error_method`: a
-#'   method that rates do not have, or what the method cannot use. `noiseaware_error_formula`: an impossible bar, see [model_lm()]. `noiseaware_error_argument`.
+#' @section Errors: `noiseaware_error_groups`: the release lacks something that is needed. `noiseaware_error_method`: a method that is not available for rates,
+#'   or a release that the method cannot use. `noiseaware_error_formula`: an impossible bar, see [model_lm()]. `noiseaware_error_argument`.
 #' @family sites and groups
 #' @name groups
 #' @seealso [pooling] for several releases of different people.
@@ -80,7 +77,7 @@ NULL
 
 # ---- the release, taken apart ----------------------------------------------------------------
 
-# A named list of releases, one a group; those whose sizes are known have an n.
+# A named list of releases, one for each group; those with a known size have an n.
 group_releases <- function(release, variable, call) {
   levels <- release_columns(release$statistic)$levels[[variable]]
   if (is.null(levels)) {
@@ -185,7 +182,7 @@ local_statistic <- function(statistic, row, column, weight, k, made) {
   made$statistic[[key]]
 }
 
-# Are sizes latent? Refuses what is not served.
+# Are sizes latent? Raises an error if sizes or totals are missing.
 check_group_sizes <- function(groups, bound, variable, call) {
   has <- function(release, what) any(vapply(release_parts(release), function(p) what(table_of(p$statistic)), TRUE))
   is_size <- function(s) inherits(s, "stat_size")
@@ -266,7 +263,7 @@ sized_site <- function(release, bound, call) {
                   window("size"), window("rest"), bounds))
 }
 
-# a size that is known beside others that are not
+# a known size where others are unknown
 exact_size_part <- function(n) {
   list(name = "", statistic = stat_size(), mechanism = mech_exact(), neighbours = "replace", index = NA_integer_, at = 1L, times = 1, value = n, scale = 0)
 }
@@ -301,7 +298,7 @@ sized_components <- function(release, bound, parts, call) {
   map
 }
 
-# Whole numbers that the noise does not rule out, about where they are, and how sure that is; NULL: no number tells.
+# The whole numbers that the noise does not rule out, where they are about, and how certain that is; NULL if there is no such number.
 noise_window <- function(what, parts, map) {
   rows <- which(map$kind == what)
   if (length(rows) == 0L) return(NULL)
@@ -352,7 +349,7 @@ begin_sizes <- function(sites, n, prior_n) {
 
 # ---- no pooling --------------------------------------------------------------------------------
 
-# Rates of their own, with the model's prior: what C and the views of sites read of a pooling.
+# Separate rates with the model's prior: the pooling that C and the views of sites read.
 separate_problem <- function(problem, bound, groups) {
   spread <- spread_of_rates(problem)
   parameters <- bound$parameters

@@ -1,51 +1,51 @@
-# Partial pooling: what varies between sites, how widely, and where chains begin. See src/pool/nuts_chain.c.
+# Partial pooling: which parameters vary between sites, the priors of their spread, and where chains start. See src/pool/nuts_chain.c.
 
 #' Parameters that differ between sites, but not by much
 #'
-#' `pool = "partial"` and `pool = "walk"`, with choices. In partial pooling parameters of the sites are normal about a mean, with standard
-#' deviations that the releases tell something about. Each site then borrows from the others, the more the less its own release tells. In a walk sites
-#' are in order, such as weeks or years, and the parameters of each site are normal about the previous site's.
+#' `pool = "partial"` and `pool = "walk"`, with options. In partial pooling, the parameters of the sites are normal about a common mean, with standard
+#' deviations that are estimated from the releases. Each site then borrows strength from the others, and the less its own release says, the more it borrows. In
+#' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about those of the previous one.
 #'
-#' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the
-#'   same in all. `~ 1` is `~ (Intercept)`; unlike in a formula of a model, `~ age` has no intercept. `NULL`, or `~ .`: all.
-#'   In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean that depends on them.
-#'   A formula without a bar is short for `partial_pooling(formula)`.
-#' @param sd Prior of the standard deviation between sites, or of the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
-#'   of such priors, one for each parameter that varies. Without a scale they have the default of the section below.
-#' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
-#' @param effects Prior of the covariates' coefficients: [prior_normal()] with mean 0, and one standard deviation for all, or the default.
-#' @param covariates Of a regression by method `"clt"`: the covariates' distribution is each site's own (`"separate"`), or the same in all (`"shared"`).
-#' @param correlation `NULL`: parameters of a site vary independently. [prior_lkj()]: they are correlated.
+#' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the same in all sites. `~
+#'   1` is `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. In `partial_pooling()`,
+#'   covariates of the sites may follow a bar, `~ (Intercept) | rural`: the mean of the varying parameters then depends on them. A formula without a bar is
+#'   short for `partial_pooling(formula)`.
+#' @param sd Prior for the standard deviation between sites, or for the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a
+#'   named list of such priors, one for each parameter that varies. The default scales are described below.
+#' @param sites A data frame with the covariates after the bar, numbers or factors, with a row for each site. Its row names, or its column `site`, are the names
+#'   of the sites.
+#' @param effects Prior for the covariates' coefficients: [prior_normal()] with mean 0 and one standard deviation for all, or the default.
+#' @param covariates For a regression by method `"clt"`: whether each site has its own distribution of the covariates (`"separate"`) or all have the same
+#'   (`"shared"`).
+#' @param correlation `NULL`: the parameters of a site vary independently. [prior_lkj()]: they are correlated.
 #'
-#' @details
-#' Parameters are normal about their mean in coordinates without bounds. These are coefficients as they are, the intercept where covariates are
-#' at the middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`. With more than two categories they are the logit of the first,
-#' then of each later one given that it is none of the earlier ones (`sd[logit(prob[b]|rest)]`). Of the covariance matrix of [model_mvnormal()] these are the
-#' entries of its Cholesky factor,
-#' with logarithms on the diagonal (`sd[log_chol(cov[x,x])]`). The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
-#' distribution is each site's own, with the model's prior, and not pooled. Where noise is wide, the model's prior then decides much of it in each of many sites.
-#' A prior that expects covariates of three times their standard deviation pulls the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
-#' `covariates = "shared"` gives them one distribution (method `"clt"` alone, for [model_glm()] and, asked for, [model_lm()]).
+#' @details Parameters are normal about their mean in unbounded coordinates. These are the coefficients themselves, with the intercept at the middle of the
+#'   covariates' bounds; `log(sigma)`, `logit(prob)` and `log(rate)`. With more than two categories, they are the logit of the first category, and then of each
+#'   later one given that it is none of the earlier ones (`sd[logit(prob[b]|rest)]`). For the covariance matrix of [model_mvnormal()], they are the entries of
+#'   its Cholesky factor, with logarithms on the diagonal (`sd[log_chol(cov[x,x])]`). The mean, or the first site of a walk, has the model's prior.
 #'
-#' **Priors that are cut off.** Where the model's prior has bounds (`within`, see [priors]) the parameters of all sites lie within them, and so does their
-#' mean. The joint distribution of all of these is cut off. Given the parameters of the sites, bounds then say nothing of the standard deviations. Of a
-#' regression they are about the covariates, whose distribution is each site's own.
+#' In a regression, each site has its own distribution of the covariates, with the model's prior; it is not pooled. With much noise and many sites, this prior
+#' is influential. If it expects covariates of three times their actual standard deviation, it pulls the slopes of all sites, and their mean, towards 0. If
+#' covariates are similar in all sites, `covariates = "shared"` gives them one distribution (only by method `"clt"`, for [model_glm()] and, with `method =
+#' "clt"`, [model_lm()]).
 #'
-#' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean describes a site with average covariates. One
-#' that is the same for all sites changes nothing.
+#' **Truncated priors.** If the model's prior is truncated (`within`, see [priors]), the parameters of all sites lie within its bounds, and so does their mean.
+#' The joint distribution of all of these is truncated. Given the parameters of the sites, the bounds then have no influence on the standard deviations. In a
+#' regression the bounds concern the covariates, whose distribution is separate for each site.
 #'
-#' **Default scales** of the standard deviation are the same in every method. They are 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`,
-#' logarithms of gaps
-#' between thresholds and the diagonal of a Cholesky factor. For means and intercepts of normal variables they are h / 4, with h half the width
-#' of the bounds. For other coefficients they are half of the default prior standard deviation that [priors] states, whatever the model's prior is. For covariances of
-#' [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
-#' own they are half of the standard deviation of the model's own prior. Steps of a walk have half of these scales. The effect of a covariate has that scale
-#' divided by the covariate's
-#' standard deviation. rstantools' `prior_summary()` of the fit shows these priors.
+#' Covariates of sites are measured from their mean over the sites (factors by treatment contrasts), so that the mean describes a site with average covariates.
+#' A covariate that is the same for all sites has no effect.
 #'
-#' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
-#' none of what varies). The standard deviations appear as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as
-#' `cor[...]`, and the parameters of each site, `(Intercept)[north]`.
+#' **Default scales** of the standard deviation are the same for every method. They are 1 for `logit(prob)` and `log(rate)`, and 1/2 for `log(sigma)`,
+#' `log(cv)`, logarithms of gaps between thresholds, and the diagonal of a Cholesky factor. For means and intercepts of normal variables they are h / 4, with h
+#' half the width of the bounds. For other coefficients they are half of the default prior standard deviation that [priors] states, whatever the model's prior
+#' is. For covariances of [model_mvnormal()], for log-linear models, for [model_survival()] and for models of your own they are half of the standard deviation
+#' of the model's own prior. Steps of a walk have half of these scales. The effect of a covariate has the same scale divided by the covariate's standard
+#' deviation. rstantools' `prior_summary()` of the fit shows these priors.
+#'
+#' **Draws**: the mean over sites has the model's own names (`prob[yes]`, `(Intercept)`, `sigma`) and is transformed to natural values; a walk has no mean of
+#' the varying parameters. The standard deviations are named after the coordinate, `sd[...]`. Effects are `rural[...]`, correlations `cor[...]`, and the
+#' parameters of each site `(Intercept)[north]`.
 #' @return An object of class `noiseaware_pooling`, for the argument `pool` of [sample_posterior()].
 #' @section Errors: `noiseaware_error_pool`, `noiseaware_error_prior`.
 #' @references Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
@@ -118,7 +118,7 @@ new_pooling <- function(kind, vary, sd, correlation, covariates, design = NULL, 
   structure(list(kind = kind, vary = vary, sd = sd, correlation = correlation, covariates = covariates, design = design, effects = effects), class = "noiseaware_pooling")
 }
 
-# What varies, a formula or NULL for all, and what stands behind the bar.
+# What varies, a formula or NULL for all, and what follows the bar.
 read_varying <- function(vary, call = caller_env()) {
   if (is.null(vary)) return(list())
   if (!(inherits(vary, "formula") && length(vary) == 2L)) {
@@ -159,7 +159,7 @@ as_pooling <- function(pool, call = caller_env()) {
 
 # ---- covariates of the sites ---------------------------------------------------------------
 
-# The columns that the part behind the bar makes of `sites`, from their mean, and how to make them of others.
+# The columns of `sites` that the part after the bar defines, centred, and how to compute them for other sites.
 site_design <- function(given, sites, call = caller_env()) {
   sites <- check_site_covariates(sites, "sites", call)
   formula <- stats::as.formula(call("~", given), globalenv())
@@ -195,7 +195,7 @@ covariate_matrix <- function(terms, frame, call) {
   matrix
 }
 
-# covariates of one site more, as a vector; by default the mean over sites
+# covariates of a further site, as a vector; by default the mean over sites
 new_covariates <- function(design, sites, call = caller_env()) {
   if (is.null(design)) {
     if (!is.null(sites)) stop_argument("sites", "NULL: the fit has no covariates of sites", describe(sites), call = call)
@@ -217,7 +217,7 @@ site_parameters <- function(bound) {
   intersect(c("(Intercept)", bound$design$name[-1L], "sigma"), bound$parameters)
 }
 
-# Names of their coordinates: those of the parameters, but of probabilities, which have a coordinate for each level but the last.
+# Names of their coordinates: the parameters' names, except for probabilities, which have a coordinate for each level but the last.
 site_coordinate_names <- function(bound) {
   parameters <- site_parameters(bound)
   if (!has_sticks(bound)) return(parameters)
@@ -233,7 +233,7 @@ stick_levels <- function(bound) {
              bound$coordinates$length[unknown], lengths(bound$levels)[unknown]), recursive = FALSE)
 }
 
-# where their coordinates stand in theta
+# places of their coordinates in theta
 site_places <- function(bound) {
   if (!is_regression(bound)) return(bound$unknown)
   blocks <- bound$coordinates[bound$coordinates$block %in% c("coefficients", "sigma") & !bound$coordinates$known, ]
@@ -337,7 +337,7 @@ effect_scales <- function(sd, design, scale) {
   as.double(outer(1 / ifelse(wide > 1e-8, wide, 1), scale))
 }
 
-# Where chains begin, by what each site tells on its own.
+# Where chains start, from each site's own release.
 begin_spread <- function(partial, spread, design, scale) {
   at <- spread$at
   se <- spread$se
@@ -360,7 +360,7 @@ begin_spread <- function(partial, spread, design, scale) {
        error = as.double(c(error, rep(1, length(from)), if (!partial$walk) unlist(lapply(fitted, `[[`, "error")), rep(1, pairs))))
 }
 
-# Effects of covariates on what sites tell, and their errors, with a normal prior.
+# Effects of covariates on the sites' estimates, and their errors, with a normal prior.
 weighted_effects <- function(at, se, design, prior_sd) {
   if (ncol(design) == 0L) return(list(effect = numeric(), error = numeric()))
   weight <- 1 / (se^2 + max(variance_between(at, se), 0))
@@ -478,7 +478,7 @@ default_coefficient_scales <- function(bound) {
 }
 
 # ---- what each site tells on its own ---------------------------------------------------------
-# Matrices sites x parameters, in coordinates: where they are, and a standard error.
+# Matrices sites x parameters, in coordinates: estimates and standard errors.
 
 spread_of_rates <- function(problem) {
   each <- vapply(problem$sites, function(site) {
@@ -547,7 +547,7 @@ site_natural <- function(bound, values) {
   values
 }
 
-# Chains begin apart: the mean is moved by some of the spread, or where sites have none by its error, and the spread by a factor.
+# Chains start at different points: the mean is moved by part of the spread (or by its error if sites do not vary), and the spread by a factor.
 begin_partial <- function(problem, k) {
   begin <- problem$begin
   apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]

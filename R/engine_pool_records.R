@@ -37,8 +37,8 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   problem
 }
 
-# Parameters of a site, natural ones and their coordinates: `places` in theta. Of regressions the coefficients and what else the response depends on;
-# the covariates' distribution is each site's own, or with `all` what sites share. `paired`: each parameter has one coordinate.
+# Parameters of a site, natural ones and their coordinates: `places` in theta. For regressions these are the coefficients and what else the response depends on;
+# the distribution of the covariates is each site's own or, with `all`, shared. `paired`: each parameter has one coordinate.
 record_parameters <- function(bound, all = FALSE) {
   blocks <- bound$coordinates
   block <- rep(blocks$block, blocks$length)
@@ -68,14 +68,14 @@ varying_coordinates <- function(vary, own, call) {
   match(varying_parameters(vary, stats::setNames(own$called, own$parameters), call), own$parameters)
 }
 
-# Default scales of standard deviations between sites: as in partial_problem(), and half the prior's for what that does not serve.
+# Default scales of standard deviations between sites: as in partial_problem(), and otherwise half of the prior's.
 record_scales <- function(bound, own, problem) {
   if (bound$spec$name == "normal" || has_default_scales(bound)) return(unname(spread_scales(bound, own$parameters)))
   ifelse(own$transform == "log_chol", 0.5, ifelse(own$transform == "log", if ("coefficients" %in% bound$coordinates$block) 0.5 else 1,
          ifelse(own$transform == "sticks", 1, problem$move_sd[own$places] / 2)))
 }
 
-# Chains begin apart: at draws from the prior, where sites differ by the scale of the standard deviations, or more, or less.
+# Chains start at different draws from the prior; sites differ by the scale of the standard deviations, or more, or less.
 start_records <- function(problem, bound, words, k, call = caller_env()) {
   prior <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
   apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
@@ -85,7 +85,7 @@ start_records <- function(problem, bound, words, k, call = caller_env()) {
   new_state(problem, prior$theta, prior$state, call)
 }
 
-# Natural values of a site's parameters, a row each, as coordinates; and back; and whether such coordinates are inside what a prior leaves that is cut off.
+# Natural values of a site's parameters, one row each, as coordinates; the inverse; and whether such coordinates are inside the bounds of a truncated prior.
 record_coordinates <- function(fit) {
   partial <- fit$problem$partial
   at <- match(partial$parameters, fit$bound$parameters)

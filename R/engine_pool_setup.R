@@ -1,4 +1,4 @@
-# Which problem a pool of sites is, and where its chains start.
+# The problem that a pool of sites is, and where its chains start.
 
 # `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
 set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n, call) {
@@ -40,7 +40,7 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
 }
 
-# Normal totals begin where the site's own chain would; a rate near what the releases suggest.
+# Normal totals start where the site's own chain would start; a rate starts near the value that the releases suggest.
 start_pool <- function(problem, bound, words, k, theta) {
   if (problem$method == "pool_records") return(start_records(problem, bound, words, k))
   if (problem$method != "pool") return(start_chain(problem, bound, words, k, theta))
@@ -77,7 +77,7 @@ start_pool <- function(problem, bound, words, k, theta) {
 
 # ---- bars in the formula of a model, see R/model_bars.R -------------------------------------------
 
-# The pooling that the bars of a model say, with what `pool` says of priors. Complete and no pooling stay as they are.
+# The pooling that a model's bars define, with the priors of `pool`. Complete and no pooling stay as they are.
 pooling_of_bars <- function(pool, model, bound, call) {
   pool <- as_pooling(pool %||% "partial", call)
   if (!inherits(pool, "noiseaware_pooling")) return(pool)

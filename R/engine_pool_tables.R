@@ -1,6 +1,6 @@
 # Partial pooling and walks of counts without records: the table of each site, given its parameters, by transfers (src/table/table_chain.c), and what
-# sites share with their parameters given the tables (src/pool/parameters_nuts.c). Free of the number of records, which may be unknown. So of responses with levels whose
-# covariates are all factors, as tables of all of them (R/engine_collapse_glm.R).
+# sites share with their parameters given the tables (src/pool/parameters_nuts.c). The cost does not depend on the number of records, which may be unknown. Responses with
+# levels whose covariates are all factors are also moved in this way, as tables of all of them (R/engine_collapse_glm.R).
 
 # Factors, or a response and covariates that are all factors
 is_of_tables <- function(bound) bound$spec$name %in% c("categorical", "loglinear") || is_of_response_table(bound)
@@ -22,7 +22,7 @@ prefers_tables <- function(releases, bound, partial, prior_n = list()) {
 
 typical_size_of <- function(release, prior_n) release$n %||% typical_size(release, prior_n)$n
 
-# Refuses sites whose counts cannot be moved as tables.
+# Raises an error for sites whose counts cannot be moved as tables.
 check_pools_tables <- function(releases, bound, prior_n, call) {
   if (!is_of_tables(bound)) {
     stop_classed("method", paste("Tables of sites are moved under models of factors: {.fn model_categorical}, {.fn model_naive_bayes}, {.fn model_table} and",
@@ -34,7 +34,7 @@ check_pools_tables <- function(releases, bound, prior_n, call) {
 
 pools_tables <- function(releases, bound, prior_n = list()) without_refusal(check_pools_tables(releases, bound, prior_n, NULL))
 
-# The problem of one site's table with its parameters given: that of a table whose probabilities are not integrated out.
+# The problem of one site's table given its parameters: a table whose probabilities are not integrated out.
 site_table <- function(release, bound, prior_n, call) {
   bound <- as_table(bound)
   release <- release_for(bound, release)

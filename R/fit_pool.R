@@ -1,4 +1,4 @@
-# A fit of several sites (R/engine_pool.R), beside what a fit has (R/fit.R):
+# A fit of several sites (R/engine_pool.R). In addition to the elements of a fit (R/fit.R) it has:
 #   release   a named list of releases
 #   pool      how they were pooled
 #   fits      with pool = "none" the fit of each site
@@ -7,28 +7,27 @@
 #'
 #' Estimates, predictions and plots of a fit of several sites or groups.
 #'
-#' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one.
+#' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one release.
 #' @param site Names of sites; all by default.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
 #' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param re_formula For `predict()` with partial pooling: `NA` predicts for a site at the mean of all, as in brms. `NULL`: for its own.
+#' @param re_formula For `predict()` with partial pooling: `NA` predicts for a site with the mean parameters, as in brms. `NULL`: for the site itself.
 #' @param allow_new_levels For `predict()` of groups: `TRUE` allows groups in `newdata` that the release does not have. Their parameters are drawn from the
 #'   distribution of groups.
 #' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; for the other types see
 #'   [plot()][plot.noiseaware_fit].
 #' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
-#' @param alone For `"shrinkage"`: what each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal
-#'   records, the plot fits each site alone, in 2 chains of 1,000 iterations.
+#' @param alone For `"shrinkage"`: the estimates of each site on its own: a fit of the same sites with `pool = "none"`. `NULL`: for rates they are computed by
+#'   quadrature; for regressions and normal records, the plot fits each site by itself, with 2 chains of 1,000 iterations.
 #' @return
-#' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
-#'   one site is called `variable[site]`.
-#' * `coef()`: posterior means; with parameters for each site a matrix, a row for each. `vcov()`: their covariance.
-#' * `nobs()`: the number of records of all sites, `NA` where a site does not tell its own.
-#' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete. With partial pooling
-#'   `site = "new"` predicts for a site that released nothing, in a walk `site = "next"` for the one after the last. For groups of
-#'   one release, a column of `newdata` names the group of each row.
+#' * `summary()`, `confint()` and [posterior::as_draws()] return the same as for one release. A variable that belongs to one site is called `variable[site]`.
+#' * `coef()`: posterior means. If sites have their own parameters, it is a matrix with a row for each site. `vcov()`: their covariance.
+#' * `nobs()`: the number of records of all sites, `NA` for sites where it is unknown.
+#' * `predict()`: as for one release, for one site; with complete pooling, all sites have the same parameters. With partial pooling, `site = "new"` predicts for
+#'   a site that released nothing; in a walk, `site = "next"` for the one after the last. For groups of one release, a column of `newdata` names the group of
+#'   each row.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
 #' @seealso [denoise()] for the sites' totals, [site_ranks()] and [site_draws()], [extend()].
 #' @family sites and groups
@@ -53,7 +52,7 @@ one_site <- function(fit, site, call = caller_env()) {
   site
 }
 
-# The parameters of one site as a fit of one release has them.
+# The parameters of one site, as in a fit of one release.
 site_fit <- function(fit, site, sites = NULL, call = caller_env()) {
   if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
   new <- is_new_site(fit, site)
@@ -116,7 +115,7 @@ as_fit_of_site <- function(fit, site, call = caller_env()) {
   one
 }
 
-# iterations x chains of a number of records that is not known; else NULL
+# iterations x chains of an unknown number of records; otherwise NULL
 site_size_draws <- function(fit, site) {
   if (!is.null(fit$release[[site]]$n)) return(NULL)
   name <- size_names(site)
@@ -192,7 +191,7 @@ refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument"
                         i = instead, if (several == "sites") c(i = "A site can be fitted alone.")), call = call)
 }
 
-# the same of sites with parameters of their own
+# the same for sites with their own parameters
 refuse_own_parameters <- function(fit, name, call) {
   if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") refuse_several(fit, name, "{.fn predict} takes a {.arg site}.", "pool", call)
 }

@@ -2,19 +2,19 @@
 
 #' Compare models over sites
 #'
-#' `log_lik()` gives, for each draw, the log likelihood of each site's release; `loo()` compares models by how well they predict the release of a
-#' site that is left out, with package loo.
+#' `log_lik()` returns, for each draw, the log likelihood of each site's release. `loo()` compares models by how well they predict the release of a site that is
+#' left out, with the package loo.
 #'
-#' @param object,x A fit of several sites of one rate or probability, [model_bernoulli()], [model_poisson()] or [model_exponential()], with complete or partial pooling.
-#' @param ... For `loo()`, passed on to `loo::loo()`. Must be empty for `log_lik()`.
-#' @details
-#' The site is the unit: its release is one observation. The likelihood refers to the published numbers, with the confidential total summed
-#' out and noise included. With partial pooling the site's own parameter is integrated out as well, over its distribution between sites, so that what is
-#' predicted is a new site. Otherwise the release of a site would be predicted from a parameter that it determines itself.
+#' @param object,x A fit of several sites with one rate or probability, [model_bernoulli()], [model_poisson()] or [model_exponential()], with complete or
+#'   partial pooling.
+#' @param ... For `loo()`, passed to `loo::loo()`. Must be empty for `log_lik()`.
+#' @details The unit is the site: its release is one observation. The likelihood is of the published numbers, with the confidential total summed out and noise
+#'   included. With partial pooling the site's own parameter is also integrated out, over its distribution between sites, so that the prediction is for a new
+#'   site. Otherwise the release of a site would be predicted from a parameter that it determines itself.
 #'
-#' Of **one release** there is no such thing. Its numbers are sums over all records, so the likelihood does not fall into parts that belong to records, none of which
-#' could be left out without the confidential data. `log_lik()` and `loo()` say so; [log_evidence()] and [bayes_factor()] compare models of one release.
-#' Normal records of several sites are refused: their totals would have to be integrated out for each draw.
+#' For **one release** these functions are not available. Its numbers are sums over all records, so the likelihood is not a product over records, and no record
+#' could be left out without the confidential data. `log_lik()` and `loo()` raise an error that says so; [log_evidence()] and [bayes_factor()] compare models of
+#' one release. Fits of normal records from several sites are also an error: their totals would have to be integrated out for each draw.
 #' @return `log_lik()`: a matrix, draws x sites. `loo()`: what `loo::loo()` returns.
 #' @section Errors: `noiseaware_error_meaningless`: a fit of one release. `noiseaware_error_method`: separate sites, or sites whose likelihood is not known.
 #' @family sites and groups

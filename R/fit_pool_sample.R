@@ -1,6 +1,6 @@
-# Releases of several sites, or of groups, sampled.
+# Draws from the posterior of several sites, or of groups.
 
-# "augment" where imputing records is bearable; else "clt" where it accounts for bounds; else still "collapse", which warns. `made`: its problem
+# "augment" if imputing records is affordable; otherwise "clt" if it accounts for bounds; otherwise "collapse", with a warning. `made`: its problem
 method_for_clamped <- function(made, releases, bound, run, words, partial, imputes, call) {
   if (isTRUE(made$problem$exact) || has_exact_sites(releases)) return("collapse")
   imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
@@ -65,7 +65,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, prio
   fit
 }
 
-# `groups`: the release that has them all, and their factor; NULL where each site has a release
+# `groups`: the release of all groups, and their factor; NULL if each site has its own release
 fit_sites <- function(releases, model, pool, method, run, init, control, prior_n, asked, call, groups = NULL) {
   pool <- as_pooling(pool, call)
   partial <- inherits(pool, "noiseaware_pooling")

@@ -1,28 +1,27 @@
-# Sites beside each other: what each tells alone and in the pool, ranks, and the parameters of one of them.
+# Comparison of sites: estimates alone and in the pool, ranks, and the parameters of one site.
 
 #' Compare sites: shrinkage, ranks, and the parameters of one of them
 #'
-#' A release with much noise tells little of its own site. Pooled, sites lend each other what they know; these functions show what became of
-#' each: how far its estimate moved, and what can be said of the order of the sites.
+#' A release with much noise says little about its own site. In a pool, sites borrow strength from each other. These functions show the result for each site:
+#' how far its estimate moved, and what can be said about the order of the sites.
 #'
 #' @param fit A fit of a list of releases, see [pooling].
 #' @param parameter A parameter of the sites, such as `"prob[yes]"` or `"(Intercept)"`. `NULL`: the first of those that vary between sites.
 #' @param level Probability inside the intervals.
-#' @param site Name of a site; with partial pooling `"new"` for a site that released nothing, in a walk `"next"` for the one
-#'   after the last.
+#' @param site Name of a site; with partial pooling `"new"` for a site that released nothing, in a walk `"next"` for the one after the last.
 #' @param sites For a new site: a data frame with one row, its covariates, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes the draws of a new site; see [sample_posterior()].
-#' @param x What `site_ranks()` returned.
+#' @param x An object returned by `site_ranks()`.
 #' @param type `"intervals"`: the posterior mean of each site's rank with an interval; `"probabilities"`: the probability of each rank of each site.
 #' @param row.names,optional Not used.
 #' @param ... Must be empty.
 #'
-#' @details
-#' `plot(fit, "shrinkage")` compares what each site tells alone with its estimate in the pool, for the first 60 sites in the order of the estimates, or of a walk.
+#' @details `plot(fit, "shrinkage")` compares the estimate of each site on its own with its estimate in the pool, for the first 60 sites, in the order of the
+#'   estimates or of the walk.
 #'
-#' Ranks are of the parameters, 1 the largest: a draw of all sites' parameters has an order, and the draws of it give the probability of each rank. The
-#' site with the largest estimate may well not be the one that is most probably the largest, and
-#' ranks of many sites with noisy releases are often nearly unknown.
+#' Ranks are ranks of the parameters; 1 is the largest. Each draw of all sites' parameters has an order, and over the draws these orders give the probability of
+#' each rank. The site with the largest estimate need not be the one that is most likely to be the largest, and the ranks of many sites with noisy releases are
+#' often nearly unknown.
 #' @return
 #' * `plot(fit, "shrinkage")`: a ggplot, whose `$data` has a row for each site: `site`, `n`, and posterior means with intervals:
 #'   `alone`, `alone_lower`, `alone_upper`, `pooled`, `pooled_lower`, `pooled_upper`.
@@ -107,7 +106,7 @@ check_alone <- function(alone, fit, call = caller_env()) {
 # mean and interval of each column
 summary_columns <- function(values, level) rbind(colMeans(values), draws_interval(values, level))
 
-# What `fit` was warned of is not said again for each of its sites.
+# The warnings about `fit` are not repeated for each of its sites.
 fit_alone <- function(fit) {
   if (is_of_groups(fit)) return(without_troubles(refit(fit, list(pool = "none", chains = 2, iter = 2000, warmup = 1000, thin = 1, seed = 1))))
   method <- engine_method(engine_of(fit))

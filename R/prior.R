@@ -6,58 +6,56 @@
 #'   below. A single number is used for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
 #'   the release; `plot(fit, "prior")` and rstantools' `prior_summary()` of the fit show it.
-#' @param within `NULL`, or bounds that cut the prior off, see below.
+#' @param within `NULL`, or bounds at which the prior is truncated, see below.
 #'
 #' @details
-#' Of coefficients:
+#' For coefficients:
 #'
-#' * `prior_normal(mean, sd)`: independent normals. Also of the mean in [model_normal()].
-#' * `prior_student_t(df, mean, sd)`: independent Student-t distributions of that location
-#'   and scale, for [model_lm()].
+#' * `prior_normal(mean, sd)`: independent normal distributions. Also for the mean in [model_normal()].
+#' * `prior_student_t(df, mean, sd)`: independent Student-t distributions with location `mean` and scale `sd`, for [model_lm()].
 #' * `prior_nig(mean, precision, shape, rate)`: normal-inverse-gamma, sigma^2 ~
 #'   InverseGamma(shape, rate) and beta given sigma^2 ~ N(mean, sigma^2
 #'   precision^-1). `precision` is a number, the diagonal, or a matrix.
 #'
-#'   The first two take values by name, `prior_normal(sd = c(age = 2, lwt = 1))`; the
-#'   coefficients that are not named have the default. An intercept's `sd` that you give refers
-#'   to the reported intercept, the response where all covariates are zero. By default
-#'   the prior is on the response with the covariates at the middle of their bounds, as
-#'   in rstanarm and brms; `mean`, if you give it, is then the mean of that response.
+#' The first two accept named values, as in `prior_normal(sd = c(age = 2, lwt = 1))`; coefficients that are not named keep the default. If you give the `sd` of
+#' the intercept, the prior is for the reported intercept: the response where all covariates are zero. By default, it is for the response with the covariates at
+#' the middle of their bounds, as in rstanarm and brms. A `mean` for the intercept is then the mean of that response.
 #'
-#' Of the residual standard deviation sigma:
+#' For the residual standard deviation sigma:
 #'
-#' * `prior_half_normal(scale)`, `prior_half_t(df, scale)`: a normal or Student-t
-#'   distribution of that scale about 0, restricted to positive values.
+#' * `prior_half_normal(scale)`, `prior_half_t(df, scale)`: a normal or Student-t distribution with location 0 and this scale, restricted to positive values.
 #' * `prior_exponential(rate)`.
-#' * `prior_inverse_gamma(shape, rate)`: of the variance, sigma^2.
+#' * `prior_inverse_gamma(shape, rate)`: for the variance, sigma^2.
 #'
-#' Of covariates and other records:
+#' For covariates and for records of other models:
 #'
 #' * `prior_niw(mean, kappa, scale, df)`: normal-inverse-Wishart, cov ~
 #'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa).
-#' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
-#' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate for which
-#'   the records' mean, at E(rate), is the middle of the bounds.
-#' * `prior_lkj(eta)`: of the correlations of parameters that vary between sites, see [partial_pooling()]: the
-#'   density is det(R)^(eta - 1), and all correlations are equally likely at 1.
-#' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
-#' * `prior_gamma_process(concentration, rate)`: of the hazards of a piecewise exponential or discrete distribution, see [model_survival()]. The
-#'   cumulative hazard's growth in an interval, relative to its mean, is Gamma(a, a), independently in each interval. Here a is the concentration times the
-#'   interval's share of the time between the first and the last break. By default the concentration is twice the number of intervals, so that hazards
-#'   differ by a factor of about 2; also of a beta process. The mean hazard per unit of time is `rate`, one number (an exponential distribution) or
-#'   one for each interval; or else learned, by the intercept.
-#' * `prior_beta_process(concentration, rate)`: of the same. The probability of the event in an interval, of those who enter it, is
-#'   Beta(c h, c (1 - h)), independently in each interval. The concentration c is a number of people seen before, and h = 1 - exp(-rate x width).
-#'   Chains take the longer the further c h is below 1.
+#' * `prior_dirichlet(alpha)`: for the probabilities of a factor's levels.
+#' * `prior_gamma(shape, rate)`: for a rate. The default `rate` is scaled by the bounds: if the parameter equals its prior mean, the mean of the records is the
+#'   middle of the bounds.
+#' * `prior_lkj(eta)`: for the correlations of parameters that vary between sites, see [partial_pooling()]. The
+#'   density is det(R)^(eta - 1); with `eta = 1` all correlation matrices are equally likely.
+#' * `prior_beta(a, b)`: for a single probability, with mean a / (a + b).
+#' * `prior_gamma_process(concentration, rate)`: for the hazards of a piecewise exponential or discrete distribution, see [model_survival()]. The
+#'   increase of the cumulative hazard in an interval, divided by its mean, is Gamma(a, a), independently for each interval. Here a is the concentration times the
+#'   interval's share of the time between the first and the last break. `rate` is the mean hazard per unit of time: one number (an exponential distribution) or
+#'   one for each interval. If it is not given, the intercept estimates it.
+#' * `prior_beta_process(concentration, rate)`: for the same hazards. The probability of the event in an interval, for those who enter it, is
+#'   Beta(c h, c (1 - h)), independently for each interval, with h = 1 - exp(-rate x width). The concentration c is equivalent to a number of people
+#'   observed before. The further c h is below 1, the slower the chains mix.
+#'
+#' By default, the concentration of both processes is twice the number of intervals, so that hazards differ by a factor of about 2.
 #'
 #' @section Priors scaled by the bounds:
-#' They hold likely what records between the bounds can be. The central 90 per cent of a standard deviation are 0.06 to 0.78 of the
-#' bounds' width (records that are uniform between the bounds have 0.29, records at both bounds 0.5). Correlations are not drawn towards 0.
-#' Where only a noisy sum was published, the coverage of 95% intervals of a mean depends on the standard deviation of the
-#' data. It is 98 per cent where that is 0.05 of the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
+#' The default priors make plausible whatever records between the bounds can have. The central 90 per cent of the prior for a standard deviation are from 0.06 to
+#' 0.78 times the width of the bounds. (For records that are uniform between the bounds it is 0.29 times the width, for records at both bounds 0.5 times.)
+#' Correlations are not shrunk towards 0. If only a noisy sum was published, the coverage of 95% intervals for a mean depends on the standard deviation of the
+#' data. It is 98 per cent if that is 0.05 times the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
+#'
 #' Let c be the middle of a variable's bounds and h half their width, y the
-#' response, and p the number of covariates (a factor is one). With covariates measured from
-#' their middles:
+#' response, and p the number of covariates (a factor counts as one). With covariates measured from
+#' their middles, the priors are:
 #'
 #' | | `prior_nig()` | `prior_normal()`, `prior_student_t()` |
 #' | --- | --- | --- |
@@ -66,39 +64,42 @@
 #' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | center 0, scale h_y / sqrt(p) |
 #' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | sigma^2 ~ InverseGamma(1/2, (h_y / 20)^2) |
 #'
-#' The central 90 per cent of sigma are 0.02 to 0.6 of the width if `prior_normal()` or `prior_student_t()` is the prior of the coefficients.
-#' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, `prior_exponential()`
-#' the mean h_y / 2. Covariates have `prior_niw(c, 1/16, 2 diag((h / 5)^2), q + 1/2)` for q numbers,
-#' so that correlations have the density (1 - r^2)^(-1/4). Each variance is InverseGamma(3/4, (h / 5)^2) and a mean given its sd is N(c, (4 sd)^2), as an
-#' intercept of `prior_nig()` is; so has [model_mvnormal()].
-#' With `prior_nig()`, the default of [model_lm()], the slopes' scale is sigma. It is conjugate, and its chains are fastest, but it draws slopes towards 0, and sigma
-#' upwards, where covariates explain nearly all of a response and sigma is small relative to the bounds. On 48 real data sets whose bounds were declared as
-#' natural limits, 95% intervals contained the estimates from the records in 89 per cent with `prior_nig()`, and in 95 per cent with `prior_normal()`.
-#' Where the noise leaves sigma uncertain, `prior_normal()` draws it down: its interval, where it missed, was mostly too low.
-#' [model_normal()] has the `prior_nig()` of a regression without covariates. [model_logistic()] has, for the intercept, the slopes and
-#' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2). The linear
-#' predictor has a standard deviation of about 2 whatever p is, for covariates within their bounds.
+#' With `prior_normal()` or `prior_student_t()` for the coefficients, the central 90 per cent of sigma are from 0.02 to 0.6 times the width.
+#' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, and `prior_exponential()` has
+#' the mean h_y / 2.
 #'
-#' These priors have the weight of a few records. They matter where the noise leaves
-#' little information: `plot(fit, "prior")` shows it.
-#' Bounds that are very wide for a variable also matter. Its mean may be more than twenty of its standard deviations from c,
-#' which `prior_nig()` and `prior_niw()` hold unlikely, so that they favour a larger variance. Narrower bounds, or a
-#' smaller `precision` or `kappa`, prevent it.
+#' The prior for q numeric covariates is `prior_niw(c, 1/16, 2 diag((h / 5)^2), q + 1/2)`, so
+#' correlations have the density (1 - r^2)^(-1/4). Each variance is InverseGamma(3/4, (h / 5)^2), and a mean given its sd is N(c, (4 sd)^2), like the
+#' intercept under `prior_nig()`. [model_mvnormal()] has the same prior.
 #'
-#' @section Priors cut off:
-#' `prior_nig()` and `prior_niw()` may be cut off where bounds constrain the parameters
-#' (Kazan & Reiter 2025). `within` leaves only means between two bounds and standard
-#' deviations of at most half the width between them, which records between
-#' the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
-#' `c(lower, upper)`, or a named list of such pairs, one per variable. It is the
-#' joint distribution of mean and sd (or cov) that is cut off. For [model_normal()],
+#' With `prior_nig()`, the default of [model_lm()], slopes are scaled by sigma. This prior is conjugate and has the fastest chains. But if the covariates explain
+#' nearly all of the response, and sigma is small relative to the bounds, it shrinks slopes towards 0 and inflates sigma. On 48 real data sets whose bounds were
+#' declared as natural limits, 95% intervals contained the estimates from the records in 89 per cent of cases with `prior_nig()`, and in 95 per cent with
+#' `prior_normal()`. If the noise leaves sigma uncertain, `prior_normal()` shrinks it: when its interval missed, it was mostly too low. [model_normal()] has the
+#' `prior_nig()` of a regression without covariates.
+#'
+#' [model_logistic()] has the priors N(0, 1.5^2) for the intercept, N(0, (3 / (sqrt(p) h_x))^2) for slopes and N(0, (1.5 / sqrt(p))^2) for the
+#' coefficients of levels. For covariates within their bounds, the linear predictor then has a standard deviation of about 2, whatever p is.
+#'
+#' These priors have the weight of a few records. They matter if there is so much noise that the release contains
+#' little information: `plot(fit, "prior")` shows whether it does. They also matter if the bounds are very wide for a variable. Its mean may then be more than
+#' twenty standard deviations away from c. `prior_nig()` and `prior_niw()` put little mass on such means, and favour a larger variance instead. Narrower bounds,
+#' or a smaller `precision` or `kappa`, prevent this.
+#'
+#' @section Truncated priors:
+#' `prior_nig()` and `prior_niw()` may be truncated where bounds constrain the parameters
+#' (Kazan & Reiter 2025). `within` leaves only means between two bounds, and standard
+#' deviations of at most half the distance between them, because records between
+#' the bounds cannot have a larger one. `within` is `TRUE` for the statistic's bounds,
+#' `c(lower, upper)`, or a named list of such pairs, one per variable. It truncates the
+#' joint distribution of mean and sd (or cov). It is available for [model_normal()],
 #' [model_mvnormal()] and the covariates of [model_lm()] and
-#' [model_glm()]; the prior must have at least some mass there.
+#' [model_glm()]. The prior must have at least some mass there.
 #'
 #' @references
 #' Kazan, Z. and Reiter, J. P. (2025). Bayesian inference under differential
 #' privacy with bounded data. \doi{10.48550/arXiv.2405.13801}
-#' @return A prior, to be given to a model.
+#' @return A prior, for an argument of a model.
 #' @section Errors: `noiseaware_error_prior`. Dimensions are checked when the
 #'   model meets the release.
 #' @family priors and parts of models
@@ -261,7 +262,7 @@ prior_beta <- function(a = 1, b = 1) {
 }
 
 #' @rdname priors
-#' @param value The known value: a number, a vector, a matrix or a list of these. Text is handed on to `fixed()` of the package stringr, if that is attached.
+#' @param value The known value: a number, a vector, a matrix or a list of these. Text is passed to `fixed()` of the package stringr, if that is attached.
 #' @param ... Must be empty for numbers.
 #' @export
 fixed <- function(value, ...) {

@@ -1,22 +1,22 @@
-#' Priors of the number of records
+#' Priors for the number of records
 #'
-#' A prior of the number of records n, where a release does not give it
-#' (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()]): for the argument
-#' `prior_n` of [sample_posterior()], and for the argument `n` of [calibrate()].
+#' A prior for the number of records n, if the release does not contain it
+#' (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()]). It is given as the argument
+#' `prior_n` of [sample_posterior()], or as the argument `n` of [calibrate()].
 #'
 #' @param mean Mean of n, a positive number.
 #' @param size Size (dispersion) of the negative binomial distribution, as in [stats::rnbinom()]: the variance
 #'   of n is mean + mean^2 / size.
-#' @param lower,upper The least and the largest n, whole numbers, `lower` at least 0; for
-#'   `prior_n_log_uniform()` the least is 1.
+#' @param lower,upper The smallest and the largest n, whole numbers. `lower` is at least 0; for
+#'   `prior_n_log_uniform()` the smallest n is 1.
 #'
 #' @details
-#' * `prior_n_poisson(mean)` and `prior_n_negative_binomial(mean, size)`, the latter for a vaguer belief.
-#' * `prior_n_uniform(lower, upper)`: every n between them has the same probability.
+#' * `prior_n_poisson(mean)` and `prior_n_negative_binomial(mean, size)`, which is less informative.
+#' * `prior_n_uniform(lower, upper)`: every n from `lower` to `upper` has the same probability.
 #' * `prior_n_log_uniform(upper)`: p(n) proportional to 1 / n, from 1 to `upper`; every order of magnitude has the same
 #'   probability. It is the default of [sample_posterior()], with the largest `upper` that is allowed, 2^31 - 1.
 #'
-#' @return A prior of the number of records.
+#' @return A prior for the number of records.
 #' @section Errors: `noiseaware_error_prior`.
 #' @family priors and parts of models
 #' @examples
@@ -59,7 +59,7 @@ prior_n_log_uniform <- function(upper = 2^31 - 1) {
   new_size_prior(upper = check_count(upper, "upper", kind = "prior"), class = "prior_n_log_uniform")
 }
 
-# Of the argument `prior_n` for that release: a prior, or NULL where n is known.
+# The prior of n for this release, from the argument `prior_n`; NULL if n is known.
 check_size_prior <- function(prior_n, release, call = caller_env()) {
   if (is.null(release$n)) {
     return(check_class(prior_n %||% prior_n_log_uniform(), "prior_n", "prior_n", "NULL or a prior of the number of records, such as prior_n_poisson()", call = call))
@@ -81,8 +81,8 @@ size_prior_spec <- function(prior) {
 }
 
 # ---- n without a size ------------------------------------------------------------------------------------
-# Without a number that is n, or adds up to it, totals give n through their ratios alone: n m and n (v + m^2) are two numbers for three unknown ones. The
-# priors of means and variances decide the rest, and what they say of n is easily mistaken for knowledge.
+# If no released number is n, and none add up to it, totals determine n only through their ratios: n m and n (v + m^2) are two numbers for three unknowns.
+# The priors of means and variances decide the rest, and their influence on n is easily mistaken for information.
 
 # one draw, from R's generator
 draw_size <- function(prior) UseMethod("draw_size")
