@@ -10,11 +10,11 @@
 #'   noisy totals would lose this.)
 #' * `"partial"`: the parameters of the sites are normal about a common mean, with standard deviations that have their own priors; see [partial_pooling()]. Some
 #'   parameters can be the same in all sites: with `pool = ~ (Intercept)`, only the intercept differs.
-#' * `"walk"`: sites are in order, such as weeks, and the parameters of each site are normal about those of the previous one; see [walk_pooling()].
+#' * `"walk"`: sites are in order, such as weeks, and the parameters of each site are normal about the previous site's; see [walk_pooling()].
 #' * `"none"`: separate fits, side by side, by any method.
 #'
 #' Sites may differ in the number of records, the bounds, the mechanism, the statistic, and in which of its components they publish, as long as each release has
-#' what the model needs. Priors that are scaled by the bounds use the smallest bounds that contain those of all sites.
+#' what the model needs. Priors that are scaled by the bounds use bounds around those of every site.
 #'
 #' **An unknown number of records.** Each site with an unknown number of records (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()])
 #' has a prior for it. `prior_n` is one [prior][prior_n] for all of these sites, or a named list of priors, such as `prior_n = list(north =
