@@ -1,6 +1,6 @@
-# What draws from a posterior. An engine is an object whose classes lead from the kind that runs to the method that a user asks for: engine_clt_totals,
-# engine_clt, engine. Others ask it by the generics below and know no names. A new one is a file R/engine_<name>.R with its methods for these, and its
-# name in `sampling_methods`.
+# Engines draw from a posterior. An engine is an object whose classes go from the kind that runs to the method that a user asks for: engine_clt_totals,
+# engine_clt, engine. Other code uses only the generics below and knows no names. To add an engine, write R/engine_<name>.R with its methods for these
+# generics, and add its name to `sampling_methods`.
 
 sampling_methods <- c("augment", "collapse", "clt", "naive")
 

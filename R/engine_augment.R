@@ -1,4 +1,4 @@
-# Method "augment": see src/records/. Here a problem is set up for engine_chains.R.
+# Method "augment": see src/records/. This file sets up the problem for engine_chains.R.
 
 #' @export
 engine_problem.engine_augment <- function(engine, release, bound, control, words, chains, prior_n, call) {

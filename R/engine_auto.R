@@ -1,4 +1,4 @@
-# Method "auto": which one to run, by what each is expected to cost (R/engine_cost.R).
+# Method "auto": chooses a method by its expected cost (R/engine_cost.R).
 
 # Seconds: up to `soon` to 1,000 effective draws an exact method runs without more ado; up to
 # `affordable` it is preferred to an approximate one; and `longest` is the time of a whole run

@@ -1,4 +1,4 @@
-# Method "clt" as an engine: what it serves, what it costs, what its fits report. The totals themselves move where they can: engine_clt_totals.
+# Method "clt" as an engine: what it supports, what it costs, what its fits report. engine_clt_totals moves the totals themselves if that is possible.
 
 clt_serves <- function(release, bound) {
   if (length(clt_statistics(bound$model)) == 0L) return(FALSE) # an error would take longer than a short chain

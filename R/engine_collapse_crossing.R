@@ -1,4 +1,4 @@
-# Method "collapse", tables of cliques where released margins cross these: see src/table/crossing_margins.c.
+# Method "collapse", tables of cliques with released margins that are not inside a clique: see src/table/crossing_margins.c.
 
 # Records whose codes are kept, and cells of released margins.
 most_crossing <- list(records = 5e6, cells = 1e6)

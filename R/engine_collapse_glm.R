@@ -1,5 +1,5 @@
-# Method "collapse", generalised linear models of a binary response, or one of several levels, and factors alone: the
-# log-linear tables of src/table/theta_nuts.c, with the probabilities of src/model/glm_as_table.c.
+# Method "collapse", generalised linear models of a response with two or more levels and factors only: the log-linear tables of src/table/theta_nuts.c, with
+# the probabilities of src/model/glm_as_table.c.
 
 # Combinations of all levels
 most_glm_cells <- 1e5

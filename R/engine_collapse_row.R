@@ -1,4 +1,4 @@
-# Method "collapse", counts of one table where every released number is one cell's, or n: see src/table/single_table_convolution.c.
+# Method "collapse", counts of one table if every released number is the count of one cell, or n: see src/table/single_table_convolution.c.
 
 # Beyond so many products (about a tenth of a second) or numbers to keep, moves are made instead of independent draws.
 most_row <- list(work = 3e8, size = 1e6, n = 1e9)

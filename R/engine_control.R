@@ -1,4 +1,4 @@
-# The entries of `control`, which each engine lists (engine_control()): what each may be, its check, and its text on the help page.
+# The entries of `control`, which each engine lists (engine_control()): possible values, the check, and the text on the help page.
 
 # The help page's words, from the table.
 control_help <- function() {

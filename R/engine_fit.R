@@ -1,4 +1,4 @@
-# What a run gives back, as an object.
+# The result of a run, as an object.
 
 # natural values of draws, evenly spread
 values_of_draws <- function(fit, count) {

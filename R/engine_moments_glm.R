@@ -1,4 +1,4 @@
-# What src/clt/moments_glm.c needs to know of a response, its covariates and their cross-products.
+# What src/clt/moments_glm.c needs to know about a response, its covariates and their cross-products.
 
 #' @export
 clt_distribution.bound_glm <- function(bound, release, call) {

@@ -1,4 +1,4 @@
-# What src/clt/moments_lm_class.c needs to know of a regression and its cross-products.
+# What src/clt/moments_lm_class.c needs to know about a regression and its cross-products.
 
 #' @export
 clt_distribution.bound_lm <- function(bound, release, call) {

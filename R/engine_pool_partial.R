@@ -4,7 +4,7 @@
 #'
 #' `pool = "partial"` and `pool = "walk"`, with options. In partial pooling, the parameters of the sites are normal about a common mean, with standard
 #' deviations that are estimated from the releases. Each site then borrows strength from the others, and the less its own release says, the more it borrows. In
-#' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about those of the previous one.
+#' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about the previous site's.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the same in all sites. `~
 #'   1` is `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. In `partial_pooling()`,

@@ -1,4 +1,4 @@
-# The problem that a pool of sites is, and where its chains start.
+# The problem of a pool of sites, and the starting values of its chains.
 
 # `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
 set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n, call) {

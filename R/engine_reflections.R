@@ -1,4 +1,4 @@
-# Reflections of records that a release does not tell apart: src/records/reflections.c.
+# Reflections of records that a release does not distinguish: src/records/reflections.c.
 
 # Up to so many columns every set of them is tried.
 most_reflected <- 10L

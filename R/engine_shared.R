@@ -1,4 +1,4 @@
-# What several engines ask of a release and of a bound model.
+# What several engines need to know about a release and a bound model.
 
 # NULL: all 1
 released_times <- function(parts) {

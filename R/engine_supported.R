@@ -1,7 +1,6 @@
-# What fits together. Nothing is listed here: a model and a statistic say which kinds of
-# variable they see, a mechanism which statistics it takes, and a method (beside the code
-# for it) which statistics it can use under a model. All are asked by class, without an
-# object at hand, so a new plug-in is found by its methods for these generics.
+# What fits together. Nothing is listed here. A model and a statistic state which kinds of variables they use, a mechanism which statistics it accepts, and a
+# method (next to its code) which statistics it can use under a model. All are asked by class, without an object, so a new plug-in is found through its
+# methods for these generics.
 
 # "number", "code" (of a factor's level), or both
 variable_kinds <- function(x) UseMethod("variable_kinds")

@@ -1,4 +1,4 @@
-# Bends of the coordinates of normal totals, of a sum alone as of one with squares: see src/totals/mean_sd_ridge.c.
+# Bends of the coordinates of normal totals, for a sum alone or with squares: see src/totals/mean_sd_ridge.c.
 
 # as in src/totals/mean_sd_ridge.h
 bend_knots <- 64L

@@ -1,4 +1,4 @@
-# Named tests of one hypothesis against another, from private releases: Bayes factors with what they compare.
+# Named tests of one hypothesis against another, from private releases: Bayes factors with a description of the hypotheses.
 
 #' Tests by Bayes factors: a slope, independence, equal rates
 #'

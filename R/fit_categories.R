@@ -1,4 +1,4 @@
-# Draws of the coefficients of a response of several levels, and its linear predictors.
+# Draws of the coefficients for a response with several levels, and its linear predictors.
 
 # draws x coefficients, the known ones too
 category_draws <- function(fit) {

@@ -1,10 +1,10 @@
-# Both answers where it matters: an answer may hang on what lies beyond the bounds. Under "clamp" the model's tails say how many records do and
-# how far; where the bounds are natural limits none does. Where the share beyond is not negligible the release is also fitted as if its bounds
-# were natural limits (stat_outside.R), by the method that is expected to take least, and the two are compared: |difference of means| / posterior sd,
-# for each parameter.
+# Both answers where it matters: an answer may depend on records outside the bounds. Under "clamp", the model's tails determine how many records are outside,
+# and how far. If the bounds are natural limits, none are. If the expected share outside is not negligible, the release is also fitted as if its bounds were
+# natural limits (stat_outside.R), by the method with the least expected cost. The two fits are compared: |difference of means| / posterior sd, for each
+# parameter.
 #
-# The second fit has seeds of its own, made of the first one's: draws are the same with it or without it.
-# Cost: that of `beside_run`, at most `beside_seconds` or what the fit itself is expected to take; else it is skipped, which the fit says.
+# The second fit has its own seeds, derived from the first one's: draws are the same with or without it. Cost: that of `beside_run`, at most `beside_seconds`
+# or the expected cost of the fit itself. Otherwise it is skipped, and the fit says so.
 
 # Shares of values beyond the bounds below this are negligible.
 negligible_share <- 0.001

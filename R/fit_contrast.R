@@ -1,4 +1,4 @@
-# Differences, ratios and odds ratios of what a fit has draws of.
+# Differences, ratios and odds ratios of the quantities that a fit has draws of.
 
 #' Compare sites, groups, cells or parameters
 #'

@@ -1,9 +1,8 @@
-# Trouble with a fit: what is told by a warning when it is sampled, once more a
-# session by what reports intervals, by summary(), and by the print.
+# Troubles of a fit. They are reported by a warning when it is sampled, once more per session by functions that report intervals, by summary(), and in the
+# print.
 #
-# A trouble is a list of `kind`, the warning's class after "noiseaware_warning_",
-# and `text`, a sentence followed by details. They are kept in the fit, so that
-# nothing is computed twice.
+# A trouble is a list of `kind`, the warning's class after "noiseaware_warning_", and `text`, a sentence followed by details. They are kept in the fit, so
+# that nothing is computed twice.
 
 # Beyond these a fit is warned of, and marked in its print (Vehtari et al. 2021): with
 # 400 effective draws the error of a mean is a twentieth of the sd, and that of an

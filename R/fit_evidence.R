@@ -1,5 +1,5 @@
-# The evidence of a release, log p(z | model). Here one probability or rate: the total is summed out, and the parameter
-# integrated out. Of tables: fit_evidence_counts.R; of sites: fit_evidence_pool.R; of normal records: fit_evidence_totals.R.
+# The evidence of a release, log p(z | model). This file: one probability or rate, with the total summed out and the parameter integrated out. Tables:
+# fit_evidence_counts.R; sites: fit_evidence_pool.R; normal records: fit_evidence_totals.R.
 
 #' Evidence of a release, and Bayes factors
 #'

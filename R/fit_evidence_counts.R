@@ -1,5 +1,5 @@
-# The evidence of a release of counts. Exact where every number is of one cell, or of n: the cells' counts are independent but for
-# their sum, so that it is a convolution. Else by tempering the noise.
+# The evidence of a release of counts. If every number is the count of one cell, or n, the cells' counts are independent except for their sum, and the
+# evidence is exact, by a convolution. Otherwise it is found by tempering the noise.
 
 counts_evidence <- function(fit, draws, seed, call) {
   exact <- cells_evidence(fit, call)

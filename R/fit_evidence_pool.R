@@ -1,5 +1,5 @@
-# The evidence of several sites' releases. Separate sites: the sum of theirs. One rate or probability for all: a quadrature. Rates that
-# differ: each site's integrated over the distribution between sites by quadrature, the mean and the sd by bridge sampling.
+# The evidence of several sites' releases. Separate sites: the sum over sites. One rate or probability for all: a quadrature. Rates that differ: each site's
+# rate is integrated over the distribution between sites by quadrature, the mean and the sd by bridge sampling.
 
 one_rate_evidence <- function(fit, call) {
   log_rate_integral(fit$bound, fit$problem$sites) + sum(vapply(fit$release, log_noise_constant, 0, call))

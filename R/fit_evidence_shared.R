@@ -1,4 +1,4 @@
-# What all computations of evidence share.
+# Shared by all computations of evidence.
 
 # log of the mean of exp(ratio), draws x chains. Where few draws carry it, its error is not to be relied on.
 average_ratio <- function(ratio, few = 100) {

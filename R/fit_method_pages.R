@@ -1,4 +1,4 @@
-# One help page a method: what it does, where it serves, what it assumes. That of "clt" is beside its code, in R/engine_clt.R.
+# One help page per method: what it does, when it is available, what it assumes. The page of "clt" is next to its code, in R/engine_clt.R.
 
 #' Method "auto": which method runs, and why
 #'

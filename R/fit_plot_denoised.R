@@ -1,4 +1,4 @@
-# plot(fit, "denoised"): published numbers against what the fit makes of them, in standard deviations of the noise.
+# plot(fit, "denoised"): published numbers against their posterior, in standard deviations of the noise.
 plot_denoised <- function(fit, level = 0.9, call = caller_env()) {
   most <- 40L
   table <- data <- denoised_table(fit, level, call)

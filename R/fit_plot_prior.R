@@ -1,4 +1,4 @@
-# plot(fit, "prior"): how much was learnt from the release, as the marginal prior and posterior densities of each parameter. Densities are kernel estimates
+# plot(fit, "prior"): what was learnt from the release, shown by the marginal prior and posterior densities of each parameter. Densities are kernel estimates
 # from draws, reflected at the smallest and the largest draw, so that a distribution that ends there keeps its height.
 plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1, call = caller_env()) {
   data <- prior_data(fit, variables, points, draws, seed, call)

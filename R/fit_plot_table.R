@@ -1,4 +1,4 @@
-# plot(fit, "table"): a table as it was published and as the fit knows it.
+# plot(fit, "table"): a table as published, and its posterior.
 plot_table <- function(fit, margin = NULL, level = 0.9, percent = FALSE, text_size = 3, call = caller_env()) {
   check_flag(percent, "percent", call = call)
   check_positive(text_size, "text_size", call = call)

@@ -1,11 +1,11 @@
-# Where the prior decides: what moves when the prior is raised to a power (power-scaling, Kallioinen, Paananen, Buerkner & Vehtari 2024). Draws are
-# weighted by p(theta)^(a - 1), a = 0.8 and 1.25; there is no other run. A quantity is decided by the prior where its weighted mean moves by more than a tenth
-# of its sd, and by more than its Monte Carlo error explains.
+# Where the prior decides: how estimates change if the prior is raised to a power (power-scaling, Kallioinen, Paananen, Buerkner & Vehtari 2024). Draws are
+# weighted by p(theta)^(a - 1), a = 0.8 and 1.25, without another run. A quantity is decided by the prior if its weighted mean moves by more than a tenth of
+# its sd, and by more than its Monte Carlo error explains.
 #
-# Quantities: each parameter; its squared distance from the middle, since a prior that decides the width alone leaves the mean where it
-# is; and the same in the leading directions of the posterior (eigenvectors of the correlations with eigenvalues above 1), where a ridge hides what
-# no single parameter shows. Parameters go in as normal scores of their ranks: whatever the units and the tails, of mean 0 and sd 1.
-# Cost: the prior's density of at most 1,000 draws.
+# Quantities: each parameter; its squared distance from the middle, because a prior that affects only the width leaves the mean where it is; and both in the
+# leading directions of the posterior (eigenvectors of the correlations with eigenvalues above 1), because a ridge can hide an influence that no single
+# parameter shows. Parameters are used as normal scores of their ranks, with mean 0 and sd 1 whatever the units and the tails. Cost: the prior's density at up
+# to 1,000 draws.
 
 prior_powers <- c(0.8, 1.25)
 moved_by_prior <- 0.1

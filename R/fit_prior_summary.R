@@ -1,4 +1,4 @@
-# The priors of a model that has met its statistic, in the units of the data.
+# The priors of a model bound to its statistic, in the units of the data.
 
 #' @rdname interop
 #' @exportS3Method rstantools::prior_summary

@@ -1,11 +1,11 @@
-# Refits with other distributions of a covariate. A release of cross-products has two moments of a covariate. In a linear regression without
-# clamping the coefficients do not depend on more: X'y | X'X, beta, sigma has no other function of X. In any other regression they do, and what the model
-# takes the covariate to be distributed as decides between answers that the release cannot tell apart.
+# Refits with other distributions of a covariate. A release of cross-products has two moments of a covariate. In a linear regression without clamping the
+# coefficients depend on nothing else: X'y | X'X, beta, sigma contains no other function of X. In any other regression they do, and the distribution that the
+# model assumes for the covariate decides between answers that the release cannot distinguish.
 #
-# One covariate at a time gets each of the distributions of model_covariate.R. What these refits give are answers to the same release, if they fit it: those that
-# it contradicts (fit_contradiction.R), or whose chains have not met, do not count.
+# Each of the distributions of model_covariate.R is tried for one covariate at a time. A refit is an alternative answer to the same release, if it fits.
+# Refits that the release contradicts (fit_contradiction.R), or whose chains have not converged, do not count.
 #
-# Cost: that of a fit by "augment" for each covariate and distribution.
+# Cost: a fit by "augment" for each covariate and distribution.
 
 # iterations: other distributions mix more slowly than normal ones
 least_refit <- 2000

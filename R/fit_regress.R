@@ -1,6 +1,5 @@
-# Regressions read off a fit of the joint normal distribution of several numbers. In each draw of their mean m and covariance S,
-# y given the x is normal with slopes b = S_xx^-1 S_xy, intercept m_y - b'm_x and residual variance S_yy - S_yx b. A draw costs a
-# Cholesky factor of the covariates' covariance.
+# Regressions derived from a fit of the joint normal distribution of several numbers. In each draw of their mean m and covariance S, y given the x is normal
+# with slopes b = S_xx^-1 S_xy, intercept m_y - b'm_x and residual variance S_yy - S_yx b. A draw costs a Cholesky factor of the covariates' covariance.
 
 #' Derive regressions from one joint fit
 #'

@@ -1,4 +1,4 @@
-# What stats' functions say of a fitted regression, and a grid of covariates in place of data.
+# Methods of stats' generics for a fitted regression, and a grid of covariates in place of data.
 
 #' Components of a fitted regression
 #'

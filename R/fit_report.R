@@ -1,4 +1,4 @@
-# A fit as a page to read: inst/report/report.Rmd has the page, this file its words.
+# A fit as a web page: the page is inst/report/report.Rmd, its texts are in this file.
 
 #' Report a fit as a web page
 #'

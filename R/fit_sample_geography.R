@@ -1,5 +1,5 @@
-# Counts of nested areas: see src/geography/transfers.c. Draws of millions of cells would fill the memory: what is kept is the
-# mean and the standard deviation of each, and the draws of the sums that `track` names.
+# Counts of nested areas: see src/geography/transfers.c. Draws of millions of cells would fill the memory, so only the mean and the standard deviation of each
+# cell are kept, and the draws of the sums that `track` names.
 
 #' Counts of nested areas
 #'

@@ -1,4 +1,4 @@
-# Survival curves and what follows from them, of fits of model_table() (life tables) and model_survival().
+# Survival curves and derived measures, for fits of model_table() (life tables) and model_survival().
 
 #' Survival curves, medians and hazard ratios
 #'

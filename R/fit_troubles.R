@@ -1,4 +1,4 @@
-# What is wrong with a fit, all together: the warnings of sampling.
+# All troubles of a fit: the warnings of sampling.
 
 with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)

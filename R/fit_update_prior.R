@@ -1,5 +1,5 @@
-# update(fit, prior = ): draws of the old posterior, weighted by the ratio of the two priors, stand for the new one where the
-# weights are good (Vehtari, Simpson, Gelman, Yao & Gabry 2024: Pareto smoothed importance sampling); else it is sampled.
+# update(fit, prior = ): draws of the old posterior, weighted by the ratio of the two priors, are used for the new one if the weights are good (Vehtari,
+# Simpson, Gelman, Yao & Gabry 2024: Pareto smoothed importance sampling). Otherwise the fit is sampled again.
 
 # Good weights: Pareto k at most this, or 1 - 1 / log10(draws) where that is less, and at least such a share of effective draws.
 highest_k <- 0.7

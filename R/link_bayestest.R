@@ -1,4 +1,4 @@
-# insight and bayestestR: which parameters there are, their priors, and the draws to describe.
+# insight and bayestestR: the parameters, their priors and their draws.
 
 #' @exportS3Method insight::get_parameters
 get_parameters.noiseaware_fit <- function(x, component = c("conditional", "all"), parameters = NULL, summary = FALSE, ...) {

@@ -1,4 +1,4 @@
-# marginaleffects: draws of predictions; it takes classes that an option names.
+# marginaleffects: draws of predictions; an option names the classes that it accepts.
 
 #' @exportS3Method marginaleffects::get_predict
 get_predict.noiseaware_fit <- function(model, newdata = covariate_grid(model), type = "response", ...) {

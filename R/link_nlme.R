@@ -1,4 +1,4 @@
-# nlme, lme4, brms: what is common to the sites of a partially pooled fit, and how they differ from it.
+# nlme, lme4, brms: what the sites of a partially pooled fit have in common, and how they differ from it.
 
 #' Fixed effects, random effects and variance components of sites
 #'

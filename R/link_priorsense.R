@@ -1,6 +1,6 @@
-# priorsense: how much the posterior follows from the prior, and from the published numbers, by powers of densities.
-# The likelihood is that of the numbers given the parameters where it is known: one rate or probability, whose total is
-# summed out. Else it is that given the confidential totals, the noise's density.
+# priorsense: sensitivity of the posterior to the prior and to the published numbers, by powers of densities. The likelihood is that of the numbers given the
+# parameters if it is known: for one rate or probability, whose total is summed out. Otherwise it is the likelihood given the confidential totals, which is
+# the density of the noise.
 
 #' @exportS3Method priorsense::create_priorsense_data
 create_priorsense_data.noiseaware_fit <- function(x, ...) {

@@ -1,4 +1,4 @@
-# R squared without records: of rows that are given, or of the population that the model describes.
+# R squared without records: for given rows, or for the population that the model describes.
 
 #' R squared of a regression
 #'

@@ -1,5 +1,5 @@
-# What works on a fit, in one table: works_with() shows it, so does vignette("with-other-packages"), the tests
-# evaluate each row, and what is refused says the row's note.
+# What works on a fit, in one table. works_with() and vignette("with-other-packages") show it, the tests evaluate each row, and functions that do not work
+# raise an error with the note of their row.
 
 no_records <- "It needs the individual confidential records; a release has only noisy numbers. `pp_check()` compares the fit with its release."
 no_parts <- "A release is a single observation, of sums over all records, so no record can be left out; for pooled sites, each site is a unit. See `bayes_factor()`."

@@ -1,5 +1,5 @@
-# Numbers without noise, kernel "exact": a constraint on the records, never noise of a tiny scale. Methods ask
-# is_exact() of a part's mechanism; where it is true the part's values are what its totals are.
+# Numbers without noise, kernel "exact": a constraint on the records, not noise with a tiny scale. Methods call is_exact() on a part's mechanism; if it is
+# true, the part's values are its totals.
 
 #' Exact numbers
 #'

@@ -1,9 +1,8 @@
-# What was done with noisy numbers before they were published. The mechanism stays what it was, with its
-# class, its name and its budget; its kernel is "published", and `after` says what was done: threshold,
-# round, lower, upper (NULL: not done) and listed.
+# Processing of noisy numbers before they were published. The mechanism keeps its class, its name and its budget. Its kernel is "published", and `after` lists
+# the processing: threshold, round, lower, upper (NULL: not done) and listed.
 #
-# Whatever was published says that the noisy number lay in an interval, published_interval(); the
-# likelihood is its probability: see src/contract/published.c.
+# A processed number implies that the noisy number was in an interval, published_interval(). The likelihood is the probability of this interval: see
+# src/contract/published.c.
 
 #' Noisy numbers that were hidden, rounded or truncated
 #'

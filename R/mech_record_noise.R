@@ -1,5 +1,5 @@
-# Noise on every record's values, kernel "records": the totals are those of noisy records. Method "collapse" knows what
-# that says of the confidential ones (src/totals/noisy_records.c).
+# Noise on every record's values, kernel "records": the totals are those of noisy records. Method "collapse" relates them to the confidential ones
+# (src/totals/noisy_records.c).
 
 #' Noise on every record
 #'

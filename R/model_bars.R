@@ -1,4 +1,4 @@
-# Bars in the formula of a regression, as lme4 and brms write them: y ~ x + (1 + x | g). What varies between the groups of one release;
+# Bars in the formula of a regression, as in lme4 and brms: y ~ x + (1 + x | g). They state what varies between the groups of one release;
 # R/engine_pool_setup.R makes a pooling of it.
 
 is_bar <- function(side) is_operation(side, "|", 2L) || is_operation(side, "||", 2L)

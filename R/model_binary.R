@@ -1,5 +1,4 @@
-# Says of covariates that may have two values only (whole bounds one apart, such as 0
-# and 1) that the model takes them as normal, where it could take factors too.
+# Reports that the model treats covariates with only two possible values (whole bounds one apart, such as 0 and 1) as normal, although they could be factors.
 # `continuous` are the places of the normal ones among the columns of the design.
 tell_binary <- function(bound) {
   if (is.null(bound$model$levels) || !is.null(bound$moments)) return(invisible())

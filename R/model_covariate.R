@@ -1,4 +1,4 @@
-# Lone covariates: a distribution of its own for one of them, src/model/independent_covariate.h.
+# A separate distribution for a single covariate: src/model/independent_covariate.h.
 
 # in the order of lone_classes, src/model/covariates_independent.c
 lone_kinds <- c("beta", "count", "mixture", "lognormal")

@@ -1,6 +1,5 @@
-# The distribution of covariates, a part of several models: src/model/covariates_normal.c. A model has
-# the elements `covariates` (see split_covariates()) and `levels`, a
-# prior_dirichlet().
+# The distribution of covariates, a part of several models: src/model/covariates_normal.c. A model has the elements `covariates` (see split_covariates()) and
+# `levels`, a prior_dirichlet().
 
 # list(mean =, cov =), each fixed() or prior_niw(); `lone` beside, where some have a distribution of their own
 split_covariates <- function(covariates, name = "covariates", call = caller_env()) {

@@ -1,6 +1,5 @@
-# Covariates that depend on each other, a part of model_lm(), model_glm() and its kin: the general location model, src/model/covariates_joint.c.
-# `factors` of a model is "dependent", "independent", or NULL: dependent where that is possible, see settle_factors(); otherwise independent, and the
-# print says so.
+# Dependent covariates, a part of model_lm(), model_glm() and similar models: the general location model, src/model/covariates_joint.c. `factors` of a model
+# is "dependent", "independent", or NULL: dependent if that is possible, see settle_factors(); otherwise independent, and the print says so.
 
 # The effects' precision in units of the residual variance of the numbers: a standard deviation of 5. The logarithm of the concentration is normal about
 # that of the number of cells, with this standard deviation.

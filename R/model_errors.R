@@ -1,4 +1,4 @@
-# Errors of a linear regression that are not normal: src/model/lm_errors.c.
+# Non-normal errors of a linear regression: src/model/lm_errors.c.
 
 # that a prior allows: LEAST in src/model/lm_errors.c
 least_df <- 1

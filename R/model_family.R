@@ -1,6 +1,6 @@
-# Families of responses, as src/model/family_classes.c has them. `scale` and `middle`: of the default priors, the
-# standard deviation of what covariates add to the linear predictor, and the intercept's mean and sd (NA: that of a
-# sixth of the upper bound). `shaped`: there is a coefficient of variation. `kind`: what bounds a response may have.
+# Families of responses, as in src/model/family_classes.c. `scale` and `middle` are for the default priors: the standard deviation of the covariates'
+# contribution to the linear predictor, and the intercept's mean and sd (NA: from a sixth of the upper bound). `shaped`: there is a coefficient of variation.
+# `kind`: the bounds that a response may have.
 
 glm_families <- list(
   logit = list(family = "binomial", link = "logit", text = "logistic regression", kind = "binary", scale = 1.5, middle = c(0, 1.5)),

@@ -1,11 +1,11 @@
-# Functions of released variables in the formula of a model: y ~ x + pmax(x - 30, 0) where x was released.
+# Functions of released variables in the formula of a model: y ~ x + pmax(x - 30, 0) if x was released.
 #
-# The records of the model have the variable. Each function is a column that follows from it (src/model/derived_columns.c), beside the products: the
-# model of the covariates describes the variable, and the linear predictor uses the functions. So a model may have any number of functions of a variable.
-# The prior determines combinations of coefficients that the release does not. Method "augment" alone fits such models, exactly.
+# The records of the model contain the variable. Each function is a column computed from it (src/model/derived_columns.c), like products: the model of the
+# covariates describes the variable, and the linear predictor uses the functions. So a model may have any number of functions of a variable. The prior
+# determines combinations of coefficients that the release does not. Only method "augment" fits such models; it is exact.
 #
-# A record may lie beyond the bounds, where its distribution has values there. Functions that are not known of every number, or have no end within
-# a double, need a covariate that keeps within its bounds: covariate_beta().
+# A record may lie outside the bounds if its distribution has values there. Functions that are undefined for some numbers, or that overflow a double, need a
+# covariate that stays within its bounds: covariate_beta().
 
 # Names of functions in a formula of a release's variables, which are not columns of the release themselves, each with its variable.
 model_functions <- function(variables, released) {

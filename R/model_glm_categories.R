@@ -1,4 +1,4 @@
-# model_glm() of a response of several levels: the plug-in src/model/categories.c. See model_family_categories.R.
+# model_glm() for a response with several levels: the plug-in src/model/categories.c. See model_family_categories.R.
 
 #' @export
 clt_statistics.model_categories <- function(model) character()

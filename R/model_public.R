@@ -1,4 +1,4 @@
-# Public covariates: what models know of them, see engine_public.R.
+# Public covariates in models, see engine_public.R.
 
 # Are the covariates known for each record, so that they have no distribution?
 are_public <- function(model) !is.null(model$covariates$public)

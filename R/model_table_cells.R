@@ -1,4 +1,4 @@
-# Cells of a table and its cliques, as models of tables have them.
+# Cells of a table and of its cliques, as used in models of tables.
 
 format_zeros <- function(zeros) if (is.data.frame(zeros)) paste(nrow(zeros), "combinations") else shorten_text(formula_text(zeros))
 

@@ -1,4 +1,4 @@
-# What models of one variable share.
+# Shared by models of one variable.
 
 # the argument's value; a name without quotes is an object that is not there
 evaluated_name <- function(x, name, call) {

@@ -1,5 +1,5 @@
-# The account of budget(file = ): JSON lines, a header with the limit and then a line for
-# each expense. Lines are only ever added. Whoever has the file's lock reads, decides and writes before anybody else.
+# The account of budget(file = ): JSON lines, a header with the limit and then a line for each expense. Lines are only ever added. The holder of the file's
+# lock reads, decides and writes before anyone else.
 
 ledger_format <- "noiseaware budget"
 ledger_version <- 2L

@@ -1,6 +1,5 @@
-# The account of budget(connection = , table = ): the lines of a budget file as rows, numbered from 1. A transaction
-# that no other can begin beside it is the lock; an expense is committed before anything is published. A process that is killed
-# leaves nothing: the database rolls back.
+# The account of budget(connection = , table = ): the lines of a budget file as rows, numbered from 1. The lock is a transaction that excludes all others. An
+# expense is committed before anything is published. If the process is killed, it leaves nothing: the database rolls back.
 
 # A table that is not there, or empty, gets the limit; one that has rows has it.
 table_budget <- function(connection, table, limit, call = caller_env()) {

@@ -1,4 +1,4 @@
-# What as_release() says of numbers that can be meant in another way than they are taken.
+# Messages of as_release() about numbers with more than one possible meaning.
 
 # ---- which number is which -----------------------------------------------------------------
 

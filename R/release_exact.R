@@ -1,4 +1,4 @@
-# Are numbers without noise possible, and do they agree with each other?
+# Checks whether numbers without noise are possible, and consistent with each other.
 
 # Exact numbers that no n records have are refused, and the error names the smallest set that contradicts itself.
 check_invariants <- function(parts, n, call = caller_env()) {

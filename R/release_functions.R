@@ -1,4 +1,4 @@
-# Functions of variables in release files: what utils_functions.R reads of their names, as data.
+# Functions of variables in release files, stored as the data that utils_functions.R parses from their names.
 
 # By name its variable, the bounds of that and the steps: what the name says, for readers that have no R.
 functions_json <- function(statistic) {

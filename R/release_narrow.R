@@ -1,6 +1,5 @@
-# A narrow question of a wide release: of the released numbers those that are functions of the model's variables.
-# Noise is independent from component to component, so they are a release of these variables by themselves, and the
-# posterior given them is exact. It leaves out what the other numbers say, and nothing else.
+# A narrow question about a wide release: keeps the released numbers that are functions of the model's variables. Noise is independent between components, so
+# these are a release of these variables by themselves, and the posterior given them is exact. It ignores only the information in the other numbers.
 
 # The variables that a model describes; NULL: all that it finds.
 model_variables <- function(model, public) UseMethod("model_variables")

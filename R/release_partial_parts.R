@@ -1,4 +1,4 @@
-# What a partial total has: sums in integers of each part's grid.
+# The parts of a partial total: integer sums on the grid of each part.
 
 is_partial <- function(x) inherits(x, "noiseaware_partial")
 

@@ -1,4 +1,4 @@
-# How a release and its summary are printed.
+# Prints of a release and of its summary.
 
 noise_source <- c(
   entropy = "the operating system's entropy",

@@ -1,4 +1,4 @@
-# Public covariates: a data frame of exact values beside the noisy numbers, one row a record. It is kept in the release as `public`.
+# Public covariates: a data frame of exact values that accompanies the noisy numbers, one row per record. The release keeps it as `public`.
 
 #' Public covariates
 #'

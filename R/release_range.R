@@ -1,4 +1,4 @@
-# What is odd about published totals: troubles, see fit_diagnostics.R
+# Implausible published totals: troubles, see fit_diagnostics.R
 
 # By factor, how many records each of its levels has, where exact numbers say so.
 exact_sizes <- function(parts) {

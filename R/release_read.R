@@ -1,5 +1,5 @@
-# Reads a release field by field, then through the constructors: whatever the file holds, what is
-# read is what they would have made, or nothing.
+# Reads a release field by field, and passes the fields to the constructors. Whatever the file contains, the result is something that they would have made, or
+# an error.
 
 #' @rdname write_release
 #' @order 2

@@ -1,5 +1,5 @@
-# Noisy margins of a table, each a vector of counts with the variables that it is of and the size of its noise: what projects that fit graphical
-# models to margins call marginals.
+# Noisy margins of a table, each a vector of counts with its variables and the size of its noise: called marginals by projects that fit graphical models to
+# them.
 
 #' Read noisy margins of a table
 #'

@@ -1,5 +1,4 @@
-# A measurement of OpenDP, read from the data to the noise: a call per step. A step that is not known is refused by
-# its name, never skipped.
+# A measurement of OpenDP, read from the data to the noise, one call per step. An unknown step is an error that gives its name; it is never skipped.
 
 #' Read a measurement of the OpenDP Library
 #'

@@ -1,4 +1,4 @@
-# A table of OpenDP's Polars interface: what `query.summarize()` says of each column, and the numbers that were collected.
+# A table of OpenDP's Polars interface: the description of each column by `query.summarize()`, and the numbers that were collected.
 
 #' Read tables from OpenDP's Polars interface
 #'

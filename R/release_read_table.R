@@ -1,4 +1,4 @@
-# Published numbers that come as a table of rows: which column is what, and what each row counts.
+# Published numbers in a table of rows: the meaning of each column, and what each row counts.
 
 #' @rdname as_release
 #' @export

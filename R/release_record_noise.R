@@ -1,4 +1,4 @@
-# Releases of noisy records: the totals of these records, from moments that are read chunk by chunk.
+# Releases of noisy records: the totals of these records, from moments that are computed chunk by chunk.
 
 check_records_unbounded <- function(statistic, mechanism, call = caller_env()) {
   if (!inherits(mechanism, "mech_record_noise") || !inherits(statistic, "stat_records") || is_unbounded(statistic)) return(invisible())

@@ -1,4 +1,4 @@
-# Records that are not in memory: where they are read from, chunk by chunk, and their partial total.
+# Records that are not in memory: they are read chunk by chunk and added to a partial total.
 
 #' Records that are larger than memory
 #'

@@ -1,4 +1,4 @@
-# What a release says of its number of records.
+# What a release contains about its number of records.
 
 # mean and sd, where there is a scale to speak of
 size_moments <- function(prior) {

@@ -1,4 +1,4 @@
-# A release as JSON: public facts only, written whole or not at all.
+# Writes a release as JSON: public facts only, in one piece or not at all.
 
 #' Write and read a release as JSON
 #'

@@ -1,5 +1,4 @@
-# Variances and covariances about a public centre: queries of cross-products of centred variables, for which the
-# C plug-in of stat_crossprod() serves with shifts.
+# Variances and covariances about a public centre: queries of cross-products of centred variables. They use the C plug-in of stat_crossprod() with shifts.
 
 #' Variances and covariances about a public centre
 #'

@@ -1,4 +1,4 @@
-# Statistics of functions of variables: the columns that records get, as utils_functions.R says.
+# Statistics of functions of variables: the additional columns of records, computed by utils_functions.R.
 
 with_functions <- function(statistic, functions) {
   if (is.null(functions)) return(statistic)

@@ -1,4 +1,4 @@
-# Monomials of variables, which several statistics have.
+# Monomials of variables, shared by several statistics.
 
 check_response_levels <- function(response, bounds, call = caller_env()) {
   levels <- bounds[[response]]

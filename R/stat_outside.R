@@ -1,12 +1,12 @@
-# What is said of values beyond the bounds of a variable, with the statistic:
+# How a statistic treats values outside the bounds of a variable:
 #   "clamp"  there may be some, and they were moved to the nearer bound;
-#   "drop"   there may be some, and their records were left out (stat_sums() alone);
+#   "drop"   there may be some, and their records were left out (only stat_sums());
 #   "none"   there are none: the bounds are the natural limits of the variable.
-# A statistic keeps it as `outside`: one of these words, or one for each variable that is a number, named by it.
+# A statistic keeps it as `outside`: one of these words, or a named vector with one for each numeric variable.
 #
-# Noise has the same scale under all, and release() clamps under "none", too: a wrong "none" costs no privacy. What differs is the
-# posterior. Under "none" the published totals are those of the records themselves, so that whoever evaluates a statistic at
-# records of a model does so without bounds (statistic_spec() but for confidential records, seen_columns()).
+# The scale of the noise is the same for all, and release() also clamps under "none": a wrong "none" costs no privacy. Only the posterior differs. Under
+# "none" the published totals are those of the records themselves, so code that evaluates a statistic at records of a model does so without bounds
+# (statistic_spec() except for confidential records, seen_columns()).
 
 # `choices`: the words that the statistic knows, "clamp" first, which is the default
 check_outside <- function(outside, variables, choices = c("clamp", "none"), call = caller_env()) {

@@ -1,5 +1,5 @@
-# What stat_crossprod() makes of a formula with products and powers: totals of all distinct monomials of degree 1 and 2 in the
-# response, the variables and the derived terms. In C each is the product of two that come before it, as in stat_moments4().
+# stat_crossprod() for a formula with products and powers: totals of all distinct monomials of degree 1 and 2 in the response, the variables and the derived
+# terms. In C each is the product of two earlier ones, as in stat_moments4().
 
 # Combinations of levels that are compared with each other for the sensitivity, and columns that are multiplied with each other.
 most_level_combinations <- 200

@@ -1,4 +1,4 @@
-# What each component of totals can be: limits, degrees, and how far rounding moves it.
+# The range of each component of totals: limits, degrees, and the effect of rounding.
 
 # The least and the largest contribution of a record to each component, a row each;
 # NULL where that is not known.

@@ -1,4 +1,4 @@
-# What C reads of a statistic.
+# The description of a statistic that C reads.
 
 # Does the function return the same for confidential records that are in another order, in two groups?
 check_unmixed <- function(evaluate, records, value, call) {

@@ -1,5 +1,5 @@
-# Survival tables: a time and whether an event ended it, in declared intervals, are one factor, how a record leaves the
-# study. All else is that of tables: the statistic is stat_linear() of its counts. Curves: fit_survival_measures.R.
+# Survival tables: a time and whether an event ended it, in declared intervals, form one factor: how a record leaves the study. Everything else is as for
+# tables: the statistic is stat_linear() of its counts. Curves: fit_survival_measures.R.
 
 #' Survival times: records and counts
 #'

@@ -1,4 +1,4 @@
-# Where points of a calibration may lie, and how its counts are said.
+# Bands for the points of a calibration, and texts for its counts.
 
 inside_central <- function(quantile, level) abs(quantile - 0.5) <= level / 2
 

@@ -1,5 +1,5 @@
-# calibrate(data = ): the owner's check on the records themselves. The truth is what the records say without noise; each replicate
-# is a release of the same records. Everything here is as confidential as the records.
+# calibrate(data = ): the owner's check on the records themselves. The truth is the estimate from the records without noise; each replicate is a release of
+# the same records. Everything here is as confidential as the records.
 
 # of records: their number, or a prior where it is not published
 check_data_size <- function(data, n, neighbours, call = caller_env()) {

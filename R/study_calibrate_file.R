@@ -1,6 +1,5 @@
-# The checkpoint of calibrate(): JSON lines, a header and then a line for each
-# replicate. Lines are only ever added, so a kill can cut the last one short and
-# nothing else.
+# The checkpoint of calibrate(): JSON lines, a header and then a line for each replicate. Lines are only ever added, so a kill can only truncate the last
+# line.
 
 calibration_format <- "noiseaware calibration"
 calibration_version <- 2L

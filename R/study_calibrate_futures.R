@@ -1,7 +1,5 @@
-# Replicates side by side, through future. Chunks of them are sent to the workers
-# and come back. A chunk takes about a second, so that little is lost with a
-# worker; or ten times what it costs to send one, ten minutes at most, where each
-# is a job that waits in a queue.
+# Replicates in parallel, through future. Chunks of them are sent to the workers and come back. A chunk takes about a second, so that little is lost with a
+# worker. If sending is slow, as for jobs that wait in a queue, a chunk takes ten times as long as sending it, at most ten minutes.
 
 chunk_seconds <- function(waits) min(600, max(1, 10 * min(waits)))
 

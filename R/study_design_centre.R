@@ -1,4 +1,4 @@
-# What design() takes the parameters to be that nobody gave.
+# The values that design() uses for parameters that were not given.
 
 # The given parameters and, for the others, the middle of the prior, with the response of a regression where its prior has it at the mean of the covariates.
 # Only the given ones where there is no such point.

@@ -1,4 +1,4 @@
-# design() with sliders. All that is computed is design()'s and design_noise()'s; the app asks and shows.
+# design() with sliders. All computations are in design() and design_noise(); the app only has inputs and outputs.
 
 #' Explore designs interactively
 #'

@@ -1,5 +1,4 @@
-# What the noise cost: intervals against those that records would give. The analyst has no records, so
-# they are drawn from the fitted model.
+# The cost of the noise: intervals compared with those from the records. The analyst has no records, so they are drawn from the fitted model.
 
 #' Cost of the noise: interval widths with and without it
 #'

@@ -1,5 +1,4 @@
-# Classed errors, and the checks of arguments that raise them. Every message
-# names the argument, what it must be and what it was.
+# Classed errors, and the checks of arguments that raise them. Every message names the argument, what it must be and what it was.
 
 # Neither the text nor the condition that a caller may log has any confidential
 # value: do.call() and literals put the data into the call and the backtrace, so

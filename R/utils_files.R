@@ -1,4 +1,4 @@
-# Files that are written whole, or to which whole lines are added.
+# Files that are written in one piece, or to which whole lines are added.
 
 # The file as it is, never more than its size: by readLines() a small compressed
 # file could grow without limit.

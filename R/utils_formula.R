@@ -1,6 +1,5 @@
-# Taking formulas apart. They may come from a file and be of any depth, so the
-# walk is a loop with a stack of its own, linear in the size of the formula, and
-# stops as soon as there are more terms than any statistic takes.
+# Parsing of formulas. They may come from a file and may be deeply nested, so the walk is a loop with its own stack, linear in the size of the formula. It
+# stops as soon as there are more terms than any statistic allows.
 
 most_terms <- 2000
 

@@ -1,4 +1,4 @@
-# Columns that functions of released variables make of records.
+# Columns of records that are computed by functions of released variables.
 
 # src/model/derived_columns.c has the same numbers
 step_codes <- c("+" = 1, "*" = 2, "/" = 3, "^" = 4, pmin = 5, pmax = 6, sin = 7, cos = 8, abs = 9, asinh = 10, plogis = 11, log = 12, log1p = 13, sqrt = 14,

@@ -1,12 +1,11 @@
 # Functions of one variable in a formula: log(wage), I(educ > 12), cut(age, c(18, 30, 65)).
 #
-# Each is a derived column of the records, a variable of its own whose name is the function as it is written. functions_as_names() puts that name
-# in the place of the call, so that statistics and models see variables alone. The name says what to compute: it is read again by a
-# closed grammar, and nothing of it is ever evaluated. A function is a chain of steps, each of one variable with constants
-# (utils_steps.R), so that its range over the bounds of the variable is exact.
+# Each is a derived column of the records, a variable whose name is the function as written. functions_as_names() replaces the call by this name, so that
+# statistics and models see only variables. The name determines the computation: it is parsed by a closed grammar, and never evaluated. A function is a chain
+# of steps, each of one variable with constants (utils_steps.R), so that its range over the bounds of the variable is exact.
 #
-# Records are clamped on the variable itself, then transformed. A statistic keeps the bounds of the variables in `functions`, a list of
-# list(variable =, bounds =) by name; its columns have the bounds of the function, or its levels.
+# Records are clamped on the variable itself, and then transformed. A statistic keeps the bounds of the variables in `functions`, a named list of
+# list(variable =, bounds =); its columns have the bounds of the function, or its levels.
 
 #' Functions of variables in formulas
 #'

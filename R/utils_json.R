@@ -1,4 +1,4 @@
-# Fields of JSON: what is read is checked, what is written is exact.
+# Fields of JSON: checked when read, exact when written.
 
 is_number <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x)
 

@@ -1,6 +1,5 @@
-# Functions of the user's that an object keeps. Whatever is saved of the object goes with
-# them: the source references of a sourced script hold the whole script, and an
-# environment holds every variable of the function that it was written in.
+# User functions that an object keeps. They are saved together with the object, and so would be the source references, which contain the whole sourced script,
+# and the environment, which contains every variable of the function in which they were written.
 
 # The functions without source references, attributes and compiled code. Of the
 # environments that they were written in, up to the global one or a package's, they keep

@@ -1,4 +1,4 @@
-# future and progressr, which are used if the user has them: a plan for chains side by side, and a handler of progress.
+# future and progressr, if the user has them: a plan for parallel chains, and a handler of progress.
 
 # Is the plan of futures sequential? future takes longer to load than a small problem to sample, so
 # it is asked only where it was loaded, or would find another plan: in an option, an environment

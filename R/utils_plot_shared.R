@@ -1,4 +1,4 @@
-# What plots share: looks, scales, panels, and which variables are shown.
+# Shared by plots: themes, scales, panels, and the choice of variables.
 
 theme_noiseaware <- function() {
   ggplot2::theme_minimal(base_size = 11) +

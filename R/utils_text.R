@@ -1,4 +1,4 @@
-# Numbers, lists and lines as messages and prints have them.
+# Numbers, lists and lines in the format of messages and prints.
 
 # seconds as text
 format_time <- function(seconds) {

@@ -1,4 +1,4 @@
-# Functions of the user's are called so that an error in them is theirs.
+# Calls of user functions, so that errors in them are reported as theirs.
 
 accepts_arguments <- function(f, count) {
   if (is.primitive(f)) return(TRUE)
