@@ -1,6 +1,6 @@
-/* What models share that work on columns of a block: linear combinations, and
- * sums of products. Cost: one pass for every four terms, one for each that is left; q (q + 1) / 2
- * dot products. */
+/* Shared by models that work on columns of a block: linear combinations, and sums of products.
+ * Cost: one pass for every four terms, and one for each remaining term; q (q + 1) / 2 dot
+ * products. */
 #include "base/block.h"
 
 #include "base/lanes.h"

@@ -1,5 +1,5 @@
-/* Core header: what every C file of the package may rely on. Includes and calls point one way
- * only, from r/ through the methods, the plug-ins and contract/ to base/: see tools/layers.R. */
+/* Core header: used by every C file of the package. Includes and calls go in one direction only,
+ * from r/ through the methods, the plug-ins and contract/ to base/: see tools/layers.R. */
 #ifndef NOISEAWARE_BASE_CORE_H
 #define NOISEAWARE_BASE_CORE_H
 

@@ -1,7 +1,7 @@
-/* Rank-normalised split R-hat and bulk effective sample size of Vehtari, Gelman,
- * Simpson, Carpenter & Buerkner (2021), sections 3 and 4, as the posterior package
- * has them, with moments and quantiles from the same sorted draws. A calibration
- * summarises thousands of fits: here that costs about as much as two sorts.
+/* Rank-normalised split R-hat and bulk effective sample size of Vehtari, Gelman, Simpson,
+ * Carpenter & Buerkner (2021), sections 3 and 4, as in the posterior package, with moments and
+ * quantiles from the same sorted draws. A calibration summarises thousands of fits: here that
+ * costs about as much as two sorts.
  *
  * Chains are split by looking at their halves (the middle draw of an odd number is
  * left out). Autocovariances are computed lag by lag, and only as far as Geyer's

@@ -6,10 +6,9 @@
  * because the inverse of its transpose is lower triangular and so gives the
  * Cholesky factor of an inverse-Wishart draw without a second factorisation.
  *
- * Poisson and binomial: transformed rejection with squeeze (Hormann 1993,
- * Insurance: Mathematics and Economics 12, PTRS; J. Statist. Comput. Simul. 46,
- * BTRS); where the mean is small, inversion or waiting times.
- * Densities are computed from deviances (Loader 2000), so that nothing cancels
+ * Poisson and binomial: transformed rejection with squeeze (Hormann 1993, Insurance: Mathematics
+ * and Economics 12, PTRS; J. Statist. Comput. Simul. 46, BTRS); where the mean is small, inversion
+ * or waiting times. Densities are computed from deviances (Loader 2000), which avoids cancellation
  * for large means.
  */
 #include "base/dist.h"

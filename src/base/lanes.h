@@ -1,6 +1,6 @@
-/* A few doubles side by side, in registers: GNU C's vector types (gcc, clang),
- * which the compiler turns into what the machine has. HAS_LANES is 0 elsewhere;
- * plain loops that give the same bits stand beside every use.
+/* A few doubles side by side, in registers: GNU C's vector types (gcc, clang), which the compiler
+ * turns into what the machine has. HAS_LANES is 0 elsewhere; each use is accompanied by a plain
+ * loop that gives the same bits.
  *
  * Values stay local to a function: how they are passed depends on the machine.
  */

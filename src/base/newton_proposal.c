@@ -5,11 +5,11 @@
  *   theta' ~ N(theta + H^-1 g, H^-1),
  *
  * which is the target itself where that is normal; accepted by the Metropolis-Hastings ratio with
- * the same proposal's density from theta' back, so that H may be anything that theta and the
- * records determine. Where H is not positive definite nothing is proposed, and the way back has
+ * the same proposal's density from theta' back, so that H may be any function of theta and the
+ * records. If H is not positive definite, nothing is proposed, and the reverse proposal has
  * density 0.
  *
- * Cost of a step: O(size^3), beside g and H of the caller's.
+ * Cost of a step: O(size^3), plus the caller's g and H.
  */
 #include "base/newton_proposal.h"
 

@@ -1,5 +1,5 @@
-/* Standard normal densities and distribution functions at four points at once, for what bounds
- * clamp: expected totals of clamped records have little other work.
+/* Standard normal densities and distribution functions at four points at once. They take most of
+ * the time for expected totals of clamped records.
  *
  * With t = |x| the density is phi(t) = exp(-t^2 / 2) / sqrt(2 pi), its exponent k log 2 + r with a
  * whole k and |r| <= log 2 / 2, exp(r) by its series. The tail beyond t is phi(t) times Mills'

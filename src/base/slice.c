@@ -1,7 +1,7 @@
-/* Slice sampling coordinate by coordinate (Neal 2003, Annals of Statistics 31,
- * figures 3 and 5: stepping out within a limit, then shrinkage). Leaves any
- * density invariant, cut off ones too; needs no tuning. For the rare update whose
- * own distribution cannot be drawn from. Cost: about ten densities a coordinate. */
+/* Slice sampling coordinate by coordinate (Neal 2003, Annals of Statistics 31, figures 3 and 5:
+ * stepping out within a limit, then shrinkage). Leaves any density invariant, including truncated
+ * ones, without tuning. For the rare update from whose distribution it is impossible to draw
+ * directly. Cost: about ten densities a coordinate. */
 #include "base/slice.h"
 
 enum { MOST_STEPS = 32 };

@@ -1,11 +1,11 @@
-/* Moments made of innovations by a Cholesky factor, where nothing better is known: the totals over
- * n records are
+/* Moments computed from innovations by a Cholesky factor, if there is no better way: the totals
+ * over n records are
  *
  *   n mean(theta) + sqrt(n) L(theta) u,   L L' = cov(theta), u standard normal.
  *
- * The covariance may be singular, since counts add up to n: a pivot that is nothing beside its
- * diagonal leaves a column of zeros, so that L is smooth in theta as long as the same linear
- * combinations are constant. What is aside is left out.
+ * The covariance may be singular, since counts add up to n: a pivot that is negligible relative to
+ * its diagonal leaves a column of zeros, so that L is smooth in theta as long as the same linear
+ * combinations are constant. Unreleased components are left out.
  *
  * Slopes: with f = r'total, and S the covariance, dL/dS is followed back through the factorisation
  * (Smith 1995, "Differentiation of the Cholesky algorithm"), dmean and dS in theta are central

@@ -1,4 +1,4 @@
-/* Totals as innovations where a model's moments have no such form of their own. */
+/* Totals as functions of innovations, for models whose moments have no such form. */
 #ifndef NOISEAWARE_CLT_CHOLESKY_INNOVATIONS_H
 #define NOISEAWARE_CLT_CHOLESKY_INNOVATIONS_H
 

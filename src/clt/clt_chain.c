@@ -1,11 +1,10 @@
-/* Method "clt": a normal distribution for the totals (Bernstein & Sheldon 2018, 2019), in
- * the one form that serves every model and statistic with known moments.
+/* Method "clt": a normal distribution for the totals (Bernstein & Sheldon 2018, 2019), in a form
+ * that works for every model and statistic with known moments.
  *
- * For one record let (t, a) have mean mu and covariance V under theta, t the
- * released statistic, a what the complete-data statistic c needs beside it. By
- * the central limit theorem the total is N(n mu, n V), and z | s ~ N(s, Omega)
- * with Omega = diag(omega^2): fixed for Gaussian noise; for Laplace noise of
- * scale b, omega^2 ~ Exponential(rate 1 / (2 b^2)). Discrete noise has the same
+ * For one record let (t, a) have mean mu and covariance V under theta, t the released statistic, a
+ * what the complete-data statistic c needs in addition. By the central limit theorem the total is
+ * N(n mu, n V), and z | s ~ N(s, Omega) with Omega = diag(omega^2): fixed for Gaussian noise; for
+ * Laplace noise of scale b, omega^2 ~ Exponential(rate 1 / (2 b^2)). Discrete noise has the same
  * kernel as its continuous twin. Steps:
  *   M. theta | omega, z with the total integrated out, z ~ N(n mu_t, n V_tt +
  *      Omega): random walks, their shape and scale learned in warmup;
@@ -13,20 +12,20 @@
  *      r = (n V_tt + Omega)^-1 (z - s0 - e), add n V_.t r: V may be singular. Where
  *      the total is made of innovations, s = n mu + sqrt(n) A u with A A' = V, these are
  *      drawn: u0 + sqrt(n) A'r;
- *   N. theta | u, z with omega integrated out: moves that take s along, a quarter of them walks,
- *      the others regressions towards the centre that warmup saw;
- *   C. theta | c by the model's own update;
- *   V. omega | s, 1 / omega^2 inverse Gaussian.
+ *   N. theta | u, z with omega integrated out: moves that also move s, a quarter of them walks,
+ *   the others regressions towards the centre found in warmup; C. theta | c by the model's own
+ *   update; V. omega | s, 1 / omega^2 inverse Gaussian.
  * Samplers, in the order of an iteration: the papers' Gibbs D, V, C; marginal M, D, V, C;
- * non-centred D, N, V, C. D does not look at the last total, and none of the innovations
- * outlives an iteration; omega, integrated out in N, is drawn before it is used (van Dyk &
- * Park 2008). Where noise dominates, the innovations say little of theta: a step N then does
- * what a step M does, without a covariance.
+ * non-centred D, N, V, C. D does not look at the last total, and none of the innovations outlives
+ * an iteration; omega, integrated out in N, is drawn before it is used (van Dyk & Park 2008). If
+ * noise dominates, the innovations contain little information about theta: a step N is then as
+ * efficient as a step M, without a covariance.
  *
  * Or NUTS moves theta and the innovations at once (clt/clt_nuts_moves.c).
  *
  * Without C the distribution is p(theta) N(z; n mu_t, n V_tt + Omega) p(omega), exactly; with it
- * the exact distribution of c given theta comes in, to which the normal one tends as n grows.
+ * the exact distribution of c given theta is also used, to which the normal one converges as n
+ * grows.
  *
  * A drawn c that no records could have (counts outside [0, n], a scatter that is
  * negative) is drawn again, then projected; both are counted.

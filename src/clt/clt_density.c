@@ -1,4 +1,4 @@
-/* Of method "clt", the density of the noise, and the normal distribution at a theta; see
+/* Method "clt": the density of the noise, and the normal distribution at a theta; see
  * clt/clt_chain.c. */
 #include "clt/clt.h"
 

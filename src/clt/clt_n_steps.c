@@ -1,14 +1,14 @@
-/* Method "clt": steps of the number of records n, where it is not known. With z ~ N(n mu_t, n V_tt
- * + Omega) given theta and omega, or with the total's innovations u fixed, s = n mu + sqrt(n) A u,
- * a step from n to n +- m, theta going along (mcmc/n_regression_proposal.c), is accepted by the
+/* Method "clt": steps of the number of records n, if it is unknown. With z ~ N(n mu_t, n V_tt +
+ * Omega) given theta and omega, or with the total's innovations u fixed, s = n mu + sqrt(n) A u, a
+ * step from n to n +- m, which also moves theta (mcmc/n_regression_proposal.c), is accepted by the
  * ratio of
  *
  *   p(n) p(theta) N(z; n mu_t, n V_tt + Omega)   or   p(n) p(theta) eta(z | s),
  *
  * each times the density of the noise of a released n, and the proposal's. Steps are walks, which
- * theta follows, and one to where warmup saw n, which theta follows in every other iteration:
- * slopes that a window of warmup learned from few moves may be so wrong that no step that theta
- * follows is taken. Fewer than two records have no normal distribution: n is two or more.
+ * theta follows, and one to the region where warmup located n, which theta follows in every other
+ * iteration: slopes that were learned from few moves may be so wrong that no step with theta is
+ * accepted. Fewer than two records have no normal distribution, so n is at least two.
  *
  * Cost: that of a move of theta, for each of them. */
 #include "base/dist.h"

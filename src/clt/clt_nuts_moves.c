@@ -3,23 +3,23 @@
  *   p(theta) N(u; 0, I) eta(z | n mu + sqrt(n) A u),
  * omega integrated out: no step follows (the notation is clt/clt_chain.c's).
  *
- * The kinks of absolute kernels would cost it short steps: NUTS sees |r| as
- * (r^2 / round + round) / 2 where |r| < round (Huber), and its transition, which is reversible, is
- * accepted by the ratio of the true density to that one (Liu 2001, surrogate transitions). The more
- * components there are, the less is rounded, so that this ratio stays near 1.
+ * The kinks of absolute kernels would require short steps, so NUTS replaces |r| by (r^2 / round +
+ * round) / 2 where |r| < round (Huber), and its transition, which is reversible, is accepted by
+ * the ratio of the true density to that one (Liu 2001, surrogate transitions). The more components
+ * there are, the less is rounded, so that this ratio stays near 1.
  *
  * Its coordinates are a linear map of (theta, u), with rows of Cholesky factors divided by their
- * diagonal, under which the posterior is about standard normal. The map comes from the curvature at
- * the mode that squared kernels have, in the Gauss-Newton approximation; noise that is wide at
- * first and narrows on the way leads there. Where noise dominates, the release tells next to
- * nothing of u, and each coordinate is only scaled.
+ * diagonal, under which the posterior is about standard normal. The map comes from the curvature
+ * at the mode under squared kernels, in the Gauss-Newton approximation; the mode is found with
+ * noise that is wide at first and becomes narrower. If noise dominates, the release contains
+ * almost no information about u, and each coordinate is only scaled.
  *
- * Where the number of records n is not known, theta's coordinates go with it by the slopes of
- * mcmc/n_regression_proposal.c, and steps of n hold all else; they are accepted by the ratio of
- * the true densities.
+ * If the number of records n is unknown, theta's coordinates move with it along the slopes of
+ * mcmc/n_regression_proposal.c, and steps of n hold everything else fixed; they are accepted by
+ * the ratio of the true densities.
  *
  * Cost, free of n: two or three times that of a total for each leapfrog step, and size^2 for the
- * map where it rotates.
+ * map if it rotates.
  */
 #include "clt/clt.h"
 

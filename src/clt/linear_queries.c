@@ -1,10 +1,10 @@
-/* Moments of linear queries Q t of a statistic whose moments are known: with t and what it has
- * aside, u = (t, a), the released components are Q t and all of u goes aside, so that the
- * complete-data statistic is found as before. Mean and covariance are B E(u) and B V B', B = (Q;
- * I).
+/* Moments of linear queries Q t of a statistic whose moments are known: with u = (t, a), where a
+ * are the unreleased components of t, the released components are Q t and all of u counts as
+ * unreleased, so that the complete-data statistic is found as before. Mean and covariance are B
+ * E(u) and B V B', B = (Q; I).
  *
- * Cost: that of the other moments, then a multiplication for each entry of Q and each component
- * of u or of a query.
+ * Cost: that of the other moments, plus a multiplication for each entry of Q and each component of
+ * u or of a query.
  */
 #include "stat/linear_queries.h"
 

@@ -11,9 +11,9 @@
  * and the same of y^2 and q. So all moments need quadratures over one variable, and their
  * gradients two derivatives more, since d g_k / d e_0 = g_(k+1) and d g_k / d rho = g_(k+2) / 2.
  *
- * The total as a function of innovations: the sums of v and of vv' - I are h and H,
- * standard normal but for variances 2 on H's diagonal. v and vv' - I are orthogonal, so
- * the sums of y - g_0, of y v - g_1 a and of y^2 - q_0 are their projections on both,
+ * The total as a function of innovations: the sums of v and of vv' - I are h and H, standard
+ * normal except for variances 2 on H's diagonal. v and vv' - I are orthogonal, so the sums of y -
+ * g_0, of y v - g_1 a and of y^2 - q_0 are their projections on both,
  *   Y = g_1 a'h + g_2 a'Ha / 2 + k eta_0,
  *   V = g_0 h + g_2 (a'h) a + g_1 Ha + (a'Ha / 2) g_3 a + residual,
  *   S = q_1 a'h + q_2 a'Ha / 2 + residual,

@@ -1,4 +1,4 @@
-/* What the files of the moments "lm" share (see clt/moments_lm_class.c):
+/* Shared by the files of the moments "lm" (see clt/moments_lm_class.c):
  *   clt/moments_lm_class.c              fields, the parameters in released units;
  *   clt/moments_lm_covariance.c   mean and covariance;
  *   clt/moments_lm_innovations.c  the total as a function of innovations;

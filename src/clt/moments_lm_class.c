@@ -17,11 +17,10 @@
  *   m_i k_jkl + m_j k_ikl + m_k k_ijl + m_l k_ijk + k_ijkl,
  * where the cumulants k are not 0 only among dummies of one factor.
  *
- * All of it in released units: column v is scale * x + shift, the parameters
- * are carried there from the model's coordinates (see model/lm.c). Inside, the
- * components stand in the order w row by row, xy, y^2; component a is number
- * at[a] of the statistic, which leaves out products of dummies of one factor: they
- * are linear in the dummies.
+ * All of it in released units: column v is scale * x + shift, the parameters are carried there
+ * from the model's coordinates (see model/lm.c). Internally, the components are in the order w row
+ * by row, xy, y^2; component a is number at[a] of the statistic, which leaves out products of
+ * dummies of one factor: they are linear in the dummies.
  *
  * The total determines the complete-data statistic, a linear map. To make it of
  * innovations needs no factor of the covariance: w from a root of Xi, for normal x and dummies from

@@ -1,5 +1,5 @@
-/* The complete-data statistic of a regression from the total of its cross-products: a
- * linear map, and what to do where no records could have that total. Cost: d^3.
+/* The complete-data statistic of a regression from the total of its cross-products: a linear map,
+ * and a projection if no records could have that total. Cost: d^3.
  */
 #include "clt/moments_lm.h"
 

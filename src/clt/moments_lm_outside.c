@@ -1,4 +1,4 @@
-/* The expected share of records outside the bounds, which the moments take not to bind. */
+/* The expected share of records outside the bounds, which the moments ignore. */
 #include "clt/moments_lm.h"
 
 #include <Rmath.h>
