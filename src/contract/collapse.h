@@ -1,9 +1,9 @@
 /* Method "collapse": draws from the posterior without the records (vignette "Algorithms",
  * "collapse").
  *
- * Where the distribution of the released statistic, or of totals that determine it, is
- * known given theta, these totals are moved themselves, at a cost free of n.
- * Each family of distributions is one file of totals/ or table/ with one descriptor.
+ * If the distribution of the released statistic, or of totals that determine it, is known given
+ * theta, the totals themselves are moved, at a cost that does not depend on n. Each family of
+ * distributions is one file of totals/ or table/ with one descriptor.
  */
 #ifndef NOISEAWARE_CONTRACT_COLLAPSE_H
 #define NOISEAWARE_CONTRACT_COLLAPSE_H

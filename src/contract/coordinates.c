@@ -1,5 +1,5 @@
-/* Natural values and unconstrained coordinates: see contract/coordinates.h. The cost is that of
- * the block's length, for a covariance of p rows p^3. */
+/* Natural values and unconstrained coordinates: see contract/coordinates.h. The cost is
+ * proportional to the length of the block; for a covariance of p rows it is p^3. */
 #include "contract/coordinates.h"
 
 #include "base/linalg.h"

@@ -1,6 +1,6 @@
-/* What a model says of its coordinates theta: blocks, one after the other, and
- * for each of them how natural values become unconstrained ones. Everything that
- * has to know where in theta something stands asks here. */
+/* A model's description of its coordinates theta: consecutive blocks, and for each of them the
+ * transform from natural to unconstrained values. All code that needs places in theta gets them
+ * here. */
 #ifndef NOISEAWARE_CONTRACT_COORDINATES_H
 #define NOISEAWARE_CONTRACT_COORDINATES_H
 

@@ -1,4 +1,4 @@
-/* What every model shares: see contract/model.h, and model_describe() in contract/plugin.h. */
+/* Shared by all models: see contract/model.h, and model_describe() in contract/plugin.h. */
 #include "contract/model.h"
 
 void model_describe(struct model *model, int blocks, const struct theta_block *block) {

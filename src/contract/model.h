@@ -1,4 +1,4 @@
-/* What every model shares: its description of theta, put to use. */
+/* Shared by all models: functions that use the description of theta. */
 #ifndef NOISEAWARE_CONTRACT_MODEL_H
 #define NOISEAWARE_CONTRACT_MODEL_H
 

@@ -1,4 +1,4 @@
-/* Priors of the number of records n, where it is not known:
+/* Priors of the number of records n, if it is unknown:
  *
  *   Poisson            n log a - log n!
  *   negative binomial  log Gamma(n + b) - log n! + n log(a / (a + b))

@@ -1,5 +1,5 @@
-/* Named numbers, which plug-ins ask for. Nothing here knows R, so that a plug-in also links into a
- * program without it. */
+/* Named numbers, which plug-ins request. Nothing here uses R, so a plug-in can also be linked into
+ * a program without it. */
 #include "contract/plugin.h"
 
 static const struct field *find_field(const struct fields *fields, const char *name) {

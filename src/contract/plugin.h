@@ -5,16 +5,16 @@
  * record i, 0 <= i < m, and every column may be read and written up to
  * PAD_LANES(m). The cost of a function pointer is paid once a block.
  *
- * A plug-in is one C file that is static but for its class descriptor, and a
- * line in contract/registry.h. A hook that is NULL means "not available".
+ * A plug-in is one C file, in which everything but its class descriptor is static, and a line in
+ * contract/registry.h. A hook that is NULL means "not available".
  *
- * The public header noiseaware.h offers users the part of it that a model of their own
- * needs; model/compiled.c translates. It differs in this: random numbers come through a
- * table of functions, not as a struct rng; theta has no known coordinates and no
- * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, curve, prior_curve, record_density, regressors, log_likelihood, rshares, marginal,
- * marginal_size, log_total, tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution,
- * log_cells, observe, log_posterior, information, shift, hold, read_levels, relevel, categorise,
+ * The public header noiseaware.h offers the part that users need for their own models;
+ * model/compiled.c translates. It differs in these points: random numbers come through a table of
+ * functions, not as a struct rng; theta has no known coordinates and no description, but report()
+ * and invert() instead; prior_gradient, innovations_serve, add_latent, curve, prior_curve,
+ * record_density, regressors, log_likelihood, rshares, marginal, marginal_size, log_total,
+ * tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution, log_cells, observe,
+ * log_posterior, information, shift, hold, read_levels, relevel, categorise,
  * category_probabilities, pull_categories, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_CONTRACT_PLUGIN_H

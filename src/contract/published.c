@@ -1,17 +1,19 @@
-/* Noisy numbers that were hidden below a threshold, rounded or clipped after the noise.
- * With r = s + e the noisy number of the exact total s, whatever was published says
- * that r lies in an interval, so that its likelihood is
+/* Noisy numbers that were hidden below a threshold, rounded or clipped after the noise. With r = s
+ * + e the noisy number of the exact total s, a published number implies that r is in an interval,
+ * so its likelihood is
  *
  *   P(lower <= s + e <= upper),
  *
- * the density or mass of e where both ends are the same. Where only numbers of at least `least`
- * were listed, the number is known to be one of them: that is divided by P(s + e >= least).
+ * or the density or mass of e if both ends are the same. If only numbers of at least `least` were
+ * listed, the number is known to be one of them, and the likelihood is divided by P(s + e >=
+ * least).
  *
  * Invariants: the smaller tail is used, on the log scale, so that no probability underflows;
- * differences of tails are taken by expm1(), and a normal interval that is narrow beside its sd
- * by the density at its middle, so that rounding to a tiny unit is the density times the unit.
- * Discrete noise: an interval's ends are whole numbers; few masses are added up, many by tails.
- * Cost: one or two logarithms a component; with discrete Gaussian noise up to FEW of them.
+ * differences of tails are taken by expm1(), and for a normal interval that is narrow relative to
+ * its sd, by the density at its middle, so that rounding to a tiny unit is the density times the
+ * unit. Discrete noise: an interval's ends are whole numbers; a few masses are added up, many are
+ * computed from tails. Cost: one or two logarithms a component; with discrete Gaussian noise up to
+ * FEW of them.
  */
 #include "contract/published.h"
 

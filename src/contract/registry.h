@@ -1,6 +1,6 @@
-/* Every plug-in of the package: one line adds one. The name is that of the
- * class descriptor (`model_lm` in model/lm.c) and of the R constructor. Those whose
- * hooks are R functions, or in a user's library, stand last: their files are in r/. */
+/* Every plug-in of the package: one line adds one. The name is that of the class descriptor
+ * (`model_lm` in model/lm.c) and of the R constructor. Plug-ins whose hooks are R functions, or in
+ * a user's library, come last: their files are in r/. */
 #ifndef NOISEAWARE_CONTRACT_REGISTRY_H
 #define NOISEAWARE_CONTRACT_REGISTRY_H
 

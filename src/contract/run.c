@@ -1,6 +1,6 @@
-/* The run loop of all methods: iterations, warmup, thinning, draws kept, and
- * from time to time a check for the user's interrupt. Everything a method needs to go on bit
- * for bit is in its state; the loop has none of its own.
+/* The run loop of all methods: iterations, warmup, thinning, draws kept, and from time to time a
+ * check for the user's interrupt. Everything that a method needs to continue bit for bit is in its
+ * state; the loop itself has no state.
  */
 #include "contract/run.h"
 

@@ -2,13 +2,14 @@
  *
  * An area's shares have a Dirichlet distribution about those of the area above, with the
  * concentration of its level: weights A_l m_parent. That is a hierarchical Dirichlet process on
- * finitely many cells (Teh, Jordan, Beal & Blei 2006, sections 5.3 and 5.6). Counts of a cell
- * n with weight a have t "tables", the sum over i < n of Bernoulli(a / (a + i)); from the leaves up
- * the tables are the counts of the area above, all shares between integrated out. Given
- * tables, shares are Dirichlet, from the top down, and concentrations gamma, with beta and
- * Bernoulli variables besides (Escobar & West 1995).
+ * finitely many cells (Teh, Jordan, Beal & Blei 2006, sections 5.3 and 5.6). Counts of a cell n
+ * with weight a have t "tables", the sum over i < n of Bernoulli(a / (a + i)); from the leaves up
+ * the tables are the counts of the area above, all shares between integrated out. Given tables,
+ * shares are Dirichlet, from the top down, and concentrations gamma, with auxiliary beta and
+ * Bernoulli variables (Escobar & West 1995).
  *
- * Cost: a number for each cell of each area; for a large count in proportion to its logarithm.
+ * Cost: one random number for each cell of each area; for a large count in proportion to its
+ * logarithm.
  */
 #include "geography/geography.h"
 

@@ -1,9 +1,9 @@
 /* Counts of persons by nested areas and cells, such as states, counties and blocks by sex and age,
  * given noisy margins at any level and exact ones at one.
  *
- * The target, of the counts n of cells k in leaves b, with N the size of an area a, C its
- * parts, w their Dirichlet weight, m_p the cells' shares in the area above b and A the
- * concentration of leaves about it:
+ * The target for the counts n of cells k in leaves b, with N the size of an area a, C its parts, w
+ * their Dirichlet weight, m_p the cells' shares in the area above b and A the concentration of
+ * leaves about it:
  *
  *   prod_{areas above leaves} Gamma(w + N_a) / Gamma(w C_a + N_a)
  *   prod_b Gamma(w + N_b) / Gamma(A + N_b) prod_k Gamma(A m_pk + n_bk) / n_bk!  eta(z | totals)
@@ -11,22 +11,22 @@
  * without Gamma(w + N) of all areas together. The leaves' own shares are integrated out; those of
  * areas above are drawn by geography/shares.c.
  *
- * A transfer moves j units from a cell of a leaf to another one, of the same leaf, of a sibling
- * or of a leaf further away; or it moves j units between two cells of a leaf and as many
- * back in a sibling, which leaves all totals above as they are. j has its conditional
- * distribution given all else, whose terms are ratios Gamma(top + n + j) / Gamma(bottom + n + j).
- * Where few j are possible, or the noise leaves few likely, an interval around 0 of a
- * fixed length and a random position is enumerated; j is drawn from the
- * distribution inside it, mostly overrelaxed: at quantile 1 - u if the present counts are at
- * quantile u (Neal 1998). Else by slice sampling. Which cells are chosen does not depend
- * on the counts, so that each transfer leaves the target as it is.
+ * A transfer moves j units from a cell of a leaf to another one, of the same leaf, of a sibling or
+ * of a more distant leaf; or it moves j units between two cells of a leaf and as many back in a
+ * sibling, which leaves all totals above as they are. j has its conditional distribution given all
+ * else, whose terms are ratios Gamma(top + n + j) / Gamma(bottom + n + j). Where few j are
+ * possible, or the noise leaves few likely, an interval around 0 of a fixed length and a random
+ * position is enumerated; j is drawn from the distribution inside it, mostly overrelaxed: at
+ * quantile 1 - u if the present counts are at quantile u (Neal 1998). Otherwise j is drawn by
+ * slice sampling. The choice of cells does not depend on the counts, so each transfer leaves the
+ * target invariant.
  *
- * Exact counts are those of groups of cells in the areas of one level. A transfer stays
- * inside such an area and a group, or has the same sum in each; single transfers inside
- * them reach all tables that agree with the exact counts.
+ * Exact counts are for groups of cells in the areas of one level. A transfer stays inside such an
+ * area and a group, or has the same sum in each; single transfers inside them reach all tables
+ * that agree with the exact counts.
  *
- * Invariant: totals and sizes are sums of the counts, in whole numbers.
- * Memory: a few numbers for each cell. Cost of an iteration: three transfers or so for each.
+ * Invariant: totals and sizes are sums of the counts, in whole numbers. Memory: a few numbers for
+ * each cell. Cost of an iteration: about three transfers per cell.
  */
 #include "geography/geography.h"
 

@@ -1,9 +1,8 @@
-/* What the files of mcmc/adapt.h share:
- *   mcmc/adapt_start.c            where it is kept, the start, annealing;
- *   mcmc/adapt_proposals.c  a step of a non-centred pass;
- *   mcmc/adapt_schedule.c   how many passes of which kind, and sweeps in parts;
+/* Shared by the files of mcmc/adapt.h:
+ *   mcmc/adapt_start.c            storage, start, annealing; mcmc/adapt_proposals.c  a step of a
+ *   non-centred pass; mcmc/adapt_schedule.c   how many passes of which kind, and sweeps in parts;
  *   mcmc/adapt_refresh.c    how much of the records' innovations a sweep keeps;
- *   mcmc/adapt_window.c     what a window of warmup sees, and what follows from it.
+ *   mcmc/adapt_window.c     statistics of a window of warmup, and adaptation at its end.
  */
 #ifndef NOISEAWARE_MCMC_ADAPT_INTERNAL_H
 #define NOISEAWARE_MCMC_ADAPT_INTERNAL_H

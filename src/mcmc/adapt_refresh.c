@@ -1,9 +1,8 @@
-/* Refresh: a sweep may keep the share rho of each record's innovation. Warmup
- * tries REFRESHES in turn and sees how far each moves the complete-data
- * statistic, c: tau sweeps to an independent value, on average over its components.
- * theta forgets all but a share of itself in an iteration, and that share lasts as
- * long as c: 1 + 2 share tau iterations for an effective draw. A refresh is mixed
- * with independent proposals if it shortens that.
+/* Refresh: a sweep may keep the share rho of each record's innovation. Warmup tries REFRESHES in
+ * turn and measures how far each moves the complete-data statistic, c: tau sweeps to an
+ * independent value, on average over its components. theta forgets all but a share of itself in an
+ * iteration, and that share lasts as long as c: 1 + 2 share tau iterations for an effective draw.
+ * A refresh is mixed with independent proposals if it shortens that.
  */
 #include "mcmc/adapt_internal.h"
 

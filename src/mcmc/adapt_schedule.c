@@ -1,27 +1,24 @@
 /* How many passes of which kind to make between two sweeps, and over how many iterations to
  * spread a sweep.
  *
- * Numbers of passes: let S be the covariance of theta, P_k the mean product of a
- * jump of kind k with itself, Q that of a sweep with its draw of theta. In a
- * direction v of the sphered space, n_k passes and a sweep go the share
- * 1 - exp(-l), l = v' S^-1/2 (Q + sum n_k P_k) S^-1/2 v / 2, of the way to an
- * independent draw. Taking for v the principal directions of Q, and of them the
- * slowest, the n_k are added one by one so as to gain most effective draws per
- * work, and the best numbers met are kept. Few proposals are
- * made in a window: P_k is shrunk towards the same rate in every direction, and towards
- * none.
+ * Numbers of passes: let S be the covariance of theta, P_k the mean product of a jump of kind k
+ * with itself, Q that of a sweep with its draw of theta. In a direction v of the sphered space,
+ * n_k passes and a sweep go the share 1 - exp(-l), l = v' S^-1/2 (Q + sum n_k P_k) S^-1/2 v / 2,
+ * of the way to an independent draw. Taking for v the principal directions of Q, and of them the
+ * slowest, the n_k are increased one by one, each time for the largest gain in effective draws per
+ * unit of work, and the best numbers found are kept. Few proposals are made in a window: P_k is
+ * shrunk towards the same rate in every direction, and towards none.
  *
- * Price of learning: what passes may cost in warmup grows with the gain that may be
- * hoped for, by the rates seen and, as long as few proposals were made, by those of
- * well-tuned ones. So little is spent where sweeps alone do well. After warmup
- * there are as many as gained most in its last window, if that was enough.
+ * Cost of learning: the allowed cost of passes in warmup grows with the expected gain, given the
+ * observed rates and, as long as few proposals were made, the rates of well-tuned ones. So little
+ * is spent if sweeps alone work well. After warmup, the numbers are those with the largest gain in
+ * its last window, if that gain was large enough.
  *
- * Parts: where noise dominates, theta hardly depends on the records' innovations,
- * and a sweep may be spread over several iterations. Q also tells the share of the
- * variance of theta, f = v' S^-1/2 Q S^-1/2 v / 2, that is the innovations': the
- * sampler that draws theta given the records and the one that draws it given the
- * innovations complement each other. Renewed in p parts, that share lasts for p
- * iterations, and the time to an independent draw grows by f (p - 1).
+ * Parts: where noise dominates, theta hardly depends on the records' innovations, and a sweep may
+ * be spread over several iterations. Q also gives the share of the variance of theta that is due
+ * to the innovations, f = v' S^-1/2 Q S^-1/2 v / 2: the sampler that draws theta given the records
+ * and the one that draws it given the innovations complement each other. Renewed in p parts, that
+ * share lasts for p iterations, and the time to an independent draw grows by f (p - 1).
  */
 #include "mcmc/adapt_internal.h"
 

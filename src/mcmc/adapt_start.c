@@ -1,9 +1,9 @@
-/* What the sampler learns in warmup, and only there: proposals of the non-centred passes
+/* What the sampler learns, only in warmup: proposals of the non-centred passes
  * (mcmc/adapt_proposals.c), their numbers (mcmc/adapt_schedule.c), how much of the records'
- * innovations a sweep keeps (mcmc/adapt_refresh.c). Windows double in length, as in
- * Stan's warmup (mcmc/adapt_window.c). Here: the vector that holds it all, its start.
+ * innovations a sweep keeps (mcmc/adapt_refresh.c). Windows double in length, as in Stan's warmup
+ * (mcmc/adapt_window.c). This file has the vector that stores all of this, and its start.
  *
- * Work is counted (records/noncentred_moves.c), never clocked, so that a seed fixes what is
+ * Work is counted (records/noncentred_moves.c), never timed, so that a seed determines what is
  * learned.
  *
  * Annealing: a start drawn from a vague prior can lie so far from the release

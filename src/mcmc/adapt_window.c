@@ -1,6 +1,5 @@
-/* What a window of warmup sees, and what is made of it when it closes: the shape of the
- * proposals, the numbers of passes, the refresh. Windows double in length, as in Stan's
- * warmup.
+/* Statistics of a window of warmup, and what is learned from them at its end: the shape of the
+ * proposals, the numbers of passes, the refresh. Windows double in length, as in Stan's warmup.
  */
 #include "mcmc/adapt_internal.h"
 

@@ -1,6 +1,6 @@
-/* Random walks that learn. A step is exp(log_scale) F z, z standard normal. In warmup F follows
- * the covariance of the positions (Haario, Saksman & Tamminen 2001), taken over windows of doubling
- * length, and log_scale goes up where too many proposals are accepted, down where too few are
+/* Adaptive random walks. A step is exp(log_scale) F z, z standard normal. In warmup F follows the
+ * covariance of the positions (Haario, Saksman & Tamminen 2001), taken over windows of doubling
+ * length, and log_scale increases if too many proposals are accepted and decreases if too few are
  * (Andrieu & Thoms 2008). Afterwards both stay as they are, so that the target is invariant.
  *
  * Cost of a step: O(size^2).

@@ -1,4 +1,5 @@
-/* What warmup watches to choose how many moves an iteration has; see mcmc/autocorrelation_tuner.h.
+/* Statistics of warmup from which the number of moves in an iteration is chosen; see
+ * mcmc/autocorrelation_tuner.h.
  *
  * The correlation of successive iterations of a window is 1 - E(step^2) / (2 variance). If m moves
  * leave a correlation of r, then m log(0.3) / log(r) of them leave 0.3.

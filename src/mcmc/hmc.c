@@ -1,25 +1,23 @@
 /* Hamiltonian Monte Carlo: multinomial NUTS and its adaptation.
  *
- * Transitions: the no-U-turn sampler (Hoffman & Gelman 2014) with multinomial
- * draws along the trajectory and the generalized criterion (Betancourt 2017, A.3),
- * checked across subtrees too, as in Stan. The trajectory is doubled forwards or
- * backwards at random until a subtree, the whole, or a subtree with the next state
- * beyond it turns back, or an energy error exceeds 1,000.
+ * Transitions: the no-U-turn sampler (Hoffman & Gelman 2014) with multinomial draws along the
+ * trajectory and the generalized criterion (Betancourt 2017, A.3), also checked across subtrees,
+ * as in Stan. The trajectory is doubled forwards or backwards at random until a subtree, the
+ * whole, or a subtree with the next state beyond it turns back, or an energy error exceeds 1,000.
  *
  * The inverse metric is F F', with the momentum in the units where it is standard
  * normal: p moves by F' times the gradient, q by F p. Then p is its own velocity,
  * and the criterion is p . rho > 0 at both ends, rho the sum of momenta.
  *
- * Warmup is Stan's: step size by dual averaging (gamma 0.05, t0 10, kappa 0.75,
- * target 0.8 unless told otherwise); the metric from windows of 25, 50, 100, ... iterations between
- * a start of 75 and an end of 50, in proportion where warmup is shorter. A window's variances are
- * shrunk as Stan does, 5 pseudo-observations of 1e-3, in the units that hmc_start() was given. A
- * target that tells its information is asked for it instead, at the start and in each window.
+ * Warmup is Stan's: step size by dual averaging (gamma 0.05, t0 10, kappa 0.75, target 0.8 by
+ * default); the metric from windows of 25, 50, 100, ... iterations between a start of 75 and an
+ * end of 50, in proportion where warmup is shorter. A window's variances are shrunk as Stan does,
+ * 5 pseudo-observations of 1e-3, in the units that hmc_start() was given. If a target provides its
+ * information matrix, this is used instead, at the start and in each window.
  *
- * Invariants: a transition leaves the target invariant whatever the metric and the
- * step size; the store determines what follows, given the random stream. No
- * allocation, no R. Cost beside the target's: O(size) a leapfrog step with a
- * diagonal metric, O(size^2) with a dense one.
+ * Invariants: a transition leaves the target invariant whatever the metric and the step size; the
+ * store determines what follows, given the random stream. No allocation, no R. Cost in addition to
+ * the target's: O(size) a leapfrog step with a diagonal metric, O(size^2) with a dense one.
  *
  * Vectors are padded to whole lanes; the padding is 0 and stays so while all is finite.
  */

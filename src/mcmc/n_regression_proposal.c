@@ -1,16 +1,16 @@
-/* Steps of an unknown number of records n that take theta along: where a total is known
- * better than n, the two trade off. The coordinates of theta move by slope * (r(n') - r(n)), the
- * slope of their regression on r(n), log n say, that a window of warmup saw. A step back takes them
- * back, so that such a step is symmetric.
+/* Steps of an unknown number of records n that also move theta: if a total is known more precisely
+ * than n, the two are strongly dependent. The coordinates of theta move by slope * (r(n') - r(n)),
+ * with the slope of their regression on r(n), such as log n, in a window of warmup. The reverse
+ * step moves them back, so such a step is symmetric.
  *
- * A step proposes n next to where it is, or, once a window of warmup has told where n is, from
- * there: h(m) of a continuous m, of which n is the whole part, has a Student distribution. The
- * fraction of m is uniform given n. h is the logarithm, the root or m itself, the one in which the
- * window saw least skewness: the logarithm where the prior alone knows n, m where a release does.
- * Such a proposal is over-relaxed, as it need not forget n but should cross the centre: given the
- * precision that makes of the Student distribution a normal one, itself drawn given h(m), h(m')
- * has the correlation -ACROSS with h(m). The Student distribution stays, and the step is reversible
- * in it (Adler 1981; Neal 1998). */
+ * A step proposes n near its current value or, once a window of warmup has located n, from a fixed
+ * distribution: n is the whole part of a continuous m, and h(m) has a Student distribution. The
+ * fraction of m is uniform given n. h is the logarithm, the root or m itself, whichever has the
+ * least skewness in the window: usually the logarithm if only the prior determines n, and m if a
+ * release does. Such a proposal is over-relaxed, because it need not forget n but should cross the
+ * centre: given the precision that makes the Student distribution normal, itself drawn given h(m),
+ * h(m') has the correlation -ACROSS with h(m). The step is reversible in the Student distribution
+ * (Adler 1981; Neal 1998). */
 #include "mcmc/n_regression_proposal.h"
 
 #include "base/dist.h"

@@ -1,13 +1,13 @@
-/* The slopes of values y in coordinates q, from pairs of changes that come one after the other:
- * least squares through the origin,
+/* The slopes of values y in coordinates q, from successive pairs of changes: least squares through
+ * the origin,
  *
  *   slope = C (S + R)^-1,   S = sum of dq dq',   C = sum of dy dq',
  *
- * R a ridge of RIDGE times the diagonal of S, for directions that were hardly seen.
+ * with R a ridge of RIDGE times the diagonal of S, for directions with little data.
  *
- * records/shape_hmc.c corrects by it what a surrogate expects of records: a trajectory in warmup,
- * from its beginning to its end, is a pair. Any slopes leave such moves exact; good ones let more
- * ends be accepted.
+ * records/shape_hmc.c corrects a surrogate's expected totals by it: a pair is the beginning and
+ * the end of a trajectory in warmup. Such moves are exact with any slopes; good slopes increase
+ * the acceptance rate.
  *
  * Cost: size (size + values) a pair, size^2 (size / 3 + values) to solve, 2 size values a use.
  * No allocation.

@@ -1,18 +1,19 @@
-/* How many rounds of all its steps an iteration makes, so that draws of a default call serve: in
- * method "augment" beside a surrogate, and where a response has coefficients, be its covariates all
- * factors, a shape, which walks, or products of covariates; and where sites' records are imputed.
+/* How many rounds of all its steps an iteration makes, so that a default call gives enough
+ * effective draws: in method "augment" with a surrogate; for a response with coefficients, if its
+ * covariates are all factors, if it has a shape, which walks, or if there are products of
+ * covariates; and if records of sites are imputed.
  *
- * In the second half of warmup each coordinate is looked at: with v its variance and g
- * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
- * it to fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. Its standard
- * error is taken from it (Bartlett 1946), or else one of many coordinates would seem slow by
- * chance. So would one that makes a single excursion, to few records of an unknown number say: what
- * lies more than OUTLYING standard deviations away counts as that. After warmup an iteration makes
- * so many rounds that the slowest coordinate needs no more than ENOUGH of them, as far as they do
- * not cost more than an iteration may. That is known from counted work, so that a seed fixes it.
- * The work of a round is that of warmup's, but with the passes that are planned for it; where these
- * add much, the least number of rounds is lower.
- * Rounds end with an iteration: a chain that is cut in two is the same chain.
+ * The second half of warmup measures each coordinate: with v its variance and g half its mean
+ * squared change over LAG iterations, the autocorrelation is r = 1 - g / v. If it decreased
+ * geometrically, an effective draw would take 2 LAG / -log(r) iterations. Its standard error
+ * (Bartlett 1946) is subtracted, otherwise one of many coordinates would seem slow by chance. So
+ * would a coordinate with a single excursion, for example to a small unknown number of records:
+ * values more than OUTLYING standard deviations away are moved to that distance. After warmup an
+ * iteration makes so many rounds that the slowest coordinate needs no more than ENOUGH of them,
+ * within the allowed cost of an iteration. The cost is counted work, so that a seed determines it.
+ * The work of a round is that of warmup, with the passes that are planned after it; if these add
+ * much, the minimum number of rounds is lower. Rounds end with an iteration: a chain in two parts
+ * is the same chain.
  *
  * Cost: O(coordinates) an iteration. No allocation.
  */

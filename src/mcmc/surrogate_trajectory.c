@@ -1,9 +1,9 @@
-/* Trajectories of Hamiltonian Monte Carlo on a surrogate's density, whose ends records are to
- * follow: what surrogate transitions of a response's coefficients share (records/response_hmc.c,
+/* Trajectories of Hamiltonian Monte Carlo on a surrogate's density; the records then follow their
+ * ends. Shared by surrogate transitions of a response's coefficients (records/response_hmc.c,
  * records/category_hmc.c).
  *
  * Learned in warmup: step size and metric (mcmc/hmc.c); the reference, where the chain is when a
- * window of the metric ends; the length of trajectories, shorter where long ones are refused.
+ * window of the metric ends; the length of trajectories, shorter if long ones are rejected.
  *
  * No allocation. Cost: that of the density for each leapfrog step.
  */

@@ -1,13 +1,13 @@
-/* theta given the records, for models that know their density and no update of their own, or of
+/* theta given the records, for models with a density but without an update, or with an update of
  * some coordinates only. Target: p(theta) prod_i f(x_i | theta), in the coordinates of theta; both
  * factors are the model's hooks, dprior() and log_density().
  *
- * Proposals are those of mcmc/adaptive_random_walk.c; where the model has curve(), and they are
- * accepted often enough in warmup, those of base/newton_proposal.c with a few of the others,
- * which go on where these do not.
+ * Proposals are those of mcmc/adaptive_random_walk.c. If the model has curve(), and Newton
+ * proposals are accepted often enough in warmup, they are mostly those of base/newton_proposal.c,
+ * with a few random walks for the regions where these fail.
  *
- * A model with shift() makes that step of its own first; the walks then leave what it holds, and do
- * not go where it would hold something else.
+ * A model with shift() makes this step first; the walks then leave the coordinates that it holds
+ * as they are, and do not go where it would hold others.
  *
  * Cost: in each iteration steps + 1 evaluations of the density of all records, or two
  * evaluations of curve() and FEW of the density.

@@ -6,9 +6,9 @@
  * or -|b|^2 / (2 scale^2), up to a constant; |b| is the Euclidean length, or for the first
  * the largest absolute component (Awan & Slavkovic 2021).
  *
- * The statistic is the gradient and the Hessian's lower triangle, summed over the
- * records at z; as nothing is published of them, the noise handed in is minus them.
- * Cost of a candidate: a Cholesky factorisation of d x d.
+ * The statistic is the gradient and the Hessian's lower triangle, summed over the records at z;
+ * nothing is published of them, so the noise argument is minus them. Cost of a candidate: a
+ * Cholesky factorisation of d x d.
  */
 #include "base/linalg.h"
 #include "contract/plugin.h"

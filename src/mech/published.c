@@ -1,7 +1,6 @@
-/* Mechanism "published": noise of a built-in mechanism, and what was done with the noisy numbers
- * before anybody saw them (contract/published.h). Its "noise" is 0 less the exact total, so that
- * the total is minus what is handed in. Cost: that of published_log(), for each component and
- * candidate.
+/* Mechanism "published": noise of a built-in mechanism, and processing of the noisy numbers before
+ * publication (contract/published.h). Its "noise" is 0 minus the exact total, so the total is
+ * minus the argument. Cost: that of published_log(), for each component and candidate.
  */
 #include "contract/published.h"
 
