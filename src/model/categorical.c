@@ -1,6 +1,6 @@
-/* Model "categorical": columns of codes 0, 1, ..., drawn part after part. A part has
- * one column or several, its children, whose possible combinations are its levels,
- * and given the columns that are its parents it is independent of all that came before.
+/* Model "categorical": columns of codes 0, 1, ..., drawn part after part. A part has one or more
+ * columns, its children, whose possible combinations are its levels. Given the columns that are
+ * its parents, it is independent of all earlier parts.
  *
  *   a class, then features given it   naive Bayes (Ju et al. 2022, section 4 and equations
  *                                     S3 to S6); a class alone: categorical, Bernoulli

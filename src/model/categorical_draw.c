@@ -1,10 +1,10 @@
 /* Levels drawn from vectors of probabilities, many records at a time.
  *
- * Record i has one uniform u, level = number of bounds R_l = P(l or a later level),
- * l >= 1, that lie above u. Rows of many levels find their place by a guide table
- * (Chen & Asau 1974): a bucket [g, g + 1) / buckets holds the number of bounds that
- * lie above all of it. Where levels are few, the first 16 bits of u nearly always
- * tell the level; the others are drawn only where these are those of a bound, an edge.
+ * Record i has one uniform u, and its level is the number of bounds R_l = P(l or a later level), l
+ * >= 1, that are above u. For rows of many levels, a guide table finds the level (Chen & Asau
+ * 1974): a bucket [g, g + 1) / buckets holds the number of bounds that lie above all of it. With
+ * few levels, the first 16 bits of u nearly always determine the level; the other bits are drawn
+ * only if the first ones equal those of a bound, an edge.
  *
  * Cost per record: a uniform, or a quarter of a word, and one search.
  */

@@ -2,13 +2,13 @@
  *
  * Cumulative: one predictor eta and cuts 0 = c_0 < c_1 < ..,
  *   P(y > k) = F(eta - c_k),
- * F the logistic or the normal distribution function: y says between which cuts eta + e lies, e a
- * logistic or normal error (McCullagh 1980, JRSS B 42).
- * Softmax: a predictor eta_k for each level but the first,
+ * F the logistic or the normal distribution function: eta + e is between the cuts that belong to
+ * y, with a logistic or normal error e (McCullagh 1980, JRSS B 42). Softmax: a predictor eta_k for
+ * each level but the first,
  *   P(y = k) = exp(eta_k) / sum exp(eta_l), eta_0 = 0.
  *
- * Innovation: u uniform, y = number of k with u < P(y > k). Of cumulative ones e is a decreasing
- * function of it, so that an innovation kept is an error kept.
+ * Innovation: u uniform, y = number of k with u < P(y > k). In cumulative models, e is a
+ * decreasing function of it, so keeping the innovation keeps the error.
  *
  * Cost per record: an exponential or error function for each level.
  */

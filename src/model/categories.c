@@ -5,23 +5,23 @@
  * Internally covariates are measured from a fixed public point c, as in model/lm.c:
  *   eta_e = alpha_e + sum beta_ej (x_j - c_j),
  * over columns of the design, products and powers of covariates among them, and offsets
- * (model/derived_columns.c), the same in every predictor.
- * Ordered levels: one predictor, and thresholds tau_k = -alpha_k, alpha_0 > alpha_1 > ..; the first
- * stands in the predictor, the distances from it are the cuts.
+ * (model/derived_columns.c), the same in every predictor. Ordered levels: one predictor, and
+ * thresholds tau_k = -alpha_k, alpha_0 > alpha_1 > ..; the first is part of the predictor, and the
+ * distances from it are the cuts.
  *
- * theta, its own part: of ordered levels alpha_0, logarithms of the distances between neighbouring
- * thresholds, slopes; of others alpha_e and slopes of each predictor. What is known stays at its
- * value.
+ * theta, its own part: for ordered levels alpha_0, logarithms of the distances between
+ * neighbouring thresholds, and slopes; for others alpha_e and the slopes of each predictor. Known
+ * values stay fixed.
  *
  * Prior: slopes normal; given them alpha_k + tilt' beta independent N(m, s^2), of ordered levels in
  * their order.
  *
  * Innovation: a uniform (model/categorical_links.c). Update: Newton proposals or random walks of
- * the own part (mcmc/theta_metropolis.c), thresholds and slopes together with what lies between
- * them integrated out; covariates as in model/covariates_normal.c.
+ * its own part (mcmc/theta_metropolis.c), thresholds and slopes together, with the latent
+ * responses integrated out; covariates as in model/covariates_normal.c.
  *
  * Complete-data statistic: moments of the response's dummies and the design (base/block.h), then
- * what lone covariates need. Cost O(k^2) and the response's tails per record.
+ * the statistics of lone covariates. Cost O(k^2) and the response's tails per record.
  */
 #include "model/categories_response.h"
 

@@ -1,5 +1,5 @@
-/* Of a response of several levels, its predictors, probabilities and prior; see
- * model/categories.c. */
+/* A response with several levels: its predictors, probabilities and prior; see model/categories.c.
+ * */
 #include "model/categories_response.h"
 
 #include "base/linalg.h"

@@ -1,5 +1,5 @@
-/* Reads the parts of a table of codes, for the model of them ("categorical") and for the method
- * that moves the table without records ("collapse"). */
+/* Reads the parts of a table of codes, for their model ("categorical") and for the method that
+ * moves the table without records ("collapse"). */
 #include "model/clique_tables.h"
 
 static int *read_columns(const double **at, int count) {

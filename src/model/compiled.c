@@ -1,9 +1,9 @@
 /* Model "compiled": a user's hooks behind the public interface noiseaware.h.
  *
- * The two contracts are the same but for the random numbers: the public one
- * sees a table of functions instead of `struct rng`, so that a user's library
- * links to nothing of ours. Each hook is passed on through a shell; its cost is
- * paid once a block. Hooks that a user leaves out are left out here too.
+ * The two contracts differ only in the random numbers: the public one sees a table of functions
+ * instead of `struct rng`, so that a user's library does not link to ours. Each hook is called
+ * through a wrapper; its cost is paid once a block. Hooks that a user leaves out are also left out
+ * here.
  */
 #include "model/compiled.h"
 

@@ -1,6 +1,6 @@
 /* Lone covariates among the others, see model/independent_covariate.h and
- * model/covariates_normal.c. A partial refresh keeps a record's value with probability rho, else
- * draws it afresh: reversible, whatever the distribution.
+ * model/covariates_normal.c. A partial refresh keeps a record's value with probability rho,
+ * otherwise draws a new one: reversible for any distribution.
  */
 #include "model/covariates_independent.h"
 

@@ -13,8 +13,8 @@
  *
  * theta: B without its first row, dummy by dummy | sticks of p | sticks of each q_f | log a.
  *
- * Complete-data statistic: beside the moments, counts N of the cells. Updates: with D'D, D'X and
- * X'X of the moments, X less its centre, Lambda = D'D + K0, R = D'X + K0 B0 and
+ * Complete-data statistic: the moments, and counts N of the cells. Updates: with D'D, D'X and X'X
+ * of the moments, X less its centre, Lambda = D'D + K0, R = D'X + K0 B0 and
  *
  *   P = Psi0 + X'X + B0'K0 B0 - R'Lambda^-1 R,
  *
@@ -22,8 +22,8 @@
  * (q, a) given N with p integrated out, and p ~ Dirichlet(a q + N). Integrated out, (B, Sigma)
  * leave -(numbers / 2) log |Lambda| - ((df + n) / 2) log |P|.
  *
- * Cost: O(factors) a record beside the numbers; O(dummies^3 + cells) an update and a visit of a
- * coordinate of (q, a). No allocation but in joint_create().
+ * Cost: O(factors) a record in addition to the numbers; O(dummies^3 + cells) for an update and for
+ * each visit of a coordinate of (q, a). No allocation except in joint_create().
  */
 #include "model/covariates_joint.h"
 

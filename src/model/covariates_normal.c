@@ -1,25 +1,24 @@
-/* The distribution of covariates, shared by the models that have some: continuous ones
- * N(mean, cov) with a normal-inverse-Wishart prior or known values, factors
- * categorical with Dirichlet priors, lone ones (model/covariates_independent.c) with
- * distributions of their own; both independent of the rest and of each other. Or factors depend
- * on each other, and the continuous ones on them: model/covariates_joint.c, which this file asks
- * for that part.
+/* The distribution of covariates, shared by the models that have some: continuous ones N(mean,
+ * cov) with a normal-inverse-Wishart prior or known values, factors categorical with Dirichlet
+ * priors, lone ones (model/covariates_independent.c) with their own distributions; both
+ * independent of the rest and of each other. Or factors depend on each other, and the continuous
+ * ones on them: this file then calls model/covariates_joint.c.
  *
  * A factor of a record is either dummy columns, one a level but the first, or
  * one column of codes 0, 1, ... The moments, and a regression's design, always
  * have dummies.
  *
  * theta: mean | cov | probabilities of each factor's levels | lone ones' parts, in the coordinates
- * of contract/coordinates.h and base/sticks.h. What is known stays at its value.
+ * of contract/coordinates.h and base/sticks.h. Known values stay fixed.
  *
  * Innovations: x = mean + L u, u standard normal; a level's is a uniform
- * (model/categorical_draw.c). Updates are conjugate (MATH: NIW, Dirichlet).
+ * (model/categorical_draw.c). Updates are conjugate (normal-inverse-Wishart, Dirichlet).
  *
- * The prior of mean and sd may be cut off (Kazan & Reiter 2025): the joint distribution of
- * both, times the indicator that they lie within bounds. Then the conjugate distribution
- * is drawn from until a draw lies within; after MOST_TRIES, slice sampling makes a
- * step from the current value. Whether it comes to that depends on the records
- * alone, and either step leaves p(mean, cov | records) invariant.
+ * The prior of mean and sd may be truncated (Kazan & Reiter 2025): the joint distribution of both,
+ * times the indicator that they are within bounds. Then draws are made from the conjugate
+ * distribution until one is within them; after MOST_TRIES, slice sampling makes a step from the
+ * current value. The probability of this depends on the records alone, and either step leaves
+ * p(mean, cov | records) invariant.
  *
  * Cost: O(normal^2) per record and
  * O(normal^3) per update.

@@ -6,20 +6,20 @@
  *   prod_e (w_(of e) - shift_e),
  *
  * a power where a column comes more than once. R measures numbers from the middles of their bounds
- * wherever the model also has all lower terms, so that products are nearly uncorrelated with these.
- * Before them come functions of a covariate, whose steps R reads off a formula (R/utils_steps.R):
- * of a covariate whose distribution has values that a step is not known of, R refuses them. The
- * covariates' own distribution knows nothing of these; they enter the complete-data statistic (the
- * moments of all columns), and the predictor
+ * wherever the model also has all lower terms, so that products are nearly uncorrelated with
+ * these. Before them are functions of a covariate, whose steps R parses from a formula
+ * (R/utils_steps.R). R raises an error if the distribution of the covariate has values for which a
+ * step is undefined. The covariates' own distribution does not involve these functions; they enter
+ * the complete-data statistic (the moments of all columns), and the predictor
  *
  *   eta = theta_0 + centre_0 + sum_j theta_j (w_(column j) - centre_j) + sum offsets,
  *
  * whose offsets are columns, or logarithms of columns, without a coefficient. Numbers that are not
- * positive have the logarithm of the least positive one: a rate of 0.
+ * positive are given the logarithm of the smallest positive double: a rate of 0.
  *
  * Cost per record: each step of each function, a multiplication for each factor of each product,
- * one for each coefficient, a logarithm for each offset. No allocation but in the functions that
- * read.
+ * one for each coefficient, a logarithm for each offset. No allocation except in the functions
+ * that read.
  */
 #include "model/derived_columns.h"
 

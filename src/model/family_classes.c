@@ -1,4 +1,4 @@
-/* Families of responses: what y is given the linear predictor eta, for model "glm".
+/* Families of responses: the distribution of y given the linear predictor eta, for model "glm".
  *
  * Binary ones: y = 1[u < F(eta)], u uniform, F(eta) the logistic function, the normal
  * distribution function or 1 - exp(-exp(eta)).
@@ -8,9 +8,9 @@
  *   cloglog: no such variables.
  *
  * Poisson: y the quantile at u of the Poisson distribution with the rate min(exp(eta), most). R
- * says how large rates may be: so large that every record has its upper bound with certainty, so
- * that the limit makes no difference to what is released and bounds the cost of a record.
- * Quantiles are found by adding up probabilities from 0, or from below where all are negligible.
+ * sets the largest rate: so large that every record is certainly at its upper bound. The limit
+ * does not affect the release, and bounds the cost of a record. Quantiles are found by adding up
+ * probabilities from 0, or from below where all are negligible.
  *
  * Negative binomial and Gamma: model/family_shaped.c.
  *

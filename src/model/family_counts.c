@@ -7,15 +7,15 @@
  *   L^k E D^k f(Y) = sum_r S(m, r) r!/(r - k)! L^r P(Y <= T - 1 - r)
  *                  + L^k sum_(i <= k) P(Y = T - i) D^k f(T - i) + [k = 0] U^m P(Y >= T),
  *   d^k / deta^k E f = sum_j S(k, j) L^j E D^j f(Y):
- * no terms cancel but those of the few counts next to the bound, where the function bends. Far
- * below the bound it is a polynomial in L, far above a constant.
+ * terms cancel only for the few counts next to the bound, where the function bends. Far below the
+ * bound it is a polynomial in L, far above a constant.
  *
  * The mean is a trapezoidal sum. The function is entire; where |Im eta| = d < pi / 2 it is larger
  * by exp(U d^2 / 2) at most, the density by exp(d^2 / (2 sd^2)), so that a step h leaves an error
  * of about exp(-2 pi^2 / (h^2 (U + 1 / sd^2))).
  *
- * Nodes that are kept are multiples of a step whatever the centre, and steps come in a few sizes,
- * so that what the function is at a node is computed once.
+ * Nodes are multiples of a step for any centre, and there are only a few step sizes, so the
+ * function is computed once at each node and kept.
  *
  * Cost: some 25 standard deviations of eta / STEP nodes, times sqrt(1 + U sd^2), of 20
  * multiplications and an exponential each; the first visit of a node near the bound adds up

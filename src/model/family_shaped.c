@@ -8,11 +8,10 @@
  *   carries it over.
  *
  * Negative binomial probabilities are added up from 0 where that is short; elsewhere distribution
- * functions and quantiles are Rmath's.
- * Cost per record: two exponential functions and logarithms, and a multiplication and a division
- * for each count up to the old and the new one; where Rmath serves, some 20 times that. Of a
- * Gamma response a draw, or an exponential function; where the shape changes three logarithms or
- * exponential functions more, and at most one draw in expectation.
+ * functions and quantiles are Rmath's. Cost per record: two exponential functions and logarithms,
+ * and a multiplication and a division for each count up to the old and the new one; with Rmath,
+ * about 20 times that. For a Gamma response, a draw or an exponential function; if the shape
+ * changes, three more logarithms or exponential functions, and at most one draw in expectation.
  */
 #include "model/family.h"
 #include "model/gamma_shape.h"

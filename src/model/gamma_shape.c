@@ -1,9 +1,10 @@
-/* Gamma variables of mean 1 whose shape changes: G goes to T(G), T an increasing map that about
- * keeps probabilities: of cube roots by Wilson & Hilferty (1931, PNAS 17), of wide distributions by
- * their lower tails. What T makes of the old density is h, the new density f: T(G) is kept with the
- * probability min(1, f / h) there, else G' is drawn from f until one is kept, with the probability
- * 1 - min(1, h / f). This is a maximal coupling of T(G) and G', the same when old and new change
- * places, so that a move is reversible as with quantiles, which take twenty times as long.
+/* Gamma variables with mean 1 whose shape changes: G becomes T(G), where T is an increasing map
+ * that approximately preserves probabilities: through cube roots by Wilson & Hilferty (1931, PNAS
+ * 17), or for wide distributions through their lower tails. Let h be the density of T(G) and f the
+ * new density. T(G) is kept with probability min(1, f / h), otherwise G' is drawn from f until one
+ * is kept, with probability 1 - min(1, h / f). This is a maximal coupling of T(G) and G', the same
+ * when old and new change places, so that a move is reversible as with quantiles, which take
+ * twenty times as long.
  *
  * Cost: two logarithms and a root or exponential function, and at most one draw in expectation.
  */

@@ -6,8 +6,8 @@
  * (x_j - c_j), over columns of the design, products and powers of covariates among them, and
  * offsets (model/derived_columns.c).
  *
- * theta: alpha, slopes (k of them) | log of the coefficient of variation, where the family has
- * one | the covariates' part. What is known stays at its value.
+ * theta: alpha, slopes (k of them) | log of the coefficient of variation, where the family has one
+ * | the covariates' part. Known values stay fixed.
  *
  * Innovations: y is a quantile at u, uniform.
  *
@@ -18,10 +18,9 @@
  * kappa z. Otherwise the coefficients have Newton proposals, or walk (mcmc/theta_metropolis.c).
  *
  * Complete-data statistic: moments of y, clamped, and the design (base/block.h), then the upper
- * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2 (of offsets o it is
- * less omega o), then what lone
- * covariates need. Cost O(k^2), a draw of y and one of the latent variables per record, O(k^3) per
- * update.
+ * triangle of Z' Omega Z, row by row, then Z' kappa if kappa is not y - 1/2 (minus omega o with
+ * offsets o), then the statistics of lone covariates. Cost O(k^2), a draw of y and one of the
+ * latent variables per record, O(k^3) per update.
  */
 #include "base/dist.h"
 #include "base/linalg.h"

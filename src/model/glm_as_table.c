@@ -6,14 +6,13 @@
  *   eta_e(x) = beta_e0 + sum_f beta_ef[x_f],
  *
  * with beta_ef of a first level 0, and pi_f the probabilities of factor f, as sticks
- * (base/sticks.h). How many predictors e there are and what P is, with cuts of its own, is the
- * model's (model/glm_as_table.h). Given the counts the coefficients and each factor's sticks are
+ * (base/sticks.h). The model determines the number of predictors e, and P with its cuts
+ * (model/glm_as_table.h). Given the counts the coefficients and each factor's sticks are
  * independent; that of the coefficients is log-concave, and so are those of the sticks.
  *
- * What depends on one factor at a time is spread over the combinations x factor by factor, and sums
- * over them are folded back in the same way: two additions a combination in all, whatever the
- * number of factors. Cost: for each combination a logarithm and an exponential or two, for each
- * level.
+ * Terms that depend on one factor are spread over the combinations x factor by factor, and sums
+ * over them are collected in the same way: two additions per combination in total, for any number
+ * of factors. Cost: for each combination a logarithm and an exponential or two, for each level.
  *
  * Where the formula has products of factors, eta is the sum of the coefficients whose dummies, or
  * products of dummies, are 1 in a combination: these are listed once, for an addition each in eta

@@ -3,14 +3,13 @@
  *
  * theta: the share as a stick, that of 1 - share; log precision.
  *
- * Values that lie nearer to a bound than EDGE widths stand at the bound, so that the
- * statistic below is finite: atoms of mass EDGE^a B(a, b)^-1 / a and the like, but for a factor
- * 1 + O(EDGE).
+ * Values nearer to a bound than EDGE widths are moved to the bound, so that the statistic below is
+ * finite: atoms of mass EDGE^a B(a, b)^-1 / a and likewise, up to a factor 1 + O(EDGE).
  *
  * Move: p is the share of one of two gamma variables, G ~ Gamma(a), H ~ Gamma(b); their sum is
  * independent of it, so that both are drawn given p. As gamma variables add up, G ~ Gamma(a)
- * becomes G + Gamma(a' - a), or G Beta(a', a - a'): a coupling, the same seen from either end.
- * Gamma variables of a small shape are beyond what a double holds, and are kept with their
+ * becomes G + Gamma(a' - a), or G Beta(a', a - a'): a coupling that is the same in both
+ * directions. Gamma variables with a small shape underflow a double, and are stored with their
  * exponent.
  *
  * Complete-data statistic: numbers of records at the lower and the upper bound, sums of log p and

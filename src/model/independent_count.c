@@ -1,5 +1,6 @@
-/* A covariate that counts: Poisson(mean), or negative binomial, Poisson with a rate of its own for
- * each record, rate_i = mean / size h_i, h_i ~ Gamma(size). mean and size ~ Gamma, independent.
+/* A covariate that counts: Poisson(mean), or negative binomial, which is Poisson with a separate
+ * rate for each record, rate_i = mean / size h_i, h_i ~ Gamma(size). mean and size ~ Gamma,
+ * independent.
  *
  * theta: log mean, log size if there is one.
  *

@@ -1,28 +1,28 @@
 /* Model "lm": y = beta_0 + beta' x + N(0, sigma^2), covariates as in
  * model/covariates_normal.c.
  *
- * A record has the columns y, x_1..x_p. Internally the regression is centred
- * at a fixed public point (the middle of the bounds): y - c_y = alpha +
- * sum beta_j (x_j - c_j) + e. That keeps the complete-data statistic free of
- * cancellation when bounds lie far from zero, and alpha nearly uncorrelated
- * with the slopes. R transforms the priors, `report` the draws.
+ * A record has the columns y, x_1..x_p. Internally the regression is centred at a fixed public
+ * point (the middle of the bounds): y - c_y = alpha + sum beta_j (x_j - c_j) + e. That keeps the
+ * complete-data statistic free of cancellation when bounds lie far from zero, and alpha nearly
+ * uncorrelated with the slopes. R transforms the priors, and `report` transforms the draws.
  *
  * Where the covariates depend on each other (model/covariates_joint.c), y keeps its residual
  * about the linear predictor of the record as it becomes, whatever of the record changes.
  *
- * The regressors are the covariates, or products and powers of them, too
+ * The regressors are the covariates, and possibly products and powers of them
  * (model/derived_columns.c): then y is normal given the covariates, but the records are not.
  *
- * Errors may have a Student-t distribution (model/lm_errors.c): then records alone serve.
+ * Errors may have a Student-t distribution (model/lm_errors.c): then the records must be imputed.
  *
- * theta: alpha, slopes (k of them) | log sigma | log df of such errors | the covariates' part. What
- * is known stays at its value.
+ * theta: alpha, slopes (k of them) | log sigma | log df of such errors | the covariates' part.
+ * Known values stay fixed.
  *
- * Complete-data statistic: moments of all columns (base/block.h), then what lone covariates need.
- * Updates are conjugate (MATH: NIG, normal with sigma given, NIW), but for sigma under a prior that
- * is not (model/scale_prior.c), and Student-t coefficients: these are a scale mixture of normals,
- * whose weights are drawn given the coefficients, then the coefficients given the weights. Both
- * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
+ * Complete-data statistic: moments of all columns (base/block.h), then the statistics of lone
+ * covariates. Updates are conjugate (normal-inverse-gamma, normal given sigma,
+ * normal-inverse-Wishart), except for sigma under other priors (model/scale_prior.c), and
+ * Student-t coefficients: these are a scale mixture of normals, whose weights are drawn given the
+ * coefficients, then the coefficients given the weights. Both leave p(theta | c) invariant. Cost
+ * O(k^2) per record, O(k^3) per update.
  */
 #include "model/lm_parts.h"
 

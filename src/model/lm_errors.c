@@ -9,11 +9,11 @@
  *
  * Complete-data statistic, from `at_complete` on: with Z the centred columns of the coefficients,
  * the upper triangle of Z'WZ, Z'Wy and y'Wy. Given these the coefficients and sigma have the
- * updates of normal errors. df then walks by the density of the records without their weights,
- * which would hold it. Cost of a record: a gamma variable and O(k^2).
+ * updates of normal errors. df then walks under the density of the records without their weights,
+ * which would slow it down. Cost of a record: a gamma variable and O(k^2).
  *
- * df has a Gamma prior, cut off below 1: a smaller one has no use, and records that no total would
- * hold.
+ * df has a Gamma prior, truncated below 1: smaller values are of no use, and their records would
+ * be too large for any total.
  */
 #include "model/lm_errors.h"
 

@@ -1,14 +1,13 @@
 /* Model "lm" with theta integrated out, for the density of totals (vignette "Algorithms",
  * "collapse").
  *
- * G = (X'X X'y; y'X y'y) + tau (Lambda_0 Lambda_0 mu_0; . mu_0'Lambda_0 mu_0), tau = 1
- * where the prior of the coefficients is in units of sigma^2, else sigma^2. Swept by
- * the coefficients it holds -Lambda^-1, w = Lambda^-1 r and 2 b. Known coefficients:
- * w is these, b = (-w, 1) (y'X y'y)(-w, 1)' / 2. With v = (-w, 1) the derivative in G
- * is -Lambda^-1 / 2 - slope v v' / 2, slope = (a_0 + n/2) / (b_0 + b) with sigma
- * integrated out, 1 / sigma^2 with it given; the first part only where the
- * coefficients are not known. Student-t and flat coefficients are not integrated out: these, and
- * sigma with them, stand for known ones and have their own derivatives.
+ * G = (X'X X'y; y'X y'y) + tau (Lambda_0 Lambda_0 mu_0; . mu_0'Lambda_0 mu_0), tau = 1 where the
+ * prior of the coefficients is in units of sigma^2, else sigma^2. Swept by the coefficients it
+ * holds -Lambda^-1, w = Lambda^-1 r and 2 b. Known coefficients: w is these, b = (-w, 1) (y'X
+ * y'y)(-w, 1)' / 2. With v = (-w, 1) the derivative in G is -Lambda^-1 / 2 - slope v v' / 2, slope
+ * = (a_0 + n/2) / (b_0 + b) with sigma integrated out, 1 / sigma^2 with it given; the first part
+ * only where the coefficients are not known. Student-t and flat coefficients are not integrated
+ * out: these, together with sigma, are treated as known and have their own derivatives.
  *
  * Cost: O(k^3) for k coefficients and the covariates' part. No allocation but in
  * lm_prepare_marginal(). */

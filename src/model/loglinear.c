@@ -3,18 +3,18 @@
  *
  *   log p_k = eta_k - log sum_l exp(eta_l),  eta_k = sum_g m_g[k],
  *
- * a sum over margins g of the table (the generators of the model; Bishop, Fienberg & Holland 1975).
- * The value m_g of a cell of a margin is the sum of the coefficients of theta that are listed for
- * it: under treatment contrasts those of its factors' levels but the first, and of their
- * combinations. Each coefficient stands in one margin. Cells that cannot be are left out of the
+ * a sum over margins g of the table (the generators of the model; Bishop, Fienberg & Holland
+ * 1975). The value m_g of a cell of a margin is the sum of the coefficients of theta that are
+ * listed for it: under treatment contrasts those of its factors' levels but the first, and of
+ * their combinations. Each coefficient belongs to one margin. Impossible cells are left out of the
  * sum.
  *
  * theta: the coefficients, with independent normal priors. There is no constant: the probabilities
  * sum to 1. Records are those of model/records_of_cells.c.
  *
- * The counts' log density given theta, and its gradient in the coefficients, that is in margins
- * N_g - n P_g of what is counted less what is expected, summed where a coefficient is listed, are
- * there for methods that move theta by gradients; it is concave.
+ * The counts' log density given theta, and its gradient in the coefficients, are available for
+ * methods that move theta by gradients: margins N_g - n P_g of the counts minus their expectation,
+ * summed over the cells of a coefficient. The log density is concave.
  *
  * Cost of a density: an exponential and two additions a margin for each cell; of the information, a
  * pair of a cell's coefficients each.

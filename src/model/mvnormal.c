@@ -1,5 +1,4 @@
-/* Model "mvnormal": records N(mean, cov), the distribution of model/covariates_normal.c with
- * nothing beside it.
+/* Model "mvnormal": records N(mean, cov), the distribution of model/covariates_normal.c by itself.
  *
  * Complete-data statistic: moments (base/block.h), centred at a fixed public point
  * (the middle of the bounds). Cost: O(q^2) per record, O(q^3) per update.

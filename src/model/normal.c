@@ -4,13 +4,13 @@
  * ~ N(prior_mean, sd^2 / precision)), or an independent normal for the mean and
  * an inverse gamma for sd^2; either may be known.
  *
- * theta: mean, log sd. Complete-data statistic: sums of x - centre and of its
- * square, where the centre is a fixed public point (the middle of the bounds),
- * so that nothing cancels when bounds lie far from zero. Updates are conjugate;
- * with independent priors, mean given sd and then sd given mean.
+ * theta: mean, log sd. Complete-data statistic: sums of x - centre and of its square, where the
+ * centre is a fixed public point (the middle of the bounds), to avoid cancellation when bounds are
+ * far from zero. Updates are conjugate; with independent priors, mean given sd and then sd given
+ * mean.
  *
- * The normal-inverse-gamma distribution may be cut off, as in model/covariates_normal.c: mean and
- * sd lie within bounds.
+ * The normal-inverse-gamma distribution may be truncated, as in model/covariates_normal.c: mean
+ * and sd lie within bounds.
  */
 #include "base/dist.h"
 #include "base/slice.h"

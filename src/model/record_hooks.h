@@ -1,5 +1,5 @@
 /* The hooks that every regression has for its records, under the names that its file gives them:
- * tables of struct model_class then show what sets their variants apart. */
+ * tables of struct model_class then show how their variants differ. */
 #ifndef NOISEAWARE_RECORD_HOOKS_H
 #define NOISEAWARE_RECORD_HOOKS_H
 

@@ -8,16 +8,15 @@
  * The first is conjugate to normal residuals; under the others u given residuals is
  * slice-sampled.
  *
- * In u these have a long tail on the left and are steep on the right, so that a step that is short
- * enough for the one is too short for the other. In x, with h the positive number that a
- * half-normal one exceeds as often as a standard normal one exceeds x, 2 (1 - Phi(h)) = 1 - Phi(x),
- * and
+ * In u these have a long tail on the left and are steep on the right, so no step size suits both.
+ * In x, with h the positive number that a half-normal one exceeds as often as a standard normal
+ * one exceeds x, 2 (1 - Phi(h)) = 1 - Phi(x), and
  *
  *   t = h,                           half-normal, and exponential with t = b sigma
  *   t = sqrt(a (exp(h^2 / a) - 1))   half-t (Wallace 1959: the normal deviate of a t, about),
  *
- * the half-normal prior is standard normal, the half-t one about, and the exponential one but for
- * its tail on the right. */
+ * the half-normal prior is standard normal, the half-t prior approximately, and the exponential
+ * prior except for its right tail. */
 #include "model/scale_prior.h"
 
 #include "base/dist.h"

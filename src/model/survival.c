@@ -29,7 +29,8 @@
  * interval the logit of exp(-g), 1 - exp(-g) beta; and the sticks of the groups' shares, Dirichlet.
  * Given the counts of the cells the shares and all else are independent.
  *
- * Hazards of which data leave open whether all or none come to the event: model/survival_shift.c.
+ * Hazards for which the data do not determine whether all or none have the event:
+ * model/survival_shift.c.
  *
  * Cost of a density: three exponentials and three logarithms for each group and interval where
  * somebody enters, and the coefficients for each group. Records: model/records_of_cells.c.

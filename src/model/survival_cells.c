@@ -1,4 +1,4 @@
-/* Survival within the cells of a table: who leaves when; see model/survival.c. */
+/* Survival within the cells of a table: exits by interval; see model/survival.c. */
 #include "model/survival_cells.h"
 
 static void leave_within(double log_d, double d, struct growth g, struct leaving *out) {

@@ -1,6 +1,6 @@
-/* What the files of model "survival" share:
+/* Shared by the files of model "survival":
  *   model/survival.c        the cells' probabilities, the prior and their slopes;
- *   model/survival_shift.c  hazards that the data leave open, with the intercept.
+ *   model/survival_shift.c  hazards that the data do not determine, with the intercept.
  */
 #ifndef NOISEAWARE_MODEL_SURVIVAL_CELLS_H
 #define NOISEAWARE_MODEL_SURVIVAL_CELLS_H

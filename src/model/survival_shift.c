@@ -1,10 +1,10 @@
-/* Model "survival" with a beta process: hazards of which data leave open whether all or none come
- * to the event.
+/* Model "survival" with a beta process: hazards for which the data do not determine whether all or
+ * none have the event.
  *
- * Under the prior the coordinate of a hazard has a scale of its own at each a_0, of the order of
- * exp(exp(a_0)): neither gradients nor random walks follow a_0 there, and miss its tails. A shift
- * does. a_0 goes to a'_0 with open hazards that are drawn from the prior at a'_0 given the data,
- * taken for what the process is conjugate to (l, model/hazard_process.h). With L the likelihood,
+ * Under the prior, the scale of a hazard's coordinate depends on a_0, of the order of
+ * exp(exp(a_0)): gradients and random walks cannot follow a_0 there, and miss its tails. A shift
+ * can. It moves a_0 to a'_0 and draws the open hazards from the prior at a'_0 given the data, with
+ * the likelihood replaced by a conjugate one (l, model/hazard_process.h). With L the likelihood,
  * p(l | a) the integral of l over the open hazards and p(h | a) the density of the others, which
  * stay, it is accepted with the probability
  *
@@ -12,14 +12,15 @@
  *   --------------------------------------,
  *   p(a_0)  p(l | a_0)  p(h | a_0)  (L/l)
  *
- * L/l at the hazards here and there. There is no Jacobian: hazards are drawn, in their coordinates,
- * both ways. In discrete time without coefficients L/l is constant, all hazards are open, and a_0
- * moves with them integrated out. Else a hazard is open where there are few events or few who stay;
- * l has the tails of L or heavier ones, so that no proposal has a boundless weight. Where a_0 is
- * declared open hazards are drawn alone.
+ * L/l at the hazards here and there. There is no Jacobian: hazards are drawn, in their
+ * coordinates, in both directions. In discrete time without coefficients L/l is constant, all
+ * hazards are open, and a_0 moves with them integrated out. Otherwise a hazard is open if there
+ * are few events or few who stay; l has the tails of L or heavier ones, so that weights are
+ * bounded. If a_0 is declared, only open hazards are drawn.
  *
- * A hazard is far where it is open and about within exp(-FAR) of 0 or 1, and then a_0 is. Gradients
- * hold what is far, and keep to where nothing else is: shifts alone go from there to here.
+ * A hazard is far if it is open and within about exp(-FAR) of 0 or 1, and then a_0 is far too.
+ * Moves by gradients hold far coordinates fixed, and reject moves that would make others far: only
+ * shifts move between the two regions.
  *
  * Cost of a shift: seven times the density of the cells, and ten beta functions for each hazard.
  */

@@ -1,6 +1,5 @@
-/* Method "pool_records": sites whose parameters phi_j, some coordinates of theta_j, spread about
- * what they have in common (pool/hyperprior.c), each with records of its own that are imputed as
- * method "augment" does it. Target:
+/* Method "pool_records": sites whose parameters phi_j, some coordinates of theta_j, vary about a
+ * common mean (pool/hyperprior.c). The records of each are imputed as in method "augment". Target:
  *
  *   p(shared) prod_j N(phi_j | shared) p(rest of theta_j) prod_i f(x_ij | theta_j) eta_j(z_j |
  * s_j).
@@ -21,10 +20,10 @@
  *      GIVEN    the parameters of all sites (the centred view);
  *      HELD     how many standard deviations phi_j is from its centre, and the records;
  *      CARRIED  the same, and the records' innovations: records follow their parameters.
- * GIVEN is good where sites tell much of their parameters, CARRIED where the noise leaves much
- * open, HELD where sites differ little and their records are well known. Parameters that are the
- * same in all sites are moved by HELD and CARRIED alone. In a walk the first site's parameters are
- * the mean, so that GIVEN leaves it as it is.
+ * GIVEN works well if sites determine their parameters well, CARRIED if noise leaves much
+ * uncertain, HELD if sites differ little and their records are well determined. Parameters that
+ * are the same in all sites are moved only by HELD and CARRIED. In a walk the first site's
+ * parameters are the mean, so that GIVEN leaves it as it is.
  *
  * Invariants between steps: phi of a member is that of its theta; the spread is open at `at`. Cost
  * of an iteration: a round of method "augment" at each site, CARRIED_STEPS passes, and HELD_STEPS

@@ -1,4 +1,4 @@
-/* Method "pool_records": what a chain (pool/gibbs_chain.c) reports: its energy, a draw and
+/* Method "pool_records": the report of a chain (pool/gibbs_chain.c): its energy, a draw and
  * diagnostics. */
 #include "pool/pool_gibbs.h"
 

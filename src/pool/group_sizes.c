@@ -1,5 +1,4 @@
-/* The sizes N_g of G groups, given their rates, where a release has them with noise or leaves them
- * out:
+/* The sizes N_g of G groups, given their rates, if a release has them with noise or not at all:
  *
  *   p(N) prod_g p(z_g | N_g, t_g),
  *
@@ -9,10 +8,11 @@
  *
  *   p(N) = p(n) / C(n + G - 1, G - 1).
  *
- * Where n is known, two groups exchange records at a time, drawn in random pairs; else one group's
- * size changes at a time. Random walks on whole numbers, whose steps are learned in warmup.
+ * If n is known, two groups exchange records at a time, in random pairs; otherwise the size of one
+ * group changes at a time. The moves are random walks on whole numbers, whose step sizes are
+ * learned in warmup.
  *
- * Invariant: n, where it is known, and the range of each size. Cost of a call: PASSES + 1 densities
+ * Invariant: n, if it is known, and the range of each size. Cost of a call: PASSES + 1 densities
  * of each group. */
 #include "pool/group_sizes.h"
 

@@ -1,4 +1,4 @@
-/* Parameters phi_j of sites j, spread about what they have in common, on the coordinates of theta:
+/* Parameters phi_j of sites j, which vary about a common mean, in the coordinates of theta:
  *
  *   phi_j = centre_j + diag(sd) L z_j,   z_j ~ N(0, I),
  *
@@ -12,19 +12,20 @@
  *
  * Coordinates: of each sd one in which its prior is nearly standard normal (model/scale_prior.c),
  * B, y, and numbers that are nearly standard normal and independent given these, w_k of the mean
- * and w_jv of each site. The releases tell of phi_jv, about, what a normal observation of
- * precision P and mean S / P would. With c the centre, s the standard deviation of phi_jv given
- * the z before, and D = 1 + s^2 P,
+ * and w_jv of each site. The releases inform about phi_jv approximately as a normal observation
+ * with precision P and mean S / P. With c the centre, s the standard deviation of phi_jv given the
+ * z before, and D = 1 + s^2 P,
  *
  *   phi_jv = c + s z_jv,   z_jv = s (S - c P) / D + w_jv / sqrt(D),
  *
- * would make w_jv ~ N(0, 1) a posteriori: where the release tells nothing w is z, and where it
- * tells all, phi on another scale (the partly centred form of Papaspiliopoulos, Roberts & Skold
- * 2003 with the weight that is best for each sd). Of its centre a site tells precision P / D and
- * sum S / D: with these of all sites and of the prior the mean mu_k is placed likewise. In a walk
- * the sites tell of those before them, so P and S of a site hold what all later ones tell.
- * Correlations are left out of P and S. A walk's first site has no w: it is the mean. All that is
- * wrong in P and S is the shape of the posterior in the coordinates, never the posterior.
+ * would make w_jv ~ N(0, 1) a posteriori: if the release has no information, w is z, and if it
+ * determines phi, w is phi on another scale (the partly centred form of Papaspiliopoulos, Roberts
+ * & Skold 2003 with the best weight for each sd). About its centre, a site has precision P / D and
+ * sum S / D; from these of all sites and of the prior, the coordinate of the mean mu_k is chosen
+ * in the same way. In a walk, sites inform about earlier ones, so P and S of a site include the
+ * information of all later ones. Correlations are ignored in P and S. A walk's first site has no
+ * w: it is the mean. Errors in P and S affect only the shape of the posterior in these
+ * coordinates, not the posterior.
  *
  * Cost: O(V (V + C)) a site for V parameters that vary and C covariates. */
 #include "pool/hyperprior.h"

@@ -1,22 +1,23 @@
-/* Method "pool": the posterior given releases of different records, one a site, each with noise of
- * its own (vignette "Algorithms", "collapse"). All sites have the same parameters theta.
+/* Method "pool": the posterior given releases of different records, one per site, each with its
+ * own noise (vignette "Algorithms", "collapse"). All sites have the same parameters theta.
  *
  * Rates: theta is one number, and totals are summed out (pool/site_rate.c). Target:
  *
  *   p(theta) prod_j p(z_j | theta).
  *
  * Normal totals (pool/nuts_site_totals.c): c_j is the complete-data statistic of site j in the
- * coordinates of totals/normal_coordinates.c. The records of all sites together have the
- * statistic sum c_j, so theta integrates out as it does for one site (marginal(), but for what it
+ * coordinates of totals/normal_coordinates.c. The records of all sites together have the statistic
+ * sum c_j, so theta integrates out as for one site (marginal(), except for the coordinates that it
  * keeps). Target:
  *
  *   marginal(sum c_j, sum n_j) prod_j volume_j(c_j) eta_j(z_j | A_j c_j).
  *
  * Exact if no record lies outside the bounds. Totals of sites are never added up before the noise
- * is accounted for: noise of different scales would lose what the better release knows.
+ * is accounted for: with noise of different scales, this would lose the information of the more
+ * precise release.
  *
- * Partial pooling: parameters phi_j of site j, on the coordinates of theta, spread about a mean
- * that has the model's prior, or walk from one site to the next (pool/hyperprior.c). Target: the
+ * Partial pooling: parameters phi_j of site j, in the coordinates of theta, vary about a mean that
+ * has the model's prior, or walk from one site to the next (pool/hyperprior.c). Target: the
  * densities of these, times p(z_j | phi_j) of rates, or times
  *
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
@@ -33,8 +34,8 @@
  * NUTS moves all coordinates (mcmc/hmc.c), those that are shared first. Then the model's own update
  * draws theta given sum c_j.
  *
- * Cost: that of a gradient of each site, O(d^3 + components) for d columns; free of n but for
- * rates. No allocation but in pool_create().
+ * Cost: that of a gradient of each site, O(d^3 + components) for d columns; it depends on n only
+ * for rates. No allocation except in pool_create().
  */
 #include "pool/pool_nuts.h"
 

@@ -1,22 +1,22 @@
 /* Sites in pools whose totals have a normal distribution given their parameters
  * (pool/site_clt.c), as sites of pool/nuts_chain.c.
  *
- * The number of records n_j of a site may be unknown. What the release tells is then n_j times the
- * means of a record, and its parameters go with n_j. A step of n_j takes all that is the site's own
- * along: phi_j as far as it varies, and the coordinates q of pool/site_clt.c, by the slopes of
- * their regressions on log n that a window of warmup saw (mcmc/n_regression_proposal.c). Such a
- * step holds what the sites share and the phi of all other sites, and so is accepted by the ratio
- * of
+ * The number of records n_j of a site may be unknown. The release then informs about n_j times the
+ * means of a record, so its parameters depend on n_j. A step of n_j also moves everything that
+ * belongs to the site: the varying part of phi_j, and the coordinates q of pool/site_clt.c, along
+ * the slopes of their regressions on log n in a window of warmup (mcmc/n_regression_proposal.c).
+ * Such a step holds what the sites share and the phi of all other sites, and so is accepted by the
+ * ratio of
  *
  *   p(n_j) p(phi_j | what is shared) p(q_j, z_j | phi_j, n_j),
  *
  * with the noise of a released n_j, and in a walk the density of the next site's phi. The first
- * site of a walk is a part of what is shared, and does not move. Of two proposals from where warmup
- * saw n one takes nothing along, as in clt/clt_n_steps.c. Coordinates of pool/hyperprior.c are
- * linear in phi given what is shared, and read back from it.
+ * site of a walk is a part of what is shared, and does not move. Of two proposals from the
+ * distribution learned in warmup, one moves only n, as in clt/clt_n_steps.c. Coordinates of
+ * pool/hyperprior.c are linear in phi given what is shared, and read back from it.
  *
- * Cost of a step: the density of the site; free of the number of sites and of n. No allocation but
- * in pool_read_clt() and pool_clt_size_create().
+ * Cost of a step: the density of the site; free of the number of sites and of n. No allocation
+ * except in pool_read_clt() and pool_clt_size_create().
  */
 #include "pool/pool_nuts.h"
 

@@ -1,12 +1,13 @@
-/* Sites of normal totals in pools: what pool/nuts_chain.c says of them.
+/* Sites with normal totals in pools: see pool/nuts_chain.c.
  *
- * The number of records n_j of a site may be unknown. Then it has steps of its own
- * (totals/n_steps.c), given all else, and the target the factor that totals/normal_totals_chain.c
- * states; of what marginal() leaves out that is of all sites' records, or with parameters of
- * their own of the site's.
+ * The number of records n_j of a site may be unknown. Then it has its own steps
+ * (totals/n_steps.c), given everything else, and the target has the factor in
+ * totals/normal_totals_chain.c. Of this factor, the part that marginal() leaves out is for the
+ * records of all sites or, if sites have their own parameters, for the records of the site.
  *
- * Cost of a step: the density of the site, and with complete pooling marginal(); free of the number
- * of sites. No allocation but in pool_read_totals(), pool_totals_create() and pool_totals_start().
+ * Cost of a step: the density of the site, and with complete pooling marginal(); free of the
+ * number of sites. No allocation except in pool_read_totals(), pool_totals_create() and
+ * pool_totals_start().
  */
 #include "pool/pool_nuts.h"
 

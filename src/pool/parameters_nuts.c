@@ -1,5 +1,5 @@
-/* What sites share, and the parameters of all sites, given the records: one transition of NUTS
- * (mcmc/hmc.c) on
+/* The shared parameters, and the parameters of all sites, given the records: one transition of
+ * NUTS (mcmc/hmc.c) on
  *
  *   p(shared) prod_j N(phi_j | shared) prod_i f(x_ij | phi_j, rest of theta_j),
  *
@@ -11,9 +11,9 @@
  *
  * by Newton's method from an anchor, a point near the site's parameters that is learned early in
  * warmup. A and P are functions of the anchors and the records alone, so that coordinates stay as
- * they are during a transition, and its target is invariant. Where noise hides a residual standard
- * deviation the records' own goes far, and P with its square: coordinates that were learned once
- * made trajectories diverge.
+ * they are during a transition, and its target is invariant. If noise hides a residual standard
+ * deviation, its value in the imputed records varies widely, and P with its square: coordinates
+ * that were learned only once made trajectories diverge.
  *
  * Cost: of a gradient, that of the likelihood of each site; of a step to A, that of two of them for
  * each parameter that varies; free of the number of records.

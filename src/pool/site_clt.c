@@ -1,5 +1,5 @@
-/* Sites whose totals have a normal distribution given their parameters, as method "clt" has it for
- * one release (clt/clt_nuts_moves.c): of site j
+/* Sites whose totals have a normal distribution given their parameters, as in method "clt" for one
+ * release (clt/clt_nuts_moves.c): for site j
  *
  *   p(rest_j) N(u_j; 0, I) eta_j(z_j | n_j mu(theta_j) + sqrt(n_j) A(theta_j) u_j),
  *
@@ -13,12 +13,12 @@
  *   y = reference + slope (phi - centre) + C^-T q,
  *
  * with the curvature H of the log density at the site's own mode (centre, reference), slope =
- * -H_yy^-1 H_yphi, H_yy = C C'. What the site tells of phi is then the curvature with y integrated
- * out, and goes to pool/hyperprior.c. All that is wrong in these is the shape of the posterior in
- * the coordinates, never the posterior.
+ * -H_yy^-1 H_yphi, H_yy = C C'. The site's information about phi is then the curvature with y
+ * integrated out, which pool/hyperprior.c uses. Errors in these affect only the shape of the
+ * posterior in the coordinates, not the posterior.
  *
  * Cost, free of n: that of a gradient of clt/clt_nuts_moves.c, and size^2 for the map. No
- * allocation but in pool_clt_create().
+ * allocation except in pool_clt_create().
  */
 #include "pool/site_clt.h"
 

@@ -15,10 +15,9 @@
  *
  * Where log_weight is concave in s the terms have one peak: a search finds it, and the sum goes
  * both ways from there until terms are below exp(LEAST) of the largest. Otherwise all are summed.
- * A whole total's terms are multiplied up by their ratios, which need no exponential.
- * Cost of a sum: the width of the peak, some dozens of terms for counts of hundreds, and for a
- * continuous total some dozens to some thousands of nodes, the more the narrower the noise is
- * beside it.
+ * A whole total's terms are multiplied up by their ratios, which need no exponential. Cost of a
+ * sum: the width of the peak, some dozens of terms for counts of hundreds, and for a continuous
+ * total dozens to thousands of nodes, more if the noise is narrow relative to the total.
  *
  * Where n is known the log density is a function of t alone, and a smooth one. It is replaced by
  * polynomials of degree 7, on stretches of t, that have its values and slopes at four points each,

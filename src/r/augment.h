@@ -1,4 +1,4 @@
-/* What methods that impute records share as R sees them. */
+/* Shared by the interfaces to R of methods that impute records. */
 #ifndef NOISEAWARE_R_AUGMENT_H
 #define NOISEAWARE_R_AUGMENT_H
 

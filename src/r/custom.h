@@ -1,7 +1,6 @@
-/* What the plug-ins whose hooks are R functions share (r/model_*.c,
- * r/stat_custom.c, r/mech_custom.c). They want all records in one block, so
- * that an iteration costs a few calls to R, not some per record. The functions stay
- * R's, protected by the specification that holds them.
+/* Shared by the plug-ins whose hooks are R functions (r/model_*.c, r/stat_custom.c,
+ * r/mech_custom.c). They want all records in one block, so that an iteration costs a few calls to
+ * R, not some per record. The functions stay R's, protected by the specification that holds them.
  */
 #ifndef NOISEAWARE_R_CUSTOM_H
 #define NOISEAWARE_R_CUSTOM_H

@@ -3,8 +3,8 @@
  * noise is added, and only the result becomes a double. The true totals
  * leave this file only where owners add up partial ones: ffi_exact_totals().
  *
- * A record's value is cut off so far out that no sum overflows; that depends on
- * the record alone, so it does not add to the sensitivity. */
+ * A record's value is truncated at limits so wide that no sum overflows; that depends on the
+ * record alone, so it does not add to the sensitivity. */
 #include "release/exact_noise.h"
 #include "base/lanes.h"
 #include "r/ffi.h"

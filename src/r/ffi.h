@@ -1,7 +1,6 @@
-/* What the files of r/ share. They are the only ones that see SEXP: they
- * read R's lists into plain structs, run the algorithm, and raise errors.
- * R has validated every argument; a failed check here is a bug, not a user's
- * mistake. */
+/* Shared by the files of r/. They are the only ones that use SEXP: they read R's lists into plain
+ * structs, run the algorithm, and raise errors. R has validated every argument; a failed check
+ * here is a bug, not a user's mistake. */
 #ifndef NOISEAWARE_R_FFI_H
 #define NOISEAWARE_R_FFI_H
 

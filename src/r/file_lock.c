@@ -1,5 +1,5 @@
-/* The lock of a budget's file, as R has it: an external pointer. One that R no longer
- * has, because of an interrupt, is given back by the garbage collector. */
+/* The lock of a budget's file, as R has it: an external pointer. If R has lost it, because of an
+ * interrupt, the garbage collector releases it. */
 #include "release/file_lock.h"
 #include "r/ffi.h"
 

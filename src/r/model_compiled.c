@@ -1,6 +1,5 @@
-/* A compiled model as R sees it. Its library is looked up again in every call
- * from R (R/model_compiled.R): addresses do not survive the way to another
- * process, where a chain may run. */
+/* A compiled model as R sees it. Its library is looked up again in every call from R
+ * (R/model_compiled.R): addresses are not valid in another process, where a chain may run. */
 #include "contract/registry.h"
 #include "model/compiled.h"
 #include "r/custom.h"

@@ -5,11 +5,10 @@
  * package's own streams are private (base/rng_draws.c), R's generator is never held open
  * here, so a function that draws random numbers cannot replay ours.
  *
- * Outside a run the functions are R wrappers that name, check and convert
- * (R/model_custom.R). In a run they are the user's own: this file puts names
- * on, looks at what comes back, and hands only what is not plainly right to the R checks,
- * which convert it or stop. `running` then says which function is at work, for the
- * handler of errors in R.
+ * Outside a run the functions are R wrappers that name, check and convert (R/model_custom.R). In a
+ * run they are the user's own: this file adds names, inspects the result, and passes only doubtful
+ * results to the R checks, which convert them or stop. `running` then names the function that is
+ * running, for the error handler in R.
  */
 #include "contract/registry.h"
 #include "r/custom.h"

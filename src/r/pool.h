@@ -1,4 +1,4 @@
-/* What methods of several sites share as R sees them. */
+/* Shared by the interfaces to R of methods for several sites. */
 #ifndef NOISEAWARE_R_POOL_H
 #define NOISEAWARE_R_POOL_H
 

@@ -1,4 +1,4 @@
-/* What every method reads of R's list of a problem. */
+/* Reads the parts of R's list of a problem that all methods share. */
 #include "r/run.h"
 
 const struct size_prior *read_size_prior(SEXP problem) {

@@ -1,6 +1,6 @@
-/* Totals of simulated records, many times over: the records of replicate r come from a stream of
- * its own, so that replicates under two parameters use the same random numbers. No record is
- * kept beyond its block. Cost: n records and their totals, per replicate. */
+/* Totals of simulated records, many times over: the records of replicate r come from a separate
+ * stream, so that replicates under two parameters use the same random numbers. No record is kept
+ * beyond its block. Cost: n records and their totals, per replicate. */
 #include "r/ffi.h"
 
 #include <R_ext/Utils.h>
