@@ -1,10 +1,9 @@
 /* Decides on the proposals of a block, one record after the other: with E = -log(u)
  * exponential, u < exp(-step) reads step < E, step the change of energy.
  *
- * The pass is bound by its own latency: a record waits for the decision on the one before
- * it. So there is a variant for each shape of a problem that gains by one; `variants` at
- * the end says which is for what, and why. All of them make the same decisions from the same
- * random numbers.
+ * The pass is bound by its own latency: a record waits for the decision on the one before it. So
+ * there is a variant for each type of problem that becomes faster by one; `variants` at the end
+ * lists their purposes. All of them make the same decisions from the same random numbers.
  *
  * Invariants: gap[i] > 0 where record i's proposal is rejected; residuals are those of the
  * records as decided; `taken` thresholds are used up. Cost per record: O(components)

@@ -1,11 +1,10 @@
-/* What the files of method "augment" share and nobody else needs:
+/* Shared by the files of method "augment" only:
  *   records/augment_chain.c  prepares, starts, and makes a round: moves, a sweep, moves, theta;
- *   records/move.h           what a move is, and which there are, each in a file of its own;
- *   records/sweep.c          proposes, and visits the records;
- *   records/accept_pass.c    decides on the proposals of a block, one record after the other;
- *   records/noise_energy.c   the energy, minus the log of the noise density;
- *   records/work.c           what is counted in place of time;
- *   records/diagnostics.c    what a chain reports.
+ *   records/move.h           the moves, each in its own file; records/sweep.c          proposes,
+ *   and visits the records; records/accept_pass.c    decides on the proposals of a block, one
+ *   record after the other; records/noise_energy.c   the energy, minus the log of the noise
+ *   density; records/work.c           work, counted instead of time; records/diagnostics.c the
+ *   report of a chain.
  */
 #ifndef NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
 #define NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H

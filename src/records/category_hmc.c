@@ -1,27 +1,27 @@
-/* Surrogate transitions of the coefficients of a response of several levels (vignette "Algorithms",
- * all records at once; Liu 2001; Christen & Fox 2005): the response of record i is a function of
- * the coefficients, its covariates w_i and a uniform u_i, which are held fixed.
+/* Surrogate transitions of the coefficients of a response with several levels (vignette
+ * "Algorithms", all records at once; Liu 2001; Christen & Fox 2005): the response of record i is a
+ * function of the coefficients, its covariates w_i and a uniform u_i, which are held fixed.
  *
- * The released totals s(theta) of the records with the responses that theta makes cost a pass over
- * the records. Of `points` records among them, whose covariates stand for `share` records each, the
+ * The released totals s(theta) of the records, with the responses at theta, require a pass over
+ * the records. For `points` of the records, whose covariates represent `share` records each, the
  * statistic is known for each level: t(w_m, k). So
  *
  *   A(theta) = share sum_m sum_k P(y = k | w_m, theta) t(w_m, k)
  *
- * is about what s(theta) is expected to be, whatever the statistic and the covariates are. The
- * surrogate takes A(theta) + s(theta_0) - A(theta_0) for s, with a reference theta_0 that stays
- * once warmup is over. A trajectory of Hamiltonian Monte Carlo on p(theta) eta(z | surrogate) is
- * reversible; its end theta' is accepted with
+ * is about the expectation of s(theta), for any statistic and covariates. The surrogate replaces s
+ * by A(theta) + s(theta_0) - A(theta_0), with a reference theta_0 that is fixed after warmup. A
+ * trajectory of Hamiltonian Monte Carlo on p(theta) eta(z | surrogate) is reversible; its end
+ * theta' is accepted with
  *
  *   min(1, [eta(z | s') / eta(z | surrogate')] / [eta(z | s) / eta(z | surrogate)]).
  *
- * Which records are points is drawn anew for each move and depends on no response, so that it is
- * the same on the way back.
+ * The points are chosen again for each move, independently of the responses, so that they are the
+ * same for the reverse move.
  *
- * What warmup learns of trajectories and of the reference is in mcmc/surrogate_trajectory.c.
+ * mcmc/surrogate_trajectory.c learns trajectories and the reference in warmup.
  *
- * Nothing here sees more records than the points. Cost of a leapfrog step: two multiplications for
- * each point, level and component, and the points' probabilities. No allocation but in
+ * This file uses no records but the points. Cost of a leapfrog step: two multiplications for each
+ * point, level and component, and the points' probabilities. No allocation except in
  * category_moves_create().
  */
 #include "records/category_hmc.h"

@@ -1,9 +1,9 @@
-/* Method "augment": moves of the coefficients of a response of several levels
- * (records/category_hmc.c): the records whose covariates stand for all, and their statistics with
+/* Method "augment": moves of the coefficients of a response with several levels
+ * (records/category_hmc.c): the records whose covariates represent all, and their statistics for
  * each level of the response.
  *
- * Cost a move: a pass for the totals at the reference, one for those of the proposal; the statistic
- * of MAX_POINTS records for each level. No allocation but in prepare().
+ * Cost a move: a pass for the totals at the reference, one for those of the proposal; the
+ * statistic of MAX_POINTS records for each level. No allocation except in prepare().
  */
 #include "records/augment_internal.h"
 #include "records/category_hmc.h"

@@ -1,5 +1,5 @@
-/* What a chain of method "augment" tells of itself: how many proposals of records were accepted,
- * and what became of its moves. Of several sites, all of them together.
+/* Diagnostics of a chain of method "augment": how many proposals of records were accepted, and the
+ * results of its moves. For several sites, the sum over all.
  */
 #include "records/augment_internal.h"
 

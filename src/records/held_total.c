@@ -1,10 +1,10 @@
-/* Method "augment": moves of a mean and a standard deviation that leave a released total as it is.
+/* Method "augment": moves of a mean and a standard deviation that keep a released total.
  *
- * Of one column of records x_i = mean + sd e_i a sum alone was published, clamped between bounds.
- * Where noise is small it binds (mean, log sd) given the innovations e to a narrow, curved band:
- * non-centred passes take short steps along it, and a sweep none. A move proposes log sd' = log sd
- * + step, a normal step of random length, and the mean' at which the same innovations have the same
- * clamped total T. Held are T and e: in the coordinates (T, log sd, e) the density is
+ * For one column of records x_i = mean + sd e_i, only a clamped sum was published. If noise is
+ * small, it restricts (mean, log sd) given the innovations e to a narrow, curved band: non-centred
+ * passes take short steps along it, and a sweep none. A move proposes log sd' = log sd + step, a
+ * normal step of random length, and the mean' at which the same innovations have the same clamped
+ * total T. Held are T and e: in the coordinates (T, log sd, e) the density is
  *
  *   p(theta) p(e) eta(z | ..) / (dT / dmean),   dT / dmean = the number of records inside,
  *
@@ -12,8 +12,9 @@
  *
  *   p(theta') inside(theta) eta(z | s') / (p(theta) inside(theta') eta(z | s)),
  *
- * where eta changes by rounding alone, or with what else was published. With a record inside T
- * grows with the mean, which is thus a function of T, log sd and e: the way back is the same.
+ * where eta changes only by rounding, or through other published numbers. If a record is inside
+ * the bounds, T increases with the mean, which is thus a function of T, log sd and e: the move is
+ * reversible.
  *
  * Invariant: theta and the records stay together, as in noncentred_moves.c. Cost of a move: about
  * ten passes over the records, of one comparison each. No allocation.

@@ -1,24 +1,25 @@
 /* Method "augment": transfers of records between two levels of a factor.
  *
- * Given the probabilities of a factor's levels, how many records have one varies by sqrt(n p),
- * however wide the noise about that count is: the two hold one another fast. So the probabilities
- * are integrated out. With Dirichlet weights alpha and counts N, m records go from level a to level
- * b, chosen uniformly, the innovations of all else held fixed (relevel() in contract/plugin.h);
- * with the density of the levels' sequence, and the choice of the records there and back,
+ * Given the probabilities of a factor's levels, the number of records at a level varies by sqrt(n
+ * p), however wide the noise of that count: the two constrain each other strongly. So the
+ * probabilities are integrated out. With Dirichlet weights alpha and counts N, m records go from
+ * level a to level b, chosen uniformly, all other innovations held fixed (relevel() in
+ * contract/plugin.h); with the density of the levels' sequence, and the choice of the records in
+ * both directions,
  *
  *   accept with [Gamma(alpha_a + N_a - m) / (N_a - m)!] [Gamma(alpha_b + N_b + m) / (N_b + m)!]
  *               eta(z | s') / the same before,
  *
  * whose first part is 1 under a uniform prior. theta's probabilities must be drawn after it.
  *
- * Factors that depend on each other, or other columns on them, are one factor here: their
+ * Dependent factors, and factors on which other columns depend, are treated as one factor: their
  * cross-table, whose weights alpha are those of the current theta.
  *
- * The records are sorted by level, the levels in an order that is drawn anew each time; transfers
- * go between neighbours, where a boundary moves. m is geometric-like, its scale learned in warmup,
- * one for each factor.
+ * The records are sorted by level, the levels in an order that is drawn each time; transfers are
+ * between neighbours and move the boundary. m is geometric-like, its scale learned in warmup, one
+ * for each factor.
  *
- * Cost: O(n) to sort for each factor; O(m components) a transfer. No allocation but in
+ * Cost: O(n) to sort for each factor; O(m components) a transfer. No allocation except in
  * prepare().
  */
 #include "records/augment_internal.h"

@@ -1,13 +1,14 @@
-/* Method "augment": linear maps of all records, x' = mix x + shift, that leave the totals as they
- * are, or nearly. records/reflections.c and records/second_moments.c propose them; accepted by the
- * ratio of
+/* Method "augment": linear maps of all records, x' = mix x + shift, that preserve the totals,
+ * exactly or nearly. records/reflections.c and records/second_moments.c propose them. They are
+ * accepted by the ratio of
  *
  *   marginal(c) eta(z | s) times the volume of the map,
  *
  * theta integrated out. eta is compared as well: bounds clamp other records after a map.
  *
  * Invariants: the records' distribution, theta integrated out; residuals and complete-data
- * statistic go with the records. Cost: a pass over the records for the totals, one to keep them.
+ * statistic are those of the records. Cost: a pass over the records for the totals, one to keep
+ * them.
  */
 #include "records/augment_internal.h"
 

@@ -1,5 +1,5 @@
-/* A move of the record sampler: one file whose descriptor is here in one line. The chain
- * (records/augment_chain.c) walks the list and names none of them. */
+/* Moves of the record sampler: each is one file with one line here. The chain
+ * (records/augment_chain.c) goes through the list and names none of them. */
 #ifndef NOISEAWARE_RECORDS_MOVE_H
 #define NOISEAWARE_RECORDS_MOVE_H
 

@@ -1,15 +1,15 @@
-/* Method "augment": steps of an unknown number of records n that move all records at once, where
+/* Method "augment": steps of an unknown number of records n that move all records at once, if
  * these are normal given theta and the levels of at most one factor. A step of n alone
- * (records/n_birth_death.c) adds records whose totals are a matter of luck, and where noise is
- * small they seldom fit. Here the totals are chosen, and the records follow.
+ * (records/n_birth_death.c) adds records with random totals, which seldom fit the release if noise
+ * is small. Here the totals are chosen, and the records follow.
  *
  * Given the levels, N_g records in level g, write as in records/shape_hmc.c
  *
  *   w_i = B_g + F u_i,
  *
  * B_g the mean of level g, F F' = S the scatter about these means. The shape U is uniform given n
- * and the N_g, whatever theta is, and independent of (B, F). With theta integrated out but for what
- * the model keeps, n, the counts, T_g = N_g B_g and S have the density
+ * and the N_g, whatever theta is, and independent of (B, F). With theta integrated out except for
+ * the coordinates that the model keeps, n, the counts, T_g = N_g B_g and S have the density
  *
  *   p(n) n! / prod N_g! marginal(c, n) pi^((n - k) d / 2) / Gamma_d((n - k) / 2)
  *     prod N_g^(-d / 2) |S|^((n - k - d - 1) / 2) eta(z | s)
@@ -17,27 +17,28 @@
  * for d columns and k levels (vignette "Algorithms", unknown number of records), marginal() with
  * its factors in n. A step
  *
- * - makes some steps of a chain of n, N_g, T and S alone, and of what the model keeps of theta,
- *   which is reversible for a surrogate of that density, with what is expected of clamped records
- *   in place of s (records/n_totals_density.c, records/n_totals_chain.c, records/n_scatter.c);
- * - takes U to U': independent standard normal records Y have the shape U if their level means and
+ * - makes some steps of a chain of n, N_g, T and S alone, and of the coordinates of theta that the
+ * model keeps. This chain is reversible for a surrogate of that density, with the expected totals
+ * of clamped records in place of s (records/n_totals_density.c, records/n_totals_chain.c,
+ * records/n_scatter.c); - takes U to U': independent standard normal records Y have the shape U if
+ * their level means and
  *   their scatter are drawn from what standard normal records have. Some of them, chosen uniformly
- *   in their level, go, and others come; U' is the shape of Y then. Both ways have the same joint
- *   distribution of (U, U'), so that this step is reversible in the uniform distributions.
+ *   in their level, are removed, and others added; U' is then the shape of Y. The joint
+ *   distribution of (U, U') is symmetric, so this step is reversible in the uniform distributions.
  *
  * It is accepted by the ratio of eta over that of the surrogate (Liu 2001). Theta must be drawn
- * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, a
- * round whose steps go to where warmup saw n has two, before and after the surrogate's
- * trajectories, each with a shorter chain, as those of warmup: what one does not take far from
- * where it was, few records say, the other may. As they draw many records anew, a sweep is spread
- * over several iterations, from the middle of warmup on.
+ * after it. Without bounds that is 1, and n is nearly independent of its previous value. After
+ * warmup, a round with steps from the distribution that warmup learned has two of them, before and
+ * after the surrogate's trajectories, each with a shorter chain, like those of warmup: where one
+ * moves little, for example with few records, the other may move more. Because they draw many new
+ * records, a sweep is spread over several iterations, from the middle of warmup on.
  *
- * Where bounds clamp, and noise is small, records seldom follow; then they may be found by solving
- * for their totals (records/n_clamped_totals.c).
+ * If bounds clamp and noise is small, such steps are seldom accepted; then records may be found by
+ * solving for their totals (records/n_clamped_totals.c).
  *
- * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
- * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
- * prepare() and make_more_room().
+ * Empty levels are left out on both sides. Cost: a pass over the records as for a surrogate
+ * transition, and another if the step is accepted; O(m d^2) for m births or deaths. No allocation
+ * except in prepare() and make_more_room().
  */
 #include "records/n_all_records.h"
 

@@ -1,41 +1,40 @@
-/* Method "augment": births and deaths of records, where their number n is not known.
+/* Method "augment": births and deaths of records, if their number n is unknown.
  *
  * Target: p(n) p(theta) prod_i f(x_i | theta) eta(z | sum_i t(x_i)) over sequences of n records. A
  * birth draws m records from f(. | theta) and puts them at places chosen uniformly; a death
- * takes m records chosen uniformly, as often and with the same m. The densities of the records and
- * of the places cancel:
+ * removes m records chosen uniformly, equally often and with the same m. The densities of the
+ * records and of the places cancel:
  *
  *   accept with p(n +- m) eta(z | s +- t) / (p(n) eta(z | s)), t the m records' part of s.
  *
- * Where a total is known better than n, theta and n trade off. So some moves take theta along:
- * theta's moving coordinates by slope * log(n' / n), a slope that warmup learned, and the old
- * records with their innovations held fixed, as the non-centred moves do. The slope is that of an
- * update given the statistic of the complete data, which follows n closely; theta itself varies by
- * the sampling of n records, and more of them than warmup has would be needed to see how. Those
- * that are born or die come from f(. | theta) of the side that has them, so that the ratio has the
- * prior of theta in addition.
+ * If a total is known more precisely than n, theta and n are strongly dependent. So some moves
+ * also move theta: its moving coordinates by slope * log(n' / n), with a slope learned in warmup,
+ * and the old records with their innovations held fixed, as in non-centred moves. The slope is
+ * that of an update given the complete-data statistic, which follows n closely. (theta itself also
+ * varies by the sampling of n records, and its slope would require more draws than warmup has.)
+ * Records that are born or die come from f(. | theta) with the theta of the larger side, so the
+ * ratio also has the prior of theta.
  *
- * How well the totals of those m records fit is a matter of luck, and a step of both has moved all
- * others for nothing without it. So it draws K batches of them where they are few beside the
- * others, and takes one with the probability of its eta: the mean of eta over the batches stands in
- * the ratio in place of eta(z | s'). A step back finds its m records and K - 1 batches more, drawn
- * from f(. | theta), whose mean of eta stands in place of eta(z | s).
+ * Whether the totals of those m records fit is random, and if they do not, a step of both has
+ * moved all other records in vain. So, if the m records are few compared with the others, it draws
+ * K batches of them and takes one with probability proportional to its eta: the mean of eta over
+ * the batches replaces eta(z | s') in the ratio. The reverse step has its m records and K - 1
+ * further batches, drawn from f(. | theta); the mean of their eta replaces eta(z | s).
  *
- * Once warmup has seen where n is, such steps go there, and less often to a number near n. They are
- * seldom made where births and deaths alone go as far.
+ * Once warmup has located n, such steps propose n from its distribution there, and less often near
+ * its current value. They are seldom made if births and deaths alone move as far.
  *
- * Of several sites with the same theta each has steps of its own number of records, which take the
- * records of all of them along with theta.
+ * With several sites that share theta, each site has steps of its number of records, which move
+ * the records of all sites with theta.
  *
- * Beside a surrogate (records/shape_hmc_pass.c) these moves stay as they are: they leave the
- * records' joint distribution with theta invariant, and the surrogate then moves the records that
- * there are.
+ * With a surrogate (records/shape_hmc_pass.c) these moves are the same: they leave the joint
+ * distribution of records and theta invariant, and the surrogate then moves the current records.
  *
- * Records that are born stand last, as their order does not matter. m is geometric-like, cut off at
- * most_born; its scale is learned in warmup.
+ * New records are added at the end, because their order does not matter. m is geometric-like, at
+ * most most_born; its scale is learned in warmup.
  *
- * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) where theta goes along. Room
- * for all births of an iteration must be there before it: augment_is_full().
+ * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) if theta moves. Room for
+ * all births of an iteration must be there before it: augment_is_full().
  */
 #include "records/augment_internal.h"
 

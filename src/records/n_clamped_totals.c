@@ -1,28 +1,28 @@
 /* Method "augment": steps of an unknown n that solve for clamped totals.
  *
- * Where bounds bind and noise is small, records that follow a step of n
- * (records/n_all_records_steps.c) have clamped totals that differ from what was expected by more
- * than the noise allows. Where each total and each product of columns is released, as the bounds
- * clamp it, new records can have any totals that are wanted, as in records/redraw_steps.c: with s
- * the clamped totals, U the shape and J = |d(T, S) / ds| given U, the density of n, s and U is
+ * If clamping matters and noise is small, records that follow a step of n
+ * (records/n_all_records_steps.c) have clamped totals that differ from the expected ones by more
+ * than the noise allows. If each clamped total and each product of columns is released, new
+ * records can be given any totals, as in records/redraw_steps.c: with s the clamped totals, U the
+ * shape and J = |d(T, S) / ds| given U, the density of n, s and U is
  *
  *   h(n, s, U) eta(z | s),   h = p(n, T, S) J,
  *
- * p that of records/n_all_records_steps.c. And with (T~, S~) the totals of which s is expected, J~
- * = |d(T~, S~) / ds|, the surrogate's chain is reversible for h~ eta, h~ = p(n, T~, S~) J~. So a
- * step
+ * with p as in records/n_all_records_steps.c. And with (T~, S~) the totals for which s is
+ * expected, J~ = |d(T~, S~) / ds|, the surrogate's chain is reversible for h~ eta, h~ = p(n, T~,
+ * S~) J~. So a step
  *
  * - finds s and U of the records, and (T~, S~);
  * - makes the chain's steps from there;
  * - draws U' uniformly and solves for the (T, S) of records with this shape whose clamped totals
- *   are the expected ones of where the chain ended.
+ *   are those expected at the end of the chain.
  *
- * It is accepted by h' h~ / (h h~'): the noise cancels. Each solution is looked for from s and U
- * alone, and a step is only made where that leads to the records themselves, and to the totals
- * where the chain ended.
+ * It is accepted by h' h~ / (h h~'): the noise cancels. Each solution is found from s and U alone,
+ * and a step is only made if that gives the records themselves, and the totals at the end of the
+ * chain.
  *
- * Cost: n d normal numbers, about ten passes over n records of d^2 / 2 multiplications, and as many
- * solutions of d (d + 3) / 2 equations. No allocation but in resize_create_clamped().
+ * Cost: n d normal numbers, about ten passes over n records of d^2 / 2 multiplications, and as
+ * many solutions of d (d + 3) / 2 equations. No allocation except in resize_create_clamped().
  */
 #include "records/n_all_records.h"
 

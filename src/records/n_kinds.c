@@ -1,4 +1,4 @@
-/* Which kind of steps of n to try: warmup learns it; see records/n_all_records_steps.c. */
+/* The kind of steps of n to try, which warmup learns; see records/n_all_records_steps.c. */
 #include "records/n_all_records.h"
 
 /* what is added to each share */

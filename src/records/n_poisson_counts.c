@@ -1,38 +1,36 @@
-/* Method "augment": steps of an unknown number of records n that draw all records again, where
- * these are counts that, given their sum s, are multinomial with equal probabilities, whatever
- * theta is: Poisson records. With theta integrated out
+/* Method "augment": steps of an unknown number of records n that draw all records again, for
+ * Poisson records: given their sum s, these are multinomial with equal probabilities, whatever
+ * theta is. With theta integrated out
  *
  *   p(n) p(s | n) s! / prod x_i! n^-s eta(z | sum t(x_i)).
  *
  * As in records/n_all_records_steps.c, a step begins with some steps of a chain of n and s alone,
- * for a surrogate in which t is what n Poisson records of mean r = s / n are expected to have, n E
- * t(x). With a fraction u of s + u that is uniform in (0, 1), a step of that chain takes n to n',
- * and r
+ * for a surrogate in which t is its expectation for n Poisson records of mean r = s / n, n E t(x).
+ * With a fraction u of s + u that is uniform in (0, 1), a step of that chain takes n to n', and r
  *
- * - to where n' E t(x) is what n E t(x) was, for one released component: with bounds that is not in
- *   proportion to 1 / n';
- * - or to where it is a value drawn from the release of that component and the noise, as if that
- *   were all that is known of it;
- * - or leaves r as it is, which suits a total that is hardly known.
+ * - to the value at which n' E t(x) equals n E t(x), for one released component: with bounds that
+ * is not in proportion to 1 / n'; - or to the value at which it equals a draw from the release of
+ * that component and the noise alone; - or leaves r as it is, which suits a very noisy total.
  *
  * The Jacobian in s + u is the slope of E t(x) in r over that at r', and n' / n for the last. In
- * other steps log r moves to a number near it, and n stays; or n + v, v as uniform as u, goes to
- * where (n + v) E t(x) is what it was, so that the chain walks along what a well-known total leaves
- * open even where a mean beyond the bounds leaves n next to nothing.
+ * other steps log r moves to a number near it, and n stays; or n + v, with v uniform like u, moves
+ * to the value at which (n + v) E t(x) is unchanged, so that the chain can walk along the curve on
+ * which a precise total is constant, even if a mean beyond the bounds determines n almost
+ * completely.
  *
- * E t(x) is tabulated, and linear in r between the points of the table; that is part of what the
- * surrogate is, so that a step leads back exactly.
+ * E t(x) is tabulated, and linear in r between the points of the table; that is part of the
+ * surrogate, so a step is exactly reversible.
  *
  * Then the records are drawn given n' and s': Poisson draws of mean r', to which single counts are
  * added, or from which they are taken, at random until the sum is right. That is reversible in the
- * multinomial distributions, and so is what is done where few records come or go: the others lose
- * each of their counts to one of the new records with the probability with which it would be there,
- * or get the counts of those that go. The step is accepted by the ratio of eta over that of the
- * surrogate. Theta must be drawn after it.
+ * multinomial distributions, and so is the variant for few added or removed records: the others
+ * lose each of their counts to one of the new records with the probability with which it would be
+ * there, or get the counts of those that are removed. The step is accepted by the ratio of eta
+ * over that of the surrogate. Theta must be drawn after it.
  *
- * Served are dense totals of a statistic that does not fall with a count and is constant beyond
- * MOST / 2, as declared bounds make it. Cost: O(components) a step of the chain; a Poisson draw and
- * an evaluation of the statistic a record. No allocation but in prepare().
+ * Available for dense totals of a statistic that does not decrease with a count and is constant
+ * beyond MOST / 2, as with declared bounds. Cost: O(components) a step of the chain; a Poisson
+ * draw and an evaluation of the statistic a record. No allocation except in prepare().
  */
 #include "records/n_all_records.h"
 

@@ -1,19 +1,20 @@
-/* Method "augment": steps of the chain of totals (records/n_totals_chain.c) that take the scatter
- * itself where released components would keep it, or bring it back slowly.
+/* Method "augment": steps of the chain of totals (records/n_totals_chain.c) that change the
+ * scatter itself, in cases where released components would fix it, or let it return only slowly.
  *
- * Few records can have a scatter of a column far below what its square was released as: where a
- * prior of the variance draws there, that is a mode of its own, as wide in the logarithm as the
- * prior, from which trajectories with the steps of the other mode take long to return. Two kinds of
- * steps lead across.
+ * With few records, the scatter of a column can be far below its released square. If the prior of
+ * the variance favours this, it is a separate mode, as wide in the logarithm as the prior, from
+ * which trajectories with the step size of the other mode take long to return. Two kinds of steps
+ * move between the modes.
  *
  * - RESIZE_GROW: one column, chosen uniformly, keeps its means and its standard deviation as n
- *   changes; the others hold what is released, as they do elsewhere. The Jacobian is N_g' / N_g for
- *   each of its totals, and n' / n.
+ *   changes; the others keep the released components, as in other steps. The Jacobian is N_g' /
+ *   N_g for each of its totals, and n' / n.
  * - RESIZE_SCATTER: n, counts and totals stay. A column, chosen uniformly, has a new standard
  *   deviation, and in half of the cases a new correlation with another one, independent of the old
- *   ones: its logarithm, and Fisher's z, have Cauchy distributions about what the released square
- *   and product tell without bounds. These have tails that a prior seldom outweighs; with tails
- *   as short as those of the noise (RESIZE_REFRESH) steps would seldom propose the other mode.
+ *   ones: its logarithm, and Fisher's z, have Cauchy distributions about the estimates from the
+ *   released square and product without bounds. These have tails that a prior seldom outweighs;
+ *   with tails as short as those of the noise (RESIZE_REFRESH) steps would seldom propose the
+ *   other mode.
  * Other correlations stay. With d columns and b the change of log sd, the Jacobian is exp((d + 1)
  * b), and (1 - r'^2) / (1 - r^2) for a new correlation r'.
  *

@@ -1,30 +1,30 @@
 /* Method "augment": the steps of the chain of totals in steps of an unknown n that move all records
  * at once; see records/n_totals_density.c for its density.
  *
- * A step proposes n' as records/n_birth_death.c does, and N_g', off from what holds the released
- * counts by less than one record, at random. With p the place where the statistic measures a
- * column, and e and f its expected clamped value and square, write
+ * A step proposes n' as records/n_birth_death.c does, and N_g', which differs from the value that
+ * keeps the released counts by less than one record, at random. With p the place where the
+ * statistic measures a column, and e and f its expected clamped value and square, write
  *
  *   H_g = N_g (e_g - p)                  where the totals in all levels are released,
  *   H = sum_g N_g (e_g - p)              where the total is: all means move by the same,
  *   Q = sum_g N_g (f_g - 2 p e_g + p^2)  where the square is,
  *   sum_g N_g E (x_i - p_i) (x_j - p_j)  where both squares and this are.
  *
- * A step holds H and Q, and takes Fisher's z of a correlation along with that of the correlation
- * which would make the product what was released, as far as there is one: the product itself may be
- * out of reach for few records. Or H grows with the root of n, since squares may be known better
- * than totals; or some released components are drawn anew from their release and the noise, as if
- * that were all that is known of them, and H, Q and products change with these. Means, variances
- * and correlations that nothing tells stay. Two more kinds are in records/n_scatter.c.
+ * A step holds H and Q fixed, and moves Fisher's z of a correlation together with that of the
+ * correlation that would give the released product, if there is one: the product itself may be
+ * impossible for few records. Or H grows with the root of n, because squares may be more precise
+ * than totals; or some released components are drawn from their release and the noise alone, and
+ * H, Q and products change with these. Means, variances and correlations without released
+ * components stay. Two more kinds are in records/n_scatter.c.
  *
  * The new means and standard deviation of a column solve these equations, by Newton's method from
- * where they would be without bounds; where there are none the first guess is the solution. Where
- * it takes long the way back is tried too, and the step left out if that does not lead to where it
- * came from. With D the determinant of the slopes of (H, Q) in the means that move and the standard
- * deviation, the Jacobian of the step in (T, S) is D / D', times N_g' / N_g for each mean and
- * n' sd' / (n sd) for the square; that of a product follows from 1 - r^2 of its correlations r.
- * What the model keeps of theta goes with n as warmup saw, and a residual standard deviation with
- * that of the records.
+ * their values without bounds; if there are no bounds, the first guess is the solution. If it
+ * takes long, the reverse step is also tried, and the step is not made if that does not return to
+ * the current values. With D the determinant of the slopes of (H, Q) in the means that move and
+ * the standard deviation, the Jacobian of the step in (T, S) is D / D', times N_g' / N_g for each
+ * mean and n' sd' / (n sd) for the square; that of a product follows from 1 - r^2 of its
+ * correlations r. The coordinates of theta that the model keeps move with n as learned in warmup,
+ * and a residual standard deviation moves with that of the records.
  *
  * Cost: O(k d) distribution functions an iteration of Newton's method. No allocation.
  */

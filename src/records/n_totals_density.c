@@ -1,16 +1,17 @@
 /* Method "augment": totals of records in steps of an unknown n that move all records at once, see
- * records/n_all_records_steps.c: what a release tells of them, and the density of the surrogate's
- * chain.
+ * records/n_all_records_steps.c: the information in a release about them, and the density of the
+ * surrogate's chain.
  *
- * The state of that chain is n, the counts N_g of the levels, the total T_g of each column in each,
- * the scatter S about the level means and what the model keeps of theta; its density is that of
- * records/n_all_records_steps.c with eta(z | what is expected of records with these totals). A
- * record of level g is taken to be normal, with mean T_g / N_g and covariance S / n, and then
- * clamped: the totals of columns and squares are those of clamped_normals(); E(x_i x_j) has its
- * covariance times the probabilities that the columns are inside their bounds, the first term of
- * Mehler's series.
+ * The state of that chain is n, the counts N_g of the levels, the total T_g of each column in
+ * each, the scatter S about the level means and the coordinates of theta that the model keeps; its
+ * density is that of records/n_all_records_steps.c with eta(z | the expected statistic of records
+ * with these totals). A record of level g is approximated as normal, with mean T_g / N_g and
+ * covariance S / n, and then clamped: the totals of columns and squares are those of
+ * clamped_normals(); E(x_i x_j) has its covariance times the probabilities that the columns are
+ * inside their bounds, the first term of Mehler's series.
  *
- * Cost: O(k d) distribution functions and O(d^3) a density. No allocation but in resize_create().
+ * Cost: O(k d) distribution functions and O(d^3) a density. No allocation except in
+ * resize_create().
  */
 #include "records/n_all_records.h"
 

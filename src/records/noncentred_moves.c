@@ -1,6 +1,6 @@
-/* Non-centred moves of method "augment": theta moves with the records' innovations held
- * fixed, x' = T(u, theta'), accepted with p(theta') eta(z | s') / (p(theta) eta(z | s)).
- * Which steps to propose mcmc/adapt.h knows.
+/* Non-centred moves of method "augment": theta moves with the records' innovations held fixed, x'
+ * = T(u, theta'), accepted with p(theta') eta(z | s') / (p(theta) eta(z | s)). mcmc/adapt.h
+ * chooses the steps to propose.
  *
  * Invariant: log_prior and energy are those of the state while passes run. Cost of a
  * pass: the model's move() and the statistic's total() of every record; a kept one

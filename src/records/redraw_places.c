@@ -1,9 +1,9 @@
-/* New shapes of all records (records/redraw_steps.c): clamped totals s of the records that means m,
- * a factor F and a shape U make, with their slopes; (m, F) from s and U by Newton's method, from
- * where it would be without bounds; log h there.
+/* New shapes of all records (records/redraw_steps.c): clamped totals s of the records with means
+ * m, factor F and shape U, with their derivatives; (m, F) from s and U by Newton's method,
+ * starting from the solution without bounds; log h there.
  *
  * Cost: a pass of d^2 / 2 multiplications a record for the totals, some of them a solution. No
- * allocation but in redraw_new().
+ * allocation except in redraw_new().
  */
 #include "records/redraw_shape.h"
 

@@ -1,4 +1,4 @@
-/* What records/redraw_steps.c, records/redraw_places.c and records/redraw_totals.c share. */
+/* Shared by records/redraw_steps.c, records/redraw_places.c and records/redraw_totals.c. */
 #ifndef NOISEAWARE_RECORDS_REDRAW_SHAPE_H
 #define NOISEAWARE_RECORDS_REDRAW_SHAPE_H
 

@@ -1,10 +1,10 @@
-/* Method "augment": draws of the shape of all records that leave the released totals as they were,
- * or take new ones from the noise.
+/* Method "augment": draws of the shape of all records that keep the released totals, or draw new
+ * ones from the noise.
  *
- * Where bounds bind and noise is small the clamped totals are known almost exactly. Which records
- * lie beyond the bounds, and how far, is not; a sweep, one record at a time, seldom changes it, and
- * a move that keeps the shape cannot. Write the records as in records/shape_hmc.c without fixed
- * columns,
+ * If clamping matters and noise is small, the clamped totals are known almost exactly. The records
+ * beyond the bounds, and their distances, are not; a sweep, one record at a time, seldom changes
+ * them, and a move that keeps the shape cannot. Write the records as in records/shape_hmc.c
+ * without fixed columns,
  *
  *   w_i = m + F u_i,   sum u_i = 0,   sum u_i u_i' = n I,
  *
@@ -13,38 +13,39 @@
  *
  *   p(m, F) = marginal(c) prod F_ii^(n - 2 - i),   i from 0 (Bartlett).
  *
- * Where each total and each product of columns is released, as the bounds clamp it, the released
- * totals s have as many components as (m, F) has entries: given U, (m, F) follows from s. In these
- * terms the density of s and U is
+ * If each clamped total and each product of columns is released, the released totals s have as
+ * many components as (m, F) has entries: given U, (m, F) follows from s. In these terms the
+ * density of s and U is
  *
  *   h(s, U) eta(z | s),   h = p(m, F) / |ds / d(m, F)|.
  *
  * A step draws a new U' uniformly and either keeps s, or draws s' from the release, the noise and
- * what is known of h (records/redraw_totals.c); (m', F') solves s(m', F', U') = s', by Newton's
- * method from where it would be without bounds, so that the solution is a function of (s', U')
- * alone. It is accepted by h' / h, over what s' was drawn by: in the mean h does not change much
- * with U. Clamping is not known to be one to one in (m, F), so a step is only made where the same
- * method leads from (s, U) to the records themselves.
+ * an approximation of h (records/redraw_totals.c); (m', F') solves s(m', F', U') = s', by Newton's
+ * method from the solution without bounds, so that the solution is a function of (s', U') alone.
+ * It is accepted by h' / h, divided by the ratio of the densities from which totals are drawn: on
+ * average h does not change much with U. Clamping is not known to be one to one in (m, F), so a
+ * step is only made if the same method gives the records themselves from (s, U).
  *
- * What is not released, as the square where a sum is published alone, has a coordinate of (m, F) in
- * its place: m_i for a total, log F_ii for a square, F_ij / F_jj for a product. s' then has these
- * from what is known of h alone. A sum binds mean and standard deviation in a narrow band, which no
- * sweep goes along, so that these steps are made however often sweeps accept.
+ * What is not released, such as the square if only a sum is published, is replaced by a coordinate
+ * of (m, F): m_i for a total, log F_ii for a square, F_ij / F_jj for a product. s' then has these
+ * from the approximation of h alone. A sum restricts mean and standard deviation to a narrow band,
+ * along which sweeps do not move, so these steps are made however often sweeps accept.
  *
- * A standard deviation that the model keeps, as where its prior is not in the mean's units, would
- * hold F_ii to within a factor of 1 +- 1 / sqrt(2 n). It follows: log sd - log F_ii, i the last
- * column, is held with U in its place, of Jacobian 1, and h is taken where that puts log sd.
+ * A standard deviation that the model keeps, for example if its prior is not in the mean's units,
+ * would restrict F_ii to within a factor of 1 +- 1 / sqrt(2 n). So it moves along: log sd - log
+ * F_ii, i the last column, is held fixed like U, with Jacobian 1, and h is evaluated at the
+ * resulting log sd.
  *
- * A chain starts by such steps where they are accepted, which takes much less time than a search
+ * If such steps are accepted, a chain starts with them, which takes much less time than a search
  * with the surrogate; while new totals are accepted often, all steps draw them, and the surrogate
  * learns nothing.
  *
- * Learned in warmup: how often either kind is accepted, which it is then chosen by, and which tells
- * how many steps an iteration makes; how often sweeps accept, since where they do that often they
- * renew the shape themselves.
+ * Learned in warmup: how often each kind is accepted, which determines the choice of kind and the
+ * number of steps in an iteration; how often sweeps accept, because frequent acceptance renews the
+ * shape anyway.
  *
- * Cost a step: n d normal numbers, about five passes over n records of d^2 / 2 multiplications, and
- * as many solutions of d (d + 3) / 2 equations. No allocation but in redraw_new()
+ * Cost a step: n d normal numbers, about five passes over n records of d^2 / 2 multiplications,
+ * and as many solutions of d (d + 3) / 2 equations. No allocation except in redraw_new()
  * (records/redraw_places.c).
  */
 #include "records/redraw_shape.h"

@@ -11,23 +11,23 @@
  *
  *   q(s) = exp(g's) (1 + s'C s / (2 TAIL))^-TAIL,
  *
- * whose tails are long enough for h, which has longer ones than a normal density, so that a chain
- * does not stay there. The noise cancels from the ratio: it is h' / h over q' / q. The better log
- * q, the guide, follows log h, the more often the step is accepted; with g = C = 0 totals come from
- * the release and the noise alone.
+ * whose tails are as long as those of h, which are longer than those of a normal density, so that
+ * a chain does not get stuck there. The noise cancels from the ratio: it is h' / h over q' / q.
+ * The better log q, the guide, follows log h, the more often the step is accepted; with g = C = 0
+ * totals come from the release and the noise alone.
  *
- * The guide is found before warmup. First from log h itself, at some shape: differences of it along
- * the principal axes of the normal approximation of h eta, the centre its mode, which Newton's
- * method approaches: from A^-1 z on, each time with the last approximation's axes and another
- * shape. Then by least squares from places of a chain, which see the tails. Where log h is not
- * concave it is taken to be flat.
+ * The guide is found before warmup. First from log h itself, at some shape: differences of it
+ * along the principal axes of the normal approximation of h eta, the centre its mode, which
+ * Newton's method approaches: from A^-1 z on, each time with the last approximation's axes and
+ * another shape. Then by least squares from points of a chain, which reaches the tails. Where log
+ * h is not concave, the guide is flat.
  *
- * Cost: of differences, some rounds of size^2 solutions; of new totals size^3 / 6 multiplications,
- * of a place that is fitted size^4 / 8. No allocation but in redraw_prepare_guide().
+ * Cost: of differences, some rounds of size^2 solutions; for new totals size^3 / 6
+ * multiplications, for a fitted point size^4 / 8. No allocation except in redraw_prepare_guide().
  *
- * Where the release does not tell all, no noise keeps the rest from going far: the guide then has
- * at least a little curvature in each direction, begins where the bounds have it, and comes to the
- * mode in steps along which log h hardly falls.
+ * If the release does not determine everything, no noise limits the rest: the guide then has at
+ * least a little curvature in each direction, starts at values given by the bounds, and approaches
+ * the mode in steps along which log h hardly decreases.
  */
 #include "records/redraw_shape.h"
 

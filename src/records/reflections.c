@@ -1,20 +1,20 @@
-/* Method "augment": reflections of all records. Where every published component is even in some
- * columns together, as x^2 is in x and x z in x and z, the release says the same of
+/* Method "augment": reflections of all records. If every published component is even in some
+ * columns together, as x^2 is in x and x z in x and z, the release is the same for
  *
  *   x_j' = 2 g_j - x_j  for these columns j,
  *
- * g_j the point that powers are about, so that the posterior may have a mode on either side,
- * between which no small step leads. R finds the sets of columns (R/engine_reflections.R). One of
- * them is proposed and accepted by the ratio of
+ * g_j the origin of powers, so the posterior may have a mode on either side, and small steps
+ * cannot move between them. R finds the sets of columns (R/engine_reflections.R). One of them is
+ * proposed and accepted by the ratio of
  *
  *   marginal(c) eta(z | s),
  *
  * theta integrated out; the map has the volume 1 and is its own inverse. eta is compared as well:
- * bounds that lie differently about g_j clamp different records.
+ * bounds that are not symmetric about g_j clamp different records.
  *
  * Invariants: the records' distribution, theta integrated out; residuals and complete-data
- * statistic go with the records. Cost: a pass over the records for the totals, one to keep them. No
- * allocation but in prepare().
+ * statistic are those of the records. Cost: a pass over the records for the totals, one to keep
+ * them. No allocation except in prepare().
  */
 #include "records/augment_internal.h"
 

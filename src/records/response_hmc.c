@@ -7,10 +7,10 @@
  *
  *   a = alpha + beta'wbar,   b = F'beta.
  *
- * The released totals s(a, b) of the records with the responses that (a, b) makes cost a pass over
+ * The released totals s(a, b) of the records, with the responses at (a, b), require a pass over
  * the records. Were the linear predictor normal over the records, N(a, |b|^2), then the total of y
- * would be about n g_0, that of y^2 n q_0 and that of y w about n (g_0 wbar + g_1 F b) (Stein), g_k
- * and q_k the means of g, q and of their derivatives over it: A c(a, b). The surrogate takes
+ * would be about n g_0, that of y^2 n q_0 and that of y w about n (g_0 wbar + g_1 F b) (Stein),
+ * g_k and q_k the means of g, q and of their derivatives over it: A c(a, b). The surrogate takes
  *
  *   A c(a, b) + delta(u),   delta(u) = s(a_0, b_0) - A c(a_0, b_0),
  *
@@ -20,10 +20,10 @@
  *
  *   min(1, [eta(z | s') / eta(z | A c' + delta)] / [eta(z | s) / eta(z | A c + delta)]).
  *
- * What warmup learns of trajectories and of the reference is in mcmc/surrogate_trajectory.c.
+ * mcmc/surrogate_trajectory.c learns trajectories and the reference in warmup.
  *
- * Nothing here sees a record. Cost: O(p^2 + components) and a quadrature for each leapfrog
- * step. No allocation but in response_create().
+ * This file uses no records. Cost: O(p^2 + components) and a quadrature for each leapfrog step. No
+ * allocation except in response_create().
  */
 #include "records/response_hmc.h"
 

@@ -1,6 +1,6 @@
-/* Method "augment": moves of the coefficients of a response, the innovations of the responses held
- * fixed. A surrogate proposes them (records/response_hmc.c, or records/category_hmc.c for one of
- * several levels), the records decide.
+/* Method "augment": moves of the coefficients of a response, with the innovations of the responses
+ * held fixed. A surrogate proposes them (records/response_hmc.c, or records/category_hmc.c for one
+ * of several levels), the records decide.
  *
  * Cost a move: a pass for the totals at the reference, one for those of the proposal, and what
  * keeps it. No allocation.

@@ -1,9 +1,9 @@
-/* Method "augment": maps of all records that keep products of two columns. Where sums of squares
- * and of products are published without the columns' own sums, the posterior is a thin shell about
- * the parameters whose second moments those are: means may be large and variances small, or the
- * other way round. Steps of single records, or of theta, follow it slowly. Let X be the values of
- * these columns about their origins, a row each record, e = (1, ..., 1) / sqrt(n), and, for a
- * direction a drawn at random, v the unit vector along X a - mean(X a). Two maps are proposed:
+/* Method "augment": maps of all records that preserve products of two columns. If sums of squares
+ * and of products are published without the columns' own sums, the posterior is a thin shell of
+ * parameters with these second moments: means may be large and variances small, or the reverse.
+ * Steps of single records, or of theta, follow it slowly. Let X be the values of these columns
+ * about their origins, a row each record, e = (1, ..., 1) / sqrt(n), and, for a direction a drawn
+ * at random, v the unit vector along X a - mean(X a). Two maps are proposed:
  *
  *   turn     X' = R X, R the rotation of the plane of e and v by an angle drawn at random: X'X
  * stays whole, and what means lose scatter gains. Volume: |r'/r|^(n - 2), r the length of X a about

@@ -1,6 +1,6 @@
-/* Surrogate transitions: exact moves of all records at once, for the price of two passes
- * over them and some evaluations of a function of their totals (vignette "Algorithms", all records
- * at once; Liu 2001; Christen & Fox 2005).
+/* Surrogate transitions: exact moves of all records at once, at the cost of two passes over them
+ * and some evaluations of a function of their totals (vignette "Algorithms", all records at once;
+ * Liu 2001; Christen & Fox 2005).
  *
  * The free columns W of the records are normal given the fixed ones, D. Write
  *
@@ -26,20 +26,20 @@
  *
  * which makes the move exact. Parameters that do not integrate out are coordinates too.
  *
- * Where bounds bind so much that the ends of long trajectories are refused, they follow the
- * exact density instead: clamping is continuous, its gradient two passes over the records
- * for each step. Their ends are then always accepted.
+ * If clamping is so strong that the ends of long trajectories are rejected, they follow the exact
+ * density instead: clamping is continuous, its gradient two passes over the records for each step.
+ * Their ends are then always accepted.
  *
- * Learned in warmup, anew at the end of each of its windows: the reference, the mean of the
- * coordinates over the window; the slopes, from the trajectories since then; step size,
- * metric and the length of a trajectory, by a run of NUTS (mcmc/hmc.c) on the surrogate's density,
- * the records staying as they are. That density, U given, may be much narrower than the
- * posterior: a metric learned from the chain's own draws takes tiny steps. And, by a trial, which
- * share of that length a trajectory may have until it is refused, and which of the two densities
- * to follow, by the squared distance moved per counted work.
+ * Learned in warmup, at the end of each of its windows: the reference, the mean of the coordinates
+ * over the window; the slopes, from the trajectories since then; step size, metric and the length
+ * of a trajectory, by a run of NUTS (mcmc/hmc.c) on the surrogate's density, the records staying
+ * as they are. That density, U given, may be much narrower than the posterior: a metric learned
+ * from the chain's own draws takes tiny steps. And, by a trial, which share of that length a
+ * trajectory may have until it is refused, and which of the two densities to follow, by the
+ * squared distance moved per counted work.
  *
- * Nothing here sees a record: the caller applies the map and sums up. Cost: the density's
- * for each leapfrog step. No allocation but in surrogate_create().
+ * This file uses no records: the caller applies the map and computes the sums. Cost: the density's
+ * for each leapfrog step. No allocation except in surrogate_create().
  */
 #include "records/shape_hmc.h"
 

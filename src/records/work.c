@@ -1,5 +1,5 @@
-/* Work of method "augment", which its schedules are learned from. It is counted in place of time,
- * so that a seed fixes what is learned. */
+/* Work of method "augment", from which its schedules are learned. It is counted instead of time,
+ * so that a seed determines what is learned. */
 #include "records/augment_internal.h"
 
 /* About the nanoseconds of one machine; only ratios matter. A random number, a component of the

@@ -7,9 +7,9 @@
  * codes read as digits, the last variable fastest; a margin's cells follow those of the margins
  * before it.
  *
- * Invariant: a record adds 1 to exactly one cell of every margin.
- * Cost per record: a comparison for each cut; a conversion and a multiplication for each variable
- * of each margin; `eval` alone costs O(components), for those who want them dense.
+ * Invariant: a record adds 1 to exactly one cell of every margin. Cost per record: a comparison
+ * for each cut; a conversion and a multiplication for each variable of each margin; `eval` alone
+ * costs O(components), for callers that need dense values.
  */
 #include "contract/plugin.h"
 

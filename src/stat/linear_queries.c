@@ -1,8 +1,8 @@
 /* Linear queries of another statistic: differences, prefix sums and totals of groups, or some of
  * its components alone.
  *
- * Cost per record: that of the other statistic, then a multiplication for each entry; of counts,
- * which a record touches few of, for each entry of the touched ones.
+ * Cost per record: that of the other statistic, plus a multiplication for each entry; for counts,
+ * of which a record changes few, only for the entries of those.
  */
 #include "stat/linear_queries.h"
 

@@ -1,6 +1,5 @@
-/* Linear queries: component k = sum_j weight_kj t_j of what another plug-in computes. They wrap a
- * statistic (stat/linear_queries.c) and the moments of one (clt/linear_queries.c), whichever
- * these are. */
+/* Linear queries: component k = sum_j weight_kj t_j of the components t_j of another plug-in. They
+ * wrap any statistic (stat/linear_queries.c) and its moments (clt/linear_queries.c). */
 #ifndef NOISEAWARE_STAT_LINEAR_QUERIES_H
 #define NOISEAWARE_STAT_LINEAR_QUERIES_H
 

@@ -1,6 +1,6 @@
-/* Statistic "objective": what one record adds to the gradient and the Hessian of
- * the logistic loss at given coefficients z (Kifer, Smith & Thakurta 2012; a
- * t_i(x_i, z) of the general record additivity of Ju et al. 2022, Assumption 2).
+/* Statistic "objective": the contribution of one record to the gradient and the Hessian of the
+ * logistic loss at given coefficients z (Kifer, Smith & Thakurta 2012; a t_i(x_i, z) of the
+ * general record additivity of Ju et al. 2022, Assumption 2).
  *
  * A record's row is w = (1, x), the columns of x clamped to their bounds and mapped
  * by scale * x + shift, all of it shortened to length `radius` if it is longer. With

@@ -1,5 +1,5 @@
-/* Statistic "size": the number of records, one count that every record adds 1 to, whatever
- * its variables are.
+/* Statistic "size": the number of records, one count to which every record adds 1, whatever its
+ * variables are.
  *
  * Cost per record: none that depends on it.
  */
