@@ -2,16 +2,15 @@
  * arithmetic alone (Canonne, Kamath & Steinke 2020, Algorithms 1 to 3): no
  * rounding, so no trace of the true value in the last bits (Mironov 2012).
  *
- * Everything is built of coins of rational probability p / q, thrown as a
- * uniform integer below q. exp(-x) for a rational x in [0, 1] is the chance
- * that the first failure among coins x / 1, x / 2, x / 3, ... is an odd one;
- * x / k is thrown as the coin x and the coin 1 / k, and a product of rationals as
- * one coin for each, so that no product has to fit a machine word.
+ * Everything is built from coins with rational probability p / q, thrown as a uniform integer
+ * below q. exp(-x) for a rational x in [0, 1] is the chance that the first failure among coins x /
+ * 1, x / 2, x / 3, ... is an odd one; x / k is thrown as the coin x and the coin 1 / k, and a
+ * product of rationals as one coin for each, so that no product has to fit a machine word.
  *
- * The Gaussian is a discrete Laplace Y of integer scale t, kept with probability
- * exp(-d^2 / 2) where d = | |Y| - sigma^2 / t | / sigma. With sigma = a / b that is
- * | |Y| t b^2 - a^2 | / (a t b) = V + U / Q, an integer and a rest below one, and
- * d^2 / 2 = V^2 / 2 + V U / Q + (U / Q)^2 / 2.
+ * The Gaussian is a discrete Laplace Y of integer scale t, kept with probability exp(-d^2 / 2)
+ * where d = | |Y| - sigma^2 / t | / sigma. With sigma = a / b that is | |Y| t b^2 - a^2 | / (a t
+ * b) = V + U / Q, an integer and a remainder below one, and d^2 / 2 = V^2 / 2 + V U / Q + (U /
+ * Q)^2 / 2.
  *
  * Cost: about 20 random words for a Gaussian, 8 for a Laplace value. A value
  * beyond MOST_STEPS scales, of probability below exp(-2000), is drawn again.

@@ -1,12 +1,11 @@
-/* A lock on a file, by the operating system: flock(), or LockFileEx() on Windows. It is of the file
- * and not of its name, so that symbolic and hard links are one account, and the system gives it
- * back when its holder ends, however that comes about.
+/* A lock on a file, by the operating system: flock(), or LockFileEx() on Windows. The lock is on
+ * the file, not on its name, so that symbolic and hard links are one account. The system releases
+ * it when its holder ends for any reason.
  *
- * Who creates a file waits for its lock, which others have only for as long as they need to see
- * that it is empty. A file that was put in the place of the one that was locked, while that was
- * opened, is not taken.
+ * The creator of a file waits for its lock, which others hold only until they have seen that it is
+ * empty. A file that replaced the locked one while it was opened is not used.
  *
- * On Windows others cannot read a range that is locked, so it is one byte far beyond the end. */
+ * On Windows others cannot read a locked range, so the lock is on one byte far beyond the end. */
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>

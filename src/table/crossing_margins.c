@@ -1,5 +1,6 @@
-/* Method "collapse", tables of parts (model/categorical.c), such as the cliques of a graph, where
- * released margins have columns that no part has together: they are no sums of the parts' counts.
+/* Method "collapse", tables of parts (model/categorical.c), such as the cliques of a graph, with
+ * released margins whose columns are not together in any part: they are not sums of the parts'
+ * counts.
  *
  * State: the codes of n records. The probabilities are integrated out, so that the target over
  * sequences of records is
@@ -8,19 +9,18 @@
  *
  * in the counts n of the parts' cells, those n_row of their rows, and of the released margins s.
  * All three are *margins*: tables of counts over some columns, each cell of which has a function
- * of its count in the target. A margin keeps for each cell what one more record there would add,
- * and what the last one added: of parts and rows the factor itself, a + n or 1 / (a + n), of
- * released margins its logarithm, so that nothing is put into logarithms and out of them again.
+ * of its count in the target. A margin stores for each cell the contribution of one more record,
+ * and that of the last record: for parts and rows the factor itself, a + n or 1 / (a + n), for
+ * released margins its logarithm, which avoids conversions to logarithms and back.
  *
  * A move draws one column of one record from its conditional distribution given all the rest (a
- * Gibbs step): of each code the sum, over margins with that column, of what the record adds
- * there. An iteration goes through all columns of so many records, drawn at random, as warmup
- * found it takes to forget the counts, then draws theta given the parts' counts.
+ * Gibbs step): for each code the sum, over margins with that column, of the record's contribution.
+ * An iteration goes through all columns of randomly drawn records, as many as warmup found
+ * necessary to forget the counts, and then draws theta given the parts' counts.
  *
- * Invariant: counts and what cells add follow from the codes. Counts are whole numbers: nothing
- * drifts.
- * Cost: of a move, an exponential for each code and an addition for each code and margin of the
- * column; of an iteration, in proportion to n. Memory: two bytes for each code.
+ * Invariant: counts and contributions follow from the codes. Counts are whole numbers and do not
+ * drift. Cost: of a move, an exponential for each code and an addition for each code and margin of
+ * the column; of an iteration, in proportion to n. Memory: two bytes for each code.
  */
 #include "contract/collapse.h"
 #include "mcmc/adapt.h"

@@ -1,4 +1,4 @@
-/* Directions that leave exact sums of a table as they are; see table/exact_sums.c. */
+/* Directions that preserve the exact sums of a table; see table/exact_sums.c. */
 #include "table/table.h"
 
 #include "base/rng_inline.h"

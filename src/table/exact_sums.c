@@ -1,13 +1,13 @@
 /* Method "collapse", tables: exact numbers, sums of cells with whole-number weights.
  *
  * R finds the groups of combinations that are in the same exact numbers, a table that has these
- * numbers, and a basis of the changes of the groups' counts that leave them as they are. A
- * direction adds up a random number of such changes, each with cells that are drawn from its
- * groups, and of exchanges inside a group. These generate the lattice of all changes that keep the
- * exact numbers, so that every table that has them can be reached from any other in one
- * transfer (Hara, Aoki & Takemura 2012), also where small changes do not connect them.
+ * numbers, and a basis of the changes of the groups' counts that preserve them. A direction adds
+ * up a random number of such changes, each with cells that are drawn from its groups, and of
+ * exchanges inside a group. These generate the lattice of all changes that keep the exact numbers,
+ * so that every table that has them can be reached from any other in one transfer (Hara, Aoki &
+ * Takemura 2012), also where small changes do not connect them.
  *
- * Invariant: directions have no change of an exact number. Cost: that of their corners.
+ * Invariant: directions do not change exact numbers. Cost: that of their corners.
  */
 #include "table/table.h"
 

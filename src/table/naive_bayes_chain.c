@@ -8,23 +8,23 @@
  *
  *   n! prod_i phi(n_i) prod_{features, i} [ psi(n_i) prod_j phi(n_ij) ] eta(z | s),
  *
- * phi(n) = Gamma(a + n) / n! and psi(n) = n! / Gamma(a_1 + ... + a_L + n) for a
- * Dirichlet prior; known probabilities p have phi(n) = p^n / n!, psi(n) = n!. Where n is not known,
- * the target has psi(n) of the classes' probabilities in place of n!, and the prior of n.
+ * phi(n) = Gamma(a + n) / n! and psi(n) = n! / Gamma(a_1 + ... + a_L + n) for a Dirichlet prior;
+ * known probabilities p have phi(n) = p^n / n!, psi(n) = n!. If n is unknown, the target has
+ * psi(n) of the classes' probabilities in place of n!, and the prior of n.
  *
- * An iteration moves the table (table/naive_bayes_moves.c), then draws theta given it. Where
- * most of theta's spread is that of its draw given any table, one sweep of moves is made before it,
- * else SWEEPS.
+ * An iteration moves the table (table/naive_bayes_moves.c), then draws theta given it. If most of
+ * theta's variance is that of its draw given the table, one sweep of moves is made before it,
+ * otherwise SWEEPS.
  *
- * Linear queries of the classes' counts may take the place of margins, where there are no features.
+ * Without features, linear queries of the classes' counts may replace margins.
  *
- * Exact numbers: R finds groups of classes whose totals they settle; classes exchange records
- * inside their group alone, and births and deaths are those of the group that is in no exact
- * number. So no move changes what is exact, and it has no energy.
+ * Exact numbers: R finds groups of classes whose totals they determine; classes exchange records
+ * only inside their group, and births and deaths are those of the group that is in no exact
+ * number. So no move changes exact numbers, and they have no energy.
  *
- * Invariant: `total` is what the table implies, in whole numbers: nothing drifts. Of queries with
- * fractions it is that at the start of each iteration.
- * Cost: a sweep is O(cells), whatever n.
+ * Invariant: `total` is the total of the table, in whole numbers, and does not drift. For queries
+ * with fractions it is computed again at the start of each iteration. Cost: a sweep is O(cells),
+ * whatever n.
  */
 #include "table/naive_bayes.h"
 

@@ -1,7 +1,6 @@
-/* Method "collapse", counts of few records: the model and release of
- * table/naive_bayes_chain.c, but for margins of a feature alone. Then the rows (a
- * feature's counts in one class) are independent given the class counts n_i, and
- * independent draws of the whole table can be made.
+/* Method "collapse", counts of few records: the model and release of table/naive_bayes_chain.c,
+ * except margins of a feature alone. Then the rows (a feature's counts in one class) are
+ * independent given the class counts n_i, and independent draws of the whole table can be made.
  *
  * With w_j(m) the weight of m records in a cell, prior and noise together, and
  * psi a row's factor (see table/naive_bayes_chain.c), sums over tables are

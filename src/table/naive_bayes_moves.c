@@ -4,14 +4,14 @@
  * 1. within a row (a feature's counts in one class): d units from cell to cell;
  * 2. between classes: d units with one cell of every feature;
  * 3. the same with d split over a row's cells in proportions that warmup learned,
- *    which goes far where the proportions are well known;
+ *    which makes large moves if the proportions are well known;
  * 4. two cells of a row drawn given their sum, by the noise alone: Laplace noise
  *    of one scale makes that a distribution of geometric pieces. Accepted by the ratio of
  *    phi, which hardly changes over the width of the noise where records are many.
- * Cells that were hidden have wide intervals, often a known total apart. Where there are any, half
- * of the transfers of kind 2 choose among them, and there are more of these, one a hidden cell.
- * d is geometric-like, its scale learned in warmup; the sweeps of every eighth CYCLE are on a finer
- * scale, for cells near 0.
+ * Hidden cells have wide intervals, often with a known total. If there are any, half of the
+ * transfers of kind 2 choose among them, and there are more of these transfers, one per hidden
+ * cell. d is geometric-like, its scale learned in warmup; the sweeps of every eighth CYCLE are on
+ * a finer scale, for cells near 0.
  *
  * Cost: O(1) a move of kinds 1 and 4, O(features) and O(cells of two classes) for 2
  * and 3.

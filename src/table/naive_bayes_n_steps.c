@@ -1,28 +1,27 @@
-/* Births and deaths in the table of method "collapse", counts, where the number of records n is
- * not known (the target is in table/naive_bayes_chain.c): d units more or less
+/* Births and deaths in the table of method "collapse", counts, if the number of records n is
+ * unknown (the target is in table/naive_bayes_chain.c): d units more or less
  *
- * 1. in one class, with one cell of every feature;
- * 2. in one class, split over a row's cells in proportions that warmup learned;
- * 3. in all classes, split in such proportions too.
+ * 1. in one class, with one cell of every feature; 2. in one class, split over a row's cells in
+ * proportions that warmup learned; 3. in all classes, also split in such proportions.
  *
- * Classes whose number of records exact numbers settle are left out.
+ * Classes whose number of records is determined by exact numbers are left out.
  *
- * All are symmetric, up as often as down, and accepted by the ratio of the target, which holds the
- * prior of n, psi(n) of the classes' probabilities, and the noise of a released n. A move changes
- * cell after cell, and is undone where it is refused.
+ * All are symmetric, and accepted by the ratio of the target, which includes the prior of n,
+ * psi(n) of the classes' probabilities, and the noise of a released n. A move changes the cells
+ * one by one, and is undone if it is rejected.
  *
- * Once warmup has seen where n is, it is also proposed from there (mcmc/n_regression_proposal.c),
- * as 3.
+ * Once warmup has located n, it is also proposed from its distribution there
+ * (mcmc/n_regression_proposal.c), as 3.
  *
- * What was not published may have a tail like 1 / n^2, which steps of one length hardly leave. So
- * in each turn the number in one class, or in all, k, is also multiplied: y = k + u, u uniform
- * in (0, 1), goes to y exp(z), z normal, and k to the whole part of that. The log ratio gains
- * z, the Jacobian.
+ * Unpublished counts may have a tail like 1 / n^2, which steps of one length hardly leave. So in
+ * each turn the number in one class, or in all, k, is also multiplied: y = k + u, u uniform in (0,
+ * 1), goes to y exp(z), z normal, and k to the whole part of that. The log ratio gains z, the
+ * Jacobian.
  *
- * Without features, and where n is known less well than a class's count, n is renewed in every
- * other turn only, and counts are drawn again one by one, by their noise alone where that is
- * Laplace of one scale: they are accepted by the rest, which hardly changes over the width of the
- * noise.
+ * Without features, and if n is less certain than a class's count, n is renewed only in every
+ * other turn, and counts are drawn again one by one, from their noise alone if that is Laplace
+ * noise of one scale: they are accepted by the remaining factors, which hardly change over the
+ * width of the noise.
  *
  * Cost: O(features), O(cells of a class), O(cells).
  */

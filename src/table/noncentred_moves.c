@@ -1,14 +1,14 @@
-/* Method "collapse", tables whose theta is held: counts that follow theta. Where noise leaves much
- * of the counts open, theta given the counts hardly moves; then both move together, with
- * innovations fixed, as records do (records/noncentred_moves.c). Row by row the count of a level,
- * given those of the levels before, is binomial; its innovation is the uniform number that makes
- * it by inversion,
+/* Method "collapse", tables whose theta is held: counts that follow theta. If noise leaves the
+ * counts uncertain, theta given the counts hardly moves; then both move together, with innovations
+ * fixed, as records do (records/noncentred_moves.c). Row by row the count of a level, given those
+ * of the levels before, is binomial; its innovation is the uniform number that gives it by
+ * inversion,
  *
  *   count = F^-1(u; left, share),
  *
- * drawn anew for each move within the interval that gives the count as it is. Rows of a part follow
- * the counts of the parts before. n is an innovation of its own. Under p(theta) p(u) eta(z | s) a
- * move from theta to theta' has the probability of acceptance
+ * drawn for each move within the interval that gives the current count. Rows of a part follow the
+ * counts of the parts before. n is a separate innovation. Under p(theta) p(u) eta(z | s) a move
+ * from theta to theta' has the probability of acceptance
  *
  *   p(theta') eta(z | s') / (p(theta) eta(z | s)).
  *

@@ -1,5 +1,5 @@
 /* Method "collapse", answers by randomised response: every record's level of each factor f is
- * published as it is with probability keep_f, else as one of the others, each with probability
+ * published with probability keep_f, otherwise one of the other levels, each with probability
  * lie_f (vignette "Algorithms", "collapse"). The records with the same answers are one cell of a
  * table, so that the release is the counts N_r of these cells, free of the number of records.
  * Exact.
@@ -10,17 +10,17 @@
  *   log p(z | theta) = sum_r N_r log P_r,  P = (M_1 x .. x M_F) p,
  *
  * and by Fisher's identity its gradient is that of the complete-data likelihood of the expected
- * counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed, which the model knows (log_posterior()). NUTS
- * (mcmc/hmc.c) moves theta on that density. A product with all M_f is one pass over the table for
- * each factor: lie_f times the sum along f, and a multiple of what was there.
+ * counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed, which the model computes (log_posterior()).
+ * NUTS (mcmc/hmc.c) moves theta on that density. A product with all M_f is one pass over the table
+ * for each factor: lie_f times the sum along f, plus a multiple of the previous value.
  *
  * Each kept draw then has a table of confidential counts given theta: factor after factor the
  * records of a cell are divided among the levels that they may have, with the factors that are to
  * come still as they were answered. Answers that are lies are counted on the way, for the noise's
  * density.
  *
- * Cost: for a gradient 2 F additions a cell, beside what the model's cells cost; for a draw a
- * binomial number for each cell with records, factor and level. No allocation but in create().
+ * Cost: for a gradient 2 F additions a cell, plus the cost of the model's cells; for a draw a
+ * binomial number for each cell with records, factor and level. No allocation except in create().
  */
 #include "base/dist.h"
 #include "contract/collapse.h"

@@ -1,26 +1,26 @@
-/* Method "collapse", counts of one table where every released number is one cell's, or n: given n
- * the cells' counts are independent, with their own priors, but for their sum, which is n, and
- * all of them are drawn at once, independently of earlier draws; so is n where it is unknown.
+/* Method "collapse", counts of one table if every released number is the count of one cell, or n:
+ * given n the cells' counts are independent, with their own priors, except that their sum is n.
+ * All of them, and n if it is unknown, are drawn at once, independently of earlier draws.
  *
  * With w_l(m) the weight of m records in cell l, prior and noise together, and v(n) that of n, its
  * prior, its noise and n! / Gamma(sum of alpha + n), weights e^(lambda m) for every cell and
  * e^(-lambda n) for n change nothing, as the counts add up to n. R chooses lambda so that counts
- * drawn by p_l(m) ~ w_l(m) e^(lambda m), each by itself, have the same sum on average as n drawn by
- * q(n) ~ v(n) e^(-lambda n); then what matters is of one size, no logarithms are needed, and
- * each is kept where it is more than 1e-30 of its greatest value (p_l from `first` on). A known n
- * is a q of one value. Once
+ * drawn by p_l(m) ~ w_l(m) e^(lambda m), each by itself, have the same sum on average as n drawn
+ * by q(n) ~ v(n) e^(-lambda n); then the relevant terms are of similar size, no logarithms are
+ * needed, and each is kept if it is more than 1e-30 times its largest value (p_l from `first` on).
+ * A known n is a q of one value. Once
  *
  *   F_0 = p_0,   F_l(N) = sum_m p_l(m) F_{l-1}(N - m)
  *
  * for the sums N that the cells after l can make up to a possible n, again where they are more
- * than 1e-30 of the greatest. A draw goes the other way: n with probability proportional to
- * q(n) F_last(n); m of the last cell with probability proportional to p_l(m) F_{l-1}(n - m), then
- * of those before it, of what is left. Each is found by inversion, from the mean that
- * it would have if all were normal outwards on both sides in turn.
+ * than 1e-30 of the greatest. A draw goes the other way: n with probability proportional to q(n)
+ * F_last(n); m of the last cell with probability proportional to p_l(m) F_{l-1}(n - m), then of
+ * those before it, of what is left. Each is found by inversion, starting at its mean under a
+ * normal approximation and going outwards on both sides in turn.
  *
- * Cells come in the order of their widths. Cost: sum of width_l times the length of F_{l-1} once;
- * of a draw, about one and a half standard deviations of each count, in products. Counts with
- * features, by logarithms: table/naive_bayes_convolution.c.
+ * Cells are ordered by their widths. Cost: sum of width_l times the length of F_{l-1} once; of a
+ * draw, about one and a half standard deviations of each count, in products. Counts with features,
+ * by logarithms: table/naive_bayes_convolution.c.
  */
 #include "contract/collapse.h"
 

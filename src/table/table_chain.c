@@ -13,19 +13,19 @@
  * probability of one of them. Cells and rows are *nodes*, with a weight each and the released
  * components that they are part of.
  *
- * An iteration makes transfers (table/transfers.c), as many as warmup found
- * it takes to forget the table, then draws theta given it.
+ * An iteration makes transfers (table/transfers.c), as many as warmup found necessary to forget
+ * the table, and then draws theta given it.
  *
- * A model whose probabilities do not integrate out has theta moved given the table, see
- * table/theta_nuts.c; it has one part. So has a table whose theta is held, as that of a
- * site among others is (pool/gibbs_chain.c): rows then have their factorials alone.
+ * If the probabilities of a model do not integrate out, theta is moved given the table, see
+ * table/theta_nuts.c; the model has one part. The same holds if theta is held fixed, as for one of
+ * several sites (pool/gibbs_chain.c): rows then have only their factorials.
  *
  * Where n is unknown the target has the prior of n and psi(n) of the parts that have no parents,
- * and births and deaths are transfers too: n is one more node.
+ * and births and deaths are also transfers: n is one more node.
  *
- * Invariant: `total` is what the table implies, in whole numbers: nothing drifts. Of queries
- * with fractions it is that at the start of each iteration.
- * Cost: that of the transfers, whatever n.
+ * Invariant: `total` is the total of the table, in whole numbers, and does not drift. For queries
+ * with fractions it is computed again at the start of each iteration. Cost: that of the transfers,
+ * whatever n.
  */
 #include "table/table.h"
 

@@ -7,8 +7,8 @@
  * with n! where n is unknown. A direction has the slope sum_k by_k log p_k; factorials enter as
  * ratios to those of the counts as they are, without loss of digits however large these are.
  *
- * How narrow theta's density is changes with the table, most where noise hides it. A short
- * trajectory of small steps follows each transition: it moves where those of NUTS diverge.
+ * The width of theta's density changes with the table, most if noise hides the table. A short
+ * trajectory of small steps follows each transition: it can move where those of NUTS diverge.
  *
  * Cost of theta's part: a few densities of the model, that is so many times its cells.
  */

@@ -1,4 +1,4 @@
-/* What transfers of a table are put together from; see table/transfers.c. */
+/* The parts of transfers of a table; see table/transfers.c. */
 #include "base/rng_inline.h"
 #include "table/table.h"
 

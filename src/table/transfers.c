@@ -12,16 +12,16 @@
  * possible, is shrunk to the slice. Its length does not depend on j, so that the draw leaves
  * the distribution as it is.
  *
- * A direction comes from combinations of codes, its corners. Contrasts: all combinations of
- * two codes of some columns with alternating signs, which leave all margins as they are that
- * lack one of these columns; of one column, one cell for another. Pairs: one for another that
- * differs in any columns. Swaps: two that exchange some of their codes, which leaves margins as
- * they are that have none of both kinds. Births and deaths: of one combination, or of several at
- * once, where n is unknown. Corners are drawn from what warmup saw, whatever the table
- * is now, and so are kinds. A direction that changes an exact number is given up; others are made
- * to keep them (table/exact_sums.c).
+ * A direction comes from combinations of codes, its corners. Contrasts: all combinations of two
+ * codes of some columns with alternating signs, which leave all margins as they are that lack one
+ * of these columns; of one column, one cell for another. Pairs: one for another that differs in
+ * any columns. Swaps: two that exchange some of their codes, which leaves margins as they are that
+ * have none of both kinds. Births and deaths: of one combination, or of several at once, where n
+ * is unknown. Corners and kinds are drawn with probabilities learned in warmup, whatever the
+ * current table. A direction that changes an exact number is discarded; others are constructed to
+ * preserve them (table/exact_sums.c).
  *
- * Cost: what the cells of the corners touch.
+ * Cost: the components that the cells of the corners change.
  */
 #include "table/table.h"
 

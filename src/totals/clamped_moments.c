@@ -1,6 +1,6 @@
-/* Expected totals and products of clamped columns, given those of the columns before they
- * are clamped: as if the records were normal, with the mean and the covariance that c has.
- * And what the totals of clamped records vary beyond that.
+/* Expected totals and products of clamped columns, given those of the columns before they are
+ * clamped: as if the records were normal, with the mean and the covariance that c has. And the
+ * additional variance of the totals of clamped records.
  *
  * A column with mean mu and standard deviation s has its bounds at mu + s a and mu + s b.
  * With Phi and phi the standard normal distribution and density and He_k Hermite's polynomials,
@@ -29,11 +29,11 @@
  * that the volume of what is expected over that of c is the product of J_0 (J_0 + J_2) - J_1^2 over
  * columns and of sum_(k >= 0) r^k / k! J_k J_k' over pairs.
  *
- * Beyond it: a function of a record varies about what the records' means and products tell of
- * its total by the variance of its Hermite components of degree 3 and more.
+ * Additional variance: given the records' means and products, the total of a function of a record
+ * has the variance of its Hermite components of degree 3 and more.
  *
  * Cost: two distribution functions a column and dummy (base/normal_tails.c), O(d^2) short series.
- * No allocation but in clamped_new().
+ * No allocation except in clamped_new().
  */
 #include "totals/clamped_moments.h"
 

@@ -1,16 +1,16 @@
-/* Expected totals and products of clamped columns where records have factors: in each cell of
- * the factors' cross-table they are taken to be normal, with the mean that the totals give the
- * cell and the covariance that they have in all of them.
+/* Expected totals and products of clamped columns where records have factors: in each cell of the
+ * factors' cross-table they are approximated as normal, with the cell's mean given the totals and
+ * a common covariance.
  *
  * With D'D = R R', M = R^-1 D'W and the scatter F F' about it (totals/normal_coordinates.c), a
  * cell whose records have the row x of D has the mean M'h, h = R^-1 x, and the covariance is F F'
- * / n. So where nothing is clamped the expected totals are the totals themselves. h has 0 where a
- * row of R is idle, for such a row of M says nothing of the records.
+ * / n. So if nothing is clamped, the expected totals are the totals themselves. h has 0 where a row
+ * of R is idle, because such a row of M does not concern the records.
  *
- * The sums over cells of what totals/clamped_moments.c expects of one of them; slopes in M are
- * those in the means times h, summed, those in F follow from those in F F'.
+ * The result is the sum over cells of the expected totals of totals/clamped_moments.c; slopes in M
+ * are those in the means times h, summed, those in F follow from those in F F'.
  *
- * Cost: that of totals/clamped_moments.c for each cell that has records. No allocation but in
+ * Cost: that of totals/clamped_moments.c for each cell that has records. No allocation except in
  * clamped_cells_new().
  */
 #include "totals/clamped_moments_by_cell.h"

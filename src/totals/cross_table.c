@@ -8,10 +8,10 @@
  *
  *   p(N) = prod_f,l Gamma(alpha_fl + N_fl) / prod_cell N_cell!   up to a constant,
  *
- * or, where they depend on each other (model->joint), prod_cell Gamma(alpha_cell + N_cell) /
- * N_cell!, with weights that theta says.
+ * or, if they depend on each other (model->joint), prod_cell Gamma(alpha_cell + N_cell) / N_cell!,
+ * with weights given by theta.
  *
- * Its moves are in totals/cross_table_moves.c. No allocation but in normal_prepare_table().
+ * Its moves are in totals/cross_table_moves.c. No allocation except in normal_prepare_table().
  */
 #include "totals/normal_totals.h"
 

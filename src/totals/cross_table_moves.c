@@ -10,13 +10,13 @@
  *
  *   accept with [p(N') eta(z | s') q(N' to N)] / [p(N) eta(z | s) q(N to N')],
  *
- * q the probability of these cells, the same for pairs. Where a level empties, or factors are
- * confounded, the rank of D changes: the standard normal innovations of a row of M stay as those of
- * an idle row, and F, held, has the density of other degrees of freedom. theta, its probabilities
- * among the rest, must be drawn after the moves.
+ * q the probability of these cells, the same for pairs. If a level becomes empty, or factors are
+ * confounded, the rank of D changes: the standard normal innovations of a row of M stay as those
+ * of an idle row, and F, held, has the density of other degrees of freedom. theta, its
+ * probabilities among the rest, must be drawn after the moves.
  *
- * Cost: O(k^3 + (k + d)(k d + d^2) + components) a move for k columns of D beside d, free of n, and
- * a binomial draw for each cell of a level. No allocation.
+ * Cost: O(k^3 + (k + d)(k d + d^2) + components) a move for k columns of D and d other columns,
+ * whatever n is, and a binomial draw for each cell of a level. No allocation.
  */
 #include "totals/normal_totals.h"
 

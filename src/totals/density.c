@@ -3,20 +3,20 @@
  *
  *   log volume(coordinates) + log marginal(c) + temper log eta(z | A c),
  *
- * marginal() the model's, theta integrated out but for the coordinates that it keeps; A c
- * the released components, each a constant and up to three entries of c. With bounds that
- * clamp, c there is replaced by what totals/clamped_moments.c expects of it.
+ * with the model's marginal(), where theta is integrated out except for the coordinates that it
+ * keeps; A c the released components, each a constant and up to three entries of c. With bounds
+ * that clamp, c there is replaced by its expectation from totals/clamped_moments.c.
  *
  * Tied coefficients (alpha, beta) of a linear predictor alpha + beta'w follow the columns so that
  * no record's predictor changes: with w = mean + F u, F'beta and alpha + beta'mean stay. Then
- * p(columns that stay | W, alpha, beta) stays too. Their prior is part of marginal(), and
- * dbeta / d(F'beta) is |F|^-1. So for each predictor, where there are several.
+ * p(columns that stay | W, alpha, beta) stays too. Their prior is part of marginal(), and dbeta /
+ * d(F'beta) is |F|^-1. The same holds for each of several predictors.
  *
  * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
  * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
  * weighted by the density itself (mcmc/hmc.h).
  *
- * Cost: O(d^3 + components) for d columns, free of n. No allocation but in
+ * Cost: O(d^3 + components) for d columns, free of n. No allocation except in
  * totals_density_create() and read_components().
  */
 #include "totals/density.h"

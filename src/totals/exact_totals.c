@@ -14,9 +14,9 @@
  *
  * and the Jacobian S_ii / r of v makes up for that factor.
  *
- * What is determined so leaves its coordinate of the sampler free: that becomes a standard normal
- * number that nothing depends on. So the sampler's dimension does not change, and what is exact
- * holds up to rounding whatever it does.
+ * The sampler's coordinate of a value that is determined in this way becomes a standard normal
+ * number on which nothing depends. So the sampler's dimension does not change, and exact values
+ * hold up to rounding in every case.
  *
  * Cost: O(d) for each exact square.
  */

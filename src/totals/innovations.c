@@ -1,14 +1,14 @@
-/* Of records N(m, L L'), coordinates of the totals (totals/normal_coordinates.c) that are
+/* Coordinates of the totals of records N(m, L L') (totals/normal_coordinates.c) that are
  * innovations: with M the means, in units of sqrt(n), and F the factor of the scatter of n
  * records,
  *
  *   M = sqrt(n) m + L u,   F = L Z,   Z lower triangular with exp(v_i) on the diagonal.
  *
  * Given m and L all of u and of Z left of the diagonal are standard normal, and exp(v_i) is chi
- * with n - 1 - i degrees (Bartlett), free of m and L. Where noise hides the totals, totals
- * themselves would be strongly correlated with m and L, and the less room they have the smaller L
- * is. In the coordinates of totals/normal_coordinates.c, where rows of F are divided by their
- * diagonal, the log Jacobian is sum_i log L_ii - i v_i, i from 0. Cost: O(d^3).
+ * with n - 1 - i degrees (Bartlett), free of m and L. If noise hides the totals, the totals
+ * themselves would be strongly correlated with m and L, and their range would shrink with L. In
+ * the coordinates of totals/normal_coordinates.c, where rows of F are divided by their diagonal,
+ * the log Jacobian is sum_i log L_ii - i v_i, i from 0. Cost: O(d^3).
  */
 #include "totals/innovations.h"
 

@@ -1,14 +1,13 @@
-/* Where the mean of normal records is most likely to be given their standard deviation.
+/* The most likely mean of normal records given their standard deviation.
  *
- * A noisy sum of squares that was taken from far off the mean, and bounds that clamp a sum, with or
- * without squares, let a release tell a function of mean and standard deviation together much
- * better than either. The two then lie in a narrow band that bends, along which steps would be
- * short. Coordinates of the mean as the distance from the band (totals/normal_coordinates.c) make
- * it straight.
+ * Some releases determine a function of mean and standard deviation much more precisely than
+ * either of them: a noisy sum of squares about a distant point, and a sum that bounds clamp, with
+ * or without squares. The two parameters then lie in a narrow, bent band, along which steps would
+ * be short. Coordinates of the mean as the distance from the band (totals/normal_coordinates.c)
+ * make it straight.
  *
- * The band is given by its values and slopes at knots that are equally far from each other in the
- * log of the standard deviation: cubic pieces between them, straight lines beyond
- * (R/engine_totals_bend.R).
+ * The band is given by its values and slopes at knots that are equally spaced in the log of the
+ * standard deviation: cubic pieces between them, straight lines beyond (R/engine_totals_bend.R).
  */
 #include "totals/mean_sd_ridge.h"
 

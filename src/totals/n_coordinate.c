@@ -1,7 +1,8 @@
-/* An unknown number of records n beside totals of normal records (totals/normal_coordinates.c).
+/* An unknown number of records n together with totals of normal records
+ * (totals/normal_coordinates.c).
  *
- * n and the totals depend on each other: where noise leaves a total open it grows with n, where it
- * does not the mean falls. A step of n that holds coordinates f fixed is best where f and n are
+ * n and the totals depend on each other: an uncertain total grows with n; if the total is precise,
+ * the mean decreases instead. A step of n that holds coordinates f fixed is best where f and n are
  * uncorrelated. So of the coordinates of totals/normal_coordinates.c, the total of column j over
  * sqrt(n), or how far it is from a bend, and others,
  *
@@ -9,8 +10,8 @@
  *   other q_j = f_j + slope_j log(n / n_0),
  *
  * with slopes that warmup learns by regression. w_j, 1 at n_0, is about proportional to the width
- * of T_j given n: noise bounds it, or else what the prior expects of means, n^2 between + n within.
- * Moments of f then also are those that the metric of f needs.
+ * of T_j given n: which is limited by noise, or otherwise by the prior variance of means, n^2
+ * between + n within. The metric of f then also uses the moments of f.
  */
 #include "totals/n_coordinate.h"
 

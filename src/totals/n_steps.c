@@ -1,14 +1,14 @@
-/* Normal totals of an unknown number of records: steps of n, for what totals/normal_totals_chain.c
- * says of it.
+/* Normal totals of an unknown number of records: steps of n, see totals/normal_totals_chain.c.
  *
- * Steps of n go to a number next to it, or near where warmup saw it, and either leave the
- * coordinates as they are or hold c (totals/n_coordinate.c has what the coordinates are then).
+ * Steps of n propose a number near its current value, or near the values in warmup, and either
+ * leave the coordinates as they are or hold c fixed (see totals/n_coordinate.c for the
+ * coordinates).
  *
- * Where bounds clamp, what clamped totals vary by beside c is in proportion to n: Gamma to its
- * root, and so is the variance that widens the noise, whose density then has a constant that
- * depends on n.
+ * If bounds clamp, the variance of clamped totals given c is in proportion to n: Gamma is in
+ * proportion to its root. So is the variance that widens the noise, whose density then has a
+ * constant that depends on n.
  *
- * No allocation but in totals_resize_create() and totals_resize_clamp().
+ * No allocation except in totals_resize_create() and totals_resize_clamp().
  */
 #include "totals/n_steps.h"
 

@@ -1,5 +1,5 @@
-/* Noisy answers of a response y that is 0 or 1, whatever the noise: with the densities f_0 and f_1
- * of the answer given either, and P(y = 1 | eta) of one of the families of model/family_classes.c,
+/* Noisy answers of a response y that is 0 or 1, for any noise: with the densities f_0 and f_1 of
+ * the answer given either, and P(y = 1 | eta) of one of the families of model/family_classes.c,
  *
  *   p(answer | eta) = f_0 P(y = 0 | eta) + f_1 P(y = 1 | eta).
  *

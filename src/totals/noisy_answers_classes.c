@@ -1,4 +1,4 @@
-/* Which class noisy answers have: the number of it is the R side's. */
+/* The class of noisy answers, from the number that R gives. */
 #include "totals/noisy_answers.h"
 
 int noisy_answers_create(const struct fields *fields, struct noisy_answers *a) {

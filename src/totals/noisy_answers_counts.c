@@ -2,19 +2,19 @@
  *
  *   sum over k of p(k | eta) f(z - clamp(k)),
  *
- * f the noise density and clamp() what bounds do to a count. The Poisson and the negative binomial
+ * with the noise density f and the clamped count clamp(k). The Poisson and the negative binomial
  * distribution have p(k + 1) / p(k) = (alpha + beta k) / (k + 1) (Panjer 1981, ASTIN Bulletin 12),
  * and the noise density's ratio from one whole number to the next is a constant (Laplace), or
  * changes by a constant factor (Gaussian). So the sum starts at the whole number k_0 next to z, at
- * p(k_0) f(z - k_0), and goes on in both directions by ratios, until what is left is below 1e-12 of
- * it: no term needs a logarithm. Where bounds clamp, the counts beyond have one term with the
- * distribution function, which is asked only where it matters.
+ * p(k_0) f(z - k_0), and goes on in both directions by ratios, until what is left is below 1e-12
+ * of it: no term needs a logarithm. If bounds clamp, the counts beyond have one term with the
+ * distribution function, which is computed only if it matters.
  *
  * The score is d log p(k) / d eta = c (k - mean), so that the slope is c (E(k | z) - mean), and of
  * the counts from U on c U p(U) / (1 - beta).
  *
  * Cost per record: about 8 standard deviations of k given z in terms, three multiplications and a
- * division each. No allocation but in create().
+ * division each. No allocation except in create().
  */
 #include "totals/noisy_answers.h"
 

@@ -1,13 +1,13 @@
-/* Answers by randomised response of a response of several levels: with the probabilities p_l(eta)
- * of model/categorical_links.c, and the answer r given as it is, or as each other level in a share
- * `lie` of that,
+/* Randomised response for a response with several levels: with the probabilities p_l(eta) of
+ * model/categorical_links.c, and a true answer r, or each other level with `lie` times its
+ * probability,
  *
  *   p(r | eta) = p_r + lie sum over l != r of p_l = lie + (1 - lie) p_r,
  *
- * up to a constant. Of ordered levels the shape's coordinates are the logarithms of the distances
- * between cuts.
+ * up to a constant. For ordered levels, the shape's coordinates are the logarithms of the
+ * distances between cuts.
  *
- * Cost per record: the probability, and a slope in each predictor and cut. No allocation but in
+ * Cost per record: the probability, and a slope in each predictor and cut. No allocation except in
  * create().
  */
 #include "totals/noisy_answers.h"

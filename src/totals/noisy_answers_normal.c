@@ -14,8 +14,8 @@
  * Laplace noise of scale c: on either side of z the product is a normal density moved by sigma^2 /
  * c, times exp(-|z - eta| / c + sigma^2 / (2 c^2)) / (2 c), and g' = +-g / c.
  *
- * Sums are of logarithms, so that nothing underflows where sigma is far from the noise's scale.
- * Cost per record: some distribution functions. No allocation.
+ * Terms are added on the log scale, so that nothing underflows if sigma is far from the noise's
+ * scale. Cost per record: some distribution functions. No allocation.
  */
 #include "totals/noisy_answers.h"
 

@@ -1,14 +1,13 @@
-/* Densities of noisy answers, tabulated: of one linear predictor and no shape, records with the
- * same answer, noise and size, a group, have the same function of eta. Where records are many and
- * groups few, it is kept as a polynomial on each of many panels of eta, and computed by the class
+/* Densities of noisy answers, tabulated: with one linear predictor and no shape, records with the
+ * same answer, noise and size, a group, have the same function of eta. With many records and few
+ * groups, it is stored as a polynomial on each of many panels of eta, and computed by the class
  * itself elsewhere.
  *
- * A polynomial interpolates the log density at TERMS Chebyshev points of a panel. A panel is made
- * when it is first asked for, and compared with the class at some points between: where value or
- * slope differ, as they may where rates are large, it is not used. Neither depends on what was
- * asked before.
+ * A polynomial interpolates the log density at TERMS Chebyshev points of a panel. A panel is
+ * computed when it is first needed, and compared with the class at some points between: if value
+ * or slope differ, as they may for large rates, it is not used. Neither depends on earlier calls.
  *
- * Cost per record: two multiplications and two additions a term. No allocation but in create().
+ * Cost per record: two multiplications and two additions a term. No allocation except in create().
  */
 #include "totals/noisy_answers.h"
 

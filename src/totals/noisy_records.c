@@ -2,14 +2,14 @@
  * 0, and the release has the totals of the noisy records and of their products (vignette
  * "Algorithms", "collapse"). Exact: nothing is clamped.
  *
- * Write X = (1, dummies, r) for the n x (k + d) matrix of what is seen, r the noisy values of the d
- * continuous columns, w the confidential ones, N the columns with noise of variances D. Given
- * theta, with the precision L = Sigma^-1 of a record, records are independent and
+ * Write X = (1, dummies, r) for the n x (k + d) matrix of observations, with r the noisy values of
+ * the d continuous columns, w the confidential ones, N the columns with noise of variances D.
+ * Given theta, with the precision L = Sigma^-1 of a record, records are independent and
  *
  *   w_N | X ~ N(A'x, Q^-1),  Q = L_NN + D^-1,  A'x = Q^-1 (L_N. mean(x) - L_NE r_E + D^-1 r_N).
  *
- * So w_N = X A + E with rows N(0, Q^-1) in E. What the model's update needs of w are its products
- * with X and with itself, and these need of E no more than
+ * So w_N = X A + E with rows N(0, Q^-1) in E. The model's update needs only the products of w with
+ * X and with itself, and these require only
  *
  *   X'E = C Z R^-1,  E'E = R^-T (Z'Z + W) R^-1,  with X'X = C C', Q = R R',
  *
@@ -17,14 +17,15 @@
  * and the rest. An iteration draws them, then theta given the totals: a Gibbs sampler of
  * (totals, theta), which has the posterior given all noisy records, since X'X is sufficient.
  *
- * It moves little where noise hides much of what the totals of the records would tell. So NUTS
- * (mcmc/hmc.c) moves theta first, but for the probabilities of levels, with the totals integrated
- * out: given dummies f, r ~ N(B'f, S), S = Sigma + D, and with G the products of (1, f, r)
+ * It moves little if noise hides much of the information in the totals of the records. So NUTS
+ * (mcmc/hmc.c) first moves theta, except for the probabilities of levels, with the totals
+ * integrated out: given dummies f, r ~ N(B'f, S), S = Sigma + D, and with G the products of (1, f,
+ * r)
  *
  *   log p(r | theta) = -(n log |S| + tr S^-1 U) / 2,  U = G_rr - G_rf B - B'G_fr + B'G_ff B.
  *
- * Cost: O((k + d)^2 d) an iteration and O(d^3 + k d^2) a gradient, free of n. No allocation but in
- * create().
+ * Cost: O((k + d)^2 d) an iteration and O(d^3 + k d^2) a gradient, free of n. No allocation except
+ * in create().
  */
 #include "base/block.h"
 #include "base/dist.h"

@@ -5,24 +5,24 @@
  * confidential values w_i of the columns with noise, and levels of the factors with answers, are a
  * part of the state. Exact: nothing is clamped.
  *
- * A sweep draws each record's noisy columns, one after the other, in a way that leaves
- * f(w_i | theta) N(r_i; w_i, D) invariant; record_density() is f. In one column its logarithm is a
+ * A sweep draws each record's noisy columns, one after the other, in a way that leaves f(w_i |
+ * theta) N(r_i; w_i, D) invariant; record_density() is f. In one column its logarithm is a
  * parabola where the response depends on that column linearly, so a proposal comes from the normal
- * distribution that has its slope and curvature at the noisy value, by differences, and is accepted
- * by Metropolis and Hastings' ratio: 1 for a parabola. Powers of a column make it another function,
- * with more than one mode perhaps; so in the first sweep of an iteration all noisy columns of a
- * record walk before, by steps of 2.4 / sqrt(columns) times the standard deviation of w_i given r_i
- * alone, times 1 or, as often, 1/3. Nothing is learned, so that a chain has no warmup of its own.
- * Then each factor's level is drawn given all else of its record: level l has the probability
- * pi_l f(numbers | l, theta) times the odds of the answer, if it is l. Then theta is drawn given
- * the records by the model's update.
+ * distribution that has its slope and curvature at the noisy value, by differences, and is
+ * accepted by Metropolis and Hastings' ratio: 1 for a parabola. With powers of a column it is
+ * another function, possibly with several modes; so in the first sweep of an iteration, all noisy
+ * columns of a record first make a random walk, by steps of 2.4 / sqrt(columns) times the standard
+ * deviation of w_i given r_i alone, times 1 or, as often, 1/3. Nothing is learned, so a chain
+ * needs no warmup. Then each factor's level is drawn given everything else in its record: level l
+ * has the probability pi_l f(numbers | l, theta) times the odds of the answer, if it is l. Then
+ * theta is drawn given the records by the model's update.
  *
- * The parameters follow the records at the pace at which these move, so an iteration makes several
- * such rounds, the fewer the more records there are.
+ * The parameters move only as fast as the records, so an iteration makes several such rounds,
+ * fewer with more records.
  *
  * State: the complete-data statistic, minus the log density of the noise, the confidential values
- * of the noisy columns, and the levels. Cost: 2 + 4 times the columns with noise + levels densities
- * a record and round. No allocation but in create().
+ * of the noisy columns, and the levels. Cost: 2 + 4 times the columns with noise + levels
+ * densities a record and round. No allocation except in create().
  */
 #include "base/sticks.h"
 #include "contract/collapse.h"

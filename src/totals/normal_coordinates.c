@@ -15,17 +15,18 @@
  * (Bartlett). totals_invert_rows() has the entries of F^-1 left of the diagonal, and log F_ii, in
  * place of F's; for r = d alone.
  *
- * With `bend`, the coordinates of M_1i, of the row of the constant, are how far the mean of column
- * i is from where it is most likely given the column's standard deviation (totals/mean_sd_ridge.c):
+ * With `bend`, the coordinates of M_1i, in the row of the constant, are the distances of the mean
+ * of column i from its most likely value given the column's standard deviation
+ * (totals/mean_sd_ridge.c):
  *
  *   M_1i - R_11 g_i(log(S_ii / n) / 2),
  *
- * of Jacobian 1.
+ * with Jacobian 1.
  *
- * Where a column of D depends on those before it, as the dummy of a level without records does, its
- * row of R has 0 on the diagonal and that of M is idle: nothing depends on it, and its entries are
- * normal with mean 0 and the standard deviations idle_sd. So the number of coordinates is always
- * the same. n - k in what follows then is n - `live`.
+ * Where a column of D depends on those before it, as the dummy of a level without records does,
+ * its row of R has 0 on the diagonal and that of M is idle: nothing depends on it, and its entries
+ * are normal with mean 0 and the standard deviations idle_sd. So the number of coordinates is
+ * always the same. Below, n - k is then n - `live`.
  *
  * Riders V are columns that stay as they are while W = D R'^-1 M + U F' moves with its shape U
  * held fixed. Their products with W follow: V'W = (R^-1 D'V)'M + (U'V)'F'.
@@ -37,7 +38,7 @@
  * inverse has the Jacobian 1, and (F^-1)_ij is (A^-1)_ij / F_jj.
  *
  * Cost: d^3 / 2 + k d^2 multiplications an expansion, about twice as many a gradient; with F^-1
- * d^3 / 6 and d^3 / 3 more. No allocation but in totals_create().
+ * d^3 / 6 and d^3 / 3 more. No allocation except in totals_create().
  */
 #include "totals/normal_coordinates.h"
 

@@ -1,4 +1,4 @@
-/* Where normal totals are at a place of their coordinates, and how far from the release; see
+/* Normal totals at given coordinates, and their distance from the release; see
  * totals/normal_totals_chain.c. */
 #include "totals/normal_totals.h"
 

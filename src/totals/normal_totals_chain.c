@@ -8,33 +8,33 @@
  *
  *   volume(coordinates) marginal(c) eta(z | A c)
  *
- * of totals/density.c. Hamiltonian Monte Carlo moves all of it (mcmc/hmc.c): NUTS in warmup, or
- * in parts of it (ENOUGH); after it jittered trajectories of SHARE of the length that NUTS gave
- * its own, which take fewer steps for as much, but for one in NUTS_EVERY: where scales change
- * from place to place one length does not suit all. Absolute kernels are rounded off within a
+ * of totals/density.c. Hamiltonian Monte Carlo moves all of it (mcmc/hmc.c): NUTS in warmup, or in
+ * parts of it (ENOUGH); afterwards jittered trajectories of SHARE times the length of those of
+ * NUTS, which take fewer steps for the same distance, except for one in NUTS_EVERY: if scales vary
+ * over the space, one length does not suit all regions. Absolute kernels are rounded off within a
  * step of 0, or a little farther (WIDE). Then the model's own update draws theta given c.
  *
- * A prior that is cut off: marginal() does not know of it, so the target is short of the
- * probability w(c) that theta given c lies within. A transition is kept if a theta that is
- * drawn from the uncut distribution given the new c lies within: a step with probability w(c'),
- * which is reversible for the target times w.
+ * A truncated prior: marginal() ignores the truncation, so the target lacks the probability w(c)
+ * that theta given c is within the bounds. A transition is kept if a theta drawn from the
+ * untruncated distribution given the new c is within them: a step with probability w(c'), which is
+ * reversible for the target times w.
  *
  * Bounds that clamp ("clt"): c is that of the records before they are clamped. Given c the
- * released totals are taken to be normal, with the mean that totals/clamped_moments.c expects and
- * a covariance Gamma Gamma' that R estimates beforehand (clt_spread()): they are that mean plus
- * Gamma u, u standard normal coordinates more. Directions in which the noise drowns the
- * covariance are left out of Gamma; the noise that moves c is wider by them.
+ * released totals are approximated as normal, with the mean from totals/clamped_moments.c and a
+ * covariance Gamma Gamma' that R estimates beforehand (clt_spread()): they are that mean plus
+ * Gamma u, with u additional standard normal coordinates. Directions in which the noise is much
+ * larger than the covariance are left out of Gamma, and added to the noise for moves of c.
  *
- * The number of records n may be unknown. Then it is moved beside the totals, which its steps take
- * along (totals/n_coordinate.c): the target has the factor
+ * The number of records n may be unknown. Then it is moved together with the totals
+ * (totals/n_coordinate.c): the target has the factor
  *
  *   p(n) pi^((n - 1) d / 2) n^(-d / 2) / Gamma_d((n - 1) / 2) times what marginal() leaves out
  *
  * in addition, which is the rest of the Wishart density of the scatter and of that of the totals. n
  * is larger than d, so that the scatter keeps its rank.
  *
- * Starts are in totals/normal_totals_start.c, steps of n in totals/n_steps.c, other coordinates
- * where noise is small in totals/scatter_coordinates.c.
+ * Starting values are in totals/normal_totals_start.c, steps of n in totals/n_steps.c, other
+ * coordinates for small noise in totals/scatter_coordinates.c.
  *
  * Cost for d columns: O(d^3 + components) a gradient, free of n. No allocation in any
  * loop.

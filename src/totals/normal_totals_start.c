@@ -1,8 +1,9 @@
 /* Where chains of normal totals start (totals/normal_totals_chain.c).
  *
- * With the user's theta: totals from their distribution given it. Else the release with fresh noise
- * added, so that chains start apart, corrected towards what the prior thinks likely and made
- * possible. Scales for the metric's start are second differences there.
+ * With the user's theta: totals from their distribution given it. Otherwise the release with new
+ * noise added, so that chains start at different points, corrected towards values that are likely
+ * under the prior and made possible. Initial scales for the metric are from second differences
+ * there.
  *
  * Cost: some hundred evaluations of the density, for scales. No allocation.
  */

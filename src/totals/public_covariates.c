@@ -1,4 +1,4 @@
-/* Method "collapse", public covariates: each record's response is published with noise of its own,
+/* Method "collapse", public covariates: each record's response is published with its own noise,
  * and the covariates are known exactly (vignette "Algorithms", "collapse"). Exact.
  *
  * Covariates have no distribution. With the design Z and offsets o the linear predictor is eta = Z
@@ -7,23 +7,26 @@
  *
  *   log p(answers | theta) = sum_i l_i(eta_i, shape).
  *
- * NUTS (mcmc/hmc.c) moves the unknown coordinates of theta, the coefficients and what shape there
- * is, on that density times the prior. Its metric is the information, the sum of the products of
- * the records' scores and what the prior adds, on average over positions of the warmup.
+ * NUTS (mcmc/hmc.c) moves the unknown coordinates of theta, the coefficients and the shape if
+ * there is one, under that density times the prior. Its metric is the information, the sum of the
+ * products of the records' scores and of the prior's information, averaged over positions of the
+ * warmup.
  *
- * A chain starts near the mode, some way off in units of the posterior's spread: from a draw of the
- * prior the first trajectories would take longer than all others where records are many. Damped
- * steps by that information lead there, from no slopes and a constant that the answers' mean tells:
- * far from the mode these densities are not concave, and a draw of the prior may lead nowhere.
+ * A chain starts near the mode, some way off in units of the posterior's spread: with many
+ * records, the first trajectories from a draw of the prior would take longer than all others.
+ * Damped steps by that information find it, starting with zero slopes and a constant from the mean
+ * of the answers: far from the mode these densities are not concave, and the search may fail from
+ * a draw of the prior.
  *
- * With many records the posterior is nearly normal about its mode. So there are leaps, too:
- * proposals of a t distribution about the mode whose scale is that of minus the second derivatives
- * there, which do not depend on where the chain is. If the first iterations of the warmup accept
- * most of them, a leap takes the place of a trajectory in all but every TURN-th iteration from then
- * on: one density without a gradient in place of several with it.
+ * With many records the posterior is nearly normal about its mode. So there are also leaps:
+ * proposals from a t distribution about the mode, with the scale from the second derivatives
+ * there, which do not depend on the current position. If the first iterations of the warmup accept
+ * most of them, a leap takes the place of a trajectory in all but every TURN-th iteration from
+ * then on: one density without a gradient in place of several with it.
  *
  * Cost: for a gradient the density of each answer and two additions a coefficient, one without it;
- * for the information half the square of their number per record. No allocation but in create().
+ * for the information half the square of their number per record. No allocation except in
+ * create().
  */
 #include "base/block.h"
 #include "base/dist.h"

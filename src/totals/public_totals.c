@@ -1,5 +1,5 @@
-/* Method "collapse", totals of a confidential response beside public covariates: sums of y, of its
- * products with covariates, and of y^2, of a linear regression y = Z theta + o + sigma e whose
+/* Method "collapse", totals of a confidential response with public covariates: sums of y, of its
+ * products with covariates, and of y^2, for a linear regression y = Z theta + o + sigma e whose
  * covariates are known for each record. Exact if nothing was clamped; free of the number of
  * records.
  *
@@ -8,16 +8,16 @@
  *
  *   A y = R v,  v = H (theta; 1) + sigma u,  u standard normal,
  *
- * and the square is |v|^2 plus that of what is left of y, whose mean has the square t^2 = (theta;
+ * and the square is |v|^2 plus that of the remainder of y, whose mean has the square t^2 = (theta;
  * 1)' M (theta; 1), M = (Z o)'(Z o) - H'H:
  *
  *   y'y = |v|^2 + (t + sigma s)^2 + sigma^2 x,  s standard normal, x ~ chi^2 of n - r - 1
  *
- * degrees of freedom (of n - r where M is 0: then there is no s). Where noise is wide NUTS moves
- * theta, u, s and log x. Where it is small beside what varies, it moves theta, v, t + sigma s and
- * log (sigma^2 x) instead ("centred"), which the release tells whatever theta is.
+ * degrees of freedom (of n - r where M is 0: then there is no s). If noise is large, NUTS moves
+ * theta, u, s and log x. If it is small relative to the variation, it moves theta, v, t + sigma s
+ * and log (sigma^2 x) instead ("centred"), which the release determines whatever theta is.
  *
- * Cost: for a gradient the entries of R, H and M. No allocation but in create().
+ * Cost: for a gradient the entries of R, H and M. No allocation except in create().
  */
 #include "base/linalg.h"
 #include "contract/collapse.h"

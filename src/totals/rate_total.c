@@ -11,15 +11,16 @@
  * (it suits noise that is narrow beside p), and INDEPENDENT proposals from p
  * itself (which suit wide noise). Then the rate is drawn given s.
  *
- * The number of records n may be unknown: then p(s) has the rest of what depends on n,
+ * The number of records n may be unknown: then p(s) has the remaining factors that depend on n,
  *
  *   Poisson (b + n)^-a (1 + b / n)^-s,   exponential Gamma(a + n) / Gamma(n) s^(n - 1) / (b + s)^(a
  * + n),
  *
- * and p(n) and the noise of a released n are factors. n takes steps next to where it is and, once
- * warmup has seen where n is, from there (mcmc/n_regression_proposal.c), with s as it is, which
- * suits a total that the noise leaves known, or with s / n as it is, which suits a rate that the
- * prior knows. A whole s has a fraction u for that, uniform in (0, 1): s + u is multiplied by n'
+ * and p(n) and the noise of a released n are factors. n takes steps near its current value and,
+ * once warmup has located n, from its distribution there (mcmc/n_regression_proposal.c), with s
+ * held fixed, which suits a precise total, or with s / n held fixed, which suits a rate that the
+ * prior determines. A whole s has a fraction u for that, uniform in (0, 1): s + u is multiplied by
+ * n'
  * / n, the Jacobian.
  */
 #include "base/dist.h"

@@ -1,13 +1,13 @@
-/* Of a regression y = alpha + beta'x + sigma e, coordinates of the totals
- * (totals/normal_coordinates.c) in which those of the response y are innovations: with M the
+/* Coordinates of the totals of a regression y = alpha + beta'x + sigma e
+ * (totals/normal_coordinates.c) in which the totals of the response y are innovations: with M the
  * means, in units of sqrt(n), and F the factor of the scatter of (x, y), y last,
  *
  *   M_y = sqrt(n) alpha + beta'M_x + sigma u,
  *   F_yl = sum_i beta_i F_il + sigma g_l,     F_yy = sigma exp(v).
  *
- * Given theta, u and g are standard normal and exp(v) is chi with n - d degrees, free of theta.
- * Where noise hides what totals add to theta, totals themselves would be strongly correlated with
- * theta, and rows of the inverse of F are better coordinates of the covariates' scatter
+ * Given theta, u and g are standard normal and exp(v) is chi with n - d degrees, free of theta. If
+ * noise hides the totals, the totals themselves would be strongly correlated with theta, and rows
+ * of the inverse of F are better coordinates of the covariates' scatter
  * (totals/normal_coordinates.c). With G the inverse of the covariates' part of F, that of the
  * response then is
  *

@@ -1,20 +1,20 @@
-/* Coordinates of the scatter S of normal totals where noise is small beside it
+/* Coordinates of the scatter S of normal totals if noise is small relative to it
  * (totals/normal_totals_chain.c).
  *
- * A released square tells S_ii. Row i of the factor F has the coordinates log F_ii and
- * a_ij = F_ij / F_ii (totals/normal_coordinates.c), and with those
+ * A released square determines S_ii. Row i of the factor F has the coordinates log F_ii and a_ij =
+ * F_ij / F_ii (totals/normal_coordinates.c), and with those
  *
  *   S_ii = F_ii^2 (1 + sum_j a_ij^2):
  *
- * all of them are bound to each other the more tightly the less noise there is. So log S_ii / 2
- * takes the place of log F_ii:
+ * the less noise there is, the more strongly they depend on each other. So log S_ii / 2 replaces
+ * log F_ii:
  *
  *   log F_ii = log S_ii / 2 - log(1 + sum_j a_ij^2) / 2,
  *
- * of Jacobian 1. Where noise is large, S is nearly singular somewhere in most places that it
- * allows, and F's own diagonal is the better coordinate.
+ * with Jacobian 1. If noise is large, most values of S that it allows are nearly singular, and F's
+ * own diagonal is the better coordinate.
  *
- * R chooses, since it does from the release alone, so that chains agree: tells_scatter().
+ * R chooses the coordinates from the release alone, so that chains agree: tells_scatter().
  *
  * Cost: O(d^2) a gradient.
  */
