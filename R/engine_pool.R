@@ -120,7 +120,7 @@ check_sites <- function(releases, pool, call) {
   names <- trimws(names(releases) %||% rep("", length(releases)))
   names[is.na(names)] <- ""
   if (!all(nzchar(names)) || anyDuplicated(names)) {
-    stop_classed("pool", c("Every site in the list {.arg release} must have a name of its own.",
+    stop_classed("pool", c("Every site in the list {.arg release} must have a different name.",
                            x = if (all(nzchar(names))) "Several are named {.val {unique(names[duplicated(names)])}}." else
                              if (any(nzchar(names))) "Entry {which(!nzchar(names))[1L]} has none." else "The list has no names.",
                            i = "For example {.code list(north = first, south = second)}."), call = call)
@@ -136,13 +136,13 @@ check_site_priors <- function(prior_n, releases, call) {
   several <- is.list(prior_n) && !is.object(prior_n)
   if (!several) {
     if (!is.null(prior_n) && length(unknown) == 0L) {
-      stop_classed("argument", "{.arg prior_n} is a prior of numbers of records that are not known, but all sites tell theirs.", call = call)
+      stop_classed("argument", "{.arg prior_n} is a prior for unknown numbers of records, but the number is known for all sites.", call = call)
     }
     return(lapply(releases[unknown], function(release) check_size_prior(prior_n, release, call)))
   }
   wrong <- setdiff(names(prior_n), unknown)
   if (length(prior_n) && !checkmate::test_names(names(prior_n), "unique") || length(wrong)) {
-    stop_classed("argument", c("{.arg prior_n} must be a prior, or a named list of priors for sites that do not tell their number of records.",
+    stop_classed("argument", c("{.arg prior_n} must be a prior, or a named list of priors for sites with an unknown number of records.",
                                x = if (length(wrong)) "It names {.val {shorten_list(wrong)}}." else "It has no names, or the same twice.",
                                i = if (length(unknown)) "Such sites: {.val {shorten_list(unknown)}}." else "All sites tell it."), call = call)
   }
@@ -174,7 +174,7 @@ bind_sites <- function(model, releases, call) {
     if (inherits(binding, "condition")) {
       said <- c(binding$message, unname(binding$body))
       lines <- sprintf("{said[%d]}", seq_along(said))
-      stop_classed("pool", c("The model does not bind to the release of site {.val {site}}.", stats::setNames(lines, rep("x", length(said)))), call = call)
+      stop_classed("pool", c("The release of site {.val {site}} does not have what the model needs.", stats::setNames(lines, rep("x", length(said)))), call = call)
     }
     public[[site]] <- release_columns(releases[[site]]$statistic)
   }
@@ -229,18 +229,18 @@ pool_family <- function(bound, call, exact = FALSE) {
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors; counts under {.fn model_categorical},",
                                  "{.fn model_naive_bayes} and {.fn model_table}."),
-                           x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
+                           x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a truncated prior'}.",
                            i = if (bound_is_cut(bound))
-                             "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
+                             "{.code method = \"augment\"} works with it. Moves of totals integrate out the parameters, which is not possible with truncation.",
                            i = if (exact) "Methods {.val augment} and {.val clt}, which fit other models, do not keep the exact numbers of these sites." else
-                             "{.code pool = \"complete\"} also takes what methods {.val augment} and {.val clt} can fit, {.code pool = \"none\"} every model."),
+                             "{.code pool = \"complete\"} also works if methods {.val augment} or {.val clt} do, and {.code pool = \"none\"} for every model."),
                  call = call)
 }
 
 stop_cut_exact <- function(bound, call) {
-  stop_classed("method", c("Sites with exact numbers cannot be pooled under a prior that is cut off.", x = "The model is: {describe_model(bound)}.",
-                           i = paste("Exact numbers are kept where totals are moved, with what they leave open integrated out, which bounds of the prior prevent;",
-                                     "imputed records do not keep them."),
+  stop_classed("method", c("Sites with exact numbers cannot be pooled under a truncated prior.", x = "The model is: {describe_model(bound)}.",
+                           i = paste("Only moves of totals keep exact numbers, and they integrate out the parameters, which is not possible with truncation.",
+                                     "Imputed records do not keep exact numbers."),
                            i = "Leave out {.arg within} in the prior; or {.code pool = \"none\"} fits each site."), call = call)
 }
 

@@ -65,10 +65,10 @@ engine_moves.engine_pool_records <- function(engine, fit, rows) c(acceptance_lin
 
 records_moves <- function(a) {
   if (!is.null(a$together)) {
-    return(sprintf("sites    what they share with their parameters, given the records: Hamiltonian, %s steps a trajectory, acceptance %s; with the records following: %s",
+    return(sprintf("sites    shared and site parameters given the records: Hamiltonian, %s steps per trajectory, acceptance %s; with the records following: %s",
                    format_number(mean(a$together_steps), 2), format_number(mean(a$together), 2), format_number(mean(a$carried), 2)))
   }
   if (is.null(a$given)) return(NULL)
-  sprintf("sites    what they share: accepted given their parameters %s, with these following %s, and with the records following %s",
+  sprintf("sites    shared parameters: accepted given the sites' parameters %s, with these following %s, and with the records following %s",
           format_number(mean(a$given), 2), format_number(mean(a$held), 2), format_number(mean(a$carried), 2))
 }

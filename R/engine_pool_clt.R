@@ -53,10 +53,10 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, prior
   moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, prior_n)
   hidden <- method != "clt" && any(vapply(releases[sites], whole_at_once, TRUE, bound))
   reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which is also the name of the numbers of records." else
-    if (hidden) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
-      if (method == "collapse" && is.null(moved)) "Method {.val {method}} must know it."
+    if (hidden) "A model or a statistic with a hook in R sees all records at once, and needs to know how many there are." else
+      if (method == "collapse" && is.null(moved)) "Method {.val {method}} needs to know it."
   if (!is.null(reason)) {
-    stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
+    stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but it is unknown for {.val {shorten_list(sites)}}.", x = reason,
                            i = "{.fn as_release} describes a release with an {.arg n} that you believe."), call = call)
   }
   if (method == "clt") {
@@ -72,9 +72,9 @@ check_clt_sized <- function(bound, call) {
   cut <- bound_is_cut(bound)
   if (!cut && bound$spec$name != "expfam") return(invisible())
   stop_classed("method", c("Method {.val clt} pools sites of unknown numbers of records by the slopes of their density.",
-                           x = if (cut) "The model has a prior that is cut off." else
+                           x = if (cut) "The model has a truncated prior." else
                              "The model is {.fn model_expfam}, whose moments are integrals: slopes would take too many of them.",
-                           i = "{.code method = \"augment\"} can fit it{if (!cut) ' where the model has r_records'}."), call = call)
+                           i = "{.code method = \"augment\"} can fit it{if (!cut) ' if the model has r_records'}."), call = call)
 }
 
 # What is moved in place of records: "tables", totals by "collapse", or NULL. `asked`: whether it pays or not

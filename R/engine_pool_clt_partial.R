@@ -30,7 +30,7 @@ share_covariates <- function(problem, bound, call) {
                            i = if (problem$family == "totals") "{.code method = \"clt\"} asks for that method."), call = call)
   }
   if (bound_is_cut(bound)) {
-    stop_classed("pool", c("The covariates' distribution cannot be shared where its prior is cut off: it moves along the prior's slopes.",
+    stop_classed("pool", c("The covariates' distribution cannot be shared if its prior is truncated, because its moves use the gradient of the prior.",
                            i = "Leave out {.arg within}, or {.code covariates = \"shared\"}."), call = call)
   }
   problem$sites <- lapply(problem$sites, function(site) {

@@ -128,14 +128,14 @@ group_cells <- function(whole, variable, call) {
     return(list(local = list(whole$statistic), map = data.frame(piece = 1L, group = rep(seq_len(size), terms), local = rep(seq_len(terms), each = size))))
   }
   if (!inherits(whole, "stat_counts") || size == 0L) {
-    stop_classed("groups", c("A release of groups must hold totals by {.fn stat_by} and counts by {.fn stat_counts}, all by {.var {variable}}.",
+    stop_classed("groups", c("A release of groups must have totals by {.fn stat_by} and counts by {.fn stat_counts}, all by {.var {variable}}.",
                   x = "It has {describe_statistic(whole)}."), call = call)
   }
   each <- lapply(whole$margins, function(margin) {
     other <- setdiff(margin, variable)
     if (!variable %in% margin) {
-      stop_classed("groups", c("Counts must be of {.var {variable}}, or of its levels crossed with those of other variables.",
-                               x = "The release has those of {.code {paste(margin, collapse = ':')}}."),
+      stop_classed("groups", c("Counts must be for {.var {variable}}, or for its levels crossed with those of other variables.",
+                               x = "The release has counts of {.code {paste(margin, collapse = ':')}}."),
                   call = call)
     }
     if (length(other) == 0L) return(list(local = stat_size(), group = seq_len(size), at = rep(1L, size)))
@@ -289,7 +289,7 @@ sized_components <- function(release, bound, parts, call) {
     size[both] <- size[both] + rest[both]
     rest[both] <- total[both] <- 0
     kinds <- cbind(total = total, rest = rest, size = size)
-    if (any(rowSums(kinds != 0) != 1)) stop_collapse_part(part, "counts of one level, or of all, where the size of the group is not known", call)
+    if (any(rowSums(kinds != 0) != 1)) stop_collapse_part(part, "counts of one level, or of all, if the size of the group is unknown", call)
     kind <- max.col(kinds != 0)
     data.frame(part = i, k = part$index, place = parts[[i]]$index, kind = colnames(kinds)[kind], slope = kinds[cbind(part$index, kind)])
   })

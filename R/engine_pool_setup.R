@@ -18,7 +18,7 @@ set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n
 
 # `engine`: "collapse", rates and normal totals; "augment", records; or "clt"
 check_partial <- function(bound, releases, init, kind, engine, call) {
-  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
+  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: the releases determine where chains start.", call = call)
   if (length(releases) == 1L) {
     what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
     stop_classed("pool", c("{what} needs at least two sites: one says nothing about how sites differ, and the prior alone would decide the standard deviation.",
@@ -30,12 +30,12 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   }
   if (engine == "clt" && bound_is_cut(bound) && !is_regression(bound)) {
     if (has_exact_sites(releases)) stop_cut_exact(bound, call)
-    stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior of the sites' parameters that is cut off: it moves them along its slopes.",
-                             i = "{.code method = \"augment\"} takes one."), call = call)
+    stop_classed("method", c("Partial pooling and walks by {.val clt} do not work with a truncated prior of the sites' parameters, because moves use its gradient.",
+                             i = "{.code method = \"augment\"} works with it."), call = call)
   }
   if (engine == "clt" && bound$spec$name == "expfam") {
     stop_classed("method", c("Partial pooling and walks are not available for {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
-                             i = "{.code method = \"augment\"} works where the model has {.arg r_records}."), call = call)
+                             i = "{.code method = \"augment\"} works if the model has {.arg r_records}."), call = call)
   }
   if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
 }

@@ -86,6 +86,6 @@ engine_diagnostics.engine_pool_tables <- function(engine, fit, told) {
 engine_moves.engine_pool_tables <- function(engine, fit, rows) {
   c(sprintf("tables   transfers between cells: accepted %s%s", format_number(mean(rows$mean), 2),
             if (is.null(rows$records)) "" else sprintf("; births and deaths: %s", format_number(mean(rows$records), 2))),
-    sprintf("sites    what they share with their parameters, given the tables: Hamiltonian, %s steps a trajectory, acceptance %s",
+    sprintf("sites    shared and site parameters given the tables: Hamiltonian, %s steps per trajectory, acceptance %s",
             format_number(mean(rows$steps), 2), format_number(mean(rows$together), 2)))
 }

@@ -57,7 +57,7 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
   if (is_fit && !missing(model)) stop_classed("argument", "{.arg model} must be left out if {.arg x} is a fit, which has a model.")
   if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || is_read_off(x) || inherits(x, "noiseaware_pool"))) {
-    stop_classed("argument", "{.arg x} must be a fit of one release under {.fn model_lm}.")
+    stop_classed("argument", "{.arg x} must be a fit of one release by {.fn model_lm}.")
   }
   check_class(model, "model", "model_lm", "model_lm()")
   release <- if (is_fit) x$release else narrow_release(x, model)

@@ -98,10 +98,10 @@ clamping_trouble <- function(fit) {
   if (is.null(found) || nrow(found) == 0L) return(NULL)
   shown <- utils::head(found, 4L)
   list(list(kind = "clamping", text = c(
-    sprintf("The answer depends on what lies outside the bounds, where %s%% of the records are expected.", format_number(100 * min(fit$clamping$share, 1), 2)),
+    sprintf("The answer depends on records outside the bounds, where %s%% of the records are expected.", format_number(100 * min(fit$clamping$share, 1), 2)),
     stats::setNames(paste0(answer_words(shown), "."), rep("x", nrow(shown))),
     x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
-    i = "These draws are right if values were cut off at the bounds.",
+    i = "These draws are right if values outside were moved to the bounds.",
     i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
               "declare_outside(release, \"none\")."))))
 }

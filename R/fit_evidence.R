@@ -223,7 +223,7 @@ pool_evidence <- function(fit, draws, seed, call) {
   if (!moves_rates(fit)) {
     stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. The evidence is available for one rate or probability, and for separate sites.", call)
   }
-  if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are not known.", call)
+  if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are unknown.", call)
   if (fit$pool == "separate") return(new_evidence(sum(vapply(seq_along(fit$release), function(j) {
     log_rate_integral(fit$bound, fit$problem$sites[j]) + log_noise_constant(fit$release[[j]], call)
   }, 0)), 0))

@@ -96,7 +96,7 @@ site_log_lik <- function(fit, call) {
                              i = "Use {.fn log_evidence} on each fit in {.code fit$fits}."), call = call)
   }
   if (isTRUE(fit$problem$sized)) {
-    stop_classed("method", "The likelihood of a group's totals is not known if its size is not known: sizes of groups are sampled.", call = call)
+    stop_classed("method", "The likelihood of a group's totals is unknown if its size is unknown, because sizes of groups are sampled.", call = call)
   }
   if (fit$pool == "separate") {
     stop_classed("method", "Groups that are not pooled share nothing: without its own numbers, a group has only the prior.", call = call)

@@ -46,7 +46,7 @@ NULL
 one_site <- function(fit, site, call = caller_env()) {
   site <- check_site(fit, site, call)
   if (length(site) > 1L) {
-    stop_classed("argument", c("{.arg site} must be the name of one site: they have parameters of their own.", i = "Sites: {shorten_list(names(fit$release))}."),
+    stop_classed("argument", c("{.arg site} must be the name of one site, because each site has its own parameters.", i = "Sites: {shorten_list(names(fit$release))}."),
                  call = call)
   }
   site
@@ -181,13 +181,13 @@ pool_lines <- c(complete = "complete: one set of parameters, each site with its 
                 partial = "partial: parameters of sites are normal about a mean",
                 walk = "walk: parameters of each site are normal about the previous site's",
                 none = "none: separate fits, nothing is shared",
-                separate = "none: each group has parameters of its own, nothing is shared")
+                separate = "none: each group has its own parameters, nothing is shared")
 
 # the error of what takes one set of parameters alone; `instead`: what does for a site or a group
 refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument", call = caller_env()) {
   if (!inherits(fit, "noiseaware_pool")) return(invisible())
   several <- if (is_of_groups(fit)) "groups" else "sites"
-  stop_classed(class, c("{.arg {name}} must be of one population, but is of several {several}.",
+  stop_classed(class, c("{.arg {name}} must be a fit of one population, but is a fit of several {several}.",
                         i = instead, if (several == "sites") c(i = "A site can be fitted alone.")), call = call)
 }
 

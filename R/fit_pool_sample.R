@@ -41,7 +41,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
   check_choice(method, "method", c("auto", "collapse"), "method", call)
   if (length(control)) stop_classed("argument", "{.arg control} must be empty for a model of groups.", call = call)
-  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL for a model of groups: chains begin at what the release suggests.", call = call)
+  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL for a model of groups: the release determines where chains start.", call = call)
   pool_family(bound, call)
   sized <- check_group_sizes(groups, bound, variable, call)
   tell_binary(bound)
@@ -107,7 +107,7 @@ sample_pool <- function(problem, releases, bound, run, init, words, call) {
 
 separate_fits <- function(releases, model, prior_n, asked, call) {
   arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "prior_n"))]
-  if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
+  if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: each site has its own parameters.", call = call)
   seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
   # warnings show the call: with names, not a whole release
   named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "prior_n"))), function(name) call("$", quote(arguments), as.name(name)))

@@ -251,7 +251,7 @@ plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 
     return(plot_shrinkage(x, parameter, level, alone))
   }
   if (x$pool != "complete" && identical(type, "predictive")) {
-    stop_classed("pool", c("Sites have parameters of their own, so there is no one prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
+    stop_classed("pool", c("Each site has its own parameters, so there is no single prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
   }
   NextMethod()
 }

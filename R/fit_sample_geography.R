@@ -247,7 +247,7 @@ geography_exact <- function(measures, n, tree, persons, call = caller_env()) {
   for (m in exact) {
     nested <- m$level <= finest$level && !any(vapply(split(m$group, finest$group), function(g) length(unique(g)) > 1L, TRUE))
     if (!nested) {
-      stop_classed("method", c("Exact counts must be those of one level and margin, and sums that follow from them.",
+      stop_classed("method", c("Exact counts must be of one level and margin, or sums of these.",
                                x = "There are also exact counts of another margin, or of a larger area with more detail."), call = call)
     }
     area <- areas_above(tree, finest$level, m$level)

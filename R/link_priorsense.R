@@ -7,7 +7,7 @@ create_priorsense_data.noiseaware_fit <- function(x, ...) {
   prior <- log_prior_draws.noiseaware_fit(x)
   likelihood <- release_log_lik(x)
   if (is.null(likelihood)) {
-    cli::cli_inform(c("The likelihood of this fit is not known, so it has no component {.val likelihood}.", i = "Use {.code component = \"prior\"}."),
+    cli::cli_inform(c("The likelihood of this fit is unknown, so it has no component {.val likelihood}.", i = "Use {.code component = \"prior\"}."),
                     class = "noiseaware_message_likelihood")
     likelihood <- double(posterior::ndraws(x$draws))
   }
@@ -18,7 +18,7 @@ create_priorsense_data.noiseaware_fit <- function(x, ...) {
 log_lik_draws.noiseaware_fit <- function(x, ...) {
   likelihood <- release_log_lik(x)
   if (is.null(likelihood)) {
-    stop_classed("argument", "The likelihood of this fit is not known and cannot be raised to powers: method {.val {x$method}} has no draws of the noise.")
+    stop_classed("argument", "The likelihood of this fit is unknown and cannot be raised to powers: method {.val {x$method}} has no draws of the noise.")
   }
   one_variable(likelihood, x, "log_lik")
 }

@@ -63,7 +63,7 @@ independent_coefficient_fields <- function(prior, columns, centring, scale, call
   k <- length(said$mean)
   if (inherits(prior, "prior_student_t")) {
     if (any(said$rows[-1L, ] != diag(k)[-1L, ])) {
-      stop_classed("prior", c("{.fn prior_student_t} takes no {.arg sd} for variables that are in products or powers.",
+      stop_classed("prior", c("{.fn prior_student_t} cannot have an {.arg sd} for variables that are in products or powers.",
                               i = "Leave out the {.arg sd}, or use {.fn prior_normal}."), call = call)
     }
     return(list(beta_mean = said$mean, beta_df = prior$df, beta_scale = said$sd, beta_first = said$rows[1L, ]))

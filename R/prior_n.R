@@ -65,7 +65,7 @@ check_size_prior <- function(prior_n, release, call = caller_env()) {
     return(check_class(prior_n %||% prior_n_log_uniform(), "prior_n", "prior_n", "NULL or a prior of the number of records, such as prior_n_poisson()", call = call))
   }
   if (!is.null(prior_n)) {
-    stop_classed("argument", c("{.arg prior_n} is a prior of a number of records that is not known, but the release has {release$n} record{?s}.",
+    stop_classed("argument", c("{.arg prior_n} is a prior for an unknown number of records, but the release has {release$n} record{?s}.",
                                i = "{.fn as_release} takes {.code n = NULL}."), call = call)
   }
 }

@@ -93,7 +93,7 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
     check_records_unbounded(statistic, mechanism)
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   }
-  check_given(hints = c(n = "{.code n = NULL} says that the number of records is not known."))
+  check_given(hints = c(n = "Use {.code n = NULL} if the number of records is unknown."))
   UseMethod("as_release")
 }
 
@@ -164,7 +164,7 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
 check_public_size <- function(n, parts, call = caller_env()) {
   if (length(n) == 1L && is.na(n)) {
     stop_classed("argument", c("{.arg n} must be a positive whole number or NULL, but is {describe(n)}.",
-                               i = "{.code n = NULL} says that it is not known."), call = call)
+                               i = "Use {.code n = NULL} if it is unknown."), call = call)
   }
   if (!is.null(n)) return(check_count(n, "n", call = call))
   if (any(vapply(parts, function(p) p$statistic$kind == "records", TRUE))) {

@@ -19,7 +19,7 @@
 plot.noiseaware_release <- function(x, ...) {
   check_no_dots(...)
   if (has_record_noise(x)) {
-    stop_classed("release", c("The totals of noisy records have no noise of their own to draw.",
+    stop_classed("release", c("The totals of noisy records have no noise that could be drawn.",
                               i = "{.fn pp_check} on a fit compares them with the model's predictions."))
   }
   most <- 40L

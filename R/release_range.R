@@ -101,7 +101,7 @@ release_troubles <- function(release) {
   c(if (length(odd)) list(list(kind = "impossible", text = sprintf(
       "No %s totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)", who, shorten_list(odd, 5L)))),
     if (length(at_limit)) list(list(kind = "limit", text = sprintf(
-      "At the limit of what the bounds allow, as if every record were at a bound or beyond: %s (are the bounds in the data's units?)",
+      "At the limit that the bounds allow, as if every record were at a bound or beyond: %s (are the bounds in the data's units?)",
       shorten_list(at_limit, 5L)))), units_trouble(release))
 }
 

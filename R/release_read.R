@@ -137,7 +137,7 @@ statistic_from_json <- function(x, refuse, claim) {
   readers <- statistic_readers()
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(readers))) {
-    refuse(paste0("The statistic must be one that this package knows: ", paste(dQuote(names(readers), FALSE), collapse = ", "), "."))
+    refuse(paste0("Unknown statistic. It must be one of: ", paste(dQuote(names(readers), FALSE), collapse = ", "), "."))
   }
   made <- readers[[name]](x[names(x) != "functions"], refuse, claim)
   if ("functions" %in% names(x)) functions_from_json(x$functions, made, refuse) else made
@@ -149,7 +149,7 @@ mechanism_from_json <- function(x, refuse) {
                        objective = mech_objective, exact = mech_exact, record_noise = mech_record_noise)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {
-    refuse(paste0("The mechanism must be one that this package knows: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
+    refuse(paste0("Unknown mechanism. It must be one of: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
   }
   constructor <- constructors[[name]]
   given <- setdiff(names(x), c("name", "published"))

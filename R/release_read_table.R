@@ -74,7 +74,7 @@ level_codes <- function(column, levels, variable, call) {
   codes[is.na(codes)] <- match(as.character(column[is.na(codes)]), levels)
   strange <- is.na(codes) & !is.na(column)
   if (any(strange)) {
-    stop_classed("value", c("The column {.field {variable}} must have declared levels, or be missing where the row is not of {.var {variable}}.",
+    stop_classed("value", c("The column {.field {variable}} must have declared levels, or be missing if the row does not concern {.var {variable}}.",
                             x = "Not a level: {.val {shorten_texts(unique(as.character(column[strange])))}}.",
                             i = "Declared: {shorten_list(encodeString(levels, quote = '\"'))}."), call = call)
   }

@@ -22,7 +22,7 @@ noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env(
   seen <- moments$square[number] / n
   if (!all(is.finite(moments$cross)) || any(seen <= 0)) {
     odd <- number[!is.finite(seen) | seen <= 0]
-    stop_classed("data", "The noisy values must differ, and their squares must not overflow; those of {.var {odd}} do not.", call = call)
+    stop_classed("data", "The noisy values of {.var {odd}} must differ, and their squares must not overflow.", call = call)
   }
   # of the confidential values, if noise leaves so much of them
   noise <- record_sd(mechanism, data.frame(name = number))^2

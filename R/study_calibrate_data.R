@@ -56,7 +56,7 @@ data_condition_lines <- function(x) {
   vapply(unique(told$class), function(class) {
     these <- told[told$class == class, ]
     replicates <- length(unique(these$replicate))
-    sprintf("%d of %d fits say (%s): %s", replicates, sum(!x$runs$failed), sub("^noiseaware_", "", class), shorten_text(these$message[1L], 100L))
+    sprintf("%d of %d fits report (%s): %s", replicates, sum(!x$runs$failed), sub("^noiseaware_", "", class), shorten_text(these$message[1L], 100L))
   }, "")
 }
 

@@ -149,7 +149,7 @@ test_that("covariates whose prior is cut off: as imputed records say", {
   approximate <- by("clt", 1500)
   exact <- by("augment", 2000)
   for (name in c("(Intercept)", "x", "sd[x]", "x[south]")) expect_agreement(parameter_draws(approximate, name), parameter_draws(exact, name), label = name)
-  expect_error(sample_posterior(sites, model, pool = partial_pooling(covariates = "shared"), method = "clt"), "cut off", class = "noiseaware_error_pool")
+  expect_error(sample_posterior(sites, model, pool = partial_pooling(covariates = "shared"), method = "clt"), "truncated", class = "noiseaware_error_pool")
 })
 
 test_that("other regressions: counts and factors", {
@@ -243,7 +243,7 @@ test_that("what cannot be pooled partially is refused", {
   set.seed(10)
   sites <- logistic_sites()
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "collapse"), class = "noiseaware_error_method")
-  expect_error(sample_posterior(totals_sites(), model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "clt"), "cut off",
+  expect_error(sample_posterior(totals_sites(), model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "clt"), "truncated",
                class = "noiseaware_error_method")
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "clt", init = list()), class = "noiseaware_error_argument")
   expect_error(sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(covariates = "shared")), class = "noiseaware_error_pool")

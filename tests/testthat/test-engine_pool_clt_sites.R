@@ -137,6 +137,6 @@ test_that("sites far apart are separate fits; a chain cut in two is the same; wh
                  "needs two or more", class = "noiseaware_warning_few_records")
   expect_output(print(few), "at least 2 assumed")
   cut <- model_logistic(y ~ x, covariates = prior_niw(within = c(0, 1)))
-  expect_error(approximately(sized_regressions(20), cut), "cut off", class = "noiseaware_error_method")
+  expect_error(approximately(sized_regressions(20), cut), "truncated", class = "noiseaware_error_method")
   expect_error(approximately(sites, model_bernoulli(), pool = "partial", init = list()), "init", class = "noiseaware_error_argument")
 })

@@ -149,7 +149,7 @@ test_that("a chain cut in two is the same chain; what ran is told; sites and pre
   part <- imputed(sites, model_lm(), pool = "partial", chains = 2, iter = 200, warmup = 120)
   expect_identical(extend(part, 50)$draws, whole$draws)
   expect_output(print(whole), "normal about a mean .exact: the records of all sites are imputed")
-  expect_output(print(acceptance(whole)), "what they share with their parameters, given the records")
+  expect_output(print(acceptance(whole)), "shared and site parameters given the records")
   # means over sites
   expect_identical(internal("format_range")(c(0.0302424242, 0.0287878788)), "0.0288 to 0.0302")
   expect_identical(rownames(coef(whole)), c("north", "south"))

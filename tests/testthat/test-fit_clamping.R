@@ -29,7 +29,7 @@ test_that("an answer that hangs on clamping is told with both numbers", {
   expect_gt(abs(table$clamp[2L] - sd(lumps()$y)), 3 * table$clamp_sd[2L])
   text <- paste(unlist(fit$troubles[kinds(fit) == "clamping"][[1L]]$text), collapse = " ")
   expect_match(text, sprintf("sd: %s \\(sd", format(table$clamp[2L], digits = 3)))
-  expect_match(paste(capture.output(print(summary(fit))), collapse = " "), "depends on what lies outside the bounds")
+  expect_match(paste(capture.output(print(summary(fit))), collapse = " "), "depends on records outside the bounds")
   expect_match(paste(capture.output(print(fit)), collapse = " "), "if no record lies outside")
   expect_match(paste(internal("diagnosis")(fit), collapse = " "), "declare_outside")
   # nothing to compare

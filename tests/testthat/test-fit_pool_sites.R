@@ -135,7 +135,7 @@ test_that("exact numbers beside a prior that is cut off: what is told serves", {
   model <- model_normal(prior = prior_nig(0, 1, 3, 2, within = c(-1, 1)))
   fit <- function(...) suppressMessages(sample_posterior(sites, chains = 1, iter = 4, seed = 1, ...))
   for (pool in c("complete", "partial")) {
-    error <- expect_error(fit(model, pool = pool), "exact numbers cannot be pooled under a prior that is cut off", class = "noiseaware_error_method")
+    error <- expect_error(fit(model, pool = pool), "exact numbers cannot be pooled under a truncated prior", class = "noiseaware_error_method")
     expect_no_match(conditionMessage(error), "augment")
   }
   expect_error(fit(model, pool = "partial", method = "clt"), "exact numbers cannot be pooled", class = "noiseaware_error_method")
