@@ -293,7 +293,7 @@ test_that("bad input is refused", {
   expect_error(test_slope(rel, "x"), "noise is on every record", class = "noiseaware_error_method")
   expect_error(log_evidence(sample_posterior(rel, model_lm(), chains = 1, iter = 100, seed = 1)), "noise is on every record", class = "noiseaware_error_method")
   expect_error(stan_program(rel, model_lm()), "noise is on every record", class = "noiseaware_error_method")
-  expect_error(plot(rel), "no noise of their own", class = "noiseaware_error_release")
+  expect_error(plot(rel), "no noise that could be drawn", class = "noiseaware_error_release")
   expect_error(sample_posterior(list(a = rel, b = noisy_release_of(data[-1, ], y ~ x, c(x = 0.7))), model_lm(), pool = "complete"),
                "cannot be pooled", class = "noiseaware_error_pool")
 })

@@ -288,7 +288,7 @@ test_that("estimates of the owner's own are taken, and warnings of fits are coun
   cal <- calibrate_records(warns, 3, parameters = c(mean = 7))
   expect_identical(summary(cal)$estimate, 7)
   expect_identical(cal$conditions$class, rep("noiseaware_warning_bounds", 3))
-  expect_output(print(cal), "3 of 3 fits say (warning_bounds): beyond", fixed = TRUE)
+  expect_output(print(cal), "3 of 3 fits report (warning_bounds): beyond", fixed = TRUE)
 })
 
 test_that("an unknown number of records is covered, too", {
