@@ -121,7 +121,7 @@ test_that("priors of numbers of records are for sites that do not tell them", {
   expect_error(fit(prior_n = list(prior_n_poisson(2))), "named list", class = "noiseaware_error_argument")
   expect_error(fit(prior_n = list(north = 3)), "prior of the number", class = "noiseaware_error_argument")
   expect_error(fit(method = "collapse"), "needs to know", class = "noiseaware_error_pool")
-  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", prior_n = prior_n_poisson(2)), "all sites tell",
+  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", prior_n = prior_n_poisson(2)), "known for all sites",
                class = "noiseaware_error_argument")
 })
 
