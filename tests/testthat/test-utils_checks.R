@@ -21,7 +21,7 @@ test_that("a missing argument is an error of the function that was called", {
 
 test_that("a missing number of records is told how to be unknown", {
   st <- stat_counts(~ g, list(g = c("a", "b")))
-  expect_error(as_release(1:2, st, mech_laplace(epsilon = 1)), "`n = NULL` says", class = "noiseaware_error_argument")
+  expect_error(as_release(1:2, st, mech_laplace(epsilon = 1)), "Use `n = NULL` if", class = "noiseaware_error_argument")
   expect_error(as_release(1:2, st, n = 3), "must be given; it has no default.$", class = "noiseaware_error_argument")
 })
 
