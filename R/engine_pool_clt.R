@@ -56,7 +56,7 @@ pooled_sized_method <- function(releases, bound, method, partial, imputes, prior
     if (hidden) "A model or a statistic with a hook in R sees all records at once, and needs to know how many there are." else
       if (method == "collapse" && is.null(moved)) "Method {.val {method}} needs to know it."
   if (!is.null(reason)) {
-    stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but it is unknown for {.val {shorten_list(sites)}}.", x = reason,
+    stop_classed("pool", c("The number of records must be known, but it is unknown for {.val {shorten_list(sites)}}.", x = reason,
                            i = "{.fn as_release} describes a release with an {.arg n} that you believe."), call = call)
   }
   if (method == "clt") {
