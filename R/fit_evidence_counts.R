@@ -16,8 +16,9 @@ most_products <- 3e8
 # log of the sum over tables of
 #   p(n) n! Gamma(A) / Gamma(A + n) prod_k Gamma(a_k + m_k) / (Gamma(a_k) m_k!) prod eta,
 # n the sum of the m_k; NULL: some number is of several cells, or the sum is too long. Cells that nothing is released of
-# are one with the sum of their weights.
-cells_evidence <- function(fit, call) {
+# are one with the sum of their weights. For given probabilities p_k of the cells:
+#   p(n) n! prod_k p_k^m_k / m_k! prod eta.
+cells_evidence <- function(fit, call, probability = NULL) {
   bound <- fit$bound
   release <- fit$release
   fields <- bound$spec$fields
@@ -32,14 +33,15 @@ cells_evidence <- function(fit, call) {
   each <- lapply(seq_len(cells + 1L) - 1, function(node) cell_noise(entries[entries$target == node, ], parts, release$n))
   size <- if (unknown) each[[cells + 1L]] else one_count(release$n)
   released <- !vapply(each[seq_len(cells)], is.null, TRUE)
-  alpha <- fields$alpha
-  factors <- Map(function(noise, a) cell_factor(noise, a), each[seq_len(cells)][released], alpha[released])
+  alpha <- probability %||% fields$alpha
+  factor_of <- if (is.null(probability)) cell_factor else given_cell_factor
+  factors <- Map(factor_of, each[seq_len(cells)][released], alpha[released])
   if (!all(released)) {
     if (is.null(size)) return(NULL)
     least <- sum(vapply(factors, `[[`, 0, "first"))
     most <- size$first + length(size$log) - 1 - least
     if (most < 0) return(-Inf)
-    factors <- c(factors, list(cell_factor(list(first = 0, log = numeric(most + 1)), sum(alpha[!released]))))
+    factors <- c(factors, list(factor_of(list(first = 0, log = numeric(most + 1)), sum(alpha[!released]))))
   }
   if (sum_work(lengths(lapply(factors, `[[`, "log"))) > most_products) return(NULL)
   all <- Reduce(convolve_logs, factors)
@@ -50,7 +52,8 @@ cells_evidence <- function(fit, call) {
     log_size <- size$log[match(n, size$first + seq_along(size$log) - 1)]
     log_size[is.na(log_size)] <- -Inf
   }
-  log_sum_exp(log_prior + log_size + lgamma(n + 1) + lgamma(sum(alpha)) - lgamma(sum(alpha) + n) + all$log) + log_noise_constant(release, call)
+  log_cells <- if (is.null(probability)) lgamma(sum(alpha)) - lgamma(sum(alpha) + n) else 0
+  log_sum_exp(log_prior + log_size + lgamma(n + 1) + log_cells + all$log) + log_noise_constant(release, call)
 }
 
 one_count <- function(n) list(first = as.double(n), log = 0)
@@ -85,6 +88,11 @@ one_component <- function(part, k) {
 cell_factor <- function(noise, alpha) {
   m <- noise$first + seq_along(noise$log) - 1
   list(first = noise$first, log = noise$log + lgamma(alpha + m) - lgamma(alpha) - lgamma(m + 1))
+}
+
+given_cell_factor <- function(noise, probability) {
+  m <- noise$first + seq_along(noise$log) - 1
+  list(first = noise$first, log = noise$log + m * log(probability) - lgamma(m + 1))
 }
 
 sum_work <- function(sizes) {

@@ -13,6 +13,9 @@
 #' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 20 tests.
+#' @param bayes_factor Whether to compute a Bayes factor that needs draws from a posterior, which takes a few seconds; see below. One that needs none is always
+#'   computed.
+#' @param x An object returned by `private_test()`.
 #'
 #' @details
 #'
@@ -33,8 +36,16 @@
 #'
 #' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
 #' For other models and null hypotheses use [p_value()].
-#' @return An object of class `htest`, with the [p_value()] in `test` and the [confidence_set()] in `set`.
-#' @section Errors: The errors of [p_value()]; `noiseaware_error_formula`.
+#'
+#' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
+#' the model in the table. The printed test names the prior. For probabilities it is exact and always computed. With `bayes_factor = TRUE` it is also computed for
+#' two factors, by [test_independence()]; for slopes that are 0 under the null hypothesis, by [test_slope()]; and for a mean or standard deviation, as
+#' [log_evidence()] does. A p-value bounds the frequency of false rejections, whatever the alternative; a Bayes factor compares how well the two hypotheses predicted
+#' the release, so it depends on the prior.
+#' @return An object of class `htest`, with the [p_value()] in `test`, the [confidence_set()] in `set`, and the Bayes factor in `bayes_factor`, which has the
+#'   attributes described in [bayes_tests]. `generics::tidy()` converts it to a data frame with one row.
+#' @section Errors: The errors of [p_value()]; `noiseaware_error_formula`. If `bayes_factor = TRUE`, `noiseaware_error_argument` for tests that have none, and the
+#'   errors of [log_evidence()].
 #' @family checks and tests
 #' @examples
 #' smoking <- stat_counts(~ low:smoke, levels = list(low = c("no", "yes"), smoke = c("no", "yes")))
@@ -44,23 +55,25 @@
 #' private_test(rel, low ~ smoke, replicates = 199, seed = 1)
 #' @export
 private_test <- function(release, formula, null = NULL, alternative = c("two.sided", "less", "greater"), level = 0.95, ..., scores = NULL, of = c("mean", "sd"),
-                         interval = TRUE, replicates = 999, seed = NULL, prior_n = NULL) {
+                         interval = TRUE, bayes_factor = FALSE, replicates = 999, seed = NULL, prior_n = NULL) {
   check_given()
   check_no_dots(...)
   check_release(release)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_flag(interval, "interval")
+  check_flag(bayes_factor, "bayes_factor")
   alternative <- match_alternative(alternative)
   of <- if (identical(of, c("mean", "sd"))) "mean" else check_choice(of, "of", c("mean", "sd"))
   seed <- check_seed(seed) %||% new_seed()
   say_once({
     question <- read_question(formula, release, null, scores, of, environment())
+    factor <- factor_of_test(question, release, alternative, bayes_factor, prior_n, seed, environment())
     tested <- p_value(release, question$model, question$null, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
     wanted <- interval && !is.null(question$parameter)
     set <- if (wanted) confidence_set(release, question$model, question$parameter, level, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
   })
   htest <- list(p.value = tested$p, method = paste0(question$title, ", from a private release"), data.name = paste0(formula_text(formula), ", ", tested$describe),
-                null.value = question$value, alternative = alternative, test = tested, set = set)
+                null.value = question$value, alternative = alternative, test = tested, set = set, bayes_factor = factor)
   if (tested$error > 0) htest$parameter <- c("simulated releases" = tested$replicates)
   if (!is.null(set)) {
     htest$estimate <- stats::setNames(set$estimate, names(question$value))
@@ -68,7 +81,7 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
     htest$conf.int <- structure(pmin(pmax(ends, set$range[1L]), set$range[2L]), conf.level = level)
   }
   if (is.null(question$value)) htest$alternative <- NULL
-  structure(htest, class = "htest")
+  structure(htest, class = c("noiseaware_htest", "htest"))
 }
 
 # Test and interval leave out the same numbers of a release: the message comes once.
@@ -80,7 +93,8 @@ say_once <- function(code) {
   })
 }
 
-# A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`.
+# A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`. What computes
+# the Bayes factor, a function of the release and the seed: `sampled`; or of the release and prior_n, where it needs no draws: `exact`.
 read_question <- function(formula, release, null, scores, of, call) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
   public <- release_columns(release$statistic)
@@ -119,23 +133,27 @@ ask_one_variable <- function(variable, levels, null, of, call) {
   if (length(levels) > 0L && of != "mean") refuse_sd(call)
   if (of == "sd") {
     check_number(null, "null", "a positive number for a standard deviation", 0, strict = TRUE, call = call)
-    return(list(title = "One standard deviation", model = model_normal(variable), null = c(sd = null), value = c(`standard deviation` = null), parameter = "sd"))
+    return(list(title = "One standard deviation", model = model_normal(variable), null = c(sd = null), value = c(`standard deviation` = null), parameter = "sd",
+                sampled = function(release, seed) normal_factor(release, model_normal(variable), c(sd = null), seed)))
   }
   if (length(levels) == 0L) {
     null <- check_number(null %||% 0, "null", call = call)
-    return(list(title = "One mean", model = model_normal(variable), null = c(mean = null), value = c(mean = null), parameter = "mean"))
+    return(list(title = "One mean", model = model_normal(variable), null = c(mean = null), value = c(mean = null), parameter = "mean",
+                sampled = function(release, seed) normal_factor(release, model_normal(variable), c(mean = null), seed)))
   }
   if (length(levels) == 2L) {
     null <- check_number(null %||% 0.5, "null", "a probability", 0, 1, call = call)
     name <- sprintf("prob[%s]", levels[2L])
     return(list(title = "One proportion", model = model_bernoulli(variable), null = stats::setNames(null, name),
-                value = stats::setNames(null, sprintf("probability of %s", levels[2L])), parameter = name))
+                value = stats::setNames(null, sprintf("probability of %s", levels[2L])), parameter = name,
+                exact = function(release, prior_n) probability_factor(release, model_bernoulli(variable), null, prior_n, call)))
   }
   null <- null %||% rep(1 / length(levels), length(levels))
   ok <- is.numeric(null) && length(null) == length(levels) && all(is.finite(null)) && all(null > 0) && abs(sum(null) - 1) < 1e-8
   if (!ok) stop_argument("null", paste(length(levels), "positive probabilities with the sum 1"), describe(null), call = call)
   names <- sprintf("prob[%s]", levels)
-  list(title = "Given probabilities", model = model_categorical(variable), null = stats::setNames(null, names)[-1L])
+  list(title = "Given probabilities", model = model_categorical(variable), null = stats::setNames(null, names)[-1L],
+       exact = function(release, prior_n) probability_factor(release, model_categorical(variable), null, prior_n, call))
 }
 
 ask_two_factors <- function(variables, levels, null, release, call) {
@@ -147,7 +165,9 @@ ask_two_factors <- function(variables, levels, null, release, call) {
     table <- in_table(p)
     as.vector((table - outer(rowSums(table), colSums(table)))[-size[1L], -size[2L]])
   }
-  out <- list(title = "Independence of two factors", model = model, null = residual)
+  asked <- stats::reformulate(variables)
+  out <- list(title = "Independence of two factors", model = model, null = residual,
+              sampled = function(release, seed) test_independence(narrow_release(release, model, call), asked, seed = seed))
   if (any(size != 2L)) return(out)
   difference <- function(p) {
     table <- in_table(p)
@@ -189,12 +209,13 @@ ask_slopes <- function(formula, factors, levels, null, release, call) {
   check_number(null, "null", call = call)
   groups <- length(factors) == 2L && factors[2L]
   what <- if (factors[1L]) "log odds ratio" else if (groups) "difference of means" else "slope"
+  sampled <- if (!any(factors) && null == 0) function(release, seed) test_slope(release, terms, model, seed = seed)
   if (length(terms) == 1L) {
     value <- stats::setNames(null, terms)
     title <- if (groups && !factors[1L]) "Two means, equal variances" else if (factors[1L]) "A log odds ratio" else "A slope"
-    return(list(title = title, model = model, null = value, value = stats::setNames(null, paste(what, terms)), parameter = terms))
+    return(list(title = title, model = model, null = value, value = stats::setNames(null, paste(what, terms)), parameter = terms, sampled = sampled))
   }
   if (null != 0) stop_argument("null", "0 for several slopes", describe(null), call = call)
   list(title = if (groups && !factors[1L]) "Equal means" else if (factors[1L]) "All log odds ratios zero" else "All slopes zero",
-       model = model, null = stats::setNames(numeric(length(terms)), terms))
+       model = model, null = stats::setNames(numeric(length(terms)), terms), sampled = sampled)
 }
