@@ -201,8 +201,9 @@ variance_slopes <- function(at, directions) {
   crossprod(at$along, t(matrix(unlist(by_coordinate), k^2, length(at$cov))))
 }
 
-# T, and the squared length in the nuisance directions, for rows of z. The latter is in units at theta or in units of where z suggests that the parameters are, whichever
-# makes it longer: a variance is too large by the second (the first cannot exceed sqrt(n / 2)), a probability too near to 0 by the first.
+# T, and the squared length in the nuisance directions, for rows of z. The latter is near a likelihood ratio: in a direction whose variance changes to 1 + own from
+# theta to where z suggests the parameters are, that of an sd is the square over (1 + own / 2)^(2/3) up to the third order, and that of a count nearly.
+# Without it single replicates are far away by chance, and the region has to hold what the release excludes.
 score_values <- function(at, z) {
   r <- tcrossprod(z - rep(at$mean, each = nrow(z)), at$w)
   away <- r %*% at$estimate
@@ -211,7 +212,7 @@ score_values <- function(at, z) {
   score <- r %*% at$tested
   for (k in seq_along(at$bend)) score[, k] <- score[, k] - rowSums((away %*% at$bend[[k]]) * away)
   length <- own_units(score, away %*% at$tested_slopes)
-  list(tested = if (at$signed) drop(sign(score)) * length else length, nuisance = rowSums((r %*% at$nuisance)^2 / pmin(variance_ratio(own), 1)))
+  list(tested = if (at$signed) drop(sign(score)) * length else length, nuisance = rowSums((r %*% at$nuisance)^2 / variance_ratio(own / 2)^(2 / 3)))
 }
 
 # x' (1 + change)^-1 x, rows of x and of changes of the covariance

@@ -122,3 +122,18 @@ test_that("replicates have streams of their own, and pilot records another", {
   totals <- internal("simulate_values")(replace(sim, "uniform", list(sim$uniform * 0 + 0.5)), sim$middle)
   expect_gt(stats::sd(totals[, 2L]), 0.5)
 })
+
+test_that("the region of nuisance parameters is near that of the likelihood ratio", {
+  n <- 30
+  length_at <- function(z, statistic, model, null, values, scale) {
+    sim <- simulator(as_release(z[1L, ], statistic, mech_gaussian(sd = scale), n = n), model, 19)
+    at <- internal("score_at")(sim, null, internal("bound_theta")(sim$bound, values)[sim$bound$unknown])
+    internal("score_values")(at, z)$nuisance
+  }
+  # a variance that z has over that of theta
+  x <- c(0.25, 0.5, 0.8, 1, 1.5, 2.5)
+  sums <- stat_sums(~ y + I(y^2), list(y = c(-20, 20)), outside = "none", rescale = FALSE)
+  found <- length_at(cbind(0, n * x), sums, model_normal(), null_of("mean", 0), c(mean = 0, sd = 1), 1e-3)
+  exact <- n * (x - 1 - log(x))
+  expect_lt(max(abs(found - exact) / (exact + 0.01)), 0.12)
+})
