@@ -3,7 +3,7 @@
 # Statistic. z are the published numbers, mu(theta) and V(theta) their mean and covariance, both functions of theta alone. r = V^{-1/2} (z - mu). The
 # derivatives of V^{-1/2} mu along the null hypothesis span the nuisance directions; the statistic is the part of r in the span of all derivatives that
 # is orthogonal to these (Neyman's C(alpha)), a number for each of k tested dimensions. From it goes what its mean changes, to second order, from theta to the
-# nuisance parameters that z suggests (the first order is orthogonal), and it is divided by how its variance changes, to first order. That makes it nearly
+# nuisance parameters that z suggests (the first order is orthogonal), and it is divided by how its variance changes, to the same order. That makes it nearly
 # pivotal: its distribution hardly changes along the null hypothesis (it is like Student's t, and the score like z; the sum of squares of an sd is about the
 # records' mean, not about theta's). Squared and summed it is T(z; theta).
 #
@@ -98,33 +98,42 @@ point_slopes <- function(sim, point, wanted = TRUE) {
   slopes <- slopes_over(sim, point, step, wanted)
   if (is.null(slopes)) return(NULL)
   list(point = point, mean = here$mean, w = white$w, log_det = white$log_det, slopes = white$w %*% slopes$mean, cov = slopes$cov,
-       curvature = if (wanted && smooth) mean_curvature(sim, point, step, here$mean, slopes))
+       curvature = if (wanted && smooth) curvature_of(stacked(sim, point), sim, point, step, here, slopes))
+}
+
+# what has second derivatives: the mean, and the covariance where it is not too many numbers
+stacked <- function(sim, point) {
+  few <- length(point) <= most_curved && length(sim$value) <= most_curved_numbers
+  function(moments) c(moments$mean, if (few) moments$cov)
 }
 
 slopes_over <- function(sim, point, step, wanted) {
   sides <- lapply(seq_along(point), function(j) lapply(c(1, -1), function(s) point_moments(sim, replace(point, j, point[j] + s * step[j]))))
   if (any(vapply(sides, function(s) is.null(s[[1L]]) || is.null(s[[2L]]), TRUE))) return(NULL)
   of <- function(name, j) (sides[[j]][[1L]][[name]] - sides[[j]][[2L]][[name]]) / (2 * step[j])
-  means <- function(side) matrix(vapply(sides, function(s) s[[side]]$mean, numeric(length(sim$value))), ncol = length(point))
-  list(mean = (means(1L) - means(2L)) / rep(2 * step, each = length(sim$value)), cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)),
-       above = means(1L), below = means(2L))
+  list(mean = matrix(vapply(seq_along(point), function(j) of("mean", j), numeric(length(sim$value))), ncol = length(point)),
+       cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)), sides = sides)
 }
 
-# Second derivatives of the mean: a column for each pair of coordinates. Those of two coordinates are left out where there are many, or where moments end.
-mean_curvature <- function(sim, point, step, mean, slopes) {
+# Second derivatives of what `numbers` takes of moments: a column for each pair of coordinates. Those of two coordinates are left out where there are many, or where
+# moments end.
+curvature_of <- function(numbers, sim, point, step, here, slopes) {
   d <- length(point)
+  middle <- numbers(here)
+  side <- function(j, k) numbers(slopes$sides[[j]][[k]])
   mixed <- function(j, k) {
-    both <- if (d <= most_curved) point_moments(sim, replace(point, c(j, k), (point + step)[c(j, k)]))$mean
-    if (is.null(both)) 0 * mean else (both - slopes$above[, j] - slopes$above[, k] + mean) / (step[j] * step[k])
+    both <- if (d <= most_curved) point_moments(sim, replace(point, c(j, k), (point + step)[c(j, k)]))
+    if (is.null(both)) 0 * middle else (numbers(both) - side(j, 1L) - side(k, 1L) + middle) / (step[j] * step[k])
   }
-  curvature <- matrix(0, length(mean), d^2)
+  curvature <- matrix(0, length(middle), d^2)
   for (j in seq_len(d)) {
-    curvature[, (j - 1L) * d + j] <- (slopes$above[, j] + slopes$below[, j] - 2 * mean) / step[j]^2
+    curvature[, (j - 1L) * d + j] <- (side(j, 1L) + side(j, 2L) - 2 * middle) / step[j]^2
     for (k in seq_len(j - 1L)) curvature[, (j - 1L) * d + k] <- curvature[, (k - 1L) * d + j] <- mixed(j, k)
   }
   curvature
 }
 
+most_curved_numbers <- 60L
 most_curved <- 8L
 
 # Left singular vectors with singular values above `least`.
@@ -161,6 +170,7 @@ score_at <- function(sim, null, point) {
     at$bend <- lapply(seq_len(ncol(at$tested)), function(k) tested_bend(at, at$tested[, k]) - matrix(null_bend %*% back[k, ], ncol(along)) / 2)
   }
   at$tested_slopes <- variance_slopes(at, at$tested)
+  if (ncol(along) > 0L) at$variance_bend <- variance_bend(at, at$tested)
   at$nuisance_slopes <- variance_slopes(at, at$nuisance)
   at
 }
@@ -169,7 +179,21 @@ score_at <- function(sim, null, point) {
 # goes along its normal.
 tested_bend <- function(at, direction) {
   d <- nrow(at$along)
-  crossprod(at$along, matrix(crossprod(direction, at$w %*% at$curvature), d) %*% at$along) / 2
+  crossprod(at$along, matrix(crossprod(direction, at$w %*% at$curvature[seq_along(at$mean), , drop = FALSE]), d) %*% at$along) / 2
+}
+
+# The same of the covariance in the tested directions where z suggests that the nuisance parameters are, to second order: that of a normal mean is about
+# the records' mean, not about theta's.
+variance_bend <- function(at, directions) {
+  m <- length(at$mean)
+  if (is.null(at$curvature) || nrow(at$curvature) == m) return(NULL)
+  weights <- crossprod(directions, at$w)
+  second <- (weights %x% weights) %*% at$curvature[-seq_len(m), , drop = FALSE]
+  back <- lapply(seq_len(ncol(at$along)), function(j) tested_bend(at, at$estimate[, j]))
+  lapply(seq_len(nrow(second)), function(k) {
+    own <- crossprod(at$along, matrix(second[k, ], nrow(at$along)) %*% at$along) / 2
+    own - Reduce(`+`, Map(`*`, back, at$tested_slopes[, k]))
+  })
 }
 
 # numbers of a null hypothesis may repeat each other
@@ -211,7 +235,9 @@ score_values <- function(at, z) {
   own <- away %*% at$nuisance_slopes[, seq(1L, by = nuisances + 1L, length.out = nuisances), drop = FALSE]
   score <- r %*% at$tested
   for (k in seq_along(at$bend)) score[, k] <- score[, k] - rowSums((away %*% at$bend[[k]]) * away)
-  length <- own_units(score, away %*% at$tested_slopes)
+  change <- away %*% at$tested_slopes
+  for (k in seq_along(at$variance_bend)) change[, k] <- change[, k] + rowSums((away %*% at$variance_bend[[k]]) * away)
+  length <- own_units(score, change)
   list(tested = if (at$signed) drop(sign(score)) * length else length, nuisance = rowSums((r %*% at$nuisance)^2 / variance_ratio(own / 2)^(2 / 3)))
 }
 
