@@ -3,8 +3,10 @@
 #' Frequentist test of a model's parameters that accounts for noise, clamping and thresholds and is valid for every number of records and every epsilon. The
 #' release is compared with releases simulated under the null hypothesis.
 #'
-#' @param release A release of totals or counts.
-#' @param model A model, as for [sample_posterior()]. Its prior does not enter the p-value: it only sets the start and the units of the search.
+#' @param release A release of totals or counts. For `p_value()` and `confidence_set()` also a named list of releases of different people, one per site: then each
+#'   site has parameters of its own, such as `prob[yes,north]`.
+#' @param model A model, as for [sample_posterior()]; also one of [groups], such as `model_normal(y ~ arm)`, each with parameters of its own. Its prior does not
+#'   enter the p-value: it only sets the start and the units of the search.
 #' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`. All other
 #'   parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers that are 0 under the null hypothesis, such as
 #'   `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
@@ -104,7 +106,8 @@ method_words <- function(sim, exact) {
 }
 
 describe_release_for_test <- function(sim) {
-  sprintf("%s, %s records, %s", describe_model(sim$bound), if (sim$unsized) "an unknown number of" else format_size(sim$release$n),
+  by <- if (!is.null(sim$by)) paste(", by", sim$by)
+  sprintf("%s%s, %s records, %s", describe_model(sim$bound), by %||% "", if (sim$unsized) "an unknown number of" else format_size(sim$release$n),
           shorten_list(unique(vapply(sim$parts, function(p) format(p$mechanism), "")), 3L))
 }
 

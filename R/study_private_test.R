@@ -1,16 +1,16 @@
 #' Standard hypothesis tests from a private release
 #'
-#' Tests of a proportion, two proportions, independence, a mean, the means of groups, or slopes. The formula and the types of the variables determine the test.
+#' Tests of proportions, independence, means, standard deviations or slopes. The formula and the types of the variables determine the test.
 #' The result prints like those of [stats::t.test()] and [stats::chisq.test()]. Its p-value is computed by [p_value()] and its interval by [confidence_set()];
 #' both account for the noise and for clamping.
 #'
 #' @inheritParams p_value
 #' @param formula `~ y` or `y ~ x`, or with several covariates `y ~ x + z`.
-#' @param null Value under the null hypothesis: for a proportion, by default 0.5; for several levels their probabilities, by default equal; for a mean, a single
-#'   slope or a difference, by default 0.
+#' @param null Value under the null hypothesis. The default is 0.5 for a proportion, equal probabilities for several levels, 0 for a mean, a single slope or a
+#'   difference, and 1 for a ratio of standard deviations.
 #' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` for a factor with two levels tests for a trend in the
 #'   proportions, like [stats::prop.trend.test()].
-#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`.
+#' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`, or for those of groups.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 20 tests.
 #' @param bayes_factor Whether to compute a Bayes factor that needs draws from a posterior, which takes a few seconds; see below. One that needs none is always
@@ -30,12 +30,19 @@
 #' | `y ~ x`, `scores` | a factor with two levels by a factor | [model_table()] | does the proportion change with the scores? | of its slope in the scores |
 #' | `y ~ x` | a number by a factor with two levels | [model_lm()] | are the means equal? (assuming equal variances) | of the difference |
 #' | `y ~ x` | a number by a factor with more levels | [model_lm()] | are all means equal? | |
+#' | `y ~ x` | a number by a factor, in [stat_by()] | [model_normal()] of [groups] | are the means equal, whatever the variances? | of the difference of two |
+#' | `y ~ x`, `of = "sd"` | the same | the same | are the standard deviations equal? | of the ratio of two |
+#' | `y ~ x` | a number between 0 and 1 with only its totals, in [stat_by()] | [model_bernoulli()] of [groups] | are the proportions equal? | of the difference of two |
 #' | `y ~ x` | numbers | [model_lm()] | is the slope `null`? | of the slope |
 #' | `y ~ x + z` | a number by several | [model_lm()] | are all slopes zero? | |
 #' | `y ~ x`, `y ~ x + z` | a factor with two levels by numbers | [model_logistic()] | the same for log odds ratios | of a single one |
 #'
 #' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
 #' For other models and null hypotheses use [p_value()].
+#'
+#' These are the questions of familiar tests: independence that of [stats::fisher.test()], means whatever the variances that of Welch's [stats::t.test()] and
+#' [stats::oneway.test()], standard deviations that of [stats::var.test()]. Groups in [stat_by()] also need their sizes, see [groups]; sizes with noise are nuisance
+#' parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
 #' the model in the table. The printed test names the prior. For probabilities it is exact and always computed. With `bayes_factor = TRUE` it is also computed for
@@ -110,8 +117,11 @@ read_question <- function(formula, release, null, scores, of, call) {
     if (length(variables) > 1L) stop_argument("formula", "one variable, or a response and covariates", formula_text(formula), "formula", call)
     return(ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, of, call))
   }
-  if (of != "mean") refuse_sd(call)
   factors <- lengths(levels) > 0L
+  # a factor that is released as codes divides totals into groups
+  coded <- variables %in% public$columns$variable[is.na(public$columns$level)]
+  if (identical(unname(factors), c(FALSE, TRUE)) && coded[2L]) return(ask_groups(variables, levels[[2L]], public, release, null, of, call))
+  if (of != "mean") refuse_sd(call)
   if (all(factors) && length(variables) == 2L) return(ask_two_factors(variables, levels, null, release, call))
   if (factors[1L] && length(levels[[1L]]) != 2L) {
     stop_classed("formula", c("The response of {.arg formula} must be a number or a factor with two levels.",
@@ -176,6 +186,26 @@ ask_two_factors <- function(variables, levels, null, release, call) {
   of <- sprintf("%s=%s", names(levels), vapply(levels, `[`, "", 2L))
   named <- sprintf("difference in the proportion with %s, %s minus %s=%s", of[1L], of[2L], names(levels)[2L], levels[[2L]][1L])
   utils::modifyList(out, list(title = "Two proportions", null = difference, parameter = difference, value = stats::setNames(0, named)))
+}
+
+# Each group has parameters of its own.
+ask_groups <- function(variables, groups, public, release, null, of, call) {
+  binary <- !is.null(zero_or_one(variables[1L], public, group_releases(release, variables[2L], call)[[1L]]))
+  if (binary && of != "mean") refuse_sd(call)
+  grouped <- stats::reformulate(variables[2L], as.name(variables[1L]))
+  model <- if (binary) model_bernoulli(grouped) else model_normal(grouped)
+  names <- site_variables(if (binary) "prob[1]" else of, groups)
+  ratio <- of == "sd"
+  what <- if (binary) "proportions" else if (ratio) "standard deviations" else "means"
+  without <- if (!binary && !ratio) ", any variances"
+  if (length(groups) > 2L) {
+    if (!is.null(null)) stop_argument("null", "NULL for more than two groups", describe(null), call = call)
+    return(list(title = paste0("Equal ", what, without), model = model, null = function(p) p[names[-1L]] - p[[names[1L]]]))
+  }
+  null <- if (ratio) check_number(null %||% 1, "null", "a positive ratio", 0, strict = TRUE, call = call) else check_number(null %||% 0, "null", call = call)
+  differ <- if (ratio) function(p) p[[names[2L]]] / p[[names[1L]]] else function(p) p[[names[2L]]] - p[[names[1L]]]
+  named <- sprintf("%s %s, %s=%s %s %s", if (ratio) "ratio of" else "difference of", what, variables[2L], groups[2L], if (ratio) "over" else "minus", groups[1L])
+  list(title = paste0("Two ", what, without), model = model, null = function(p) differ(p) - null, parameter = differ, value = stats::setNames(null, named))
 }
 
 # The slope of the proportion of the response's second level in the scores, weighted by how frequent the levels are; 0 where all proportions are equal.

@@ -17,6 +17,7 @@ most_simulated <- 2e4
 
 # A list: all that depends on the release, the model and the seed. `point` is where the prior's middle is, `spread` the prior's width.
 new_simulator <- function(release, model, prior_n, replicates, seed, call = caller_env()) {
+  if (is_sites(release) || is_grouped(model)) return(group_simulator(release, model, prior_n, replicates, seed, call))
   met <- bind_simulated(release, model, call)
   release <- met$release
   bound <- met$bound
@@ -43,6 +44,40 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
     sim
   })
 }
+
+# Sites, or the groups of one release given their sizes, are independent: a simulator of each, whose points and numbers stand one after another (rows `at`).
+group_simulator <- function(release, model, prior_n, replicates, seed, call) {
+  if (is_sites(release)) {
+    check_sites(release, "none", call)
+    check_model(model, call)
+    if (is_grouped(model)) stop_classed("groups", "{.arg model} must have no groups if {.arg release} is a list of sites.", call = call)
+    groups <- release
+    n <- NULL
+  } else {
+    check_release(release, call)
+    if (!is.null(model$bars)) stop_classed("groups", "{.arg model} must have no bars: groups are not pooled here.", call = call)
+    release <- narrow_release(release, model, call)
+    groups <- group_releases(release, model$group, call)
+    n <- release$n
+  }
+  by <- model$group
+  model["group"] <- NULL
+  if (!is.null(by)) check_group_sizes(groups, bind_model(model, groups[[1L]]$statistic, call), by, call)
+  prior_n <- check_site_priors(prior_n, groups, call)
+  seeds <- with_seed(seed, sample.int(.Machine$integer.max, length(groups)))
+  each <- Map(function(name, seed) new_simulator(groups[[name]], model, prior_n[[name]], replicates, seed, call), stats::setNames(nm = names(groups)), seeds)
+  all <- function(field) unlist(lapply(each, `[[`, field), use.names = FALSE)
+  sizes <- vapply(each, function(one) length(one$spread), 0L)
+  unsized <- any(all("unsized")) && is.null(n)
+  if (!unsized) n <- n %||% sum(vapply(groups, function(group) as.double(group$n), 0))
+  list(groups = each, at = unname(split(seq_len(sum(sizes)), rep(seq_along(each), sizes))), release = list(n = n), bound = each[[1L]]$bound,
+       by = by %||% "site", parts = unlist(lapply(each, `[[`, "parts"), recursive = FALSE), replicates = replicates, unsized = unsized, value = all("value"),
+       spread = all("spread"), middle = all("middle"), starts = do.call(rbind, lapply(each, `[[`, "starts")), approximate = any(all("approximate")),
+       known_moments = if (!any(vapply(each, function(one) is.null(one$known_moments), TRUE))) TRUE)
+}
+
+# `f` of the simulator and the point of each group, whose points are rows of `points`
+in_each_group <- function(sim, points, f) Map(function(one, at) f(one, as.matrix(points)[at, , drop = FALSE]), sim$groups, sim$at)
 
 # the numbers of the release that the model uses, and the model of their variables
 bind_simulated <- function(release, model, call = caller_env()) {
@@ -82,10 +117,17 @@ shown_value <- function(value, parts) {
 # ---- a point -------------------------------------------------------------------------------------------
 
 point_theta <- function(sim, point) replace(sim$theta, sim$bound$unknown, point[seq_along(sim$bound$unknown)])
-point_size <- function(sim, point) if (sim$unsized) max(0, round(exp(point[length(point)]))) else sim$release$n
+point_size <- function(sim, point) {
+  if (!is.null(sim$groups)) return(sum(unlist(in_each_group(sim, point, point_size))))
+  if (sim$unsized) max(0, round(exp(point[length(point)]))) else sim$release$n
+}
 
 # natural values at points, one a column
 point_values <- function(sim, points) {
+  if (!is.null(sim$groups)) {
+    values <- in_each_group(sim, points, point_values)
+    return(do.call(rbind, Map(function(of, group) `rownames<-`(of, site_variables(rownames(of), group)), values, names(values))))
+  }
   points <- as.matrix(points)
   theta <- matrix(sim$theta, length(sim$theta), ncol(points))
   theta[sim$bound$unknown, ] <- points[seq_along(sim$bound$unknown), ]
@@ -96,6 +138,10 @@ point_values <- function(sim, points) {
 
 # Published numbers of the replicates, a row each.
 simulate_values <- function(sim, point) {
+  if (!is.null(sim$groups)) {
+    values <- in_each_group(sim, point, simulate_values)
+    return(if (!any(vapply(values, is.null, TRUE))) do.call(cbind, unname(values)))
+  }
   n <- point_size(sim, point)
   theta <- point_theta(sim, point)
   if (sim$approximate) {
@@ -228,6 +274,7 @@ pilot_moments <- function(sim, theta) {
 
 # of the published numbers
 point_moments <- function(sim, point) {
+  if (!is.null(sim$groups)) return(join_moments(in_each_group(sim, point, point_moments)))
   n <- point_size(sim, point)
   record <- one_record_moments(sim, point_theta(sim, point))
   if (is.null(record)) return(NULL)
@@ -237,6 +284,16 @@ point_moments <- function(sim, point) {
   if (!anyNA(unlist(added))) return(list(mean = n * record$mean, cov = n * record$cov + diag(unlist(added), length(sim$value))))
   values <- with_noise(sim, normal_totals(record, n, sim$pilot_normal), sim$pilot_uniform)
   list(mean = colMeans(values), cov = stats::cov(values))
+}
+
+# of independent numbers
+join_moments <- function(each) {
+  if (any(vapply(each, is.null, TRUE))) return(NULL)
+  mean <- unlist(lapply(each, `[[`, "mean"), use.names = FALSE)
+  owner <- rep(seq_along(each), vapply(each, function(one) length(one$mean), 0L))
+  cov <- matrix(0, length(mean), length(mean))
+  for (g in seq_along(each)) cov[owner == g, owner == g] <- each[[g]]$cov
+  list(mean = mean, cov = cov)
 }
 
 # NA: noise that is more than added to a total

@@ -44,6 +44,17 @@ frequentist_settings <- function() {
     make <- function() simulate_release(data.frame(y = yes_no(n, 0.3), g = factor(sample(groups, n, TRUE), groups)), statistic, mechanism)
     list(make, model_table(), independent(length(groups)))
   }
+  by_arm <- function(n, sd, sizes, of, null) {
+    arms <- list(arm = c("a", "b"))
+    statistic <- list(size = stat_counts(~ arm, arms), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(-2, 5))), arms))
+    make <- function() {
+      data <- data.frame(arm = rep(arms$arm, n), y = stats::rnorm(sum(n), 1, rep(sd, n)))
+      simulate_release(data, statistic, list(size = sizes, total = mech_laplace(epsilon = 3)))
+    }
+    list(make, model_normal(y ~ arm), function(p) of(p) - null)
+  }
+  means <- function(p) p[["mean[b]"]] - p[["mean[a]"]]
+  sds <- function(p) p[["sd[b]"]] / p[["sd[a]"]]
   own <- mech_custom(log_density = function(noise) -sum(abs(noise)) / 3,
                      r = function(total) total + stats::rexp(length(total), 1 / 3) * sample(c(-1, 1), length(total), TRUE))
   rate <- function() simulate_release(data.frame(k = stats::rpois(100, 3)), stat_sums(~ k, list(k = c(0, 5))), mech_laplace(epsilon = 1))
@@ -72,6 +83,9 @@ frequentist_settings <- function() {
     "independence, three groups, n = 200, epsilon 1" = table(200, three, c("a", "b", "c"), mech_discrete_laplace(epsilon = 1)),
     "logistic slope, n = 400, epsilon 5" = list(logistic, model_logistic(), c(x = 1)),
     "rate, n = 100, epsilon 1, 10% clamped" = list(rate, model_poisson(), c(rate = 3)),
+    "two means, any variances, n = 15 and 30, epsilon 3" = by_arm(c(15, 30), c(0.5, 1.5), mech_exact(), means, 0),
+    "two means, noisy sizes about 50 and 100, epsilon 3" = by_arm(c(50, 100), c(1, 0.5), mech_discrete_laplace(epsilon = 1), means, 0),
+    "ratio of two sds, n = 50 and 100, epsilon 3" = by_arm(c(50, 100), c(0.5, 1), mech_exact(), sds, 2),
     "independence, wrong moments, n = 100, epsilon 1" = c(table(100, pair, c("a", "b"), mech_discrete_laplace(epsilon = 1)), list(wrong = TRUE)))
 }
 
