@@ -20,7 +20,7 @@
 #'
 #' **Credible and confidence intervals** answer different questions. They differ if the prior matters, if there are few records and if p-values are conservative
 #' (because of the maximum over nuisance parameters, or discrete noise). A confidence set has at least its nominal coverage for every true value; a credible
-#' interval has it on average over the prior.
+#' interval has it on average over the prior. `vignette("calibration")` shows an example.
 #' @return An object of class `noiseaware_confidence_set`, a list with `lower`, `upper`, their Monte Carlo errors `error`, and `estimate`, the best fit. `curve`
 #'   is a data frame of tested values and their p-values; if the p-value exceeds 1 - `level` at the best fit, the search for a larger one is skipped. The list
 #'   also has `informative`, `gaps`, `range`, `credible`, `level`, and, as in [p_value()], `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
