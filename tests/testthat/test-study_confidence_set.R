@@ -38,6 +38,8 @@ test_that("a parameter that the release does not tell has its whole range", {
   set <- confidence_set(release, model_normal(), "sd", seed = 1, replicates = 99)
   expect_false(set$informative)
   expect_equal(c(set$lower, set$upper), c(0, Inf))
+  bootstrap <- confidence_set(release, model_normal(), "sd", method = "bootstrap", seed = 1, replicates = 99)
+  expect_equal(c(bootstrap$lower, bootstrap$upper), c(0, Inf))
   expect_output(print(set), "no information on this parameter: the set is the whole range")
   expect_equal(p_value(release, model_normal(), c(sd = 2), seed = 1, replicates = 99)$p, 1)
   expect_error(plot(set), class = "noiseaware_error_argument")
@@ -86,4 +88,24 @@ test_that("sets of a clamped mean cover it", {
     set$lower <= 1 && set$upper >= 1
   }, TRUE)
   expect_gte(sum(covers), 16)
+})
+
+test_that("the parametric bootstrap of a normal mean with little noise is the normal interval at the best fit", {
+  set.seed(1)
+  y <- rnorm(80, 2, 1.5)
+  sums <- simulate_release(data.frame(y), stat_sums(~ y + I(y^2), list(y = c(-8, 12)), outside = "none"), mech_gaussian(sd = 1e-3))
+  set <- confidence_set(sums, model_normal(), "mean", level = 0.9, method = "bootstrap", replicates = 1999, seed = 1)
+  se <- sqrt(mean((y - mean(y))^2) / 80)
+  expect_lt(max(abs(c(set$lower, set$upper) - mean(y) - qnorm(c(0.05, 0.95)) * se) / set$error), 4)
+  expect_equal(set$error[1L], sqrt(0.05 * 0.95 / 2000) / dnorm(qnorm(0.05)) * se, tolerance = 0.1)
+  expect_equal(set$estimate, mean(y), tolerance = 0.01)
+  # and that of the sd has the standard error of an sd
+  sd <- confidence_set(sums, model_normal(), "sd", level = 0.9, method = "bootstrap", replicates = 1999, seed = 1)
+  expect_equal((sd$upper - sd$lower) / (2 * qnorm(0.95)), sqrt(mean((y - mean(y))^2) / 160), tolerance = 0.1)
+  below <- confidence_set(sums, model_normal(), "mean", alternative = "less", method = "bootstrap", replicates = 1999, seed = 1)
+  expect_identical(below$lower, -Inf)
+  expect_equal(below$upper, set$upper)
+  expect_output(print(set), "approximate")
+  expect_error(plot(set), class = "noiseaware_error_argument")
+  expect_error(confidence_set(sums, model_normal(), "mean", method = "jackknife"), class = "noiseaware_error_argument")
 })
