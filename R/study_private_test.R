@@ -13,8 +13,7 @@
 #' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`, or for those of groups.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 20 tests.
-#' @param bayes_factor Whether to compute a Bayes factor that needs draws from a posterior, which takes a few seconds; see below. One that needs none is always
-#'   computed.
+#' @param bayes_factor Whether to compute a Bayes factor that takes a few seconds; see below. That of a proportion takes none and is always computed.
 #' @param x An object returned by `private_test()`.
 #'
 #' @details
@@ -45,10 +44,15 @@
 #' parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
-#' the model in the table. The printed test names the prior. For probabilities it is exact and always computed. With `bayes_factor = TRUE` it is also computed for
-#' two factors, by [test_independence()]; for slopes that are 0 under the null hypothesis, by [test_slope()]; and for a mean or standard deviation, as
-#' [log_evidence()] does. A p-value bounds the frequency of false rejections, whatever the alternative; a Bayes factor compares how well the two hypotheses predicted
-#' the release, so it depends on the prior.
+#' the model in the table. The printed test names the prior. For a proportion of a known number of records it is exact and always computed. With
+#' `bayes_factor = TRUE` it is also computed for
+#' * the probabilities of several levels, exactly;
+#' * two factors, by [test_independence()];
+#' * slopes that are 0 under the null hypothesis, by [test_slope()];
+#' * a mean or a standard deviation, as [log_evidence()] does.
+#'
+#' A p-value bounds the frequency of false rejections, whatever the alternative. A Bayes factor compares how well the two hypotheses predicted the release, so it
+#' depends on the prior.
 #' @return An object of class `htest`, with the [p_value()] in `test`, the [confidence_set()] in `set`, and the Bayes factor in `bayes_factor`, which has the
 #'   attributes described in [bayes_tests]. `generics::tidy()` converts it to a data frame with one row.
 #' @section Errors: The errors of [p_value()]; `noiseaware_error_formula`. If `bayes_factor = TRUE`, `noiseaware_error_argument` for tests that have none, and the
@@ -100,8 +104,8 @@ say_once <- function(code) {
   })
 }
 
-# A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`. What computes
-# the Bayes factor, a function of the release and the seed: `sampled`; or of the release and prior_n, where it needs no draws: `exact`.
+# A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`; functions that
+# compute the Bayes factor, at once (`quick_factor`) or in seconds (`factor`).
 read_question <- function(formula, release, null, scores, of, call) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
   public <- release_columns(release$statistic)
@@ -144,26 +148,26 @@ ask_one_variable <- function(variable, levels, null, of, call) {
   if (of == "sd") {
     check_number(null, "null", "a positive number for a standard deviation", 0, strict = TRUE, call = call)
     return(list(title = "One standard deviation", model = model_normal(variable), null = c(sd = null), value = c(`standard deviation` = null), parameter = "sd",
-                sampled = function(release, seed) normal_factor(release, model_normal(variable), c(sd = null), seed)))
+                factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(sd = null), seed)))
   }
   if (length(levels) == 0L) {
     null <- check_number(null %||% 0, "null", call = call)
     return(list(title = "One mean", model = model_normal(variable), null = c(mean = null), value = c(mean = null), parameter = "mean",
-                sampled = function(release, seed) normal_factor(release, model_normal(variable), c(mean = null), seed)))
+                factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(mean = null), seed)))
   }
   if (length(levels) == 2L) {
     null <- check_number(null %||% 0.5, "null", "a probability", 0, 1, call = call)
     name <- sprintf("prob[%s]", levels[2L])
     return(list(title = "One proportion", model = model_bernoulli(variable), null = stats::setNames(null, name),
                 value = stats::setNames(null, sprintf("probability of %s", levels[2L])), parameter = name,
-                exact = function(release, prior_n) probability_factor(release, model_bernoulli(variable), null, prior_n, call)))
+                quick_factor = function(release) proportion_factor(release, model_bernoulli(variable), null, call)))
   }
   null <- null %||% rep(1 / length(levels), length(levels))
   ok <- is.numeric(null) && length(null) == length(levels) && all(is.finite(null)) && all(null > 0) && abs(sum(null) - 1) < 1e-8
   if (!ok) stop_argument("null", paste(length(levels), "positive probabilities with the sum 1"), describe(null), call = call)
   names <- sprintf("prob[%s]", levels)
   list(title = "Given probabilities", model = model_categorical(variable), null = stats::setNames(null, names)[-1L],
-       exact = function(release, prior_n) probability_factor(release, model_categorical(variable), null, prior_n, call))
+       factor = function(release, seed, prior_n) levels_factor(release, model_categorical(variable), null, prior_n, call))
 }
 
 ask_two_factors <- function(variables, levels, null, release, call) {
@@ -177,7 +181,7 @@ ask_two_factors <- function(variables, levels, null, release, call) {
   }
   asked <- stats::reformulate(variables)
   out <- list(title = "Independence of two factors", model = model, null = residual,
-              sampled = function(release, seed) test_independence(narrow_release(release, model, call), asked, seed = seed))
+              factor = function(release, seed, prior_n) test_independence(narrow_release(release, model, call), asked, seed = seed))
   if (any(size != 2L)) return(out)
   difference <- function(p) {
     table <- in_table(p)
@@ -239,13 +243,13 @@ ask_slopes <- function(formula, factors, levels, null, release, call) {
   check_number(null, "null", call = call)
   groups <- length(factors) == 2L && factors[2L]
   what <- if (factors[1L]) "log odds ratio" else if (groups) "difference of means" else "slope"
-  sampled <- if (!any(factors) && null == 0) function(release, seed) test_slope(release, terms, model, seed = seed)
+  factor <- if (!any(factors) && null == 0) function(release, seed, prior_n) test_slope(release, terms, model, seed = seed)
   if (length(terms) == 1L) {
     value <- stats::setNames(null, terms)
     title <- if (groups && !factors[1L]) "Two means, equal variances" else if (factors[1L]) "A log odds ratio" else "A slope"
-    return(list(title = title, model = model, null = value, value = stats::setNames(null, paste(what, terms)), parameter = terms, sampled = sampled))
+    return(list(title = title, model = model, null = value, value = stats::setNames(null, paste(what, terms)), parameter = terms, factor = factor))
   }
   if (null != 0) stop_argument("null", "0 for several slopes", describe(null), call = call)
   list(title = if (groups && !factors[1L]) "Equal means" else if (factors[1L]) "All log odds ratios zero" else "All slopes zero",
-       model = model, null = stats::setNames(numeric(length(terms)), terms), sampled = sampled)
+       model = model, null = stats::setNames(numeric(length(terms)), terms), factor = factor)
 }

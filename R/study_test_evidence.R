@@ -3,40 +3,34 @@
 # `question`: of read_question()
 factor_of_test <- function(question, release, alternative, wanted, prior_n, seed, call) {
   two_sided <- alternative == "two.sided"
-  if (two_sided && !is.null(question$exact)) return(question$exact(release, prior_n))
+  if (two_sided && !is.null(question$quick_factor)) return(question$quick_factor(release))
   if (!wanted) return(NULL)
-  if (!two_sided || is.null(question$sampled)) {
-    stop_argument("bayes_factor", "FALSE, since this test has no Bayes factor", "TRUE", call = call)
-  }
-  question$sampled(release, seed)
+  if (!two_sided || is.null(question$factor)) stop_argument("bayes_factor", "FALSE, since this test has no Bayes factor", "TRUE", call = call)
+  question$factor(release, seed, prior_n)
 }
 
-# Of probabilities, exact: the records' counts are summed out under both hypotheses. NULL: the evidence is not known.
-probability_factor <- function(release, model, null, prior_n, call) {
+# Of one probability, exact: the count is summed out under both hypotheses. NULL: the number of records is unknown, or the noise has no density.
+proportion_factor <- function(release, model, null, call) {
   met <- bind_simulated(release, model, call)
-  fields <- met$bound$spec$fields
-  binary <- inherits(met$bound, "bound_bernoulli")
-  log <- tryCatch(if (binary) rate_log_ratio(met, null[1L]) else cells_log_ratio(met, null, prior_n, call),
-                  noiseaware_error_method = function(e) NULL)
-  if (is.null(log)) return(NULL)
-  prior <- if (binary) sprintf("Beta(%s, %s) of the probability", format_number(fields$alpha[2L]), format_number(fields$alpha[1L])) else
-    sprintf("Dirichlet(%s) of the probabilities", format_number(fields$alpha[1L]))
-  new_test("Given probabilities", log, 0, NULL, describe_model(met$bound), "the given probabilities", "any probabilities", prior)
-}
-
-rate_log_ratio <- function(met, probability) {
   n <- met$release$n
-  if (is.null(n)) return(NULL)
-  site <- rate_site(met$release, met$bound, NULL)
-  s <- site$fields$first + seq_along(site$fields$log_weight) - 1
-  log_sum_exp(site$fields$log_weight + log_moment(met$bound, s, n)) -
-    log_sum_exp(site$fields$log_weight + stats::dbinom(s, n, probability, log = TRUE) - lchoose(n, s))
+  site <- if (!is.null(n)) tryCatch(rate_site(met$release, met$bound, call), noiseaware_error = function(e) NULL)
+  if (is.null(site)) return(NULL)
+  log_weight <- site$fields$log_weight
+  s <- site$fields$first + seq_along(log_weight) - 1
+  log <- log_sum_exp(log_weight + log_moment(met$bound, s, n)) - log_sum_exp(log_weight + stats::dbinom(s, n, null, log = TRUE) - lchoose(n, s))
+  weights <- met$bound$spec$fields$alpha
+  new_test("One proportion", log, 0, NULL, describe_model(met$bound), paste("the probability is", format_number(null)), "the probability is unknown",
+           sprintf("Beta(%s, %s) of the probability", format_number(weights[2L]), format_number(weights[1L])))
 }
 
-cells_log_ratio <- function(met, probability, prior_n, call) {
+# Of the probabilities of all levels, exact
+levels_factor <- function(release, model, null, prior_n, call) {
+  met <- bind_simulated(release, model, call)
   fit <- list(release = met$release, bound = met$bound, problem = list(prior_n = check_size_prior(prior_n, met$release, call)))
   any <- cells_evidence(fit, call)
-  if (!is.null(any)) any - cells_evidence(fit, call, probability)
+  if (is.null(any)) stop_no_evidence("Numbers are of several levels, or there are too many tables.", call)
+  new_test("Given probabilities", any - cells_evidence(fit, call, null), 0, NULL, describe_model(met$bound), "the given probabilities", "any probabilities",
+           sprintf("Dirichlet(%s) of the probabilities", format_number(met$bound$spec$fields$alpha[1L])))
 }
 
 # Of the mean or the sd of normal records, by bridge sampling. The null hypothesis is a prior that is far narrower than any release tells; the other

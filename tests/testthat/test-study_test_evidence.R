@@ -20,6 +20,8 @@ test_that("the Bayes factor of a proportion is that of quadrature over it and su
   given <- function(p) vapply(p, function(p) sum(dbinom(0:9, 9, p) * exp(-abs(3.7 - 0:9) / 2)), 0)
   expect_equal(as.numeric(factor_of(total, ~ event, null = 0.3)), integrate(given, 0, 1)$value / given(0.3), tolerance = 1e-8)
   expect_null(factor_of(released, ~ y, alternative = "less"))
+  expect_null(factor_of(as_release(c(4, 7), stat_counts(~ y, list(y = c("no", "yes"))), mech_laplace(epsilon = 1), n = NULL,
+                                   neighbours = "add_remove"), ~ y))
 })
 
 test_that("Bayes factors of several probabilities and of independence are those of enumeration", {
@@ -31,11 +33,15 @@ test_that("Bayes factors of several probabilities and of independence are those 
   # under Dirichlet(1) all tables are equally likely
   exact <- mean(density) / sum(density * apply(tables, 1, dmultinom, prob = null))
   three <- counted(~ g, list(g = c("a", "b", "c")), value, n)
-  expect_equal(as.numeric(factor_of(three, ~ g, null = null)), exact, tolerance = 1e-8)
+  expect_equal(as.numeric(factor_of(three, ~ g, null = null, bayes_factor = TRUE)), exact, tolerance = 1e-8)
   # the third is not published
   two <- as_release(value[1:2], stat_subset(stat_counts(~ g, list(g = c("a", "b", "c"))), c("g=a", "g=b")), mech_discrete_laplace(scale = 1), n = n)
   density <- apply(tables, 1, function(table) prod(noise(value - table, 1)[1:2]))
-  expect_equal(as.numeric(factor_of(two, ~ g, null = null)), mean(density) / sum(density * apply(tables, 1, dmultinom, prob = null)), tolerance = 1e-8)
+  exact <- mean(density) / sum(density * apply(tables, 1, dmultinom, prob = null))
+  expect_equal(as.numeric(factor_of(two, ~ g, null = null, bayes_factor = TRUE)), exact, tolerance = 1e-8)
+
+  parity <- stat_linear(stat_counts(~ g, list(g = c("a", "b", "c"))), list(both = c("g=a" = 1, "g=b" = 1)))
+  expect_error(factor_of(as_release(4, parity, mech_discrete_laplace(scale = 1), n = n), ~ g, bayes_factor = TRUE), class = "noiseaware_error_method")
 
   value <- c(4, 0, 1, 2)
   tables <- tables_of(n, 4)
