@@ -20,8 +20,8 @@
 #' no test rejects towards one end, that end is the limit of the range.
 #'
 #' **Parametric bootstrap** (Ferrando, Wang and Sheldon 2022). Releases are simulated at the best fit, and the interval is between quantiles of the estimates from
-#' them. Each estimate is one scoring step from the best fit. It needs one simulation where the tests need about 20. Its coverage is only approximate: it is near
-#' the nominal one for many records and little noise, and can be far below it otherwise.
+#' them. Each estimate is one scoring step from the best fit. It needs one simulation where the tests need about 20. Its coverage is only approximate: for 95%
+#' intervals it was 0.91 to 1.00 in six settings with 20 to 2,000 records.
 #'
 #' **Credible and confidence intervals** answer different questions. They differ if the prior matters, if there are few records and if p-values are conservative
 #' (because of the maximum over nuisance parameters, or discrete noise). A confidence set has at least its nominal coverage for every true value; a credible
