@@ -42,7 +42,7 @@
 #'
 #' The method is also registered for the generic in emmeans, so it works whichever of the two packages is attached last. For contrasts of a regression's
 #' predictions use emmeans or marginaleffects: see [works_with()].
-#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites that share all parameters; `noiseaware_error_formula` and
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for parameters that all sites share; `noiseaware_error_formula` and
 #'   `noiseaware_error_variables` for tables.
 #' @references
 #' Gelman, A., Hill, J. and Yajima, M. (2012). Why we (usually) don't have to worry about multiple comparisons. *Journal of Research on Educational
@@ -100,17 +100,20 @@ contrast_sites <- function(fit, parameters, call) {
     stop_classed("pool", "{.arg object} must have several sites or groups that differ, but with {.code pool = \"complete\"} all have the same parameters.", call = call)
   }
   found <- lapply(parameters %||% first_varying(fit), parameter_of_sites, fit = fit, call = call)
+  shared <- vapply(found, function(one) !varies(one$values), TRUE)
+  if (any(shared)) {
+    stop_classed("pool", c("{.arg of} must have parameters that differ between the {if (is_of_groups(fit)) 'groups' else 'sites'}.",
+                           x = "All have the same {.val {parameters[shared]}}."), call = call)
+  }
   stats::setNames(lapply(found, `[[`, "values"), vapply(found, `[[`, "", "name"))
 }
+
+varies <- function(values) !all(apply(values, 2L, same_draws, values[, 1L]))
 
 # an intercept is compared when it is asked for, or if nothing else varies
 first_varying <- function(fit) {
   names <- unique(c(fit$problem$partial$shown, fit_parameters(fit)))
-  varies <- function(name) {
-    values <- parameter_of_sites(fit, name)$values
-    any(values != values[, 1L])
-  }
-  Find(varies, c(setdiff(names, "(Intercept)"), intersect(names, "(Intercept)")))
+  Find(function(name) varies(parameter_of_sites(fit, name)$values), c(setdiff(names, "(Intercept)"), intersect(names, "(Intercept)")))
 }
 
 contrast_cells <- function(fit, margin, call) {

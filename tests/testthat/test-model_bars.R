@@ -195,6 +195,8 @@ test_that("a coefficient that all groups share is printed and plotted once, and 
   expect_length(grep("^ *\\(Intercept\\)\\[[abc]\\]", printed), 3L)
   expect_identical(as.character(plot(fit)$data$parameter), c("(Intercept)", "x", "sigma", "sd[(Intercept)]"))
   expect_identical(as.character(plot(fit, variables = "x")$data$parameter), "x")
+  expect_error(contrast(fit, "x"), "same", class = "noiseaware_error_pool")
+  expect_identical(colnames(contrast(fit)$draws), colnames(contrast(fit, "(Intercept)")$draws))
   # both vary: nothing is a copy
   fit <- sample_posterior(rel, model_lm(y ~ x + (x | g)), chains = 1, iter = 60, seed = 1) |> suppressWarnings()
   expect_length(grep("^ *x\\[", capture.output(print(fit))), 3L)
