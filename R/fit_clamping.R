@@ -3,7 +3,7 @@
 # natural limits (stat_outside.R), by the method with the least expected cost. The two fits are compared: |difference of means| / posterior sd, for each
 # parameter.
 #
-# The second fit has its own seeds, derived from the first one's: draws are the same with or without it. Cost: that of `beside_run`, at most `beside_seconds`
+# The second fit has its own seeds, derived from the first one's: draws are the same with or without it. It costs as much as `beside_run`, at most `beside_seconds`
 # or the expected cost of the fit itself. Otherwise it is skipped, and the fit says so.
 
 # Shares of values beyond the bounds below this are negligible.

@@ -1,6 +1,6 @@
-# priorsense: sensitivity of the posterior to the prior and to the published numbers, by powers of densities. The likelihood is that of the numbers given the
-# parameters if it is known: for one rate or probability, whose total is summed out. Otherwise it is the likelihood given the confidential totals, which is
-# the density of the noise.
+# priorsense: sensitivity of the posterior to the prior and to the published numbers, by powers of densities. The likelihood is the
+# density of the numbers given the parameters if it is known: for one rate or probability, whose total is summed out. Otherwise it is the density of the
+# noise, given the confidential totals.
 
 #' @exportS3Method priorsense::create_priorsense_data
 create_priorsense_data.noiseaware_fit <- function(x, ...) {

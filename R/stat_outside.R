@@ -5,7 +5,7 @@
 # A statistic keeps it as `outside`: one of these words, or a named vector with one for each numeric variable.
 #
 # The scale of the noise is the same for all, and release() also clamps under "none": a wrong "none" costs no privacy. Only the posterior differs. Under
-# "none" the published totals are those of the records themselves, so code that evaluates a statistic at records of a model does so without bounds
+# "none" the records themselves are summed, so code that evaluates a statistic at records of a model does so without bounds
 # (statistic_spec() except for confidential records, seen_columns()).
 
 # `choices`: the words that the statistic knows, "clamp" first, which is the default

@@ -11,8 +11,8 @@
 #'   its argument `epsilon`, if it has one, otherwise its first argument; the result and the plot use the name of this argument.
 #' @param epsilon Budgets, passed to `mechanism`. Leave it out with `ratio`.
 #' @param ratio Instead of `epsilon`: how many times as wide the intervals may be as those from the records themselves, a number above 1. Finds the budget at
-#'   which the widest interval, relative to the one from the records, reaches this ratio. Of all parameters, or of those in `parameters`, which alone are
-#'   printed. The result is accurate to 2% or the Monte Carlo error from `replicates`.
+#'   which the widest interval, relative to the one from the records, reaches this ratio. This concerns all parameters, or those in `parameters`; only these
+#'   are printed. The result is accurate to 2% or the Monte Carlo error from `replicates`.
 #' @param n Numbers of records, assumed known. A prior for an unknown number is not accepted, because each grid cell has one number; [calibrate()] accepts such
 #'   a prior.
 #' @param neighbours As in [release()].

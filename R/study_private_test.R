@@ -13,7 +13,7 @@
 #' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`, or for those of groups.
 #' @param level Confidence level.
 #' @param interval Whether to compute a confidence interval, which takes about 20 tests.
-#' @param bayes_factor Whether to compute a Bayes factor that takes a few seconds; see below. That of a proportion takes none and is always computed.
+#' @param bayes_factor Whether to compute a Bayes factor that takes a few seconds; see below. For a proportion it is computed at once, and always.
 #' @param x An object returned by `private_test()`.
 #'
 #' @details
@@ -39,8 +39,8 @@
 #' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
 #' For other models and null hypotheses use [p_value()].
 #'
-#' These are the questions of familiar tests: independence that of [stats::fisher.test()], means whatever the variances that of Welch's [stats::t.test()] and
-#' [stats::oneway.test()], standard deviations that of [stats::var.test()]. Groups in [stat_by()] also need their sizes, see [groups]; sizes with noise are nuisance
+#' Without noise the same questions are answered by [stats::fisher.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means whatever
+#' the variances) and by [stats::var.test()] (standard deviations). Groups in [stat_by()] also need their sizes, see [groups]; noisy sizes are nuisance
 #' parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of

@@ -182,8 +182,8 @@ tested_bend <- function(at, direction) {
   crossprod(at$along, matrix(crossprod(direction, at$w %*% at$curvature[seq_along(at$mean), , drop = FALSE]), d) %*% at$along) / 2
 }
 
-# The same of the covariance in the tested directions where z suggests that the nuisance parameters are, to second order: that of a normal mean is about
-# the records' mean, not about theta's.
+# The same of the covariance in the tested directions where z suggests that the nuisance parameters are, to second order: the
+# variance of a normal mean is taken about the records' mean, not about theta's.
 variance_bend <- function(at, directions) {
   m <- length(at$mean)
   if (is.null(at$curvature) || nrow(at$curvature) == m) return(NULL)
@@ -226,7 +226,7 @@ variance_slopes <- function(at, directions) {
 }
 
 # T, and the squared length in the nuisance directions, for rows of z. The latter is near a likelihood ratio: in a direction whose variance changes to 1 + own from
-# theta to where z suggests the parameters are, that of an sd is the square over (1 + own / 2)^(2/3) up to the third order, and that of a count nearly.
+# theta to where z suggests the parameters are, the likelihood ratio of an sd is the square over (1 + own / 2)^(2/3) up to the third order, and of a count nearly.
 # Without it single replicates are far away by chance, and the region has to hold what the release excludes.
 score_values <- function(at, z) {
   r <- tcrossprod(z - rep(at$mean, each = nrow(z)), at$w)

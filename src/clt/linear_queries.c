@@ -3,8 +3,8 @@
  * unreleased, so that the complete-data statistic is found as before. Mean and covariance are B
  * E(u) and B V B', B = (Q; I).
  *
- * Cost: that of the other moments, plus a multiplication for each entry of Q and each component of
- * u or of a query.
+ * Costs as much as the other moments, plus a multiplication for each entry of Q and each component
+ * of u or of a query.
  */
 #include "stat/linear_queries.h"
 

@@ -1,5 +1,5 @@
-/* Every plug-in of the package: one line adds one. The name is that of the class descriptor
- * (`model_lm` in model/lm.c) and of the R constructor. Plug-ins whose hooks are R functions, or in
+/* Every plug-in of the package: one line adds one. The class descriptor (`model_lm` in
+ * model/lm.c) and the R constructor have the same name. Plug-ins whose hooks are R functions, or in
  * a user's library, come last: their files are in r/. */
 #ifndef NOISEAWARE_CONTRACT_REGISTRY_H
 #define NOISEAWARE_CONTRACT_REGISTRY_H

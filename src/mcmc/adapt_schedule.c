@@ -2,11 +2,11 @@
  * spread a sweep.
  *
  * Numbers of passes: let S be the covariance of theta, P_k the mean product of a jump of kind k
- * with itself, Q that of a sweep with its draw of theta. In a direction v of the sphered space,
- * n_k passes and a sweep go the share 1 - exp(-l), l = v' S^-1/2 (Q + sum n_k P_k) S^-1/2 v / 2,
- * of the way to an independent draw. Taking for v the principal directions of Q, and of them the
- * slowest, the n_k are increased one by one, each time for the largest gain in effective draws per
- * unit of work, and the best numbers found are kept. Few proposals are made in a window: P_k is
+ * with itself, Q the same for a sweep with its draw of theta. In a direction v of the sphered
+ * space, n_k passes and a sweep go the share 1 - exp(-l), l = v' S^-1/2 (Q + sum n_k P_k) S^-1/2 v
+ * / 2, of the way to an independent draw. Taking for v the principal directions of Q, and of them
+ * the slowest, the n_k are increased one by one, each time for the largest gain in effective draws
+ * per unit of work, and the best numbers found are kept. Few proposals are made in a window: P_k is
  * shrunk towards the same rate in every direction, and towards none.
  *
  * Cost of learning: the allowed cost of passes in warmup grows with the expected gain, given the

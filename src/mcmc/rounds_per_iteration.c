@@ -11,9 +11,9 @@
  * values more than OUTLYING standard deviations away are moved to that distance. After warmup an
  * iteration makes so many rounds that the slowest coordinate needs no more than ENOUGH of them,
  * within the allowed cost of an iteration. The cost is counted work, so that a seed determines it.
- * The work of a round is that of warmup, with the passes that are planned after it; if these add
- * much, the minimum number of rounds is lower. Rounds end with an iteration: a chain in two parts
- * is the same chain.
+ * A round is expected to cost what it cost in warmup, plus the passes planned after it; if these
+ * add much, the minimum number of rounds is lower. Rounds end with an iteration: a chain in two
+ * parts is the same chain.
  *
  * Cost: O(coordinates) an iteration. No allocation.
  */

@@ -1,6 +1,6 @@
 /* Mechanism "published": noise of a built-in mechanism, and processing of the noisy numbers before
  * publication (contract/published.h). Its "noise" is 0 minus the exact total, so the total is
- * minus the argument. Cost: that of published_log(), for each component and candidate.
+ * minus the argument. Cost: one published_log() for each component and candidate.
  */
 #include "contract/published.h"
 

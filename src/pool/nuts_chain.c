@@ -34,7 +34,7 @@
  * NUTS moves all coordinates (mcmc/hmc.c), those that are shared first. Then the model's own update
  * draws theta given sum c_j.
  *
- * Cost: that of a gradient of each site, O(d^3 + components) for d columns; it depends on n only
+ * Cost: a gradient of each site, O(d^3 + components) for d columns; it depends on n only
  * for rates. No allocation except in pool_create().
  */
 #include "pool/pool_nuts.h"

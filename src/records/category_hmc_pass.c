@@ -2,7 +2,7 @@
  * (records/category_hmc.c): the records whose covariates represent all, and their statistics for
  * each level of the response.
  *
- * Cost a move: a pass for the totals at the reference, one for those of the proposal; the
+ * Cost of a move: a pass for the totals at the reference, one for the totals of the proposal; the
  * statistic of MAX_POINTS records for each level. No allocation except in prepare().
  */
 #include "records/augment_internal.h"

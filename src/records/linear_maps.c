@@ -7,7 +7,7 @@
  * theta integrated out. eta is compared as well: bounds clamp other records after a map.
  *
  * Invariants: the records' distribution, theta integrated out; residuals and complete-data
- * statistic are those of the records. Cost: a pass over the records for the totals, one to keep
+ * statistic agree with the records. Cost: a pass over the records for the totals, one to keep
  * them.
  */
 #include "records/augment_internal.h"

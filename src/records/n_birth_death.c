@@ -9,8 +9,8 @@
  *
  * If a total is known more precisely than n, theta and n are strongly dependent. So some moves
  * also move theta: its moving coordinates by slope * log(n' / n), with a slope learned in warmup,
- * and the old records with their innovations held fixed, as in non-centred moves. The slope is
- * that of an update given the complete-data statistic, which follows n closely. (theta itself also
+ * and the old records with their innovations held fixed, as in non-centred moves. The slope
+ * comes from updates given the complete-data statistic, which follow n closely. (theta itself also
  * varies by the sampling of n records, and its slope would require more draws than warmup has.)
  * Records that are born or die come from f(. | theta) with the theta of the larger side, so the
  * ratio also has the prior of theta.

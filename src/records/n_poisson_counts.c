@@ -26,7 +26,7 @@
  * multinomial distributions, and so is the variant for few added or removed records: the others
  * lose each of their counts to one of the new records with the probability with which it would be
  * there, or get the counts of those that are removed. The step is accepted by the ratio of eta
- * over that of the surrogate. Theta must be drawn after it.
+ * over the ratio of the surrogate. Theta must be drawn after it.
  *
  * Available for dense totals of a statistic that does not decrease with a count and is constant
  * beyond MOST / 2, as with declared bounds. Cost: O(components) a step of the chain; a Poisson

@@ -10,8 +10,8 @@
  *   Q = sum_g N_g (f_g - 2 p e_g + p^2)  where the square is,
  *   sum_g N_g E (x_i - p_i) (x_j - p_j)  where both squares and this are.
  *
- * A step holds H and Q fixed, and moves Fisher's z of a correlation together with that of the
- * correlation that would give the released product, if there is one: the product itself may be
+ * A step holds H and Q fixed, and moves Fisher's z of a correlation together with Fisher's z of
+ * the correlation that would give the released product, if there is one: the product itself may be
  * impossible for few records. Or H grows with the root of n, because squares may be more precise
  * than totals; or some released components are drawn from their release and the noise alone, and
  * H, Q and products change with these. Means, variances and correlations without released
@@ -24,7 +24,7 @@
  * the standard deviation, the Jacobian of the step in (T, S) is D / D', times N_g' / N_g for each
  * mean and n' sd' / (n sd) for the square; that of a product follows from 1 - r^2 of its
  * correlations r. The coordinates of theta that the model keeps move with n as learned in warmup,
- * and a residual standard deviation moves with that of the records.
+ * and a residual standard deviation moves with the records' own.
  *
  * Cost: O(k d) distribution functions an iteration of Newton's method. No allocation.
  */

@@ -13,7 +13,7 @@
  * bounds that are not symmetric about g_j clamp different records.
  *
  * Invariants: the records' distribution, theta integrated out; residuals and complete-data
- * statistic are those of the records. Cost: a pass over the records for the totals, one to keep
+ * statistic agree with the records. Cost: a pass over the records for the totals, one to keep
  * them. No allocation except in prepare().
  */
 #include "records/augment_internal.h"

@@ -2,7 +2,7 @@
  * move of all of them at once takes. Such a move maps the continuous columns by an affine map
  * that keeps the records' shape; the surrogate proposes it, the records decide.
  *
- * Cost a move: a pass for the totals at the reference, one for those of the proposal, one to keep
+ * Cost of a move: passes for the totals at the reference and of the proposal, and one to keep
  * it; with the exact density three passes a leapfrog step. A pass takes d / 2 + k multiplications
  * for each of d columns of a record, and the statistic. No allocation except in
  * augment_prepare_surrogate().

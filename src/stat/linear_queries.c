@@ -1,8 +1,8 @@
 /* Linear queries of another statistic: differences, prefix sums and totals of groups, or some of
  * its components alone.
  *
- * Cost per record: that of the other statistic, plus a multiplication for each entry; for counts,
- * of which a record changes few, only for the entries of those.
+ * A record costs as much as in the other statistic, plus a multiplication for each entry. A record
+ * changes few counts: for counts, only the entries of these are multiplied.
  */
 #include "stat/linear_queries.h"
 

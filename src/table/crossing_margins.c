@@ -9,8 +9,8 @@
  *
  * in the counts n of the parts' cells, those n_row of their rows, and of the released margins s.
  * All three are *margins*: tables of counts over some columns, each cell of which has a function
- * of its count in the target. A margin stores for each cell the contribution of one more record,
- * and that of the last record: for parts and rows the factor itself, a + n or 1 / (a + n), for
+ * of its count in the target. A margin stores for each cell the contributions of one more record
+ * and of the last record: for parts and rows the factor itself, a + n or 1 / (a + n), for
  * released margins its logarithm, which avoids conversions to logarithms and back.
  *
  * A move draws one column of one record from its conditional distribution given all the rest (a

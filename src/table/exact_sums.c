@@ -7,7 +7,7 @@
  * so that every table that has them can be reached from any other in one transfer (Hara, Aoki &
  * Takemura 2012), also where small changes do not connect them.
  *
- * Invariant: directions do not change exact numbers. Cost: that of their corners.
+ * Invariant: directions do not change exact numbers. Cost: their corners.
  */
 #include "table/table.h"
 

@@ -13,14 +13,14 @@
  * psi(n) of the classes' probabilities in place of n!, and the prior of n.
  *
  * An iteration moves the table (table/naive_bayes_moves.c), then draws theta given it. If most of
- * theta's variance is that of its draw given the table, one sweep of moves is made before it,
+ * theta's variance comes from its draw given the table, one sweep of moves is made before it,
  * otherwise SWEEPS.
  *
  * Without features, linear queries of the classes' counts may replace margins.
  *
  * Exact numbers: R finds groups of classes whose totals they determine; classes exchange records
- * only inside their group, and births and deaths are those of the group that is in no exact
- * number. So no move changes exact numbers, and they have no energy.
+ * only inside their group, and only the group that is in no exact number has births and
+ * deaths. So no move changes exact numbers, and they have no energy.
  *
  * Invariant: `total` is the total of the table, in whole numbers, and does not drift. For queries
  * with fractions it is computed again at the start of each iteration. Cost: a sweep is O(cells),

@@ -24,7 +24,7 @@
  * and births and deaths are also transfers: n is one more node.
  *
  * Invariant: `total` is the total of the table, in whole numbers, and does not drift. For queries
- * with fractions it is computed again at the start of each iteration. Cost: that of the transfers,
+ * with fractions it is computed again at the start of each iteration. Cost: the transfers,
  * whatever n.
  */
 #include "table/table.h"

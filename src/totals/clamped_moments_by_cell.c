@@ -10,7 +10,7 @@
  * The result is the sum over cells of the expected totals of totals/clamped_moments.c; slopes in M
  * are those in the means times h, summed, those in F follow from those in F F'.
  *
- * Cost: that of totals/clamped_moments.c for each cell that has records. No allocation except in
+ * Cost: totals/clamped_moments.c for each cell that has records. No allocation except in
  * clamped_cells_new().
  */
 #include "totals/clamped_moments_by_cell.h"
