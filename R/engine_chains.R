@@ -33,16 +33,31 @@ start_chain <- function(problem, bound, words, k, theta, call = caller_env()) {
 # A start, which may be anywhere, of covariates whose means are between the bounds and do not depend on factors: from a draw of the prior that puts
 # most records far beyond the bounds, a chain with factors takes a thousand iterations and more to come back, since such records hardly change levels.
 begin_within <- function(bound, theta) {
-  at <- function(block) {
-    row <- bound$coordinates[bound$coordinates$block == block, ]
-    row$offset + seq_len(sum(row$length))
-  }
-  if (length(at("effect")) == 0L) return(theta)
-  theta[at("effect")] <- 0
+  theta <- begin_response(bound, theta)
+  if (length(unknown_at(bound, "effect")) == 0L) return(theta)
+  theta[unknown_at(bound, "effect")] <- 0
   of <- sub("^mean\\[(.*)\\]$", "\\1", grep("^mean\\[", bound$parameters, value = TRUE))
   column <- bound$columns[match(of, bound$columns$name), ]
-  if (length(at("mean")) == length(of)) theta[at("mean")] <- pmin(pmax(theta[at("mean")], column$lower), column$upper)
+  means <- unknown_at(bound, "mean")
+  if (length(means) == length(of)) theta[means] <- pmin(pmax(theta[means], column$lower), column$upper)
   theta
+}
+
+# The same of a response under the default prior, whose slopes are independent of the residual sd: slopes that put most responses beyond the bounds, and a
+# small sd about them, hold a chain for long.
+begin_response <- function(bound, theta) {
+  if (!identical(bound$model$prior, prior_normal()) || !identical(bound$model$sigma, prior_lognormal())) return(theta)
+  slopes <- unknown_at(bound, "coefficients")[-1L]
+  sigma <- unknown_at(bound, "sigma")
+  theta[slopes] <- theta[slopes] / 4
+  theta[sigma] <- pmax(theta[sigma], log(half_of_response(bound$columns) / 4))
+  theta
+}
+
+# places in theta
+unknown_at <- function(bound, block) {
+  row <- bound$coordinates[bound$coordinates$block == block & !bound$coordinates$known, ]
+  row$offset + seq_len(sum(row$length))
 }
 
 # one that the release is possible for

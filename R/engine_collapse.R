@@ -58,7 +58,7 @@ collapse_problem <- function(release, bound, prior_n = NULL, call = caller_env()
 # records alone would? Then its totals follow it rather than it the totals (src/totals/response_innovations.c): near 0 it would hold
 # them too tightly to move. A short run tells.
 hides_residual <- function(problem, bound, words, chains, warmup = 200, draws = 200) {
-  own <- inherits(bound, "bound_lm") && inherits(bound$model$sigma, c("prior_half_normal", "prior_half_t", "prior_exponential", "prior_inverse_gamma"))
+  own <- inherits(bound, "bound_lm") && !is.null(bound$model$sigma) && !inherits(bound$model$sigma, "fixed")
   if (!own || length(bound$levels) || !is.null(problem$prior_n) || problem$noisy < length(problem$released) || problem$n <= nrow(bound$columns)) return(FALSE)
   state <- start_chain(problem, bound, words, chains + 2L, NULL)
   chain <- run_blocks(problem, state, warmup + draws, list(warmup = warmup, thin = 1), function(...) NULL)

@@ -404,7 +404,7 @@ is_regression <- function(bound) bound$spec$name %in% c("lm", "glm")
 likelihood_spec <- function(bound) {
   spec <- bound$spec
   prior <- c("beta_mean", "beta_precision", "beta_nig", "beta_df", "beta_scale", "beta_first", "sigma_inverse_gamma", "sigma_half_normal",
-             "sigma_half_t", "sigma_exponential")
+             "sigma_half_t", "sigma_exponential", "sigma_lognormal")
   spec$fields <- c(spec$fields[setdiff(names(spec$fields), prior)], list(flat = 1))
   spec
 }

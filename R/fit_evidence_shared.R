@@ -48,6 +48,7 @@ log_scale_constant <- function(fields) {
   if (!is.null(fields[["sigma_inverse_gamma"]])) return(log(2) + inverse_gamma_constant(fields[["sigma_inverse_gamma"]][1L], fields[["sigma_inverse_gamma"]][2L]))
   if (!is.null(fields[["sigma_half_normal"]])) return(log(2) - log(fields[["sigma_half_normal"]]) - log(2 * pi) / 2)
   if (!is.null(fields[["sigma_half_t"]])) return(log(2) + log_student_constant(fields[["sigma_half_t"]][1L], fields[["sigma_half_t"]][2L]))
+  if (!is.null(fields[["sigma_lognormal"]])) return(-log(fields[["sigma_lognormal"]][2L]) - log(2 * pi) / 2)
   log(fields[["sigma_exponential"]])
 }
 

@@ -297,5 +297,6 @@ sigma_prior_line <- function(fields) {
   if (!is.null(fields$sigma_inverse_gamma)) return(variance_prior(fields$sigma_inverse_gamma))
   if (!is.null(fields$sigma_half_normal)) return(sprintf("sigma ~ normal(0, %s);", exact_text(fields$sigma_half_normal)))
   if (!is.null(fields$sigma_exponential)) return(sprintf("sigma ~ exponential(%s);", exact_text(fields$sigma_exponential)))
+  if (!is.null(fields$sigma_lognormal)) return(sprintf("sigma ~ lognormal(%s, %s);", exact_text(fields$sigma_lognormal[1L]), exact_text(fields$sigma_lognormal[2L])))
   sprintf("sigma ~ student_t(%s, 0, %s);", exact_text(fields$sigma_half_t[1L]), exact_text(fields$sigma_half_t[2L]))
 }

@@ -20,9 +20,9 @@
 #' **Exact at a cost independent of the number of records** under [model_lm()] and [model_mvnormal()]: the totals of the noisy records are sufficient, because
 #' the confidential values are normal given the parameters and the noisy values. Given these, method `"collapse"` draws the totals of the confidential records.
 #' Nothing is clamped: the statistic's bounds only scale the default priors. [as_release()] sets the bounds to the mean plus and minus three standard
-#' deviations. Both are computed from the noisy values, after subtracting the noise's variance, so they are as public as the noisy values. [model_lm()] uses
-#' [prior_normal()] by default here, with `prior_half_normal()` for sigma. `prior_nig()` would make coefficients small if sigma is small: noise on covariates
-#' leaves sigma uncertain, and the prior would then decide the coefficients.
+#' deviations. Both are computed from the noisy values, after subtracting the noise's variance, so they are as public as the noisy values. The
+#' default prior of sigma in [model_lm()] is `prior_half_normal()` here: noise on covariates may leave open whether sigma is near 0,
+#' which the usual default excludes.
 #'
 #' **Products and powers of noisy variables** have no sufficient totals. If the formula of [stat_records()] contains any, as in `y ~ x * z + I(x^2)`,
 #' [as_release()] keeps both the noisy records and their totals, and method `"collapse"` imputes the confidential values of each record under [model_lm()]. This
@@ -196,13 +196,9 @@ check_unbounded <- function(statistic, mechanism, call) {
 
 # ---- method "collapse" -----------------------------------------------------------------------
 
-# The default prior ties the coefficients to sigma, which noise on the covariates leaves uncertain. The half-normal prior has no more mass near 0 than elsewhere:
-# records cannot tell a small sigma from a large one.
-independent_prior <- function(model, mechanism) {
-  if (!inherits(mechanism, "noiseaware_mechanism") || mechanism$kernel != "records" || !inherits(model, "model_lm") || !is.null(model$sigma)) return(model)
-  if (identical(unclass(model$prior), unclass(prior_nig()))) {
-    model$prior <- prior_normal()
-    model$sigma <- prior_half_normal()
-  }
+# Noise on the covariates may leave open whether sigma is near 0, where the default prior has no mass, and a half-normal one does.
+noisy_records_prior <- function(model, mechanism) {
+  noisy <- inherits(mechanism, "noiseaware_mechanism") && mechanism$kernel == "records"
+  if (noisy && inherits(model, "model_lm") && identical(model$sigma, prior_lognormal())) model$sigma <- prior_half_normal()
   model
 }

@@ -95,7 +95,7 @@ complete_model.default <- function(model, release, call = caller_env()) model
 #' @export
 complete_model.model_lm <- function(model, release, call = caller_env()) {
   if (is_open_moments(model$covariates)) model$covariates <- released_moments(release, call)
-  independent_prior(model, release$mechanism)
+  noisy_records_prior(model, release$mechanism)
 }
 
 is_open_moments <- function(covariates) inherits(covariates, "covariate_moments") && is.null(covariates$names)

@@ -13,8 +13,8 @@
 #'   below.
 #' @param covariates,levels As in [model_lm()].
 #' @param cv Prior for the coefficient of variation of a Gamma response, or of the rates of a negative binomial response: `fixed(value)`, [prior_half_normal()],
-#'   [prior_half_t()], [prior_exponential()], or `prior_inverse_gamma(shape, rate)` for its square; by default `prior_half_normal(1)`. Other families have no
-#'   `cv`.
+#'   [prior_half_t()], [prior_exponential()], [prior_lognormal()], or `prior_inverse_gamma(shape, rate)` for its square; by default `prior_half_normal(1)`. Other
+#'   families have no `cv`.
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see [model_lm()]; only by method `"augment"`.
 #'   `"independent"`: they do not. `NULL`: independent, as the printed fit says. Dependent factors may need much longer chains, especially if the bounds clamp
 #'   the numbers.
@@ -126,8 +126,8 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
   }
   if (!shaped) return(NULL)
   cv <- cv %||% if (is.null(known)) prior_half_normal(1) else fixed(known)
-  check_class(cv, "cv", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential"),
-              "fixed(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior", call)
+  check_class(cv, "cv", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential", "prior_lognormal"),
+              "fixed(), prior_lognormal(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior", call)
   if (inherits(cv, "fixed")) check_positive(cv$value, "cv", "prior", call = call)
   if (inherits(prior, "fixed") && !inherits(cv, "fixed")) {
     stop_classed("prior", "{.arg cv} must be fixed if the coefficients are fixed.", call = call)

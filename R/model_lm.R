@@ -8,10 +8,10 @@
 #'   in the formula, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are possible, whatever was released; see below.
 #'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. A bar, as in
 #'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `NULL` means the statistic's own formula.
-#' @param prior Prior for the coefficients (intercept first): [prior_nig()] (jointly with sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
-#' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_half_normal()], [prior_half_t()], [prior_exponential()], or
-#'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`; with the other priors an inverse gamma distribution
-#'   of sigma^2, scaled by the bounds (see [priors]).
+#' @param prior Prior for the coefficients (intercept first): [prior_normal()], [prior_student_t()], [prior_nig()] (jointly with sigma), or `fixed(beta)`.
+#' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_lognormal()], [prior_half_normal()], [prior_half_t()], [prior_exponential()],
+#'   or `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`, and `prior_lognormal()` scaled by the bounds with the other priors
+#'   (see [priors]).
 #' @param covariates Prior for the continuous covariates: [prior_niw()]; `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the two
 #'   [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, their moments instead of a distribution: [covariate_moments()]. A named list of
 #'   [covariate_beta()], [covariate_count()] or [covariate_mixture()] gives single covariates their own distributions.
@@ -77,17 +77,17 @@
 #' model_lm(mpg ~ hp * am + I(wt^2))
 #' model_lm(score ~ ses + (1 + ses | school))
 #' @export
-model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
+model_lm <- function(formula = NULL, prior = prior_normal(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet(), factors = NULL, errors = NULL) {
   split <- split_bars(formula)
   formula <- functions_as_names(split$formula)
   if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
               "prior_nig(), prior_normal(), prior_student_t() or fixed()", "prior")
-  if (is.null(sigma) && !inherits(prior, "prior_nig")) sigma <- residual_prior()
+  if (is.null(sigma) && !inherits(prior, "prior_nig")) sigma <- prior_lognormal()
   if (!is.null(sigma)) {
-    check_class(sigma, "sigma", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential"),
-                "fixed(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior")
+    check_class(sigma, "sigma", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential", "prior_lognormal"),
+                "fixed(), prior_lognormal(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior")
     if (inherits(prior, "prior_nig") && !inherits(sigma, "fixed")) {
       stop_classed("prior", "{.arg sigma} must be fixed or absent when {.arg prior} is {.code prior_nig()}, which has a prior for it.")
     }

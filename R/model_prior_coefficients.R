@@ -90,8 +90,8 @@ sigma_fields <- function(prior, scale, half) {
     prior_half_normal = list(sigma_half_normal = prior$scale %||% scale),
     prior_half_t = list(sigma_half_t = c(prior$df, prior$scale %||% scale)),
     prior_exponential = list(sigma_exponential = prior$rate %||% (1 / scale)),
-    prior_nig = list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half)),
-    list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half, residual_shape, residual_rate(half))))
+    prior_lognormal = list(sigma_lognormal = c(prior$meanlog %||% log(scale / 2), prior$sdlog)),
+    list(sigma_inverse_gamma = inverse_gamma_numbers(prior, half)))
 }
 
 # The inverse of a positive definite matrix. solve() takes one for singular whose rows have units far apart.

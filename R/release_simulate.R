@@ -43,7 +43,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   n <- check_count(n, "n", lower = if (replaces(neighbours)) 1 else 0)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours) # refuses before anything is drawn
   noisy <- has_noisy_records(design_parts(statistic, mechanism))
-  bound <- bind_settled(independent_prior(x, mechanism), statistic, noisy_records = noisy)
+  bound <- bind_settled(noisy_records_prior(x, mechanism), statistic, noisy_records = noisy)
   check_records_distribution(bound)
   if (!is.null(parameters)) check_some_parameters(parameters, bound)
   truth <- draw_truth(bound, parameters, new_stream())

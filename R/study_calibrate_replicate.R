@@ -102,7 +102,7 @@ draw_posterior <- function(problem, simulated) {
   }
   if (method == "nonprivate") {
     arguments$prior_n <- NULL # it has the records
-    return(do.call(nonprivate_posterior, c(list(simulated$data, independent_prior(problem$model, problem$mechanism), problem$statistic), arguments)))
+    return(do.call(nonprivate_posterior, c(list(simulated$data, noisy_records_prior(problem$model, problem$mechanism), problem$statistic), arguments)))
   }
   # not a replicate's own forecast
   suppressMessages(do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments)),

@@ -44,7 +44,7 @@
 #' parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
-#' the model in the table. The printed test names the prior. For a proportion of a known number of records it is exact and always computed. With
+#' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and always computed. With
 #' `bayes_factor = TRUE` it is also computed for
 #' * the probabilities of several levels, exactly;
 #' * two factors, by [test_independence()];
@@ -236,7 +236,7 @@ joint_names <- function(levels) {
 }
 
 ask_slopes <- function(formula, factors, levels, null, release, call) {
-  model <- if (factors[1L]) model_logistic(formula) else model_lm(formula)
+  model <- if (factors[1L]) model_logistic(formula) else model_lm(formula, prior_nig())
   bound <- bind_simulated(release, model, call)$bound
   terms <- setdiff(coefficients_of(bound), "(Intercept)")
   null <- null %||% 0

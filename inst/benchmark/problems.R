@@ -132,11 +132,11 @@ problems <- local({
       exact = "exact_unknown_n", methods = c("collapse", "augment")),
 
     `birth-weights` = list(
-      title = "Birth weight on the mother's age, weight and smoking: real data, the default priors",
+      title = "Birth weight on the mother's age, weight and smoking: real data, conjugate priors scaled by the bounds",
       source = "MASS::birthwt (Hosmer & Lemeshow 1989)",
       n = 189, statistic = stat_crossprod(bwt ~ age + lwt + smoke, list(bwt = c(0, 6000), age = c(10, 60), lwt = c(50, 300), smoke = yes_no),
                                            outside = "none"),
-      mechanism = mech_laplace(epsilon = 5), neighbours = "replace", model = model_lm(factors = "independent"),
+      mechanism = mech_laplace(epsilon = 5), neighbours = "replace", model = model_lm(prior = prior_nig(), factors = "independent"),
       # the records' own estimates
       parameters = c("(Intercept)" = 2362.72, age = 7.093, lwt = 4.019, smokeyes = -267.213), prior = FALSE,
       records = function(p) within(MASS::birthwt[c("bwt", "age", "lwt", "smoke")], smoke <- yes_no[1 + smoke]),

@@ -4,13 +4,14 @@
  *   half-normal                   u - t^2 / 2,                        t = sigma / b
  *   half-t                        u - (a + 1) / 2 log(1 + t^2 / a)
  *   exponential                   u - b sigma
+ *   log-normal                    -((u - a) / b)^2 / 2
  *
  * The first is conjugate to normal residuals; under the others u given residuals is
  * slice-sampled.
  *
- * In u these have a long tail on the left and are steep on the right, so no step size suits both.
- * In x, with h the positive number that a half-normal one exceeds as often as a standard normal
- * one exceeds x, 2 (1 - Phi(h)) = 1 - Phi(x), and
+ * In u all but the last have a long tail on the left and are steep on the right, so no step size
+ * suits both. In x, with h the positive number that a half-normal one exceeds as often as a
+ * standard normal one exceeds x, 2 (1 - Phi(h)) = 1 - Phi(x), and
  *
  *   t = h,                           half-normal, and exponential with t = b sigma
  *   t = sqrt(a (exp(h^2 / a) - 1))   half-t (Wallace 1959: the normal deviate of a t, about),
@@ -32,7 +33,8 @@ int scale_prior_read(const struct fields *fields, struct scale_prior *prior) {
     } KNOWN[] = {{"sigma_inverse_gamma", SCALE_INVERSE_GAMMA, 2},
                  {"sigma_half_normal", SCALE_HALF_NORMAL, 1},
                  {"sigma_half_t", SCALE_HALF_T, 2},
-                 {"sigma_exponential", SCALE_EXPONENTIAL, 1}};
+                 {"sigma_exponential", SCALE_EXPONENTIAL, 1},
+                 {"sigma_lognormal", SCALE_LOGNORMAL, 2}};
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; ++i) {
         const double *value = fields_vector(fields, KNOWN[i].name, KNOWN[i].length);
         if (!value) continue;
@@ -56,6 +58,8 @@ double scale_prior_draw(const struct scale_prior *prior, struct rng *rng) {
                0.5 * (log(2 / prior->a) + dist_log_gamma(rng, 0.5 * prior->a));
     case SCALE_EXPONENTIAL:
         return log(rng_exponential(rng) / prior->b);
+    case SCALE_LOGNORMAL:
+        return prior->a + prior->b * rng_normal(rng);
     case SCALE_INVERSE_GAMMA:
         break;
     }
@@ -77,6 +81,10 @@ double scale_prior_density(const struct scale_prior *prior, double u, double *de
     case SCALE_EXPONENTIAL:
         log_density = u - b * sigma;
         slope = 1 - b * sigma;
+        break;
+    case SCALE_LOGNORMAL:
+        slope = -(u - a) / (b * b);
+        log_density = 0.5 * (u - a) * slope;
         break;
     case SCALE_INVERSE_GAMMA:
         log_density = -2 * a * u - b * exp(-2 * u);

@@ -9,7 +9,8 @@ enum scale_prior_kind {
     SCALE_INVERSE_GAMMA, /* of sigma^2: shape a, rate b */
     SCALE_HALF_NORMAL,   /* scale b */
     SCALE_HALF_T,        /* a degrees of freedom, scale b */
-    SCALE_EXPONENTIAL    /* rate b */
+    SCALE_EXPONENTIAL,   /* rate b */
+    SCALE_LOGNORMAL      /* mean a and standard deviation b of log sigma */
 };
 
 struct scale_prior {
@@ -18,8 +19,8 @@ struct scale_prior {
 };
 
 /* Reads the field of one of the kinds: "sigma_inverse_gamma" (shape, rate), "sigma_half_normal"
- * (scale), "sigma_half_t" (degrees of freedom, scale), "sigma_exponential" (rate). Returns
- * PLUGIN_BAD_FIELDS unless there is one. */
+ * (scale), "sigma_half_t" (degrees of freedom, scale), "sigma_exponential" (rate),
+ * "sigma_lognormal" (mean, standard deviation). Returns PLUGIN_BAD_FIELDS unless there is one. */
 int scale_prior_read(const struct fields *fields, struct scale_prior *prior);
 
 /* A draw of u. */
@@ -28,7 +29,8 @@ double scale_prior_draw(const struct scale_prior *prior, struct rng *rng);
 /* Log density of u, Jacobian included, up to a constant; `derivative`, in u, may be NULL. */
 double scale_prior_density(const struct scale_prior *prior, double u, double *derivative);
 
-/* sigma at a coordinate x in which a prior of these but the first is nearly standard normal: log
+/* sigma at a coordinate x in which a half-normal, half-t or exponential prior is nearly standard
+ * normal: log
  * sigma, sigma, the derivative of log sigma in x, and that of the derivative's log. */
 struct scale_place {
     double log_sd, sd, slope, bend;

@@ -4,7 +4,7 @@ levels_case <- function(kind) {
   bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), g = c("a", "b", "c"))
   weights <- prior_dirichlet(c(5, 0.5, 2))
   switch(kind,
-    lm = list(model = model_lm(levels = weights), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds)),
+    lm = list(model = model_lm(prior = prior_nig(), levels = weights), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds)),
     logistic = list(model = model_logistic(y ~ x1 + x2 + g, levels = weights),
                     statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[-1]))))
 }

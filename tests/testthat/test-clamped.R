@@ -12,7 +12,7 @@ clamped_problem <- function(mechanism = mech_laplace(epsilon = 3), n = 1000) {
   set.seed(8)
   w <- matrix(stats::rnorm(3 * n), n) %*% chol(clamped_cov(0.7)) + rep(clamped_mean, each = n)
   release <- simulate_release(stats::setNames(as.data.frame(w), names(clamped_bounds)), clamped_statistic, mechanism)
-  bound <- internal("bind_model")(model_lm(), clamped_statistic)
+  bound <- internal("bind_model")(model_lm(prior = prior_nig()), clamped_statistic)
   problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL, NULL)
   list(release = release, problem = problem, bound = bound, names = names(release$value),
        state = internal("start_chain")(problem, bound, internal("seed_words")(), 1, NULL))
@@ -100,7 +100,7 @@ test_that("expected clamped totals, and what is left of their variance, are thos
 test_that("bounds that no record reaches change nothing and leave nothing", {
   wide <- stat_crossprod(y ~ x1, list(y = c(-60, 60), x1 = c(-60, 60)), rescale = FALSE)
   release <- as_release(c(3, 2, 50, 30, 40), wide, mech_laplace(epsilon = 3), 100)
-  bound <- internal("bind_model")(model_lm(), wide)
+  bound <- internal("bind_model")(model_lm(prior = prior_nig()), wide)
   problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL, NULL)
   c <- complete_statistic(bound, 100, c(1, -1), matrix(c(2, 1, 1, 3), 2))
   told <- .Call(internal("ffi_collapse_clamped"), problem, c)
@@ -230,7 +230,7 @@ crossed_records <- function(n) {
 
 crossed_problem <- function(mechanism = mech_laplace(epsilon = 3), data = crossed_records(1000)) {
   release <- simulate_release(data, crossed_statistic, mechanism)
-  bound <- internal("bind_model")(model_lm(), crossed_statistic)
+  bound <- internal("bind_model")(model_lm(prior = prior_nig()), crossed_statistic)
   problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL, NULL)
   list(release = release, problem = problem, bound = bound, names = names(release$value),
        state = internal("start_chain")(problem, bound, internal("seed_words")(), 1, NULL))

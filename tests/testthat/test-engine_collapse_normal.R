@@ -241,7 +241,7 @@ test_that("the gradient is that of finite differences, whatever is known", {
     model_lm(prior = fixed(beta), sigma = prior_inverse_gamma(2, 2), covariates = list(mean = prior_niw(0, 2), cov = fixed(cov))),
     model_lm(prior = fixed(beta), sigma = fixed(2), covariates = list(mean = fixed(c(0.1, 0.2)), cov = prior_niw(0, 2, 1, 5))),
     model_lm(prior = fixed(beta), sigma = prior_exponential(0.6)), model_lm(prior = prior_normal(), sigma = prior_half_normal(2)),
-    model_lm(prior = prior_student_t(3), sigma = fixed(2)),
+    model_lm(prior = prior_student_t(3), sigma = fixed(2)), model_lm(prior = prior_normal(), sigma = prior_lognormal(0.5, 0.7)),
     model_lm(prior = prior_nig(beta, matrix(c(2, 1, 0, 1, 3, 0.5, 0, 0.5, 1), 3)), sigma = fixed(2)), model_mvnormal()))
   set.seed(8)
   data <- collapse_data(40, 2)
@@ -520,7 +520,8 @@ test_that("joint-distribution test of priors that do not integrate out", {
   known <- fixed(list(mean = 0.3, cov = matrix(1)))
   models <- list(model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_half_normal(2), covariates = known),
                  model_lm(prior = prior_student_t(8, c(0.5, 0), 0.5), sigma = fixed(1), covariates = known),
-                 model_lm(prior = prior_student_t(8, c(0.5, 0), 0.5), sigma = prior_inverse_gamma(15, 14), covariates = known))
+                 model_lm(prior = prior_student_t(8, c(0.5, 0), 0.5), sigma = prior_inverse_gamma(15, 14), covariates = known),
+                 model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_lognormal(0, 0.5), covariates = known))
   set.seed(32)
   for (model in models) {
     for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
@@ -548,7 +549,7 @@ test_that("coordinates of the scatter: the gradient is that of finite difference
   data <- collapse_data(12, 2)
   st <- wide_statistic(2)
   narrow <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-1, 3), x1 = c(-1, 1.5), x2 = c(-1, 1)))
-  for (model in list(model_lm(), model_lm(prior = prior_normal(), sigma = prior_half_normal(2)))) for (mechanism in list(mech_laplace(scale = 0.01), mech_gaussian(sd = 0.01))) {
+  for (model in list(model_lm(prior = prior_nig()), model_lm())) for (mechanism in list(mech_laplace(scale = 0.01), mech_gaussian(sd = 0.01))) {
     setups <- list(collapse_setup(simulate_release(data, st, mechanism), model), collapse_setup(simulate_release(data, narrow, mechanism), model))
     setups[[2]]$problem <- internal("clt_totals_problem")(setups[[2]]$release, setups[[2]]$bound, c(1, 2), 1, NULL)
     expect_gt(length(setups[[2]]$problem$fields$spread), 0)
@@ -556,7 +557,7 @@ test_that("coordinates of the scatter: the gradient is that of finite difference
       places <- lapply(list(scatter = 1, factor = NULL), function(field) {
         setup$problem$fields$scatter <- field
         state <- internal("start_chain")(setup$problem, setup$bound, c(1, 2), 1, NULL)
-        size <- 9 + inherits(model$sigma, "prior_half_normal") + length(setup$problem$fields$spread) / length(setup$problem$released)
+        size <- 9 + (!inherits(model$prior, "prior_nig")) + length(setup$problem$fields$spread) / length(setup$problem$released)
         list(q = state$store[seq_len(size)] + 0.01, density = function(q) .Call(internal("ffi_collapse_density"), setup$problem, state, q))
       })
       q <- places$scatter$q
@@ -593,7 +594,8 @@ test_that("coordinates of the scatter are chosen where noise leaves it far from 
   # 2 sqrt(d) times the root mean variance of noise 2 scale^2 on S_ij / sqrt(S_ii S_jj) is 0.6
   scatter <- value[st$components %in% c("y^2", "x1^2", "x2^2")] - value[1:3]^2 / 60
   limit <- 0.6 * sqrt(3 / 8) / sum(1 / scatter)
-  chosen <- function(release, model = model_lm()) {
+  model <- model_lm(prior = prior_nig())
+  chosen <- function(release) {
     setup <- collapse_setup(release, model)
     internal("tells_scatter")(setup$problem, setup$bound)
   }
@@ -605,7 +607,7 @@ test_that("coordinates of the scatter are chosen where noise leaves it far from 
   part <- stat_subset(st, st$components[-5])
   expect_false(chosen(as_release(value[-5], part, mech_laplace(scale = 0.1 * limit), 60)))
   # and the sampler takes them
-  fit <- function(scale) collapse_fit(as_release(value, st, mech_laplace(scale = scale), 60), model_lm(), chains = 1, iter = 100, seed = 1)
+  fit <- function(scale) collapse_fit(as_release(value, st, mech_laplace(scale = scale), 60), model, chains = 1, iter = 100, seed = 1)
   expect_identical(fit(0.99 * limit)$problem$fields$scatter, 1)
   expect_null(fit(1.01 * limit)$problem$fields$scatter)
 })

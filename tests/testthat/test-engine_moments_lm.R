@@ -330,7 +330,7 @@ test_that("both samplers, and all sources of right moments, agree", {
   both <- as_release(unname(c(rel$value, 1e4 * colMeans(outer(x / 10, 1:4, "^")))), list(regression = st, covariates = fourth),
                      list(regression = mechanism, covariates = mechanism), 1e4)
   run <- function(release, covariates, ...) {
-    sample_posterior(release, model_lm(covariates = covariates), method = "clt", chains = 4, iter = 5000, seed = 5, ...)
+    sample_posterior(release, model_lm(prior = prior_nig(), covariates = covariates), method = "clt", chains = 4, iter = 5000, seed = 5, ...)
   }
   known <- run(rel, fixed(list(mean = 0.5, cov = matrix(2))))
   same_posterior(run(rel, fixed(list(mean = 0.5, cov = matrix(2))), control = list(sampler = "gibbs")), known)

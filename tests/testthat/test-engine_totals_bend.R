@@ -54,7 +54,7 @@ test_that("with a bend gradients are those of finite differences, and its Jacobi
   data <- data.frame(y = stats::rnorm(60, 5, 0.7), x = stats::rnorm(60, 4, 0.8))
   for (mechanism in list(mech_laplace(scale = 4), mech_gaussian(sd = 4))) {
     release <- simulate_release(data, statistic, mechanism)
-    bound <- internal("bind_model")(model_lm(), statistic)
+    bound <- internal("bind_model")(model_lm(prior = prior_nig()), statistic)
     chain <- function(bend) {
       problem <- internal("augment_problem")(release, bound, NULL, c(1, 2), 1)
       if (is.null(bend)) expect_length(problem$surrogate$bend, 2 * 130) else problem$surrogate$bend <- bend

@@ -36,9 +36,10 @@ test_that("regressions by every sampler: as the totals' own distribution has it"
   niw <- prior_niw(0.2, 2, 6, 6)
   models <- list(model_lm(prior = prior_nig(c(0.3, 0.5), c(1, 2), 4, 12), covariates = niw),
                  model_lm(prior = prior_normal(c(0.2, 0.4), c(1, 0.8)), sigma = prior_half_normal(2), covariates = niw),
-                 model_lm(prior = prior_student_t(3, c(0.2, 0.4), c(1, 0.8)), sigma = prior_exponential(1), covariates = fixed(list(mean = 0.3, cov = matrix(4)))))
-  samplers <- c("noncentred", "nuts", "marginal")
-  for (k in 1:3) {
+                 model_lm(prior = prior_student_t(3, c(0.2, 0.4), c(1, 0.8)), sigma = prior_exponential(1), covariates = fixed(list(mean = 0.3, cov = matrix(4)))),
+                 model_lm(prior = prior_normal(c(0.2, 0.4), c(1, 0.8)), sigma = prior_lognormal(0.4, 0.6), covariates = niw))
+  samplers <- c("noncentred", "nuts", "marginal", "noncentred")
+  for (k in seq_along(models)) {
     totals <- clt_evidence(release, models[[k]])
     # not approximate; that chains are seen to move slowly is chance here
     expect_identical(grep("^rough: ", attr(totals, "note"), value = TRUE, invert = TRUE), character())

@@ -4,7 +4,7 @@ st <- stat_crossprod(y ~ x + g, bounds = list(y = c(-6, 6), x = c(-2, 2), g = c(
 set.seed(1)
 records <- data.frame(x = rnorm(300, 0, 0.5), g = factor(sample(2, 300, TRUE), 1:2, c("a", "<b>_*[c]")))
 records$y <- 1 + records$x + (records$g == "a") + rnorm(300, 0, 0.5)
-fit <- sample_posterior(simulate_release(records, st, mech_laplace(epsilon = 20)), model_lm(), chains = 2, iter = 1000, seed = 1)
+fit <- sample_posterior(simulate_release(records, st, mech_laplace(epsilon = 20)), model_lm(), chains = 2, iter = 3000, seed = 1)
 
 page_text <- function(path) {
   text <- paste(readLines(path, encoding = "UTF-8"), collapse = "\n")

@@ -107,7 +107,7 @@ test_that("every model with an argument `prior` takes another, and keeps the res
   expect_identical(changed(model_logistic(y ~ x), prior_normal(0, 2)), model_logistic(y ~ x, prior = prior_normal(0, 2)))
   normal <- model_lm(y ~ x, prior = prior_normal(0, 2), sigma = prior_half_t(3, 2))
   expect_identical(changed(normal, prior_normal(0, 5)), model_lm(y ~ x, prior = prior_normal(0, 5), sigma = prior_half_t(3, 2)))
-  expect_identical(changed(normal, prior_nig()), model_lm(y ~ x))
+  expect_identical(changed(normal, prior_nig()), model_lm(y ~ x, prior_nig()))
   expect_identical(changed(model_lm(y ~ x, sigma = fixed(2)), prior_normal(0, 5)), model_lm(y ~ x, prior = prior_normal(0, 5), sigma = fixed(2)))
   own <- model_custom(function() c(p = rbeta(1, 1, 1)), function(theta, n) cbind(y = rbinom(n, 1, theta)),
                       function(records, theta) c(p = rbeta(1, 1 + sum(records), 1 + sum(1 - records))), "y")

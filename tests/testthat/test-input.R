@@ -161,7 +161,7 @@ test_that("priors against the release", {
     sample_posterior(two, model_lm(covariates = fixed(list(mean = c(0, 0), cov = matrix(c(1, 2, 2, 1), 2))))),
     model_lm(prior = "flat"), model_lm(sigma = 1),
     model_lm(sigma = fixed(-1)),
-    model_lm(sigma = prior_inverse_gamma(1, 1)), model_lm(covariates = prior_nig()),
+    model_lm(prior = prior_nig(), sigma = prior_inverse_gamma(1, 1)), model_lm(covariates = prior_nig()),
     model_lm(covariates = list(mean = 0, cov = 1)),
     model_lm(covariates = fixed(1)), model_lm(levels = 1),
     model_glm(cv = fixed(1)), model_glm(family = MASS::negative.binomial(2), cv = fixed(1)), model_glm(family = "negative_binomial", cv = 1),

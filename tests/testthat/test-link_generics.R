@@ -12,8 +12,8 @@ test_that("rstantools", {
   expect_error(rstantools::posterior_epred(fit, new, draws = 101), class = "noiseaware_error_argument")
   prior <- rstantools::prior_summary(fit)
   expect_identical(prior$variable, posterior::variables(fit$draws))
-  # sigma^2 is InverseGamma(3 / 4, (2500 / 5)^2) by the bounds of bwt
-  expect_equal(prior$median[prior$variable == "sigma"], sqrt(500^2 / qgamma(0.5, 3 / 4)), tolerance = 0.02)
+  # an eighth of the width of the bounds of bwt
+  expect_equal(prior$median[prior$variable == "sigma"], 625, tolerance = 0.02)
   expect_identical(rstantools::posterior_interval(fit, prob = 0.5, variables = "age"), confint(fit, "age", 0.5))
 })
 
@@ -119,9 +119,10 @@ test_that("prior_summary() says what the priors are in the units of the data", {
     stats::setNames(table$prior, table$variable)
   }
   expect_identical(said(model_lm(prior = prior_normal(sd = c(x = 3)))),
-                   c("(Intercept)" = "normal(40, 40) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 28.284)", sigma = "sigma^2 ~ inverse_gamma(0.5, 4)",
+                   c("(Intercept)" = "normal(40, 40) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 28.284)", sigma = "lognormal(2.3026, 0.8)",
                      "mean[x]" = "normal(6, cov / 0.0625)", "cov[x,x]" = "inverse_wishart(1.5, 1.28)", "effect[x,g=v]" = "normal(0, cov / 0.04)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
-  expect_identical(said(model_lm())[1:4], c("(Intercept)" = "normal(40, 4 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
+  expect_identical(said(model_lm()), said(model_lm(prior = prior_normal(), sigma = prior_lognormal(log(10)))))
+  expect_identical(said(model_lm(prior = prior_nig()))[1:4], c("(Intercept)" = "normal(40, 4 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
                                             gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(0.75, 64)"))
   expect_identical(said(model_lm(prior = prior_nig(c(1, 2, 3), 4)))[1:3],
                    c("(Intercept)" = "normal(1, 0.5 sigma)", x = "normal(2, 0.5 sigma)", gv = "normal(3, 0.5 sigma)"))

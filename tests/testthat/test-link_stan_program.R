@@ -45,6 +45,7 @@ test_that("numbers without noise are the totals of the records", {
   expect_equal(parts$of_totals[, 1], c(1, 2 * parts$origin[1], 1))
   expect_equal(as.vector(parts$published), c(20, 100, 19))
   expect_equal(parts$noise[3], 3)
+  expect_match(written$default$program, "sigma ~ lognormal(", fixed = TRUE)
   expect_match(written$several$program, "published[1:2] ~ double_exponential(expected[1:2], noise[1:2]);", fixed = TRUE)
   expect_match(written$several$program, "published[3:3] ~ normal(expected[3:3], noise[3:3]);", fixed = TRUE)
 })

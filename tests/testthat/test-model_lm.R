@@ -13,6 +13,7 @@ models <- list(
   half_normal = model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(3)),
   half_t = model_lm(prior = prior_student_t(4, c(1, -1, 0.5), c(2, 1, 3)), sigma = prior_half_t(5, 1.5)),
   exponential = model_lm(prior = fixed(c(1, 2, -1)), sigma = prior_exponential(0.4)),
+  lognormal = model_lm(prior = prior_normal(0, 2), sigma = prior_lognormal(0.3, 0.8)),
   student = model_lm(prior = prior_student_t(4, c(x1 = 0.5), c(x1 = 2)), sigma = fixed(1.3)),
   student_conjugate = model_lm(prior = prior_student_t(6, 0, 2), sigma = prior_inverse_gamma(3, 2))
 )
@@ -55,6 +56,20 @@ test_that("reported draws are the natural parameters, and bound_theta inverts th
   }
 })
 
+test_that("a chain does not start at responses far beyond the bounds, close about their line", {
+  begun <- function(bound, drawn) apply(drawn, 2L, internal("begin_within"), bound = bound)
+  bound <- bind(model_lm())
+  drawn <- prior_theta(bound, 100)
+  expect_equal(begun(bound, drawn)[2:3, ], drawn[2:3, ] / 4)
+  expect_equal(begun(bound, drawn)[4, ], pmax(drawn[4, ], log(11 / 4)))
+  expect_identical(begun(bound, drawn)[-(2:4), ], drawn[-(2:4), ])
+  for (model in list(model_lm(prior = prior_nig()), model_lm(prior = fixed(1:3), sigma = fixed(0.1)))) {
+    bound <- bind(model)
+    drawn <- prior_theta(bound, 10)
+    expect_identical(begun(bound, drawn), drawn)
+  }
+})
+
 # log density of sigma^2 = v
 log_variance_density <- function(prior, v) {
   s <- sqrt(v)
@@ -62,6 +77,7 @@ log_variance_density <- function(prior, v) {
     prior_half_normal = stats::dnorm(s, 0, prior$scale, log = TRUE) - log(s),
     prior_half_t = stats::dt(s / prior$scale, prior$df, log = TRUE) - log(s),
     prior_exponential = stats::dexp(s, prior$rate, log = TRUE) - log(s),
+    prior_lognormal = stats::dlnorm(s, prior$meanlog, prior$sdlog, log = TRUE) - log(s),
     -(prior$shape + 1) * log(v) - prior$rate / v)
 }
 
@@ -89,6 +105,7 @@ log_natural_prior <- function(bound, nat) {
     out <- out - k / 2 * log(scale) - drop(t(d) %*% precision %*% d) / (2 * scale)
   }
   if (is.null(f[["sigma"]])) {
+    if (!is.null(f$sigma_lognormal)) bound$model$sigma[c("meanlog", "sdlog")] <- as.list(f$sigma_lognormal)
     conjugate <- list(shape = f$sigma_inverse_gamma[1], rate = f$sigma_inverse_gamma[2])
     out <- out + log_variance_density(if (is.null(f$sigma_inverse_gamma)) bound$model$sigma else structure(conjugate, class = "prior_inverse_gamma"), nat$sigma^2)
   }
@@ -254,7 +271,7 @@ test_that("theta given the records is the conjugate posterior", {
     cov_y <- s^2 * diag(n) + 4 * tcrossprod(design)
     -0.5 * (determinant(cov_y)$modulus + drop(t(y) %*% solve(cov_y, y)))
   }, 0)
-  for (sigma in list(prior_inverse_gamma(3, 2), prior_half_normal(0.8), prior_half_t(3, 0.5), prior_exponential(3))) {
+  for (sigma in list(prior_inverse_gamma(3, 2), prior_half_normal(0.8), prior_half_t(3, 0.5), prior_exponential(3), prior_lognormal(-1, 0.5))) {
     draws <- draw(bind(model_lm(prior = prior_normal(0, 2), sigma = sigma)), steps = 3L)
     log_density <- log_likelihood + log_variance_density(sigma, grid^2) + log(grid)
     expect_distribution(draws[, "sigma"], grid_quantile(grid, exp(log_density - max(log_density))))

@@ -158,7 +158,7 @@ test_that("default priors are scaled by the bounds", {
   open <- uni_bind(model_normal(prior = list(mean = prior_normal(), sd = fixed(1))), st)$spec$fields
   expect_equal(open[c("prior_mean", "prior_precision")], list(prior_mean = 8, prior_precision = 1 / 36))
   # as the regression without covariates
-  lm <- internal("bind_model")(model_lm(x ~ 1), stat_crossprod(x ~ 1, list(x = c(2, 14))))$spec$fields
+  lm <- internal("bind_model")(model_lm(x ~ 1, prior_nig()), stat_crossprod(x ~ 1, list(x = c(2, 14))))$spec$fields
   expect_equal(c(lm$beta_precision, lm$sigma_inverse_gamma), c(1 / 16, 3 / 4, 1.2^2))
 })
 
@@ -621,7 +621,7 @@ test_that("the statistics of the regression serve a model of one number too", {
   set.seed(56)
   rel <- simulate_release(data.frame(x = rnorm(300, 2, 1.5)), st, mech_gaussian(mu = 2))
   fit <- sample_posterior(rel, model_normal(), chains = 2, iter = 2000, seed = 1)
-  as_lm <- sample_posterior(rel, model_lm(), chains = 2, iter = 2000, seed = 1)
+  as_lm <- sample_posterior(rel, model_lm(prior = prior_nig()), chains = 2, iter = 2000, seed = 1)
   for (pair in list(c("mean", "(Intercept)"), c("sd", "sigma"))) {
     a <- parameter_draws(fit, pair[1])
     b <- parameter_draws(as_lm, pair[2])

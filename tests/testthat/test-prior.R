@@ -9,6 +9,7 @@ test_that("priors keep their numbers", {
   expect_identical(prior_half_t(scale = 2)[c("df", "scale")], list(df = 3, scale = 2))
   expect_null(prior_half_normal()$scale)
   expect_null(prior_exponential()$rate)
+  expect_identical(unclass(prior_lognormal(-2L, 3))[c("meanlog", "sdlog")], list(meanlog = -2, sdlog = 3))
   precision <- matrix(c(2, 1, 1, 2), 2)
   expect_identical(prior_nig(precision = precision)$precision, precision)
   expect_identical(prior_nig(precision = diag(2L))$precision, diag(2))
@@ -19,7 +20,7 @@ test_that("priors keep their numbers", {
   expect_identical(prior_inverse_gamma(2, 3)$rate, 3)
   expect_identical(fixed(list(mean = 1:2, cov = diag(2)))$value, list(mean = 1:2, cov = diag(2)))
   for (prior in list(prior_normal(0, 1), prior_nig(), prior_niw(), prior_dirichlet(), prior_inverse_gamma(1, 1), fixed(1),
-                     prior_student_t(), prior_half_normal(), prior_half_t(), prior_exponential())) {
+                     prior_student_t(), prior_half_normal(), prior_half_t(), prior_exponential(), prior_lognormal())) {
     expect_s3_class(prior, "noiseaware_prior")
   }
 })
@@ -46,7 +47,7 @@ test_that("bad hyperparameters are refused where they are given", {
     prior_normal(0, c(a = 1, a = 2)), prior_normal(c(a = 1, 2), 1),
     prior_student_t(df = 0), prior_student_t(df = c(3, 4)), prior_student_t(sd = -1), prior_student_t(mean = NA),
     prior_half_normal(0), prior_half_normal(c(1, 2)), prior_half_t(df = -1), prior_half_t(scale = Inf), prior_exponential(0),
-    prior_exponential("1"),
+    prior_exponential("1"), prior_lognormal(Inf), prior_lognormal(c(1, 2)), prior_lognormal(sdlog = 0),
     prior_nig(precision = -1), prior_nig(precision = c(1, 0)), prior_nig(precision = matrix(c(1, 2, 2, 1), 2)),
     prior_nig(precision = matrix(c(1, 0, 0.5, 1), 2)), prior_nig(precision = matrix(1, 2, 3)),
     prior_nig(precision = matrix(c(1, NaN, NaN, 1), 2)), prior_nig(precision = matrix("a")), prior_nig(precision = matrix(1, 0, 0)),
@@ -68,6 +69,8 @@ test_that("priors print", {
     prior_half_normal()
     prior_half_t(scale = 2)
     prior_exponential(rate = 0.5)
+    prior_lognormal()
+    prior_lognormal(2, 0.5)
     prior_nig()
     prior_nig(mean = c(1, 2, 3), precision = diag(3), shape = 2, rate = 1 / 3)
     prior_niw()
@@ -89,7 +92,7 @@ test_that("coefficients take values by name, the rest have the default", {
   fields <- fields_of(model_lm(prior = prior_normal(sd = c(gb = 7, x = 3))))
   expect_equal(matrix(fields$beta_precision, 4), diag(1 / c(default[1], 3, 7, default[4])^2))
   expect_identical(fields$beta_mean, numeric(4))
-  expect_equal(fields$sigma_inverse_gamma, c(1 / 2, 0.5^2))
+  expect_equal(fields$sigma_lognormal, c(log(2.5), 0.8))
   # the mean of the response at x = 6, from its middle
   fields <- fields_of(model_lm(prior = prior_normal(mean = c("(Intercept)" = 12, x = -1))))
   expect_equal(fields$beta_mean, c(2, -1, 0, 0))
@@ -116,14 +119,14 @@ test_that("coefficients take values by name, the rest have the default", {
 })
 
 test_that("default scales of sigma follow the bounds", {
-  for (sigma in list(prior_half_normal(), prior_half_t(5), prior_exponential())) {
+  for (sigma in list(prior_half_normal(), prior_half_t(5), prior_exponential(), prior_lognormal(sdlog = 2))) {
     fields <- fields_of(model_lm(prior = prior_normal(), sigma = sigma))
     expect_identical(fields[grep("^sigma", names(fields))], switch(class(sigma)[1],
       prior_half_normal = list(sigma_half_normal = 5), prior_half_t = list(sigma_half_t = c(5, 5)),
-      prior_exponential = list(sigma_exponential = 1 / 5)))
+      prior_exponential = list(sigma_exponential = 1 / 5), prior_lognormal = list(sigma_lognormal = c(log(2.5), 2))))
   }
   expect_identical(fields_of(model_lm(prior = prior_nig()))$sigma_inverse_gamma, c(3 / 4, 2^2))
-  expect_equal(fields_of(model_lm(prior = fixed(1:4)))$sigma_inverse_gamma, c(1 / 2, 0.5^2))
+  expect_equal(fields_of(model_lm(prior = fixed(1:4)))$sigma_lognormal, c(log(2.5), 0.8))
 })
 
 # share of responses between the bounds, and of a number's values; or the linear predictor's sd
@@ -146,7 +149,7 @@ prior_predictive <- function(model, numbers, factors, response = c(-3, 9)) {
 below_sd <- function(q) stats::pgamma((1 / (10 * q))^2, 3 / 4, lower.tail = FALSE)
 
 # the same of the residual sd, where the coefficients are not in units of it
-below_residual_sd <- function(q) stats::pgamma((0.025 / q)^2, 1 / 2, lower.tail = FALSE)
+below_residual_sd <- function(q) stats::plnorm(q, log(1 / 8), 0.8)
 
 test_that("default priors hold likely what records within the bounds can be", {
   skip_on_cran()
@@ -166,9 +169,9 @@ test_that("default priors hold likely what records within the bounds can be", {
     names <- paste0("x", seq_len(p))
     bounds <- stats::setNames(rep(list(c(-4, 16)), p), names)
     st <- stat_crossprod(stats::reformulate(names, "y"), c(list(y = c(0, 5)), bounds))
-    lm <- prior_of(model_lm(), st)
+    lm <- prior_of(model_lm(prior = prior_nig()), st)
     below(lm[, "sigma"] / 5, below_sd)
-    apart <- prior_of(model_lm(prior = prior_normal()), st)
+    apart <- prior_of(model_lm(), st)
     below(apart[, "sigma"] / 5, below_residual_sd)
     below(apart[, "x1"], "pnorm", 0, 2 * 2.5 / (sqrt(p) * 10))
     for (draws in list(lm, prior_of(model_mvnormal(), stat_sums(stats::reformulate(names), bounds)))) {

@@ -348,7 +348,7 @@ test_that("a component that was not published is one with noise without limit", 
     })
     expect_equal(draws[[1]], draws[[2]], tolerance = 1e-6)
     # trajectories see the same density
-    bound <- internal("bind_model")(model_lm(y ~ x + z), cross)
+    bound <- internal("bind_model")(model_lm(y ~ x + z, prior_nig()), cross)
     problems <- lapply(releases, internal("collapse_problem"), bound)
     state <- internal("start_chain")(problems[[1]], bound, c(1, 2), 1, NULL)
     q <- state$store[1:9] + 0.1

@@ -23,12 +23,12 @@ expect_gradient <- function(f, at, slope, label) {
 
 cov2 <- matrix(c(1.2, 0.3, 0.3, 0.8), 2)
 marginal_models <- list(
-  default = model_lm(), kept = model_lm(prior = prior_normal(0.5, 2), sigma = prior_inverse_gamma(4, 5)),
+  conjugate = model_lm(prior = prior_nig()), kept = model_lm(prior = prior_normal(0.5, 2), sigma = prior_inverse_gamma(4, 5)),
   sigma_fixed = model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5)), nig_sigma_fixed = model_lm(prior = prior_nig(0.5, 2), sigma = fixed(1.5)),
   beta_fixed = model_lm(prior = fixed(1:5 / 4), sigma = prior_inverse_gamma(4, 5)),
   all_fixed = model_lm(prior = fixed(1:5 / 4), sigma = fixed(1.5), covariates = fixed(list(mean = c(0.3, -0.2), cov = cov2))),
-  mean_fixed = model_lm(covariates = list(mean = fixed(c(0.3, -0.2)), cov = prior_niw(0, 1, 2, 6))),
-  cov_fixed = model_lm(covariates = list(mean = prior_niw(0, 1), cov = fixed(cov2)))
+  mean_fixed = model_lm(prior = prior_nig(), covariates = list(mean = fixed(c(0.3, -0.2)), cov = prior_niw(0, 1, 2, 6))),
+  cov_fixed = model_lm(prior = prior_nig(), covariates = list(mean = prior_niw(0, 1), cov = fixed(cov2)))
 )
 
 test_that("gradients are those of finite differences, factors among the covariates", {

@@ -94,7 +94,7 @@ test_that("gradients are those of finite differences, with levels that have no r
   for (n in c(7, 30)) {
     data <- data.frame(y = rnorm(n), x = rnorm(n), g = factor(rep("a", n), c("a", "b", "c")), h = factor(rep(c("u", "v"), length.out = n), c("u", "v")))
     rel <- simulate_release(data, table_statistic(1), mech_gaussian(sd = 1e-3))
-    setup <- list(bound = internal("bind_model")(model_lm(), rel$statistic), words = c(1, 2))
+    setup <- list(bound = internal("bind_model")(model_lm(prior = prior_nig()), rel$statistic), words = c(1, 2))
     setup$problem <- internal("collapse_problem")(rel, setup$bound)
     state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
     # then scale and tries of three kinds of moves of two factors, and the units of idle rows

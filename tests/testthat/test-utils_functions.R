@@ -126,7 +126,7 @@ test_that("little noise gives lm()'s coefficients by their names", {
   data <- transform(workers(300), wage = clamp(wage, bounds$wage), age = clamp(age, bounds$age))
   st <- stat_crossprod(formula, bounds, outside = "none")
   set.seed(1)
-  fit <- quiet(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 1e5)), model_lm(formula), chains = 2, iter = 400, seed = 1))
+  fit <- quiet(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 1e5)), model_lm(formula, prior_nig()), chains = 2, iter = 400, seed = 1))
   clamped <- transform(data, age = clamp(age, c(18.001, 65)))
   expected <- lm(formula, clamped)
   expect_identical(names(coef(fit)), names(coef(expected)))
