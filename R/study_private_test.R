@@ -44,8 +44,8 @@
 #' parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
-#' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and always computed. With
-#' `bayes_factor = TRUE` it is also computed for
+#' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and
+#' always computed. With `bayes_factor = TRUE` it is also computed for
 #' * the probabilities of several levels, exactly;
 #' * two factors, by [test_independence()];
 #' * slopes that are 0 under the null hypothesis, by [test_slope()];
