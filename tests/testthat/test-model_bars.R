@@ -195,6 +195,9 @@ test_that("a coefficient that all groups share is printed and plotted once, and 
   expect_length(grep("^ *\\(Intercept\\)\\[[abc]\\]", printed), 3L)
   expect_identical(as.character(plot(fit)$data$parameter), c("(Intercept)", "x", "sigma", "sd[(Intercept)]"))
   expect_identical(as.character(plot(fit, variables = "x")$data$parameter), "x")
+  every <- stats::setNames(rep(1, posterior::nvariables(fit$draws)), posterior::variables(fit$draws))
+  slopes <- grepl("^x", names(every))
+  expect_match(internal("mixing_lines")(fit, every + slopes, 1000 * every), "R-hat above 1.01 for x (up to", fixed = TRUE)
   expect_error(contrast(fit, "x"), "same", class = "noiseaware_error_pool")
   expect_identical(colnames(contrast(fit)$draws), colnames(contrast(fit, "(Intercept)")$draws))
   # both vary: nothing is a copy
