@@ -256,7 +256,7 @@ test_that("it draws from the posterior of the plain sampler where bounds bind", 
   case <- surrogate_case("factor")
   release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 4), n = 25)
   draws <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 4, iter = iter, seed = 5, control = control)$draws
-  expect_same_quantiles(draws(list(), 4000), draws(list(passes = 8), 14000))
+  expect_same_quantiles(draws(list(), 2000), draws(list(passes = 8), 6000))
 })
 
 # the responses' own moves have the innovations of the responses fixed, not the records' shape
@@ -267,9 +267,9 @@ test_that("a logistic regression has the posterior of the plain sampler where bo
   truth <- model_logistic(y ~ x1 + x2 + g, prior = fixed(c(0.5, 1, -1, 0.5, 0)), covariates = fixed(list(mean = c(0, 0.5), cov = diag(0.3, 2))))
   release <- simulate_release(truth, case$statistic, mech_laplace(epsilon = 1), n = 200)
   fit <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
-  moved <- suppressWarnings(fit(list(), 3000))
+  moved <- suppressWarnings(fit(list(), 2000))
   expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-  plain <- suppressWarnings(fit(list(passes = 8), 6000))
+  plain <- suppressWarnings(fit(list(passes = 8), 4000))
   expect_same_quantiles(moved$draws, plain$draws)
 })
 
@@ -344,9 +344,10 @@ test_that("a chain cut in two is the same chain", {
   set.seed(6)
   for (kind in c("factor", "logistic", "several")) {
     case <- surrogate_case(kind)
+    chains <- if (kind == "several") 1 else 2
     release <- simulate_release(case$model, case$statistic, if (kind == "several") mech_laplace(scale = 0.2) else mech_laplace(epsilon = 3), n = 30)
-    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 300, warmup = 200, seed = 1))
-    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 240, warmup = 200, seed = 1), 60))
+    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = chains, iter = 180, warmup = 120, seed = 1))
+    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = chains, iter = 150, warmup = 120, seed = 1), 30))
     expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
   }
 })
@@ -390,9 +391,9 @@ test_that("unknown n: the posterior of the plain sampler where bounds bind", {
       suppressWarnings(sample_posterior(release, case$model, method = "augment", prior_n = prior_n_negative_binomial(25, 5), chains = 4, iter = iter,
                                         seed = 5, control = control))
     }
-    moved <- fit(list(), 2500)
+    moved <- fit(list(), 1500)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$records > 0.1 & acceptance(moved)$tilted > 0.05))
-    expect_same_posterior(moved, fit(list(passes = 8), 6000))
+    expect_same_posterior(moved, fit(list(passes = 8), 3500))
   }
 })
 
