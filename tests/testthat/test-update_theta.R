@@ -21,7 +21,7 @@ test_that("the posterior is exact, by quadrature", {
   mu <- seq(-7, 9, length.out = 400)
   log_sd <- seq(-2.5, 2.5, length.out = 200)
   joint <- outer(mu, log_sd, function(m, s) dnorm(z, n * m, sqrt(n * exp(2 * s) + tau^2)) * dnorm(m, 0, 2) * dnorm(s, 0, 0.5))
-  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 11000, warmup = 600, seed = 3)
+  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 7000, warmup = 600, seed = 3)
   expect_distribution(parameter_draws(fit, "mu"), grid_quantile(mu, rowSums(joint)), sum(mu * rowSums(joint)) / sum(joint))
   expect_distribution(parameter_draws(fit, "log_sd"), grid_quantile(log_sd, colSums(joint)), sum(log_sd * colSums(joint)) / sum(joint))
   # the prior is elsewhere: a walk without it would show
@@ -62,24 +62,22 @@ test_that("widths are learned in warmup alone, and a run continues bit for bit",
 
 test_that("debug_model() compares the density with the draw", {
   skip_on_cran() # takes long; `make test` runs it
-  # with so many records at a time, 2 and 20 if not said
-  debugged <- function(model, records = NULL) {
+  # with so many records at a time
+  debugged <- function(model, records) {
     model$records <- records
     debug_model(model, total_of_y, n = 60)
   }
   failures <- function(result) result$hook[result$ok %in% FALSE]
-  failed <- function(model, records = NULL) failures(debugged(model, records))
-  expect_identical(failed(normal_walk()), character())
+  failed <- function(model, records) failures(debugged(model, records))
+  expect_identical(failed(normal_walk(), 20L), character())
   expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 2L), character())
-  wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
-  result <- debugged(normal_walk(density = wrong), 20L)
-  expect_identical(failures(result), "log_density")
-  expect_output(print(result), "log_density +is the density of r_records +FAILED +p below 1e-6")
   # small faults: a standard deviation that is a tenth too wide, and records that count twice
   wide <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], 1.1 * exp(theta[["log_sd"]]), log = TRUE))
   expect_identical(failed(normal_walk(density = wide), 20L), "log_density")
   twice <- function(theta, records) 2 * sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE))
-  expect_identical(failed(normal_walk(density = twice), 20L), "log_density")
+  result <- debugged(normal_walk(density = twice), 20L)
+  expect_identical(failures(result), "log_density")
+  expect_output(print(result), "log_density +is the density of r_records +FAILED +p below 1e-6")
   # a prior density that is not that of the draws, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
