@@ -10,7 +10,7 @@ log_prior <- function(tables, alpha) {
   })
 }
 
-table_fit <- function(release, model = model_table(), ..., iter = 3000, warmup = 600) {
+table_fit <- function(release, model = model_table(), ..., iter = 2200, warmup = 600) {
   fit <- by_moves(sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -137,7 +137,7 @@ test_that("one variable is the categorical model", {
 
 test_that("large tables of many records: margins, ranges and sparse cells", {
   skip_on_cran()
-  levels <- list(a = paste0("a", 1:6), b = paste0("b", 1:5), c = paste0("c", 1:7))
+  levels <- list(a = paste0("a", 1:5), b = paste0("b", 1:4), c = paste0("c", 1:6))
   st <- list(ab = stat_counts(~ a:b, levels[1:2]), c = stat_cumulative(stat_counts(~ c, levels["c"])), bc = stat_counts(~ b:c, levels[2:3]))
   noise <- list(ab = mech_gaussian(sd = 30), c = mech_laplace(scale = 20), bc = mech_discrete_gaussian(sd = 30))
   set.seed(5)
@@ -147,7 +147,7 @@ test_that("large tables of many records: margins, ranges and sparse cells", {
   z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
   expect_lt(max(abs(z)), 5)
   d <- posterior::as_draws_matrix(denoise(fit, ~ a + c))
-  expect_true(all(rowSums(d[, 1:6]) == 1e6) && all(d == round(d)) && all(d >= 0))
+  expect_true(all(rowSums(d[, 1:5]) == 1e6) && all(d == round(d)) && all(d >= 0))
 })
 
 test_that("calibration: margins that overlap, and zeros", {
@@ -205,7 +205,7 @@ test_that("decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), iter = 3500)
+    fit <- table_fit(rel, model_table(case[[1]]), iter = 2400)
     margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
     counts <- released_of(margins, tables, cells)
     draws <- denoise(fit, stats::as.formula(margins$formula))
@@ -245,7 +245,7 @@ test_that("thirty variables on a tree", {
   tree <- stats::reformulate(paste0("v", (2:30) %/% 2, ":v", 2:30))
   set.seed(4)
   rel <- simulate_release(model_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = 5000)
-  fit <- table_fit(rel, model_table(tree), iter = 2000)
+  fit <- table_fit(rel, model_table(tree), iter = 1500)
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.03)
   # cliques agree on what they share
   d <- posterior::as_draws_matrix(denoise(fit, ~ v1:v2 + v2:v4))
@@ -297,7 +297,7 @@ test_that("unknown n: every table of up to five records", {
       log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
       released <- cbind(released, n)
     }
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case[[4]], iter = 3500)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case[[4]], iter = 2400)
     p <- expect_tables(fit, tables, log_p, released, alpha)
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
@@ -321,7 +321,7 @@ test_that("unknown n: decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cube_cells, case[[2]], case[[3]]) - log(n) + log_noise("absolute", 1, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), prior_n = prior, iter = 5000)
+    fit <- table_fit(rel, model_table(case[[1]]), prior_n = prior, iter = 3200)
     draws <- denoise(fit)
     draw <- function(k) matrix(draws[, , st$components[k]], ncol = 2L)
     for (k in seq_len(ncol(released))) for (l in seq_len(k)) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -343,7 +343,7 @@ test_that("unknown n: what no release tells of is the prior", {
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
-      fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[1]], chains = 2, iter = 3000, warmup = 600, seed = 1)
+      fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[1]], chains = 2, iter = 2000, warmup = 500, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
   }
@@ -413,7 +413,7 @@ test_that("exact numbers: every table that has them, and no other", {
     zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
     log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
     if (inherits(case$prior_n, "prior_n_log_uniform")) log_p <- log_p - log(n)
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case$prior_n, iter = 3500)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case$prior_n, iter = 2400)
     p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
     if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
@@ -435,7 +435,7 @@ test_that("exact numbers: where changes of four cells do not connect the tables"
   # margins of 3 x 3 with a diagonal that cannot be: one cycle or the other
   square <- levels[2:3]
   rel <- with_law(stat_counts(~ r + s, square), rep(2, 6), stat_counts(~ r:s, square), rep(1, 9), mech_laplace(scale = 2), 6)
-  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 3500)
+  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 2400)
   k <- 0:2 # records of one cycle
   log_p <- -6 * abs(k - 1) / 2
   p <- exp(log_p) / sum(exp(log_p))
@@ -457,7 +457,7 @@ test_that("exact numbers: decomposable graphs", {
   log_p <- log_decomposable(tables, cube_cells, list(c("x", "y"), c("y", "z")), list(character(), "y")) + log_noise("absolute", 1, z, released)
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)
-  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 5000)
+  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 3200)
   draws <- denoise(fit)
   draw <- function(k) matrix(draws[, , paste0("counts: ", st$components[k])], ncol = 2L)
   for (k in 1:8) for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -472,7 +472,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
   set.seed(1)
-  wide <- list(a = 1:6, b = 1:9, c = 1:4)
+  wide <- list(a = 1:5, b = 1:6, c = 1:4)
   st <- list(law = stat_counts(~ a:b + c, wide), counts = stat_counts(~ b:c + a:c, wide))
   rel <- simulate_release(model_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
   ask <- function(iter) suppressWarnings(sample_posterior(rel, model_table(~ a:b:c), chains = 2, iter = iter, warmup = 200, seed = 1))
