@@ -22,20 +22,24 @@ noisy_release_of <- function(data, formula, sd, levels = NULL) as_release(data, 
 
 # log density of noisy records, a row of theta each, confidential ones integrated out
 log_seen <- function(bound, theta, x, noise) {
-  apply(internal("reported")(bound, theta), 1, function(natural) {
-    names <- bound$columns$name
-    p <- length(names) - 1
-    beta <- natural[c("(Intercept)", names[-1])]
-    cov <- matrix(0, p, p)
-    cov[lower.tri(cov, TRUE)] <- 0
-    for (i in seq_len(p)) for (j in seq_len(i)) cov[i, j] <- cov[j, i] <- natural[[sprintf("cov[%s,%s]", names[i + 1], names[j + 1])]]
-    mean <- natural[paste0("mean[", names[-1], "]")]
-    across <- drop(cov %*% beta[-1])
-    all <- rbind(c(sum(beta[-1] * across) + natural[["sigma"]]^2, across), cbind(across, cov)) + diag(noise^2)
-    centre <- c(beta[[1]] + sum(beta[-1] * mean), mean)
+  natural <- internal("reported")(bound, theta)
+  names <- bound$columns$name[-1]
+  p <- length(names)
+  betas <- natural[, c("(Intercept)", names)]
+  means <- natural[, paste0("mean[", names, "]"), drop = FALSE]
+  variances <- natural[, "sigma"]^2
+  covs <- natural[, outer(seq_len(p), seq_len(p), function(i, j) sprintf("cov[%s,%s]", names[pmax(i, j)], names[pmin(i, j)])), drop = FALSE]
+  noise <- diag(noise^2)
+  x <- t(x)
+  vapply(seq_len(nrow(natural)), function(k) {
+    slopes <- betas[k, -1]
+    cov <- matrix(covs[k, ], p)
+    across <- drop(cov %*% slopes)
+    all <- rbind(c(sum(slopes * across) + variances[[k]], across), cbind(across, cov)) + noise
+    centre <- c(betas[k, 1] + sum(slopes * means[k, ]), means[k, ])
     factor <- chol(all)
-    -sum(backsolve(factor, t(x) - centre, transpose = TRUE)^2) / 2 - nrow(x) * sum(log(diag(factor)))
-  })
+    -sum(backsolve(factor, x - centre, transpose = TRUE)^2) / 2 - ncol(x) * sum(log(diag(factor)))
+  }, 0)
 }
 
 test_that("the density of parameters is that of the noisy records, confidential ones integrated out, and its slopes are those of differences", {

@@ -109,7 +109,7 @@ test_that("records without noise: the posterior of a t sample, by quadrature", {
 
 # mean, log sigma and log df of `model` on a grid, weighted by the prior and the likelihood `density(mu, sigma, df)`
 expect_grid <- function(fit, density, prior = function(mu, sigma, df) dnorm(mu, 0, 2) * exp(-sigma) * sigma * dgamma(df, 2, 0.3) * df) {
-  grid <- expand.grid(mu = seq(-6, 6, length.out = 61), sigma = exp(seq(log(0.02), log(8), length.out = 40)), df = exp(seq(0, log(60), length.out = 25)))
+  grid <- expand.grid(mu = seq(-6, 6, length.out = 61), sigma = exp(seq(log(0.02), log(8), length.out = 28)), df = exp(seq(0, log(60), length.out = 16)))
   p <- mapply(prior, grid$mu, grid$sigma, grid$df) * mapply(density, grid$mu, grid$sigma, grid$df) * ifelse(grid$df == 1, 0.5, 1)
   p <- p / sum(p)
   draws <- lapply(c(mu = "(Intercept)", sigma = "sigma", df = "df"), function(name) parameter_draws(fit, name))
@@ -138,14 +138,14 @@ test_that("the posterior of three records by their noisy total, and by noisy rec
   }
   st <- stat_sums(~ y, list(y = c(-1, 2)), rescale = FALSE)
   release <- as_release(1.7, st, mech_laplace(scale = 0.3), n = 3)
-  fit <- sample_posterior(release, one_mean, iter = 12000, seed = 1)
+  fit <- sample_posterior(release, one_mean, iter = 8000, seed = 1)
   expect_identical(fit$method, "augment")
   expect_grid(fit, total)
 
   values <- c(-0.9, 0.4, 0.6, 0.5, 2.3)
   each <- exp(-abs(outer(values, points, "-")) / 0.15)
   records <- as_release(values, stat_records(~ y, list(y = c(-1, 2))), mech_laplace(scale = 0.15), n = 5)
-  fit <- sample_posterior(records, one_mean, iter = 12000, seed = 1)
+  fit <- sample_posterior(records, one_mean, iter = 8000, seed = 1)
   expect_grid(fit, function(mu, sigma, df) prod(each %*% masses(mu, sigma, df)))
 })
 
