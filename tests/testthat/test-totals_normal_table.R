@@ -68,7 +68,7 @@ test_that("with all unknown it agrees with the records of \"augment\", empty lev
                      h = factor(sample(c("u", "v"), 40, TRUE), c("u", "v")))
   for (case in list(list(7, mech_laplace(scale = 3), model), list(40, mech_gaussian(sd = 4), model), list(20, mech_gaussian(sd = 2), student))) {
     rel <- simulate_release(data[seq_len(case[[1]]), ], table_statistic(1), case[[2]])
-    fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 3500, warmup = 1000, seed = 2)
+    fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 6000, warmup = 1000, seed = 2)
     records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 3500, warmup = 1000, seed = 3)
     expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
     expect_same_quantiles(fit$draws, records$draws)
