@@ -198,7 +198,7 @@ engine_lines.engine_augment <- function(engine, fit) {
 
 #' @export
 engine_diagnostics.engine_augment <- function(engine, fit, told) {
-  guarantee <- privacy(fit$release)
+  guarantee <- design_privacy(release_parts(fit$release)) # of the numbers that are used
   statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
   # imputed records that may lie beyond natural limits may change the totals by more than records did
   bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_columns)))

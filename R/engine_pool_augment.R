@@ -55,7 +55,7 @@ engine_lines.engine_pool_records <- function(engine, fit) cost_line(fit)
 
 #' @export
 engine_diagnostics.engine_pool_records <- function(engine, fit, told) {
-  guarantees <- lapply(fit$release, privacy)
+  guarantees <- lapply(fit$release, function(release) design_privacy(release_parts(release)))
   pure <- all(vapply(guarantees, function(g) identical(g$delta, 0), TRUE))
   augment_counts(told, if (pure) exp(-max(vapply(guarantees, `[[`, 0, "epsilon"))) else NA_real_)
 }

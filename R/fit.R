@@ -61,7 +61,7 @@
 #'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. This second fit has its own seeds. It uses the fastest
 #'     method available and takes at most as long as the fit itself, or two seconds if that is longer. The warning gives both answers for the parameters that
 #'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
-#'     was no second fit.
+#'     was no second fit, or by how much the lengths of the intervals differ.
 #'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks look at all published totals. One computes the
 #'     noise that they would need given the draws of the confidential totals, singly and jointly. The other computes their distances from the totals of records
 #'     simulated under draws of the parameters. The warning names the numbers that are farthest off, what the model lacks (a dependence between two variables, a

@@ -1,7 +1,7 @@
 # Both answers where it matters: an answer may depend on records outside the bounds. Under "clamp", the model's tails determine how many records are outside,
 # and how far. If the bounds are natural limits, none are. If the expected share outside is not negligible, the release is also fitted as if its bounds were
-# natural limits (stat_outside.R), by the method with the least expected cost. The two fits are compared: |difference of means| / posterior sd, for each
-# parameter.
+# natural limits (stat_outside.R), by the method with the least expected cost. The two fits are compared, for each parameter: |difference of means| / posterior
+# sd; for the print, the ratio of the lengths of their 90% intervals as well.
 #
 # The second fit has its own seeds, derived from the first one's: draws are the same with or without it. It costs as much as `beside_run`, at most `beside_seconds`
 # or the expected cost of the fit itself. Otherwise it is skipped, and the fit says so.
@@ -11,6 +11,8 @@ negligible_share <- 0.001
 
 # posterior standard deviations
 hangs_on <- 0.5
+# lengths of intervals that differ by no more are about the same
+about_ratio <- 1.25
 
 beside_run <- list(chains = 2, iter = 1500, warmup = 500, thin = 1)
 beside_seconds <- 2
@@ -77,8 +79,10 @@ both_answers <- function(fit, other) {
   sd <- apply(a, 2L, stats::sd)
   # of the two means, in those units
   error <- sqrt(monte_carlo_error(fit, names)^2 + monte_carlo_error(other, names)^2) / sd
+  # of the 90% intervals: of heavy tails, sds are too uncertain
+  width <- function(draws) apply(draws, 2L, function(x) diff(stats::quantile(x, c(0.05, 0.95), names = FALSE)))
   data.frame(parameter = names, clamp = colMeans(a), clamp_sd = sd, none = colMeans(b), none_sd = apply(b, 2L, stats::sd),
-             difference = (colMeans(b) - colMeans(a)) / sd, error = error, row.names = NULL)
+             difference = (colMeans(b) - colMeans(a)) / sd, error = error, ratio = width(a) / width(b), row.names = NULL)
 }
 
 monte_carlo_error <- function(fit, names) {
@@ -116,6 +120,11 @@ clamping_lines <- function(fit) {
   if (is.null(fit$clamping)) return(NULL)
   if (!is.null(fit$clamping$skipped)) return(paste0("  clamping   not compared with natural limits: ", fit$clamping$skipped))
   found <- differing_answers(fit)
-  if (nrow(found) == 0L) return("  clamping   the answer is about the same if no record lies outside the bounds")
+  if (nrow(found) == 0L) {
+    ratio <- exp(max(abs(log(fit$clamping$table$ratio)), 0, na.rm = TRUE))
+    if (ratio <= about_ratio) return("  clamping   the answer is about the same if no record lies outside the bounds")
+    return(sprintf("  clamping   if no record lies outside the bounds, means are about the same, and 90%% intervals differ in length by a factor of up to %s",
+                   format_number(ratio, 2)))
+  }
   paste0(c("  clamping   ", rep("             ", min(nrow(found), 4L) - 1L)), utils::head(answer_words(found), 4L))
 }

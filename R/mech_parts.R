@@ -105,7 +105,7 @@ has_exact <- function(release) any(vapply(release_parts(release), function(p) is
 
 #' @rdname privacy
 #' @export
-privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
+privacy.noiseaware_release <- function(x, ...) x$spent %||% design_privacy(release_parts(x))
 
 # of each number of a release, NA where it is shown; NULL if none is hidden
 hidden_below <- function(release) {

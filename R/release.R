@@ -6,6 +6,7 @@
 #   granularity  of every component: its value is a multiple of it; 0 if that is
 #              not known
 #   noise      where the noise came from: "entropy", "simulation", "published"
+#   spent       the guarantee of the whole release, where these are only the numbers that a model uses
 #   neighbours, missing  what the guarantee is about ("replace" or "add_remove"), and the rule for
 #              missing values
 

@@ -41,6 +41,7 @@ narrow_release <- function(release, model, call = caller_env()) {
   narrowed <- new_release(release$value[at], narrow$statistic, narrow$mechanism, release$n, unname(release$scale[at]), unname(release$granularity[at]),
                           release$noise, release$neighbours)
   narrowed$missing <- release$missing
+  narrowed$spent <- privacy(release) # by all numbers together, those that are not used as well
   narrowed
 }
 

@@ -53,6 +53,10 @@ write_release <- function(release, path) {
   if (!is.null(release$records)) {
     stop_classed("file", c("A release with noisy records cannot be written to a file.", i = "Write the noisy records instead, and call {.fn as_release} again."))
   }
+  if (!is.null(release$spent)) {
+    stop_classed("file", c("These are only the numbers that a model used: a file of them would state a smaller guarantee than the release has.",
+                           i = "Write the release that was fitted."))
+  }
   check_no_public(list(release), "A release is not written to a file with its", environment())
   if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
   if (dir.exists(path)) stop_classed("file", "Cannot write {.file {path}}: it is a directory.")

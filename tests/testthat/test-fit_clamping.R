@@ -54,6 +54,20 @@ test_that("draws and R's generator are the same with and without it", {
   expect_error(lumpy_fit(control = list(beside = 1)), class = "noiseaware_error_argument")
 })
 
+test_that("where means agree, the print says by how much intervals differ", {
+  fit <- lumpy_fit()
+  parameter <- fit$clamping$table$parameter[1]
+  length_of <- function(fit) diff(quantile(parameter_draws(fit, parameter), c(0.05, 0.95), names = FALSE))
+  none <- internal("fit_beside")(fit)
+  expect_equal(fit$clamping$table$ratio[1], length_of(fit) / length_of(none))
+  fit$clamping$table$difference <- 0
+  fit$clamping$table$ratio <- rep_len(c(1 / 1.6, 1.5), nrow(fit$clamping$table))
+  expect_null(internal("clamping_trouble")(fit))
+  expect_match(internal("clamping_lines")(fit), "means are about the same, and 90% intervals differ in length by a factor of up to 1.6", fixed = TRUE)
+  fit$clamping$table$ratio <- 0.9
+  expect_match(internal("clamping_lines")(fit), "the answer is about the same if no record lies outside", fixed = TRUE)
+})
+
 test_that("where next to nothing lies beyond nothing is fitted", {
   wide <- lumpy_fit(lumpy_release(bounds = c(-30, 40)))
   expect_null(wide$clamping)

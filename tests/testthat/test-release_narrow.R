@@ -49,6 +49,10 @@ test_that("a message says what is used, the print how much, and update() asks th
   expect_message(fit <- sample_posterior(release, model_lm(bwt ~ age), chains = 1, iter = 400, seed = 1), "5 of the 13 numbers.*bwt.*age",
                  class = "noiseaware_message_components") |> suppressWarnings()
   expect_length(fit$release$value, 5L)
+  # the guarantee is the one that the whole release has, not that of the numbers in use
+  expect_identical(privacy(fit$release), privacy(release))
+  expect_output(print(fit$release), "mu = 1 (Gaussian DP), rho = 0.5 (zCDP), the whole release; one", fixed = TRUE)
+  expect_error(write_release(fit$release, tempfile()), "only the numbers that a model used", class = "noiseaware_error_file")
   expect_output(print(fit), "uses       5 of the 13 numbers of the release\n  mechanism  Gaussian noise, mu = 1", fixed = TRUE)
   other <- suppressMessages(suppressWarnings(update(fit, model = model_lm(bwt ~ age + lwt))))
   expect_length(other$release$value, 9L)
