@@ -229,7 +229,10 @@ fit_lines <- function(fit) {
 }
 
 #' @export
-describe_model.bound_lm <- function(bound) paste("linear regression", called_formula(bound$formula))
+describe_model.bound_lm <- function(bound) {
+  formula <- called_formula(bound$formula)
+  if (endsWith(formula, " ~ 1")) paste("normal model of", sub(" ~ 1$", "", formula)) else paste("linear regression", formula)
+}
 
 #' @export
 describe_model.bound_student <- function(bound) paste0("linear regression ", called_formula(bound$formula), ", Student-t errors")

@@ -31,7 +31,7 @@
 #' | `estimate` | posterior median |
 #' | `sd` | posterior standard deviation |
 #' | `lower`, `upper` | ends of the equal-tailed interval |
-#' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 |
+#' | `p_above` | probability that a difference is above 0, a ratio above 1, or an expression above 0 (above 1 if all are quotients of positive numbers) |
 #' | `p_direction` | the larger of `p_above` and its complement |
 #' @details
 #' Comparisons are made draw by draw, so they account for the dependence between sites. With partial pooling, multiple comparisons need no further correction
@@ -88,7 +88,8 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
   }
   remind_troubles(object)
   colnames(found$draws) <- if (length(unique(found$of)) == 1L) found$contrast else paste0(found$contrast, "|", found$of)
-  structure(list(table = contrast_table(found, level), draws = by_chain(found$draws, object), measure = found$measure, level = level), class = "noiseaware_contrast")
+  structure(list(table = contrast_table(found, level), draws = by_chain(found$draws, object), measure = found$measure, quotients = found$quotients, level = level),
+            class = "noiseaware_contrast")
 }
 
 contrast_signs <- c(difference = " - ", ratio = " / ", odds_ratio = " / ")
@@ -172,14 +173,17 @@ expressed <- function(fit, texts, call) {
   longest <- names[order(-nchar(names))]
   quoted <- paste0("(?<![\\w.\\[,])(", paste0("\\Q", longest, "\\E", collapse = "|"), ")(?![\\w.\\[])")
   known <- stats::setNames(as.list(as.data.frame(draws)), paste0(".v", seq_along(names)))
+  quotients <- TRUE # of positive numbers, all of them: they are compared with 1
   values <- vapply(texts, function(text) {
     at <- gregexpr(quoted, text, perl = TRUE)
     used <- regmatches(text, at)[[1L]]
     plain <- text
     regmatches(plain, at) <- list(paste0(".v", match(used, names)))
-    evaluate_expression(plain, text, known, names, call)
+    value <- evaluate_expression(plain, text, known, names, call)
+    quotients <<- quotients && is_quotient(plain) && all(value > 0)
+    value
   }, numeric(nrow(draws)))
-  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = texts, measure = "expression")
+  list(draws = matrix(values, nrow(draws)), of = rep("expression", length(texts)), contrast = texts, measure = "expression", quotients = quotients)
 }
 
 # cor[x,y] and cor[y,x] after what has cov[x,y], where there are none
@@ -194,6 +198,12 @@ with_correlations <- function(draws) {
     draws <- cbind(draws, matrix(added, nrow(draws), length(names), dimnames = list(NULL, names)))
   }
   draws
+}
+
+is_quotient <- function(text) {
+  expression <- str2lang(text)
+  while (is.call(expression) && identical(expression[[1L]], quote(`(`))) expression <- expression[[2L]]
+  is.call(expression) && identical(expression[[1L]], quote(`/`))
 }
 
 evaluate_expression <- function(plain, text, known, names, call) {
@@ -220,12 +230,12 @@ evaluate_expression <- function(plain, text, known, names, call) {
 
 contrast_table <- function(found, level) {
   ends <- draws_interval(found$draws, level)
-  above <- colMeans(found$draws > if (found$measure %in% c("ratio", "odds_ratio")) 1 else 0)
+  above <- colMeans(found$draws > contrast_null(found))
   data.frame(of = found$of, contrast = found$contrast, estimate = apply(found$draws, 2L, stats::median), sd = apply(found$draws, 2L, stats::sd),
              lower = ends[1L, ], upper = ends[2L, ], p_above = above, p_direction = pmax(above, 1 - above), row.names = NULL)
 }
 
-contrast_null <- function(x) if (x$measure %in% c("ratio", "odds_ratio")) 1 else 0
+contrast_null <- function(x) if (x$measure %in% c("ratio", "odds_ratio") || isTRUE(x$quotients)) 1 else 0
 
 contrast_title <- function(x) {
   switch(x$measure, difference = "differences", ratio = "ratios", odds_ratio = "odds ratios", expression = "expressions")

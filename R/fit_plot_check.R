@@ -125,7 +125,7 @@ plot_replicates <- function(data, most = 12L) {
     facet_variables(ggplot2::vars(.data$component), scales = "free") +
     scale_few_x() +
     ggplot2::labs(x = NULL, y = NULL, subtitle = "lines: published numbers; bars: their replicates",
-                  caption = if (left_out > 0L) paste(left_out, "more components are not shown")) +
+                  caption = if (left_out > 0L) paste("not shown:", left_out, "more")) +
     theme_noiseaware() +
     theme_without_y() +
     room_at_sides()
@@ -146,7 +146,7 @@ plot_release_check <- function(data) {
     ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
     ggplot2::labs(x = "standard deviations from the mean of the replicates", y = NULL,
                   subtitle = paste0("points: published numbers; bars: central ", format_number(100 * attr(data, "level")), "% of their replicates"),
-                  caption = if (left_out > 0L) paste(left_out, "more components are not shown")) +
+                  caption = if (left_out > 0L) paste("not shown:", left_out, "more")) +
     theme_noiseaware() +
     theme_many_rows(shown)
   with_table(plot, data)

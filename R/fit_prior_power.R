@@ -148,13 +148,19 @@ tell_decided <- function(fit) {
                   class = "noiseaware_message_prior")
 }
 
-decided_names <- function(fit) c(fit$decided, attr(fit$decided, "together"))
+decided_names <- function(fit) union(fit$decided, attr(fit$decided, "together"))
+
+# what the prior decides by itself, and in combination: one name is no combination
+decided_words <- function(fit, most) {
+  together <- attr(fit$decided, "together")
+  alone <- union(fit$decided, if (length(together) == 1L) together)
+  c(if (length(alone)) shorten_list(alone, most), if (length(together) > 1L) paste("a combination of", shorten_list(together, 5L)))
+}
 
 decided_line <- function(fit) {
-  together <- attr(fit$decided, "together")
-  who <- c(if (length(fit$decided)) shorten_list(fit$decided, 8L), if (length(together)) paste("a combination of", shorten_list(together, 5L)))
-  paste0("The prior strongly influences ", paste(who, collapse = ", and about "),
-         ": a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd.")
+  paste0("The prior strongly influences ", paste(decided_words(fit, 8L), collapse = ", and "),
+         ": a slightly weaker or stronger prior moves ", if (length(decided_names(fit)) == 1L) "it by more than a tenth of its posterior sd." else
+           "each by more than a tenth of its posterior sd.")
 }
 
 # The total with the most noise for what it can be, where totals differ in that.
@@ -179,8 +185,4 @@ relative_noise <- function(release) {
 }
 
 # for a print
-decided_lines <- function(fit) {
-  together <- attr(fit$decided, "together")
-  c(if (length(fit$decided)) paste0("  prior      strongly influences ", shorten_list(fit$decided, 5L)),
-    if (length(together)) paste0("  prior      strongly influences a combination of ", shorten_list(together, 5L)))
-}
+decided_lines <- function(fit) paste0(rep("  prior      strongly influences ", length(decided_names(fit)) > 0L), decided_words(fit, 5L))

@@ -22,7 +22,7 @@ print.noiseaware_release <- function(x, ...) {
   cat("\n")
   table <- summary(x)$table
   print_table(utils::head(table, 12L))
-  if (nrow(table) > 12L) cat("... and", nrow(table) - 12L, "more components; see summary()\n")
+  if (nrow(table) > 12L) cat("... and", nrow(table) - 12L, ngettext(nrow(table) - 12L, "more component;", "more components;"), "see summary()\n")
   release_marks(x)
   invisible(x)
 }

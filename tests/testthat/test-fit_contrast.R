@@ -29,6 +29,12 @@ test_that("measures, references and choices are those that were asked for", {
   ratio <- contrast(fit, "prob[yes]", "ratio", among = c("far west", "south"))
   expect_equal(c(posterior::extract_variable(posterior::as_draws(ratio), "far west / south")), rate("far west") / rate("south"))
   expect_equal(as.data.frame(ratio)$p_above, mean(rate("far west") > rate("south")))
+  # a quotient of positive numbers that is written out, too, but no other expression
+  quotient <- contrast(fit, "(prob[yes,far west] / prob[yes,south])")
+  expect_equal(as.data.frame(quotient)$p_above, as.data.frame(ratio)$p_above)
+  expect_match(capture.output(print(quotient)), "P(> 1)", fixed = TRUE, all = FALSE)
+  expect_equal(as.data.frame(contrast(fit, "log(prob[yes,far west] / prob[yes,south])"))$p_above, as.data.frame(ratio)$p_above)
+  expect_identical(as.data.frame(contrast(fit, c("prob[yes,south] / prob[yes,north]", "prob[yes,south] - 2")))$p_above, c(1, 0))
   expect_match(capture.output(print(ratio))[1], "ratios of prob[yes], posterior medians with 95% intervals", fixed = TRUE)
   expect_match(capture.output(print(ratio)), "P(> 1)", fixed = TRUE, all = FALSE)
   expect_identical(plot(ratio)$data, as.data.frame(ratio))

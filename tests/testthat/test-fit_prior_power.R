@@ -69,6 +69,17 @@ test_that("what the prior decides is said, when sampled, in the print and the re
   expect_null(quietly(internal("without_troubles")(update(fit)))$decided)
 })
 
+test_that("one parameter is no combination, and is named once", {
+  line <- function(...) internal("decided_line")(list(decided = structure(...)))
+  print_lines <- function(...) internal("decided_lines")(list(decided = structure(...)))
+  expect_match(line("sd"), "influences sd: a slightly weaker or stronger prior moves it by more than a tenth of its posterior sd.", fixed = TRUE)
+  expect_match(line("sd", together = "mean"), "influences sd, mean: a slightly weaker or stronger prior moves each by", fixed = TRUE)
+  expect_match(line("sd", together = "sd"), "influences sd: a slightly weaker or stronger prior moves it", fixed = TRUE)
+  expect_match(line("sd", together = c("a", "b")), "influences sd, and a combination of a, b: ", fixed = TRUE)
+  expect_identical(print_lines(character(), together = c("a", "b")), "  prior      strongly influences a combination of a, b")
+  expect_length(print_lines(character()), 0L)
+})
+
 test_that("braces of a level's name are shown as they are", {
   st <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "{b}")))
   rel <- as_release(stats::setNames(c(1, 1.5, 1, 0.3), st$components), st, mech_laplace(scale = 3), n = 4)
