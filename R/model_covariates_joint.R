@@ -82,7 +82,7 @@ can_settle <- function(model, n, method, noisy_records) {
   # in others chains mix much more slowly with dependent factors where numbers are clamped, so that these must be asked for
   if (!inherits(model, "model_lm") || !is.null(model$factors)) return(FALSE)
   sized <- !is.null(n) && !inherits(n, "prior_n")
-  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse"))
+  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse", "nonprivate"))
 }
 
 settle_factors <- function(model, statistic, n, method = "auto", noisy_records = FALSE, call = caller_env()) {

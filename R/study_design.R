@@ -70,12 +70,17 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   widths <- with_seed(seed, lapply(bounds, prior_widths, level))
   if (!is.null(parameters)) for (bound in bounds) check_some_parameters(parameters, bound)
   cells <- expand.grid(n = n, statistic = names(statistic), stringsAsFactors = FALSE)
-  found <- Map(function(n, name) {
+  call <- environment()
+  found <- say_once(Map(function(n, name) {
     truth <- design_centre(bounds[[name]], parameters)
     run <- function(mechanism, method, ...) {
       calibrate(model, statistic[[name]], mechanism, n, replicates, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)
     }
     without <- widths_of_records(run, mechanisms[[1L]], list(...))
+    wanted <- names(parameters) %||% bounds[[name]]$parameters
+    if (!is.null(ratio) && anyNA(without[wanted])) {
+      stop_classed("method", "{.arg ratio} needs the width without noise, and this model has no posterior from records.", call = call)
+    }
     of <- function(value) {
       cal <- run(make(value), method, ...)
       cell <- stats::setNames(data.frame(name, value, n), c("statistic", budget, "n"))
@@ -85,8 +90,8 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
       cell$ratio <- cell$width / cell$without
       structure(cell, mirrored = calibration_mirrored(cal))
     }
-    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, names(parameters) %||% bounds[[name]]$parameters)
-  }, cells$n, cells$statistic)
+    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted)
+  }, cells$n, cells$statistic))
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,
                       mirrored = attr(rows[[length(rows)]], "mirrored"))

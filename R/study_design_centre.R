@@ -36,21 +36,22 @@ centre_response <- function(centre, draws, bound, given) {
 
 # ---- the budget that is needed --------------------------------------------------------------
 
-# Designs `of` budgets, until the largest of the ratios among `wanted` variables is within 2% of `ratio`. The attribute `needed` has the budget that came closest.
-search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
+# Designs `of` budgets, until the largest of the ratios among `wanted` variables is at most `ratio`, and within 2% of it. The attribute `needed` has the budget
+# with the largest ratio that is not above it, or that came closest.
+search_budget <- function(ratio, of, wanted, most = 9L) {
   tried <- list()
   at <- 1
   reached <- numeric()
+  aim <- max(0.99 * ratio, (1 + ratio) / 2)
   for (k in seq_len(most)) {
     tried[[k]] <- of(at[k])
     reached[k] <- max(tried[[k]]$ratio[tried[[k]]$variable %in% wanted])
-    if (is.na(reached[k])) stop_classed("method", "{.arg ratio} needs the width without noise, and this model has no posterior from records.", call = call)
-    if (abs(reached[k] / ratio - 1) < 0.02) break
-    further <- next_budget(at, reached, ratio)
+    if (reached[k] <= ratio && reached[k] > 0.98 * ratio) break
+    further <- next_budget(at, reached, aim)
     if (further %in% at || further < 1e-4 || further > 1e4) break
     at[k + 1L] <- further
   }
-  best <- which.min(abs(log(reached / ratio)))
+  best <- which.min(abs(log(reached / ratio)) + ifelse(reached > ratio, log(1 + budget_found), 0))
   found <- abs(reached[best] / ratio - 1) < budget_found
   rows <- tried[[best]][tried[[best]]$variable %in% wanted, ]
   needed <- data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],

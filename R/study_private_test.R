@@ -95,15 +95,6 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
   structure(htest, class = c("noiseaware_htest", "htest"))
 }
 
-# Test and interval leave out the same numbers of a release: the message comes once.
-say_once <- function(code) {
-  said <- FALSE
-  withCallingHandlers(code, noiseaware_message_components = function(m) {
-    if (said) rlang::cnd_muffle(m)
-    said <<- TRUE
-  })
-}
-
 # A list: `title`, `model`, `null` as p_value() takes it; for a single number its `value` under the null hypothesis, named, and the `parameter`; functions that
 # compute the Bayes factor, at once (`quick_factor`) or in seconds (`factor`).
 read_question <- function(formula, release, null, scores, of, call) {

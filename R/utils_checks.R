@@ -281,3 +281,14 @@ refuse_levels <- function(strange, variable, levels, call, name) {
                            x = "{sum(strange)} other{?s}, in {rows_text(which(strange))}.",
                            i = "Declared: {shorten_list(encodeString(levels, quote = '\"'))}."), call = call)
 }
+
+# Of each of these classes of messages, only the first.
+say_once <- function(code, classes = c("noiseaware_message_components", "noiseaware_message_binary")) {
+  said <- character()
+  withCallingHandlers(code, message = function(m) {
+    class <- intersect(class(m), classes)
+    if (length(class) == 0L) return()
+    if (class %in% said) rlang::cnd_muffle(m)
+    said <<- c(said, class)
+  })
+}

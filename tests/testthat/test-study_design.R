@@ -62,8 +62,39 @@ test_that("either budgets or a ratio are given", {
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, ratio = 2), class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, ratio = 1), "above 1", class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, parameters = c(p = 0.3)), class = "noiseaware_error_argument")
-  none <- function(value) data.frame(variable = "a", ratio = NA_real_)
-  expect_error(internal("search_budget")(2, none, "a"), "no posterior from records", class = "noiseaware_error_method")
+  # before any fit
+  old <- list(set_constant("widths_of_records", function(...) NA_real_), set_constant("calibrate", function(...) stop("a fit")))
+  withr::defer({
+    set_constant("widths_of_records", old[[1L]])
+    set_constant("calibrate", old[[2L]])
+  })
+  expect_error(design(model_bernoulli(), st, n = 10, ratio = 2), "no posterior from records", class = "noiseaware_error_method")
+})
+
+test_that("the budget that is found keeps to the ratio, where one does", {
+  of <- function(e) data.frame(variable = "a", ratio = sqrt(1 + 3.7 / e^2))
+  for (ratio in c(1.02, 1.5, 2, 10)) {
+    needed <- attr(internal("search_budget")(ratio, of, "a"), "needed")
+    expect_true(needed$ratio <= ratio && needed$ratio > 1 + 0.97 * (ratio - 1) - 0.02)
+  }
+})
+
+test_that("a slope beside a factor has a budget, and a covariate that looks binary is said once", {
+  skip_on_cran() # takes long; `make test` runs it
+  find <- function(smoke, parameters) {
+    st <- stat_crossprod(bwt ~ age + smoke, list(bwt = c(500, 5500), age = c(10, 50), smoke = smoke))
+    design(model_lm(bwt ~ age + smoke), st, mech_laplace, n = 189, ratio = 2, replicates = 2, seed = 1, chains = 1, iter = 300, parameters = parameters) |>
+      suppressWarnings()
+  }
+  needed <- attr(find(c("no", "yes"), c(smokeyes = -300)), "needed")
+  expect_identical(needed$variable, "smokeyes")
+  expect_true(needed$budget > 0.5 && needed$budget < 20)
+  said <- 0
+  withCallingHandlers(find(c(0, 1), c(smoke = -300)), noiseaware_message_binary = function(m) {
+    said <<- said + 1
+    rlang::cnd_muffle(m)
+  })
+  expect_identical(said, 1)
 })
 
 test_that("a ratio that no budget gives is not called found", {
