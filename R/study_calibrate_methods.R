@@ -45,7 +45,8 @@ calibration_runs <- function(x) {
 #' @return
 #' * `summary()`: a data frame with a row for each variable. It has the number of `replicates`, the coverage of central intervals (`coverage_50`,
 #'   `coverage_90`), and the Kolmogorov-Smirnov test of uniform ranks (`ks`, `p.value`). `in_band` shows whether the ECDF of the quantiles stays inside the
-#'   simultaneous 99 per cent band. Further columns are the largest `rhat` and the smallest `ess` and number of ranked `draws`. For a check on the owner's
+#'   simultaneous 99 per cent band; the print has "unclear" for "inside" if more than a tenth of the replicates have not converged or have fewer than 50 draws.
+#'   Further columns are the largest `rhat` and the smallest `ess` and number of ranked `draws`. For a check on the owner's
 #'   records (`data` in [calibrate()]): `estimate`, `replicates`, `coverage` of the stored intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.
 #' * `c()`, `rbind()`: the replicates of all, renumbered.
 #' * `extend(x, replicates)`: adds `replicates` more; the result is the same as from one longer run.
@@ -118,19 +119,22 @@ print.calibration <- function(x, ...) {
   cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")
   if (nrow(x$results)) {
     cat("\n")
-    if (of_data(x)) print_data_table(summary(x), problem$level) else print_calibration_table(summary(x), ranks = is.null(problem$parameters))
+    if (of_data(x)) print_data_table(summary(x), problem$level) else print_calibration_table(x)
   }
   for (line in calibration_warnings(x)) cat("! ", line, "\n", sep = "")
   invisible(x)
 }
 
-# with a fixed truth the ranks of a right posterior are not uniform
-print_calibration_table <- function(table, ranks) {
+# With a fixed truth the ranks of a right posterior are not uniform. Where more than a tenth of the replicates have not converged, or have too few draws to rank
+# a truth among them, ranks inside the band show nothing.
+print_calibration_table <- function(x) {
+  table <- summary(x)
+  doubtful <- max(count_unconverged(x), count_short(x)) > 0.1 * sum(!x$runs$failed)
   shown <- data.frame(variable = table$variable, `cover 50%` = sprintf("%.3f", table$coverage_50),
                       `cover 90%` = sprintf("%.3f", table$coverage_90), KS = sprintf("%.3f", table$ks),
-                      p = format.pval(table$p.value, digits = 2, eps = 1e-4), `99% band` = ifelse(table$in_band, "inside", "OUTSIDE"),
+                      p = format.pval(table$p.value, digits = 2, eps = 1e-4), `99% band` = ifelse(!table$in_band, "OUTSIDE", if (doubtful) "unclear" else "inside"),
                       `max rhat` = sprintf("%.3f", table$rhat), `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
-  if (!ranks) shown[c("KS", "p", "99% band")] <- NULL
+  if (!is.null(x$problem$parameters)) shown[c("KS", "p", "99% band")] <- NULL
   print(shown, row.names = FALSE)
 }
 
@@ -144,13 +148,15 @@ calibration_warnings <- function(x) {
     }
   }
   high <- count_unconverged(x)
-  few <- length(unique(x$results$replicate[x$results$draws < 50]))
+  few <- count_short(x)
   c(first("error"), if (of_data(x)) data_condition_lines(x) else first("warning"),
     if (high) unconverged_line(x, high),
     if (few) sprintf("A variable has fewer than 50 nearly independent draws in %d of %d replicates: run longer chains.", few, sum(!x$runs$failed)))
 }
 
 count_unconverged <- function(x) length(unique(x$results$replicate[which(x$results$rhat > apart_r_hat)]))
+
+count_short <- function(x) length(unique(x$results$replicate[x$results$draws < 50]))
 
 unconverged_line <- function(x, high) {
   sprintf("R-hat above %g in %d of %d replicates: their ranks cannot be trusted; run longer chains.", apart_r_hat, high, sum(!x$runs$failed))

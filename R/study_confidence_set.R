@@ -256,7 +256,7 @@ print.noiseaware_confidence_set <- function(x, ...) {
   cat("  ", formatC(percent, width = -9), "  ", ends(c(x$lower, x$upper)),
       if (any(x$error > 0)) paste0(" (Monte Carlo error ", paste(format_number(x$error, 1), collapse = ", "), ")"), "\n", sep = "")
   if (!x$informative) {
-    cat("  nothing    the release has no information on this parameter: the set is the whole range\n")
+    cat("  nothing    ", ruled_out_nothing, "\n", sep = "")
   } else if (any((c(x$lower, x$upper) == x$range)[c(x$alternative != "less", x$alternative != "greater")])) {
     cat("  open       an end that no test rejects is the end of the parameter's range\n")
   }

@@ -145,14 +145,16 @@ refuse_null <- function(null, call) {
   stop_classed("argument", c("{.arg null} must be values that the model's parameters can have.", x = "Not possible: {shorten_list(null$text, 4L)}."), call = call)
 }
 
+# of a p-value of 1, or a set that is the whole range, for want of information
+ruled_out_nothing <- "the release rules out no value: its numbers fit each, for some values of the unknown parameters that are not tested"
+
 #' @export
 print.noiseaware_p_value <- function(x, ...) {
   cat("<p-value> ", x$describe, "\n", sep = "")
   against <- switch(x$alternative, less = ", against smaller values", greater = ", against larger values")
   cat("  null       ", shorten_list(x$null, 4L), against, "\n", sep = "")
   cat("  p-value    ", format_estimate(x$p, x$error), "\n", sep = "")
-  if (!x$informative) cat("  nothing    the release has no information on the tested parameters: all values are equally plausible
-")
+  if (!x$informative) cat("  nothing    ", ruled_out_nothing, "\n", sep = "")
   cat("  method     ", x$method, "\n", sep = "")
   if (x$error > 0) cat("  replicates ", simulation_words(x), "\n", sep = "")
   invisible(x)

@@ -57,6 +57,11 @@ normal_factor <- function(release, model, null, seed, draws = 10000, call = rlan
 #' @export
 print.noiseaware_htest <- function(x, ...) {
   NextMethod()
+  if (!x$test$informative) {
+    cat("Note: ", ruled_out_nothing, ".\n", sep = "")
+    if (grepl(" mean", x$method)) cat("A test of a mean needs a released sum of squares as well, or p_value() with a model whose sd is fixed.\n")
+    cat("\n")
+  }
   factor <- x$bayes_factor
   if (is.null(factor)) return(invisible(x))
   log <- attr(factor, "log")

@@ -52,6 +52,12 @@ test_that("built-in samplers are calibrated, log eta too", {
   expect_true(all(summary(lm)$in_band))
   expect_setequal(summary(lm)$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]", "log_eta"))
   expect_false(any(lm$runs$failed))
+  expect_output(print(bernoulli), " inside ")
+  # ranks of chains that have not converged, or among too few draws, show nothing
+  bernoulli$results$rhat[bernoulli$results$replicate <= 20] <- 1.5
+  expect_output(print(bernoulli), " unclear ")
+  lm$results$draws[lm$results$replicate <= 10] <- 30
+  expect_output(print(lm), " unclear ")
 })
 
 test_that("the naive analysis is not calibrated", {

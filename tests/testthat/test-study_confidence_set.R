@@ -40,7 +40,10 @@ test_that("a parameter that the release does not tell has its whole range", {
   expect_equal(c(set$lower, set$upper), c(0, Inf))
   bootstrap <- confidence_set(release, model_normal(), "sd", method = "bootstrap", seed = 1, replicates = 99)
   expect_equal(c(bootstrap$lower, bootstrap$upper), c(0, Inf))
-  expect_output(print(set), "no information on this parameter: the set is the whole range")
+  expect_output(print(set), "nothing    the release rules out no value")
+  # a mean alone, clamped: any sd is possible
+  alone <- as_release(52.3, stat_means(stat_sums(~ age, list(age = c(18, 90))), n = 400), mech_laplace(epsilon = 1), n = 400)
+  expect_output(print(private_test(alone, ~ age, null = 20, replicates = 99, seed = 1)), "rules out no value.*A test of a mean needs a released sum of squares")
   expect_equal(p_value(release, model_normal(), c(sd = 2), seed = 1, replicates = 99)$p, 1)
   expect_error(plot(set), class = "noiseaware_error_argument")
 })
