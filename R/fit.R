@@ -330,6 +330,8 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 1000, seed = 1)))
+#' @concept post-processing
+#' @concept confidential totals
 #' @export
 denoise <- function(fit, margin = NULL, site = NULL) {
   check_given()

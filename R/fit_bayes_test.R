@@ -120,6 +120,7 @@ has_saturated_table <- function(fit) {
 }
 
 #' @rdname bayes_tests
+#' @concept independence test
 #' @export
 test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 10000, seed = NULL, error = 0.05) {
   check_given()

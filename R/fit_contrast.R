@@ -60,6 +60,10 @@
 #' contrast(fit, measure = "odds_ratio", reference = "north")
 #' contrast(fit, "prob[yes,west] - (prob[yes,north] + prob[yes,south]) / 2")
 #' plot(contrast(fit))
+#' @concept risk ratio
+#' @concept risk difference
+#' @concept odds ratio
+#' @concept comparison of groups
 #' @export
 contrast <- function(object, ...) {
   check_given()

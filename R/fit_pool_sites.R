@@ -177,6 +177,8 @@ left_out_caption <- function(left_out, line, what = "sites") {
 # ---- ranks ---------------------------------------------------------------------------------
 
 #' @rdname site_view
+#' @concept ranking
+#' @concept league table
 #' @export
 site_ranks <- function(fit, parameter = NULL, level = 0.9) {
   check_given()

@@ -3,9 +3,9 @@
 #' Report a fit as a web page
 #'
 #' Writes a single HTML file, pictures included. It contains the release, the model, priors compared with the posterior, diagnostics in words and a posterior
-#' predictive check. It also compares the published numbers with the denoised ones, and shows the cost of the noise and the session information. A regression
-#' gets a plot of its predictions, a table its margins, a survival model its curves, and several sites or groups their shrinkage and ranks. The file can be
-#' viewed and shared without R.
+#' predictive check. It also compares the published numbers with the denoised ones, and shows the cost of the noise, a paragraph for the methods section of a
+#' paper, and the session information. A regression gets a plot of its predictions, a table its margins, a survival model its curves, and several sites or
+#' groups their shrinkage and ranks. The file can be viewed and shared without R.
 #'
 #' @param fit A fit from [sample_posterior()].
 #' @param file Name of the file, which is replaced if it exists.
@@ -30,6 +30,8 @@
 #'   report(fit, tempfile(fileext = ".html"))
 #' }
 #' }
+#' @concept methods section of a paper
+#' @concept report of results
 #' @export
 report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
   check_given()
@@ -165,6 +167,38 @@ trajectory_words <- function(fit) {
 
 prior_words <- function(fit) {
   if (length(decided_names(fit))) decided_line(fit)
+}
+
+# A paragraph that a methods section can quote.
+methods_words <- function(fit) {
+  pooled <- inherits(fit, "noiseaware_pool")
+  releases <- if (!pooled) list(fit$whole %||% fit$release) else if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
+  noise <- unique(vapply(unlist(lapply(releases, release_parts), recursive = FALSE), function(p) format(p$mechanism), ""))
+  n <- releases[[1L]]$n
+  given <- if (length(releases) > 1L) paste(length(releases), "releases") else
+    paste("the release of", if (is.null(n)) "an unknown number of records" else paste(format_size(n), "records"),
+          if (pooled) paste("in", length(fit$release), "groups"))
+  paste0("The model was: ", describe_model(fit$bound), ". Its posterior given ", trimws(given), " (", shorten_list(noise, 4L),
+         ") was computed by the R package noiseaware ", utils::packageVersion("noiseaware"), " under R ", getRversion(), ". ",
+         method_sentence(fit, pooled), drawn_sentence(fit),
+         if (!is.null(fit$asked$seed)) paste0(" The seed was ", fit$asked$seed, "."))
+}
+
+method_sentence <- function(fit, pooled) {
+  fits <- fit$fits %||% list(fit)
+  how <- if (!is.null(fit$fits)) "Each release was analysed by itself" else if (pooled) paste0("Pooling was \"", fit$pool, "\"") else
+    paste0("The method was \"", fit$method, "\"")
+  paste0(how, ", ", if (all(vapply(fits, function(f) isTRUE(f$exact), TRUE))) "exactly under the model, up to Monte Carlo error. " else "approximately. ")
+}
+
+drawn_sentence <- function(fit) {
+  chained <- !is.null((fit$fits[[1L]] %||% fit)$chains)
+  size <- dim(fit$draws)
+  if (!chained) return(sprintf("There were %s independent draws.", format_size(prod(size[1:2]))))
+  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
+  sprintf(paste("There were %d chain%s of %s draws, after %s warmup iterations each. The largest R-hat was %s; the smallest effective number of draws, bulk or",
+                "tail, was %s."), size[2L], if (size[2L] == 1L) "" else "s", format_size(size[1L]),
+          format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(table$ess_bulk, table$ess_tail))))
 }
 
 # what the tail probabilities of a posterior predictive check amount to

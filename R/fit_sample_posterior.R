@@ -67,6 +67,8 @@
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' fit
+#' @concept credible interval
+#' @concept posterior of a rate, mean or slope
 #' @export
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,

@@ -51,6 +51,7 @@
 #' sets
 #' head(sets[[1]])
 #' combine_synthetic(sets, function(data) glm(Admit == "Admitted" ~ Gender + Dept, binomial, data))
+#' @concept synthetic data
 #' @export
 synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   check_given()

@@ -24,6 +24,9 @@
 #' smokers <- stat_sums(~ smoke, bounds = list(smoke = c(0, 1)))
 #' total <- as_release(69.1, smokers, mech_laplace(epsilon = 0.5), n = 189)
 #' sample_posterior(total, model_bernoulli(), chains = 2, iter = 400, seed = 1)
+#' @concept rate
+#' @concept proportion
+#' @concept percentage
 #' @export
 model_bernoulli <- function(variable = NULL, prior = prior_beta(1, 1)) {
   of <- read_variable(variable)

@@ -76,6 +76,7 @@
 #' model_lm(prior = prior_normal(sd = c(age = 20)), sigma = prior_exponential())
 #' model_lm(mpg ~ hp * am + I(wt^2))
 #' model_lm(score ~ ses + (1 + ses | school))
+#' @concept regression slope
 #' @export
 model_lm <- function(formula = NULL, prior = prior_normal(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet(), factors = NULL, errors = NULL) {

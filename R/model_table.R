@@ -62,6 +62,8 @@
 #'
 #' # the same odds ratio of admission and gender in every department
 #' model_table(~ Admit:Gender + Admit:Dept + Gender:Dept, prior_normal())
+#' @concept contingency table
+#' @concept cross-tabulation
 #' @export
 model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL) {
   check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "prior_dirichlet() or prior_normal()", "prior")

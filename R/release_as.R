@@ -81,6 +81,9 @@
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
 #' @seealso `vignette("cookbook")` for the ways in which numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
 #'   [read_opendp()], [read_opendp_table()] and [read_wikimedia()] for files from other projects.
+#' @concept published numbers
+#' @concept noisy count
+#' @concept hidden denominator
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ..., public = NULL) {
   if (!is.null(public) && !missing(value) && !missing(statistic) && !missing(mechanism)) {
@@ -249,7 +252,8 @@ check_value <- function(value, components, call = caller_env(), name = "value", 
   if (length(value) != length(components) && (is.null(names(value)) || length(value) > length(components))) {
     example <- sprintf("c(\"%s\" = %s)", components[length(components)], format_number(value[1L]))
     stop_classed("value", c("{.arg {name}} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
-                            i = "Components: {.val {components}}.", i = if (length(value) < length(components)) "With names it may have fewer, such as {.code {example}}."), call = call)
+                            i = "Components: {.val {components}}.",
+                            i = if (length(value) < length(components)) "With names it may have fewer, such as {.code {example}}."), call = call)
   }
   if (!is.null(names(value))) {
     names(value) <- reorder_products(names(value), components)

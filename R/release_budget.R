@@ -69,6 +69,8 @@
 #' release(MASS::birthwt, counts, mech_discrete_laplace(epsilon = 0.5), budget = account)
 #' account
 #' summary(account)
+#' @concept privacy accounting
+#' @concept composition
 #' @export
 budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("concentrated", "basic"), file = NULL,
                    connection = NULL, table = NULL, neighbours = c("replace", "add_remove")) {

@@ -37,6 +37,8 @@
 #' # a weight that about a quarter of the mothers exceed: 47 of them, so epsilon = 1 will do
 #' private_quantile(MASS::birthwt$lwt, 0.75, c(0, 1000), epsilon = 1, budget = account)
 #' account
+#' @concept median
+#' @concept percentile
 #' @export
 private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, budget = NULL,
                              neighbours = c("replace", "add_remove")) {

@@ -94,6 +94,8 @@ stat_cumulative <- function(statistic) {
 }
 
 #' @rdname stat_linear
+#' @concept average
+#' @concept published mean
 #' @export
 stat_means <- function(statistic, n) {
   check_given()

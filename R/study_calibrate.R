@@ -97,6 +97,8 @@
 #' rel <- as_release(c(12, 8), st, mech_laplace(epsilon = 1), n = 20)
 #' fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 1000, seed = 1)
 #' calibrate(fit, replicates = 10, chains = 1, iter = 400, seed = 1)
+#' @concept simulation-based calibration
+#' @concept coverage
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
                       parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove"), data = NULL) {

@@ -42,6 +42,8 @@
 #' set <- confidence_set(rel, model_bernoulli(), "prob[1]")
 #' set
 #' plot(set)
+#' @concept confidence interval
+#' @concept frequentist inference
 #' @export
 confidence_set <- function(release, model, parameter, level = 0.95, alternative = c("two.sided", "less", "greater"), ..., method = c("test", "bootstrap"),
                            replicates = 999, seed = NULL, prior_n = NULL, fit = NULL) {

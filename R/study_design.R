@@ -48,6 +48,10 @@
 #' # at which epsilon is the interval of a probability of 0.3 twice as wide as from the records?
 #' design(model_bernoulli(), st, n = 200, ratio = 2, parameters = c("prob[yes]" = 0.3),
 #'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#' @concept choice of epsilon
+#' @concept privacy budget
+#' @concept sample size
+#' @concept power
 #' @export
 design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n, replicates = 50, method = "auto", ...,
                    parameters = NULL, level = 0.95, seed = NULL, neighbours = c("replace", "add_remove"), ratio = NULL) {

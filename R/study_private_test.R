@@ -64,6 +64,9 @@
 #' set.seed(1)
 #' rel <- simulate_release(births, smoking, mech_discrete_laplace(epsilon = 1))
 #' private_test(rel, low ~ smoke, replicates = 199, seed = 1)
+#' @concept hypothesis test
+#' @concept t-test
+#' @concept chi-squared test
 #' @export
 private_test <- function(release, formula, null = NULL, alternative = c("two.sided", "less", "greater"), level = 0.95, ..., scores = NULL, of = c("mean", "sd"),
                          interval = TRUE, bayes_factor = FALSE, replicates = 999, seed = NULL, prior_n = NULL) {

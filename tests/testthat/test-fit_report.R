@@ -27,10 +27,29 @@ test_that("the page holds every part, with its pictures inside", {
   for (part in c("Posterior: linear regression y ~ x + g", "The release", "Prior against posterior", "What the noise cost", "R version", "noiseaware_",
                  "g<b>_*[c]", "prob[g=<b>_*[c]]", "Laplace noise, epsilon = 20")) expect_match(text, part, fixed = TRUE)
   # the words, and the numbers of the tables
-  for (line in c(internal("diagnosis")(fit), internal("cost_words")(noise_cost(fit, 3, seed = 1)),
+  for (line in c(internal("diagnosis")(fit), internal("methods_words")(fit), internal("cost_words")(noise_cost(fit, 3, seed = 1)),
                  internal("check_words")(check_of(fit, seed = 1)))) expect_match(text, line, fixed = TRUE)
   expect_match(text, prettyNum(signif(coef(fit)[["x"]], 4)), fixed = TRUE)
   expect_false(grepl("Not shown|Error", text))
+})
+
+test_that("the paragraph for a paper has what was done", {
+  words <- internal("methods_words")(fit)
+  expect_match(words, "The model was: linear regression y ~ x + g. Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed by",
+               fixed = TRUE)
+  expect_match(words, paste0("The method was \"", fit$method, "\", exactly under the model, up to Monte Carlo error. There were 2 chains of 1,500 draws"), fixed = TRUE)
+  expect_match(words, "The seed was 1.", fixed = TRUE)
+  naive <- sample_posterior(fit$release, model_lm(), method = "naive", chains = 1, iter = 400, seed = 1)
+  expect_match(internal("methods_words")(naive), "The method was \"naive\", approximately. There were", fixed = TRUE)
+  asked <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  sites <- lapply(list(a = 12, b = 20), function(yes) as_release(c("y=yes" = yes), asked, mech_laplace(scale = 2), n = 60))
+  said <- c(complete = "Pooling was \"complete\"", partial = "Pooling was \"partial\"", none = "Each release was analysed by itself")
+  for (pool in names(said)) {
+    pooled <- suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 400))
+    expect_match(internal("methods_words")(pooled), "given 2 releases (Laplace noise, scale 2) was computed by", fixed = TRUE)
+    expect_match(internal("methods_words")(pooled), paste0(said[[pool]], ", exactly under the model"), fixed = TRUE)
+    expect_no_match(internal("methods_words")(pooled), "seed")
+  }
 })
 
 test_that("a part that cannot be had says why, and a title is taken literally", {
