@@ -250,7 +250,7 @@ check_value <- function(value, components, call = caller_env(), name = "value", 
   if (!is.numeric(value) || is.object(value) || !is.null(dim(value))) stop_argument(name, "a vector of numbers", describe(value), "value", call)
   check_finite(value, components, call, name, hidden)
   if (length(value) != length(components) && (is.null(names(value)) || length(value) > length(components))) {
-    example <- sprintf("c(\"%s\" = %s)", components[length(components)], format_number(value[1L]))
+    example <- sprintf("c(\"%s\" = %s)", components[length(components)], format_number(c(value, 1)[1L]))
     stop_classed("value", c("{.arg {name}} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
                             i = "Components: {.val {components}}.",
                             i = if (length(value) < length(components)) "With names it may have fewer, such as {.code {example}}."), call = call)

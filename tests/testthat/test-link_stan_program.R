@@ -63,7 +63,7 @@ test_that("data, starts and names are those that the program declares", {
                      lengths(regmatches(s$program, gregexpr("}", s$program, fixed = TRUE))))
     expect_true(all(is.finite(unlist(c(s$data, s$init)))))
   }
-  expect_output(print(written$none), "linear regression y ~ 1: 2 noisy totals of 20 records.*// Data: n, d, numbers")
+  expect_output(print(written$none), "normal model of y: 2 noisy totals of 20 records.*// Data: n, d, numbers")
   fit <- sample_posterior(rel, model_lm(), chains = 1, iter = 20, seed = 1)
   expect_identical(stan_program(fit), written$default)
 })
