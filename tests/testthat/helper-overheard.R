@@ -2,24 +2,32 @@
 # functions are copied into an environment of their own, in which .Call() is another;
 # `answers` are functions that stand in for a C function, by name.
 overheard <- function(name, ..., answers = list()) {
+  copy <- copied_functions()
   calls <- list()
-  package <- asNamespace("noiseaware")
-  copy <- new.env(parent = package)
-  symbols <- Filter(function(n) inherits(package[[n]], "NativeSymbolInfo"), ls(package))
-  for (n in ls(package, all.names = TRUE)) {
-    if (is.function(package[[n]]) && identical(environment(package[[n]]), package)) {
-      f <- package[[n]]
-      environment(f) <- copy
-      assign(n, f, copy)
-    }
-  }
   copy$.Call <- function(.NAME, ...) {
-    for (s in symbols) if (identical(.NAME, package[[s]])) break
-    calls[[length(calls) + 1L]] <<- list(name = s, arguments = list(...))
-    if (!is.null(answers[[s]])) answers[[s]](...) else .Call(.NAME, ...)
+    calls[[length(calls) + 1L]] <<- list(name = .NAME$name, arguments = list(...))
+    if (!is.null(answers[[.NAME$name]])) answers[[.NAME$name]](...) else .Call(.NAME, ...)
   }
   value <- get(name, copy)(...)
   list(value = value, calls = calls)
 }
+
+# made once: there are thousands
+copied_functions <- local({
+  copy <- NULL
+  function() {
+    if (!is.null(copy)) return(copy)
+    package <- asNamespace("noiseaware")
+    copy <<- new.env(parent = package)
+    for (n in ls(package, all.names = TRUE)) {
+      if (is.function(package[[n]]) && identical(environment(package[[n]]), package)) {
+        f <- package[[n]]
+        environment(f) <- copy
+        assign(n, f, copy)
+      }
+    }
+    copy
+  }
+})
 
 calls_of <- function(heard, name) lapply(Filter(function(c) c$name == name, heard$calls), `[[`, "arguments")
