@@ -122,8 +122,8 @@ test_that("draws have their distributions", {
   }
   for (case in list(c(5, 2), c(1, 3), c(40, 1))) {
     k <- -600:600
-    expect_gt(p_value(exact_noise("laplace", 1e6, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
-    expect_gt(p_value(exact_noise("gaussian", 1e6, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
+    expect_gt(p_value(exact_noise("laplace", 4e5, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
+    expect_gt(p_value(exact_noise("gaussian", 4e5, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
   }
   # fine grids: the continuous distribution, without ties
   gaussian <- exact_noise("gaussian", 2e5, 2^24 - 3, 1) + stats::runif(2e5, -0.5, 0.5)
@@ -198,7 +198,7 @@ test_that("frequencies on neighbours differ by no more than exp(epsilon)", {
   skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   epsilon <- 1
-  draws <- 3000
+  draws <- 1500
   values <- function(levels) {
     frame <- data.frame(g = levels)
     vapply(seq_len(draws), function(i) release(frame, counts, mech_discrete_laplace(epsilon = epsilon))$value, numeric(2))

@@ -25,14 +25,14 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- model_logistic(prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 3500, NULL, warmup = 300L), exact)
   expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3000, 2), exact)
   st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
   model <- model_glm(family = "cumulative", prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 3500, NULL, warmup = 300L), prior_draws(model, st))
   st <- joint_statistic(y ~ x + g, y = c(0, 6))
   model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 3500, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("the joint distribution is right with a lone covariate beside them", {
@@ -42,7 +42,7 @@ test_that("the joint distribution is right with a lone covariate beside them", {
   covariates <- list(numbers, z = covariate_count(prior_gamma(2, 1)))
   model <- model_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = covariates, factors = "dependent")
   # long: effects leave their tails seldom, and a short chain does not know how seldom
-  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 24000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 16000, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("a logistic regression on dependent factors has the posterior of all tables enumerated", {
@@ -61,7 +61,7 @@ test_that("a logistic regression on dependent factors has the posterior of all t
     rowSums(vapply(1:4, function(j) dnorm(released[j], totals[, j], sd, log = TRUE), double(nrow(tables))))
   of <- with(cells, 1 + g + 2 * h)
   counts <- vapply(1:4, function(c) rowSums(tables[, of == c, drop = FALSE]), double(nrow(tables)))
-  at <- (1:20 - 0.5) / 20
+  at <- (1:14 - 0.5) / 14
   grid <- expand.grid(g = at, h = at, a = exp(qnorm(at, log(4), 1.5)))
   shares <- with(grid, cbind((1 - g) * (1 - h), g * (1 - h), (1 - g) * h, g * h))
   log_weight <- vapply(seq_len(nrow(tables)), function(t) {
@@ -71,7 +71,7 @@ test_that("a logistic regression on dependent factors has the posterior of all t
   expected <- vapply(1:4, function(c) sum(weight * outer(grid$a * shares[, c], counts[, c], `+`) / (grid$a + n)) / sum(weight), 0)
   st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(0, 1), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
   model <- model_logistic(prior = fixed(c(0.3, 1.2, -0.8)), factors = "dependent")
-  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 7000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 4000, warmup = 1000, seed = 1)
   names <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
   for (c in 1:4) expect_same_mean(parameter_draws(fit, names[c]), expected[c])
 })
@@ -133,7 +133,7 @@ test_that("a dependence that records have is found, beside a lone covariate", {
   covariates <- list(prior_niw(), z = covariate_count())
   found <- function(model, st) {
     release <- simulate_release(data, st, mech_laplace(epsilon = 50))
-    fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 1500, seed = 1, control = list(beside = FALSE))))
+    fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 700, seed = 1, control = list(beside = FALSE))))
     near <- function(name, truth) expect_lt(abs(mean(parameter_draws(fit, name)) - truth) / stats::sd(parameter_draws(fit, name)), 4, label = name)
     near("prob[g=b:h=u]", mean(g == "b" & h == "u"))
     near("prob[g=a:h=u]", mean(g == "a" & h == "u"))

@@ -1,7 +1,12 @@
 # What holds for every model, statistic and mechanism, looped over the
 # registry: a new one needs its line in helper-registry.R and nothing here.
 
-eval_records <- function(statistic, x) .Call(internal("ffi_stat_eval"), internal("statistic_spec")(statistic), x)
+evaluator <- function(statistic) {
+  stat_eval <- internal("ffi_stat_eval")
+  spec <- internal("statistic_spec")(statistic)
+  function(x) .Call(stat_eval, spec, x)
+}
+eval_records <- function(statistic, x) evaluator(statistic)(x)
 total_records <- function(statistic, x) .Call(internal("ffi_stat_total"), internal("statistic_spec")(statistic), x)
 
 every_statistic <- c(number_statistics[names(number_statistics) != "objective"], alone_statistics, code_statistics, wide_statistics)
@@ -59,8 +64,9 @@ largest_over_records <- function(statistic, rows, f) {
   columns <- statistic$columns
   if (nrow(columns) == 0) return(f(matrix(0, rows, 0)))
   number <- !columns$variable %in% names(statistic$levels)
+  drawn <- possible_records(statistic, 304 * rows)
   start <- lapply(seq_len(300), function(i) {
-    x <- possible_records(statistic, 16)[seq_len(rows), , drop = FALSE]
+    x <- drawn[(i - 1) * rows + seq_len(rows), , drop = FALSE]
     x[, number] <- t(pmin(pmax(t(x[, number, drop = FALSE]), columns$lower[number]), columns$upper[number]))
     x
   })
@@ -92,9 +98,10 @@ test_that("every statistic: its sensitivities are what one record can do at most
   set.seed(7)
   norms <- list(L1 = function(t) sum(abs(t)), L2 = function(t) sqrt(sum(t^2)))
   for (statistic in c(every_statistic, size_statistics)) {
+    components <- evaluator(statistic)
     for (norm in names(norms)) {
       label <- paste(class(statistic)[1], norm)
-      change <- largest_over_records(statistic, 2, function(x) norms[[norm]](diff(eval_records(statistic, x))))
+      change <- largest_over_records(statistic, 2, function(x) norms[[norm]](diff(components(x))))
       declared <- sensitivity(statistic, norm, "replace")
       expect_identical(declared, sensitivity(statistic, norm))
       expect_lte(change, declared * (1 + 1e-9), label = label)
@@ -103,7 +110,7 @@ test_that("every statistic: its sensitivities are what one record can do at most
         expect_error(sensitivity(statistic, norm, "add_remove"), class = "noiseaware_error_neighbours")
         next
       }
-      added <- largest_over_records(statistic, 1, function(x) norms[[norm]](eval_records(statistic, x)))
+      added <- largest_over_records(statistic, 1, function(x) norms[[norm]](components(x)))
       expect_equal(sensitivity(statistic, norm, "add_remove"), added, tolerance = 1e-9, label = label)
     }
   }
@@ -173,7 +180,8 @@ test_that("every statistic: blocks, totals, and a replaced record agree with rec
     t <- eval_records(st, x)
     expect_true(all(is.finite(t)))
     expect_identical(dim(t), c(700L, length(st$components)))
-    ones <- do.call(rbind, lapply(1:700, function(r) eval_records(st, x[r, , drop = FALSE])))
+    components <- evaluator(st)
+    ones <- do.call(rbind, lapply(1:700, function(r) components(x[r, , drop = FALSE])))
     expect_identical(t, ones, info = names(every_statistic)[i])
     expect_equal(total_records(st, x), colSums(t), tolerance = 1e-12)
     # what adds a record, removes it

@@ -97,13 +97,14 @@ test_that("noise has the mechanism's distribution", {
     scale <- internal("mechanism_scale")(mechanisms[[i]], st)
     set.seed(51)
     for (make in list(release, simulate_release)[seq_len(i)]) {
-      noise <- t(replicate(2000, (make(data, st, mechanisms[[i]])$value - total) / scale))
+      noise <- t(replicate(900, (make(data, st, mechanisms[[i]])$value - total) / scale))
       smooth <- noise + runif(length(noise), -1, 1) * 2^-24 # a release lies on a grid
       for (j in seq_along(total)) expect_gt(ks.test(smooth[, j], distributions[[i]])$p.value, 1e-6)
-      expect_lt(max(abs(colMeans(abs(noise)) - size[i])), 5 * spread[i] / sqrt(2000))
+      expect_lt(max(abs(colMeans(abs(noise)) - size[i])), 5 * spread[i] / sqrt(900))
+      expect_lt(abs(mean(abs(noise)) - size[i]), 5 * spread[i] / sqrt(length(noise)))
       # components, and releases, independent
-      correlation <- cor(cbind(noise, noise[c(2000, 1:1999), ]), method = "spearman")
-      expect_lt(max(abs(correlation[upper.tri(correlation)])), 6 / sqrt(2000))
+      correlation <- cor(cbind(noise, noise[c(900, 1:899), ]), method = "spearman")
+      expect_lt(max(abs(correlation[upper.tri(correlation)])), 6 / sqrt(900))
     }
   }
 })
@@ -312,7 +313,7 @@ test_that("a mutated file never yields another release", {
       at <- sample(length(bytes), 1)
       mutated <- switch(sample(3, 1), replace(bytes, at, as.raw(sample(32:126, 1))), bytes[-at], append(bytes, as.raw(sample(48:57, 1)), at))
       writeBin(mutated, "mutated.json")
-      back <- tryCatch(read_release("mutated.json"), noiseaware_error_file = function(e) NULL)
+      back <- tryCatch(if (i <= 10) read_release("mutated.json") else without_words(read_release("mutated.json")), noiseaware_error_file = function(e) NULL)
       if (!is.null(back)) expect_identical(back, r)
     }
   }
@@ -321,7 +322,7 @@ test_that("a mutated file never yields another release", {
   for (at in sample(digits, 60)) {
     mutated <- replace(bytes, at, as.raw(48L + (as.integer(bytes[at]) - 48L + 1L) %% 10L))
     writeBin(mutated, "mutated.json")
-    back <- tryCatch(read_release("mutated.json"), noiseaware_error_file = function(e) NULL)
+    back <- tryCatch(without_words(read_release("mutated.json")), noiseaware_error_file = function(e) NULL)
     if (!is.null(back)) expect_identical(back, entropy)
   }
 })

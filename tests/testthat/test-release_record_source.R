@@ -244,12 +244,13 @@ test_that("a file with any bytes changed is read as it is written, or refused", 
   set.seed(3)
   seen <- c(read = 0, refused = 0)
   changes <- c("", ",", "\"", "\n", "\r\n", "\r", " ", ".", "-", "e", "x", "7", "a", ";", "#", "'", "\\", "\n\n", "\"\"")
-  for (change in rep(changes, 6)) {
+  for (k in 1:304) {
     whole <- strsplit("x,g\n1,a\n-2.5,\"b\"\n\"3\",a\n4e1,b\n", "")[[1]]
     at <- sample(5:length(whole), 1)
-    whole[at] <- change
+    whole[at] <- rep_len(changes, k)[k]
     text <- paste(whole, collapse = "")
-    got <- tryCatch(both_total(text, rows = sample(3, 1)), noiseaware_error = function(e) NULL)
+    read <- function() both_total(text, rows = sample(3, 1))
+    got <- tryCatch(if (k <= 38) read() else without_words(read()), noiseaware_error = function(e) NULL)
     told <- if (!is.null(got)) c(got$n, got$totals[[1]] %*% c(1e9, 1) * got$unit[[1]], got$totals[[2]][1, ] %*% c(1e9, 1) * got$unit[[2]][1])
     expect_equal(told, meaning(text), tolerance = 1e-6, label = encodeString(text))
     seen <- seen + c(!is.null(told), is.null(told))

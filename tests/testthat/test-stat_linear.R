@@ -223,7 +223,7 @@ test_that("a release of a subset prints, plots, is written and read, and is made
   # the noise is that of the subset
   set.seed(6)
   exact <- internal("statistic_total")(query, data)
-  values <- replicate(2000, simulate_release(data, query, mech_laplace(epsilon = 1))$value - exact)
+  values <- replicate(700, simulate_release(data, query, mech_laplace(epsilon = 1))$value - exact)
   expect_equal(apply(values, 1, sd) / noise_sd(as_release(unname(exact), query, mech_laplace(epsilon = 1), 300)), c(1, 1, 1), tolerance = 0.1, ignore_attr = TRUE)
   show(capture.output(print(as_release(c(`g=v` = 12, `g=w:h=yes` = 40), crossed, mech_laplace(epsilon = 1), 300)), print(query)))
   whole <- release(data, stat_subset(crossed, "g=u"), mech_discrete_laplace(epsilon = 1))
@@ -279,7 +279,7 @@ test_that("posteriors of subsets and of queries of counts are exact", {
       rel <- as_release(value, query, mechanism, 5)
       exact <- table_posterior(weights, value, rel$scale, 5, kernel = mechanism$kernel)
       for (method in c("augment", "collapse")) {
-        fit <- sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 6500, warmup = 600, seed = 1)
+        fit <- sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 3000, warmup = 600, seed = 1)
         for (k in 1:4) expect_same_mean(parameter_draws(fit, paste0("prob[", letters[k], "]")), exact$prob[k])
         imputed <- denoise(fit)
         expect_identical(posterior::variables(imputed), query$components)
@@ -451,11 +451,11 @@ test_that("joint distributions of queries under augment", {
   skip_on_cran()
   set.seed(9)
   query <- stat_linear(stat_counts(~ x, levels = list(x = c("a", "b", "c"))), list(ab = c("x=a", "x=b"), gap = c(`x=a` = 1, `x=c` = -1)))
-  draws <- geweke(model_categorical(), query, mech_laplace(scale = 1), n = 4, iterations = 18000, passes = 1)
+  draws <- geweke(model_categorical(), query, mech_laplace(scale = 1), n = 4, iterations = 10000, passes = 1)
   expect_prior(draws, prior_draws(model_categorical(), query))
   subset <- stat_subset(stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-2, 2))), c("x", "y:x"))
   model <- model_lm(prior = prior_nig(shape = 5, rate = 1), covariates = fixed(list(mean = 0, cov = 1)))
-  draws <- geweke(model, subset, mech_laplace(epsilon = 1), n = 4, iterations = 18000, passes = 1)
+  draws <- geweke(model, subset, mech_laplace(epsilon = 1), n = 4, iterations = 10000, passes = 1)
   expect_prior(draws, prior_draws(model, subset))
 })
 

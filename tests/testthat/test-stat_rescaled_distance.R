@@ -3,24 +3,37 @@
 # largest distance between two records, from random pairs and corners, improved coordinate by coordinate
 farthest_pair <- function(powers, norm, starts) {
   q <- ncol(powers)
+  # terms x records, of records in columns
+  terms <- function(x) {
+    values <- apply(powers, 1L, function(p) {
+      value <- 1
+      for (j in which(p > 0)) value <- value * x[j, ]^p[j]
+      value
+    })
+    matrix(t(values), nrow(powers))
+  }
+  # of both records, one above the other, in each column
   apart <- function(vw) {
-    term <- function(x) apply(powers, 1L, function(p) prod(x^p))
-    d <- term(vw[seq_len(q)]) - term(vw[q + seq_len(q)])
-    if (norm == "L1") sum(abs(d)) else sqrt(sum(d^2))
+    d <- terms(vw[seq_len(q), , drop = FALSE]) - terms(vw[q + seq_len(q), , drop = FALSE])
+    if (norm == "L1") colSums(abs(d)) else sqrt(colSums(d^2))
   }
   grid <- seq(-1, 1, length.out = 21L)
   climb <- function(vw) {
-    best <- apart(vw)
+    best <- apart(matrix(vw))
     repeat {
       before <- best
       for (i in seq_along(vw)) {
-        values <- vapply(grid, function(g) apart(replace(vw, i, g)), 0)
-        k <- which.max(values)
-        fine <- optimize(function(g) apart(replace(vw, i, g)), pmin(pmax(grid[k] + c(-0.1, 0.1), -1), 1), maximum = TRUE, tol = 1e-9)
-        to <- if (fine$objective > values[k]) fine$maximum else grid[k]
-        if (max(values[k], fine$objective) > best) {
+        to <- 0
+        for (width in 10^-(0:5)) {
+          tried <- pmin(pmax(to + width * grid, -1), 1)
+          many <- matrix(vw, 2 * q, length(tried))
+          many[i, ] <- tried
+          values <- apart(many)
+          to <- tried[which.max(values)]
+        }
+        if (max(values) > best) {
           vw[i] <- to
-          best <- apart(vw)
+          best <- max(values)
         }
       }
       if (best <= before + 1e-12) return(best)
