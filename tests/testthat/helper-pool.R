@@ -61,15 +61,20 @@ geweke_records <- function(problem, state, draws) {
   }))
   run <- list(warmup = 500, thin = 1)
   internal("run_blocks")(problem, state, 500, run, function(...) NULL)
+  run_on <- internal("ffi_run")
+  block <- .Call(internal("ffi_block"), problem, 1L, 1L) # filled again by each draw
+  noise <- matrix(rnorm(length(weight) * draws), length(weight))
+  noise[absolute, ] <- rexp(sum(absolute) * draws) * sample(c(-1, 1), sum(absolute) * draws, TRUE)
+  noise[weight == 0, ] <- 0
+  places <- split(seq_along(weight), of_site)
+  known <- weight > 0
   for (i in seq_len(draws)) {
-    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
-    .Call(internal("ffi_run"), problem, state, block, run)
+    .Call(run_on, problem, state, block, run)
     out[i, ] <- block$draws
-    noise <- ifelse(absolute, rexp(length(weight)) * sample(c(-1, 1), length(weight), TRUE), rnorm(length(weight)))
-    noise <- ifelse(weight > 0, noise, 0)
-    released <- ifelse(weight > 0, drop(block$statistic) + noise / weight, 0)
-    for (j in seq_along(problem$sites)) problem$sites[[j]]$released <- released[of_site == j]
-    state$residual <- noise
+    released <- numeric(length(weight))
+    released[known] <- block$statistic[known] + noise[known, i] / weight[known]
+    for (j in seq_along(places)) problem$sites[[j]]$released <- released[places[[j]]]
+    state$residual <- noise[, i]
   }
   out
 }

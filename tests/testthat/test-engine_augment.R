@@ -495,8 +495,8 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
     list(model_logistic(), stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 2))), mech_objective(epsilon = 3))
   )
   for (case in cases) {
-    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n_negative_binomial(15, 4), replicates = 40, method = "augment", chains = 1, iter = 600,
-                     warmup = 400, seed = 3, neighbours = "add_remove")
+    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n_negative_binomial(15, 4), replicates = 40, method = "augment", chains = 1, iter = 400,
+                     warmup = 250, seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
     expect_gt(min(summary(cal)$p.value), 1e-4)

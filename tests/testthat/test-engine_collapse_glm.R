@@ -131,7 +131,7 @@ test_that("the draws are those of augment, whatever the form of the response and
     model <- model_glm(case[[3]], prior = prior_normal(0, 1))
     rel <- simulate_release(model, case[[1]], case[[2]], n = 90)
     fast <- factor_fit(rel, model)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 6000, warmup = 700, seed = 2))
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 3500, warmup = 700, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }
@@ -158,8 +158,8 @@ test_that("millions of records with little noise: the coefficients of glm()", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_glm(prior = prior_normal(0, 1))
-  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 60, chains = 1, iter = 450,
-                   warmup = 150, seed = 3, method = "collapse")
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 60, chains = 1, iter = 260,
+                   warmup = 100, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -260,7 +260,7 @@ test_that("several levels: calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   for (name in c("logit", "categorical")) {
     cal <- calibrate(model_glm(family = level_families[[name]], prior = prior_normal(0, 1)), stat_crossprod(y ~ g, several_levels[1:2]), mech_laplace(epsilon = 2), n = 50,
-                     replicates = 20, chains = 1, iter = 400, warmup = 150, seed = 4, method = "collapse")
+                     replicates = 20, chains = 1, iter = 260, warmup = 100, seed = 4, method = "collapse")
     expect_false(any(cal$runs$failed))
     expect_gt(min(summary(cal)$p.value), 1e-4, label = name)
   }

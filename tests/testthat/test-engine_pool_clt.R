@@ -54,8 +54,8 @@ test_that("logistic regression of three sites: draws from the prior, weighted by
   weight <- exp(log_weight - max(log_weight))
   weight <- weight / sum(weight)
   effective <- 1 / sum(weight^2)
-  expect_gt(effective, 150)
-  fit <- sample_posterior(sites, model, pool = "complete", method = "clt", iter = 2000, seed = 1)
+  expect_gt(effective, 300)
+  fit <- sample_posterior(sites, model, pool = "complete", method = "clt", iter = 3000, seed = 1)
   values <- internal("parameter_matrix")(fit)[, 1:2]
   for (k in 1:2) {
     mean <- sum(weight * theta[k, ])
@@ -90,7 +90,7 @@ test_that("bounds of the prior that contradict the data: as imputed records say,
   complete <- approximately(sites, model, iter = 2000)
   expect_identical(complete$problem$sampler, "noncentred")
   expect_lt(max(posterior::summarise_draws(complete$draws, "rhat")$rhat), 1.02)
-  exact <- sample_posterior(sites, model, pool = "complete", method = "augment", iter = 2000, seed = 1)
+  exact <- sample_posterior(sites, model, pool = "complete", method = "augment", iter = 1000, seed = 1)
   for (name in posterior::variables(exact$draws)) expect_agreement(parameter_draws(complete, name), parameter_draws(exact, name), label = name)
   partial <- approximately(sites, model, pool = "partial", iter = 200, chains = 1)
   expect_match(internal("trajectory_troubles")(partial)[[1]]$text, "prior is truncated, and trajectories end at its bounds", all = FALSE)

@@ -56,7 +56,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   for (pool in names(exact)) {
     of <- exact[[pool]]
     pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
-    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 6000)
+    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 3600)
     first <- if (pool == "walk") "prob[v,a]" else "prob[v]"
     expect_distribution(qlogis(parameter_draws(fit, first)), grid_quantile(logit, of$mean))
     # of n given p the sums, weighted by p of all else
@@ -94,8 +94,8 @@ test_that("logistic regressions: as imputed records say, and without noise on th
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(0.2, 2, 6, 3))
   sizes <- prior_n_negative_binomial(80, 4)
   for (pool in c("complete", "partial")) {
-    fit <- approximately(sites, model, pool = pool, prior_n = sizes, iter = 2000)
-    exact <- sample_posterior(sites, model, pool = pool, method = "augment", prior_n = sizes, iter = 1200, seed = 1)
+    fit <- approximately(sites, model, pool = pool, prior_n = sizes, iter = 1300)
+    exact <- sample_posterior(sites, model, pool = pool, method = "augment", prior_n = sizes, iter = 800, seed = 1)
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     for (name in c("(Intercept)", "x", "n[a]", "n[b]")) expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
@@ -108,8 +108,8 @@ test_that("logistic regressions: as imputed records say, and without noise on th
     as_release(value, stat_crossprod(y ~ x, pooled_bounds()), mech_gaussian(sd = 5), n = round(site$value[["size: n"]]), neighbours = "add_remove")
   })
   for (pool in c("complete", "walk")) {
-    a <- approximately(settled, model, pool = pool, prior_n = sizes, iter = 1500)
-    b <- approximately(known, model, pool = pool, iter = 1500)
+    a <- approximately(settled, model, pool = pool, prior_n = sizes, iter = 1000)
+    b <- approximately(known, model, pool = pool, iter = 1000)
     for (name in posterior::variables(b$draws)) expect_agreement(parameter_draws(a, name), parameter_draws(b, name), label = name)
   }
 })

@@ -10,7 +10,7 @@ test_that("rates of three sites agree with those whose totals are summed out: pa
   rural <- data.frame(site = names(sites), rural = c(1, 0, 0))
   for (pool in list("partial", "walk", partial_pooling(~ . | rural, sites = rural, sd = prior_half_t(4, 0.7)))) {
     by_totals <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = "collapse", iter = 3000, seed = 2)
-    by_records <- imputed(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, iter = 6000)
+    by_records <- imputed(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, iter = 3600)
     expect_true(by_records$exact)
     expect_identical(posterior::variables(by_records$draws), posterior::variables(by_totals$draws))
     for (name in posterior::variables(by_totals$draws)) expect_agreement(parameter_draws(by_records, name), parameter_draws(by_totals, name), label = name)
@@ -124,7 +124,7 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
     words <- internal("seed_words")()
     problem <- internal("pool_augment_problem")(sites, bound, words, 1L, list(), NULL)
     problem <- internal("pooled_records_problem")(problem, pool, bound, sites, NULL)
-    draws <- geweke_records(problem, internal("start_pool")(problem, bound, words, 1L, NULL), 8000)
+    draws <- geweke_records(problem, internal("start_pool")(problem, bound, words, 1L, NULL), 6000)
     walk <- pool$kind == "walk"
     colnames(draws)[colnames(draws) == if (walk) "x[a]" else "x"] <- "x"
     expect_prior(draws[, c("(Intercept)", "x", "sigma")[if (walk) 2 else 1:3], drop = FALSE], prior)
@@ -195,7 +195,7 @@ test_that("means and variances of sites that bounds cut off: draws from the prio
       own <- model$name == "normal"
       names <- if (own) c("mean", "log(sd)") else c("mean[x]", "log_chol(cov[x,x])")
       scales <- stats::setNames(list(prior_half_normal(0.4), prior_half_normal(0.3)), if (own) c("mean", "sd") else c("mean[x]", "cov[x,x]"))
-      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 4000)
+      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 2600)
       expect_true(fit$exact)
       # trajectories that end at the bounds did not diverge
       expect_lt(sum(vapply(fit$chains, function(c) c$diagnostics[["together_divergent"]], 0)), 40)
@@ -223,8 +223,8 @@ test_that("bounds of the covariates' prior leave the coefficients free", {
   slope <- rnorm(draws)
   sd <- abs(rnorm(draws, 0, 0.7))
   covariates <- function() {
-    variance <- 2 / rchisq(60 * draws, 5)
-    at <- cbind(rnorm(60 * draws, 0, sqrt(variance)), variance)
+    variance <- 2 / rchisq(15 * draws, 5)
+    at <- cbind(rnorm(15 * draws, 0, sqrt(variance)), variance)
     at[abs(at[, 1]) < 0.5 & variance < 0.25, ][seq_len(draws), ]
   }
   own <- lapply(1:2, function(j) slope + sd * rnorm(draws))

@@ -17,7 +17,8 @@ naive_cells <- function(t) {
 
 counts_of <- function(p, n) {
   draws <- nrow(p)
-  upto <- t(apply(p, 1, cumsum))[, -ncol(p), drop = FALSE]
+  upto <- p[, -ncol(p), drop = FALSE]
+  for (k in seq_len(ncol(upto))[-1]) upto[, k] <- upto[, k] + upto[, k - 1]
   n <- rep_len(n, draws)
   out <- matrix(0, draws, ncol(p))
   for (i in seq_len(max(n))) {
@@ -49,7 +50,7 @@ test_that("a class and a feature, exact numbers, and a number of records that is
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, 1:3]) != 2] <- -Inf
     pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
-    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n_poisson(3), iter = 4000)
+    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n_poisson(3), iter = 2600)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
@@ -77,7 +78,7 @@ test_that("numbers that noise leaves wide open, of many records: as imputed reco
   })
   fit <- tabled(sites, model_categorical(), pool = "partial")
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
-  exact <- suppressWarnings(sample_posterior(sites, model_categorical(), pool = "partial", method = "augment", iter = 3000, seed = 1))
+  exact <- suppressWarnings(sample_posterior(sites, model_categorical(), pool = "partial", method = "augment", iter = 1600, seed = 1))
   for (name in c("prob[b]", "sd[logit(prob[a])]", "prob[a,c]", "prob[c,a]")) {
     expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
@@ -176,9 +177,9 @@ test_that("ordered and categorical responses, two factors: tables and imputed re
   sites <- list(north = of(40, mech_laplace(scale = 2)), south = of(60, mech_gaussian(sd = 2)))
   models <- list(model_glm(y ~ a + b, family = "cumulative"), model_glm(y ~ a + b, family = "categorical"))
   for (model in models) {
-    tables <- tabled(sites, model, pool = "partial", iter = 800)
+    tables <- tabled(sites, model, pool = "partial", iter = 600)
     expect_identical(tables$problem$family, "tables")
-    records <- suppressWarnings(sample_posterior(sites, model, pool = "partial", method = "augment", iter = 800, seed = 1))
+    records <- suppressWarnings(sample_posterior(sites, model, pool = "partial", method = "augment", iter = 500, seed = 1))
     expect_identical(posterior::variables(records$draws), posterior::variables(tables$draws))
     for (name in posterior::variables(tables$draws)) expect_agreement(parameter_draws(tables, name), parameter_draws(records, name), spread = FALSE, label = name)
     # a site that released nothing, restarted chains

@@ -248,15 +248,15 @@ test_that("with noise alone the posterior is the prior; records without noise ha
     model <- model_glm(family = family, prior = prior_normal(sd = 0.7))
     set.seed(36)
     release <- simulate_release(model, st, mech_laplace(scale = 1e6), n = 20)
-    fit <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 2000, seed = 1))
-    draws <- vapply(internal("coefficients_of")(fit$bound), function(name) as.vector(parameter_draws(fit, name)), numeric(2000))
+    fit <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 1400, seed = 1))
+    draws <- vapply(internal("coefficients_of")(fit$bound), function(name) as.vector(parameter_draws(fit, name)), numeric(1400))
     expect_prior(draws, prior_draws(model, st, 1e5))
   }
   homes <- MASS::housing[rep(seq_len(72), MASS::housing$Freq), c("Sat", "Infl", "Cont")]
   st <- stat_crossprod(Sat ~ Infl + Cont, lapply(homes, levels))
   for (link in c("logistic", "probit")) {
     model <- model_glm(family = if (link == "probit") "cumulative_probit" else "cumulative", prior = prior_normal(sd = 10))
-    fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 2200, seed = 1)
+    fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 1400, warmup = 400, seed = 1)
     exact <- MASS::polr(Sat ~ Infl + Cont, homes, method = link, Hess = TRUE)
     near <- c(exact$zeta, exact$coefficients)[names(coef(fit))]
     expect_lt(max(abs(coef(fit) - near) / sqrt(diag(vcov(fit)))), 0.15)

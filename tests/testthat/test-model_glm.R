@@ -115,9 +115,9 @@ test_that("the coefficients given the records have the posterior on a grid", {
   }
 })
 
-glm_samplers <- function(release, model, iter = 8500) {
+glm_samplers <- function(release, model, iter = 5000) {
   lapply(list(list(passes = 0), list(passes = 2)), function(control) {
-    sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 2000, seed = 12, control = control)
+    sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1200, seed = 12, control = control)
   })
 }
 
@@ -280,7 +280,7 @@ test_that("without noise the posterior is that of the records, with noise alone 
   release <- as_release(colSums(r_components(st, cbind(data$y, data$g == "b"))), st, little, 40)
   # from a prior draw one chain in twenty ends with records whose totals no change of a single one brings nearer
   start <- c(`(Intercept)` = 0.7, gb = 0.9, `prob[g=a]` = 0.4, `prob[g=b]` = 0.6)
-  exact <- sample_posterior(release, model, method = "augment", chains = 2, iter = 7000, warmup = 1200, seed = 2, init = start)
+  exact <- sample_posterior(release, model, method = "augment", chains = 2, iter = 4000, warmup = 1200, seed = 2, init = start)
   b0 <- seq(-1, 2.5, length.out = 301)
   b1 <- seq(-1, 3, length.out = 301)
   log_density <- outer(dnorm(b0, 1, 1, log = TRUE), dnorm(b1, 1, 1, log = TRUE), "+") +
@@ -291,7 +291,7 @@ test_that("without noise the posterior is that of the records, with noise alone 
   for (case in glm_cases) {
     st <- stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 2)))
     model <- glm_model(case, prior = prior_normal(c(0.3, 1), c(1, 0.5)), cv = prior_half_normal(0.5))
-    fit <- sample_posterior(simulate_release(model, st, mech_laplace(scale = 1e6), n = 20), model, method = "augment", chains = 2, iter = 3500, seed = 1)
+    fit <- sample_posterior(simulate_release(model, st, mech_laplace(scale = 1e6), n = 20), model, method = "augment", chains = 2, iter = 2000, seed = 1)
     expect_distribution(parameter_draws(fit, "(Intercept)"), function(p) qnorm(p, 0.3, 1))
     expect_distribution(parameter_draws(fit, "x"), function(p) qnorm(p, 1, 0.5))
     if (!is.null(case$cv)) expect_distribution(parameter_draws(fit, "cv"), function(p) 0.5 * qnorm((1 + p) / 2))
@@ -306,7 +306,7 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- glm_model(case, prior = prior_normal(c(0.3, 0.2, 0, 0.5), 0.7), cv = prior_inverse_gamma(4, 2), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4000, passes), prior)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 3000, passes), prior)
     draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 2200, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }
@@ -325,9 +325,9 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family, covariates = narrow), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
-    moved <- fit(list(), 2200)
+    moved <- fit(list(), 1500)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-    expect_same_quantiles(moved$draws, fit(list(passes = 8), 3000)$draws)
+    expect_same_quantiles(moved$draws, fit(list(passes = 8), 1800)$draws)
   }
 })
 

@@ -289,7 +289,7 @@ test_that("several statistics, sums and a function among them: weighted prior dr
                     list(sums = mech_gaussian(sd = 0.8), counts = mech_discrete_laplace(scale = 1), custom = mech_laplace(scale = 0.5)), 2)
   model <- model_logistic(y ~ x + g, prior = prior_normal(0, 1.5), covariates = prior_niw(0.2, 2, 2, 5), levels = prior_dirichlet(2))
   bound <- internal("bind_model")(model, statistics)
-  draws <- 4e5
+  draws <- 1.5e5
   nat <- log_report(bound, log_prior(bound, draws, seed = 31))
   set.seed(32)
   r <- c(0.8, 0.8, rep(1, 6), 0.5)
@@ -304,7 +304,7 @@ test_that("several statistics, sums and a function among them: weighted prior dr
   }
   d <- sweep(s, 2, unname(rel$value))
   weight <- exp(-rowSums(d[, 1:2]^2) / 2 / 0.8^2 - rowSums(abs(d[, 3:8])) - abs(d[, 9]) / 0.5)
-  for (fit in log_both(rel, model, 10000)) {
+  for (fit in log_both(rel, model, 6000)) {
     for (name in bound$parameters) {
       at <- quantile(nat[, name], c(0.2, 0.5, 0.8))
       for (q in at) {

@@ -123,7 +123,7 @@ test_that("wide noise gives the prior; little noise and many records the grouped
   counts <- exit_table()
   for (distribution in distributions) {
     model <- model_survival(distribution = distribution, prior = prior_normal(sd = 1))
-    fit <- survival_fit(as_release(rep(0, 10), counts, mech_gaussian(sd = 1e5), 12), model, iter = 2200)
+    fit <- survival_fit(as_release(rep(0, 10), counts, mech_gaussian(sd = 1e5), 12), model, iter = 1500)
     set.seed(2)
     expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(model, counts))
   }
@@ -188,7 +188,7 @@ test_that("calibrated", {
   statistic <- stat_survival(~ arm, c(0, 1, 2, 4), arms)
   for (n in c(30, 300)) {
     model <- model_survival(distribution = if (n == 30) "weibull" else "piecewise", prior = prior_normal(sd = 1))
-    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 25, chains = 1, iter = 400, warmup = 150, seed = 3)
+    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 25, chains = 1, iter = 260, warmup = 100, seed = 3)
     expect_false(any(cal$runs$failed))
     expect_gt(min(summary(cal)$p.value), 1e-4)
   }
@@ -382,7 +382,7 @@ test_that("processes: wide noise gives the prior; calibrated; the joint distribu
   expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(models$piecewise_beta, exit_table()))
   set.seed(6)
   expect_prior(geweke_totals(models$learned_beta, exit_table(), mech_laplace(scale = 1), 8, 2200), prior_draws(models$learned_beta, exit_table()))
-  cal <- calibrate(models$declared_gamma, stat_survival(~ arm, short, arms), mech_discrete_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 400, warmup = 150, seed = 3)
+  cal <- calibrate(models$declared_gamma, stat_survival(~ arm, short, arms), mech_discrete_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 260, warmup = 100, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })

@@ -45,7 +45,7 @@ test_that("the interval of coverage is that of Clopper and Pearson", {
 test_that("built-in samplers are calibrated, log eta too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
-  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 150, chains = 1, iter = 500, seed = 1)
+  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 100, chains = 1, iter = 500, seed = 1)
   expect_true(all(summary(bernoulli)$in_band))
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
   lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 60, chains = 1, iter = 500, seed = 2)

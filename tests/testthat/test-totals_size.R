@@ -59,9 +59,9 @@ test_that("unknown n: both totals of normal records, against totals simulated fr
   skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
   model <- model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9)))
-  fit <- sample_posterior(rel, model, method = "collapse", prior_n = prior_n_uniform(0, 60), chains = 2, iter = 18500, warmup = 1000, seed = 1)
+  fit <- sample_posterior(rel, model, method = "collapse", prior_n = prior_n_uniform(0, 60), chains = 2, iter = 10000, warmup = 1000, seed = 1)
   set.seed(1)
-  count <- 4e6
+  count <- 1.5e6
   n <- sample(2:60, count, TRUE)
   mean <- rnorm(count, 0, 2)
   variance <- 1 / rgamma(count, 4, 9)
@@ -116,7 +116,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
                 list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_n_uniform(5, 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
-      sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 6500, warmup = 800, seed = 1)
+      sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 3600, warmup = 800, seed = 1)
     })
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
@@ -160,7 +160,7 @@ test_that("unknown n: totals calibrated with n drawn", {
   noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
   st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), size = stat_size())
   for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
-    cal <- calibrate(model, st, noise, n = prior_n_negative_binomial(30, 5), replicates = 120, method = "collapse", chains = 1, iter = 1400, warmup = 300,
+    cal <- calibrate(model, st, noise, n = prior_n_negative_binomial(30, 5), replicates = 100, method = "collapse", chains = 1, iter = 900, warmup = 200,
                      seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -136,7 +136,7 @@ test_that("limits: no noise, infinite noise, a term whose coefficient is 0, a te
   prior <- prior_normal(sd = c("x:gv" = 1e-7, "x:gw" = 1e-7, "I(x^2)" = 1e-7))
   set.seed(4)
   release <- simulate_release(data, st, mech_laplace(epsilon = 5))
-  with <- sample_posterior(release, model_lm(y ~ x * g + I(x^2), prior, fixed(1)), "augment", chains = 2, iter = 3500, seed = 1)
+  with <- sample_posterior(release, model_lm(y ~ x * g + I(x^2), prior, fixed(1)), "augment", chains = 2, iter = 2200, seed = 1)
   # the default scales are those of as many terms
   scale <- sqrt(2 / 4)
   without <- model_lm(y ~ x + g, prior_normal(sd = NULL), fixed(1))
@@ -147,12 +147,12 @@ test_that("limits: no noise, infinite noise, a term whose coefficient is 0, a te
   slope <- function(table, name) as.numeric(sub(".*, ([0-9.]+)\\).*", "\\1", table$prior[table$variable == name]))
   expect_equal(slope(sds, "x") / slope(plain, "x"), scale, tolerance = 1e-3)
   narrow <- model_lm(y ~ x + g, prior_normal(sd = c(x = slope(sds, "x"), gv = slope(sds, "gv"), gw = slope(sds, "gw"))), fixed(1))
-  alone <- sample_posterior(release, narrow, "augment", chains = 2, iter = 3500, seed = 2)
+  alone <- sample_posterior(release, narrow, "augment", chains = 2, iter = 2200, seed = 2)
   for (name in c("(Intercept)", "x", "gv", "gw", "mean[x]")) expect_agreement(parameter_draws(with, name), parameter_draws(alone, name), label = name)
 
   blind <- simulate_release(data, st, mech_laplace(scale = 1e6))
   model <- model_lm(y ~ x * g + I(x^2), prior_normal(0, 1), fixed(1))
-  fit <- sample_posterior(blind, model, "augment", chains = 2, iter = 3000, seed = 3)
+  fit <- sample_posterior(blind, model, "augment", chains = 2, iter = 2000, seed = 3)
   for (name in c("x", "x:gw", "I(x^2)")) expect_distribution(parameter_draws(fit, name), qnorm)
 
   # hardly any noise, all products of the model among the totals of a custom statistic
@@ -175,7 +175,7 @@ test_that("limits: no noise, infinite noise, a term whose coefficient is 0, a te
 test_that("ranks are uniform", {
   skip_on_cran()
   st <- stat_crossprod(y ~ x + g, list(y = c(-6, 14), x = c(1, 4), g = c("u", "v")))
-  cal <- suppressWarnings(calibrate(model_lm(y ~ x * g + I(x^2)), st, mech_laplace(epsilon = 4), n = 15, replicates = 40, method = "augment", chains = 1, iter = 450, seed = 7))
+  cal <- suppressWarnings(calibrate(model_lm(y ~ x * g + I(x^2)), st, mech_laplace(epsilon = 4), n = 15, replicates = 40, method = "augment", chains = 1, iter = 280, seed = 7))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
