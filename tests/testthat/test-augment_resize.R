@@ -179,7 +179,7 @@ test_that("bounds that bind: records with the totals that were solved for", {
       fit$chains[[k]]$state$size[14:15] <- c(0, 1) # and here in any case
     }
     fit <- suppressWarnings(extend(fit, 1800))
-    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, "absolute", one$scale, c(7, 4), 1.2e5))
+    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, "absolute", one$scale, c(7, 4), 2e5))
     expect_weighted_draws(fit, prior, case)
   }
 })

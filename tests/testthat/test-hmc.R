@@ -262,7 +262,7 @@ test_that("where there is no density it does not go, and says so", {
     out[2L] <- 3 * (out[2L] + v) - q[1L]
     out
   }
-  expect_gt(sum(hmc_draws(neal, rep(0, 10), 700L, 400L)$told$divergent), 0)
+  expect_gt(sum(hmc_draws(neal, rep(0, 10), 1200L)$told$divergent), 0)
 })
 
 test_that("a tree's figures belong together", {

@@ -306,7 +306,7 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- glm_model(case, prior = prior_normal(c(0.3, 0.2, 0, 0.5), 0.7), cv = prior_inverse_gamma(4, 2), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 3000, passes), prior)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4000, passes), prior)
     draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 2200, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }

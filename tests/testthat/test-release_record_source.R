@@ -244,9 +244,10 @@ test_that("a file with any bytes changed is read as it is written, or refused", 
   set.seed(3)
   seen <- c(read = 0, refused = 0)
   changes <- c("", ",", "\"", "\n", "\r\n", "\r", " ", ".", "-", "e", "x", "7", "a", ";", "#", "'", "\\", "\n\n", "\"\"")
-  for (k in 1:304) {
+  for (k in 1:266) {
     whole <- strsplit("x,g\n1,a\n-2.5,\"b\"\n\"3\",a\n4e1,b\n", "")[[1]]
-    at <- sample(5:length(whole), 1)
+    # every other change is one of a number, after which more can be read
+    at <- sample(if (k %% 2 == 0) which(whole %in% 0:9) else 5:length(whole), 1)
     whole[at] <- rep_len(changes, k)[k]
     text <- paste(whole, collapse = "")
     read <- function() both_total(text, rows = sample(3, 1))

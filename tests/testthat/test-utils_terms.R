@@ -175,7 +175,7 @@ test_that("limits: no noise, infinite noise, a term whose coefficient is 0, a te
 test_that("ranks are uniform", {
   skip_on_cran()
   st <- stat_crossprod(y ~ x + g, list(y = c(-6, 14), x = c(1, 4), g = c("u", "v")))
-  cal <- suppressWarnings(calibrate(model_lm(y ~ x * g + I(x^2)), st, mech_laplace(epsilon = 4), n = 15, replicates = 40, method = "augment", chains = 1, iter = 280, seed = 7))
+  cal <- suppressWarnings(calibrate(model_lm(y ~ x * g + I(x^2)), st, mech_laplace(epsilon = 4), n = 15, replicates = 40, method = "augment", chains = 1, iter = 450, seed = 7))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
