@@ -34,9 +34,9 @@ test_that("it draws from the posterior that other moves draw from, whether total
   told <- function(taken, guide, iterations) {
     as.matrix(posterior::summarise_draws(redraw_chain(release, taken, guide, iterations), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
   }
-  usual <- told(c(0, 0), 0, 15000L) # no new shapes
+  usual <- told(c(0, 0), 0, 30000L) # no new shapes
   for (one in list(list(c(1, 0), 0), list(c(0, 0.4), 0), list(c(0, 0.4), redraw_guide))) {
-    drawn <- told(one[[1]], one[[2]], 8000L)
+    drawn <- told(one[[1]], one[[2]], 15000L)
     expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
   }
 })

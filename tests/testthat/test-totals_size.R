@@ -116,7 +116,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
                 list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_n_uniform(5, 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
-      sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 3600, warmup = 800, seed = 1)
+      sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 6500, warmup = 800, seed = 1)
     })
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
