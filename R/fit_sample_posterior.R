@@ -68,7 +68,7 @@
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' fit
 #' @concept credible interval
-#' @concept posterior of a rate, mean or slope
+#' @concept posterior distribution
 #' @export
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
