@@ -12,6 +12,7 @@
 #' @return A data frame with one row and the columns `epsilon` and `delta`
 #'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
 #'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022). A column is `NA` if the mechanism gives no such guarantee, or none that is known without a further choice.
+#'   If a fit uses only some numbers of a release, its release (`fit$release`) has the guarantee of the whole.
 #' @family guarantees
 #' @examples
 #' privacy(mech_laplace(epsilon = 2))

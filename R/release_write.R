@@ -13,6 +13,7 @@
 #'   release.
 #' @section Errors: `noiseaware_error_file`: the file does not exist, is too large (more than 64 MB), is not JSON, or has another schema version. Or a field is
 #'   missing, unknown or out of range, the contents do not match the checksum, or a limit below is exceeded. A file that fails is not used in part.
+#'   Or the release to write has only the numbers that a model used (`fit$release` of a narrow model).
 #' @section Limits: Reading takes time proportional to the size of the file, whatever its contents. A statistic has at most 2,000 variables and 2,000 terms in a
 #'   formula of at most 100,000 bytes. A statistic with more than 10,000 components is rejected before the components are computed if the file has fewer values.
 #' @section Layout: An object with these fields, in this order:

@@ -76,6 +76,8 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   cells <- expand.grid(n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   call <- environment()
   found <- say_once(Map(function(n, name) {
+    # the width without noise is that of records with the same factors
+    if (inherits(model, "model_lm")) model$factors <- bounds[[name]]$model$factors %||% "independent"
     truth <- design_centre(bounds[[name]], parameters)
     run <- function(mechanism, method, ...) {
       calibrate(model, statistic[[name]], mechanism, n, replicates, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)
@@ -94,7 +96,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
       cell$ratio <- cell$width / cell$without
       structure(cell, mirrored = calibration_mirrored(cal))
     }
-    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted)
+    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted, call = call)
   }, cells$n, cells$statistic))
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,

@@ -38,7 +38,7 @@ centre_response <- function(centre, draws, bound, given) {
 
 # Designs `of` budgets, until the largest of the ratios among `wanted` variables is at most `ratio`, and within 2% of it. The attribute `needed` has the budget
 # with the largest ratio that is not above it, or that came closest.
-search_budget <- function(ratio, of, wanted, most = 9L) {
+search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
   tried <- list()
   at <- 1
   reached <- numeric()
@@ -46,6 +46,7 @@ search_budget <- function(ratio, of, wanted, most = 9L) {
   for (k in seq_len(most)) {
     tried[[k]] <- of(at[k])
     reached[k] <- max(tried[[k]]$ratio[tried[[k]]$variable %in% wanted])
+    if (is.na(reached[k])) stop_classed("method", "No replicate with the budget {at[k]} gave an interval: {.fn calibrate} shows their errors.", call = call)
     if (reached[k] <= ratio && reached[k] > 0.98 * ratio) break
     further <- next_budget(at, reached, aim)
     if (further %in% at || further < 1e-4 || further > 1e4) break

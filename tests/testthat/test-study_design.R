@@ -62,6 +62,8 @@ test_that("either budgets or a ratio are given", {
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, ratio = 2), class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, ratio = 1), "above 1", class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, parameters = c(p = 0.3)), class = "noiseaware_error_argument")
+  none <- function(value) data.frame(variable = "a", ratio = NA_real_)
+  expect_error(internal("search_budget")(2, none, "a"), "budget 1 gave an interval", class = "noiseaware_error_method")
   # before any fit
   old <- list(set_constant("widths_of_records", function(...) NA_real_), set_constant("calibrate", function(...) stop("a fit")))
   withr::defer({
