@@ -50,7 +50,7 @@
 #' plot(fit, "denoised")$data
 #' @export
 plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "prior", "denoised", "table", "survival"),
-                                variables = NULL, covariate = NULL, level = 0.9, margin = NULL, percent = FALSE, text_size = 3, times = NULL, ...) {
+                                variables = NULL, covariate = NULL, level = 0.95, margin = NULL, percent = FALSE, text_size = 3, times = NULL, ...) {
   type <- if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
@@ -199,7 +199,7 @@ chain_colours <- function(plot, draws, scales) {
     (if (length(by)) facet_variables(by, scales = scales)) + theme_noiseaware() + room_at_sides()
 }
 
-predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
+predictive_data <- function(fit, covariate = NULL, level = 0.95, points = 61) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)

@@ -35,7 +35,7 @@
 #' check
 #' check$data
 #' @rawNamespace S3method(bayesplot::pp_check,noiseaware_fit)
-pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.9, seed = NULL, ..., type = c("intervals", "hist")) {
+pp_check.noiseaware_fit <- function(object, draws = 200, level = 0.95, seed = NULL, ..., type = c("intervals", "hist")) {
   check_no_dots(...)
   type <- if (missing(type)) "intervals" else check_check_type(type)
   check <- release_check(object, draws, level, seed)
@@ -49,7 +49,7 @@ check_check_type <- function(type, call = caller_env()) {
 }
 
 # What pp_check() plots, of one release or of several.
-release_check <- function(fit, draws = 200, level = 0.9, seed = NULL, call = caller_env()) {
+release_check <- function(fit, draws = 200, level = 0.95, seed = NULL, call = caller_env()) {
   draws <- check_count(draws, "draws", lower = 2, call = call)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
   seed <- check_seed(seed, call)

@@ -1,5 +1,5 @@
 # plot(fit, "denoised"): published numbers against their posterior, in standard deviations of the noise.
-plot_denoised <- function(fit, level = 0.9, call = caller_env()) {
+plot_denoised <- function(fit, level = 0.95, call = caller_env()) {
   most <- 40L
   table <- data <- denoised_table(fit, level, call)
   left_out <- nrow(data) - most

@@ -1,5 +1,5 @@
 # plot(fit, "table"): a table as published, and its posterior.
-plot_table <- function(fit, margin = NULL, level = 0.9, percent = FALSE, text_size = 3, call = caller_env()) {
+plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_size = 3, call = caller_env()) {
   check_flag(percent, "percent", call = call)
   check_positive(text_size, "text_size", call = call)
   table <- data <- margin_data(fit, margin, level, percent, call)

@@ -180,7 +180,7 @@ left_out_caption <- function(left_out, line, what = "sites") {
 #' @concept ranking
 #' @concept league table
 #' @export
-site_ranks <- function(fit, parameter = NULL, level = 0.9) {
+site_ranks <- function(fit, parameter = NULL, level = 0.95) {
   check_given()
   check_sites_fit(fit)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
@@ -246,7 +246,7 @@ plot.noiseaware_ranks <- function(x, type = c("intervals", "probabilities"), ...
 
 #' @rdname pool_methods
 #' @export
-plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.9, alone = NULL) {
+plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.95, alone = NULL) {
   if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage"))
   if (identical(type, "shrinkage")) {
     check_no_dots(...)

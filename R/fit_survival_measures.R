@@ -54,7 +54,7 @@ survival_measures <- function(fit, measure = c("survival", "hazard", "median", "
 }
 
 # Curves of the survival probability, for the plot of a fit.
-plot_survival <- function(fit, level = 0.9, times = NULL, call = caller_env()) {
+plot_survival <- function(fit, level = 0.95, times = NULL, call = caller_env()) {
   data <- survival_table(fit, level, times, call)
   groups <- setdiff(names(data), c("time", "mean", "median", "lower", "upper"))
   data$group <- if (length(groups)) interaction(data[groups], sep = ", ", lex.order = TRUE) else factor("")

@@ -46,7 +46,7 @@ test_that("a Poisson rate, and a strong prior", {
   weight <- dgamma(grid, 4000, 1000) * vapply(grid, function(rate) sum(dpois(0:200, 8 * rate) * exp(-abs(31.4 - 0:200) / 6)), 0)
   data <- shrinkage_data(fit)
   expect_equal(data$alone[1], sum(grid * weight) / sum(weight), tolerance = 1e-4)
-  expect_equal(data$alone_upper[1], grid_quantile(grid, weight)(0.95), tolerance = 1e-3)
+  expect_equal(data$alone_upper[1], grid_quantile(grid, weight)(0.975), tolerance = 1e-3)
   expect_equal(data$pooled[1], data$pooled[2])
 })
 
