@@ -216,6 +216,7 @@ fit_lines <- function(fit) {
     if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$prior_n)) format(nobs(fit), big.mark = ",", decimal.mark = ".", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$prior_n), fewest_words(fit))),
+    if (!is.null(fit$release)) persons_line(fit$release),
     if (lacks_size(fit)) paste0("             ", no_size_line(fit)),
     if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$whole %||% fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),

@@ -81,6 +81,7 @@ check_design <- function(statistic, mechanism, neighbours = "replace", call = ca
   }
   parts <- design_parts(statistic, mechanism)
   check_record_noise_alone(parts, neighbours, call)
+  check_persons(parts, neighbours, call)
   for (p in parts) {
     check_objective_pair(p$statistic, p$mechanism, call)
     check_unbounded(p$statistic, p$mechanism, call)

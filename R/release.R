@@ -16,7 +16,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
   structure(list(value = value, statistic = statistic, mechanism = mechanism, n = n,
                  scale = stats::setNames(scale, names(value)),
                  granularity = stats::setNames(rep_len(granularity, length(value)), names(value)),
-                 noise = noise, neighbours = neighbours, missing = missing_rule),
+                 noise = noise, neighbours = stated_neighbours(neighbours), missing = missing_rule),
             class = "noiseaware_release")
 }
 
@@ -40,7 +40,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
 #'   of records n is public and is published with the totals. With `"add_remove"`, one of them has one more record, and n is confidential. Nothing in the
 #'   release reveals it, and the possible outputs do not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] with the other statistics if
-#'   analysts should learn about n. A release states its kind of neighbours; a [budget()] covers one kind.
+#'   analysts should learn about n. A release states its kind of neighbours; a [budget()] covers one kind. If persons can have several records, use
+#'   `neighbours = persons("id", contributions = 5)`: at most that many records of each person are used, and the guarantee is about persons ([persons()]).
 #'
 #'   **Integer arithmetic.** Noise that is added in floating-point arithmetic leaks
 #'   through the last bits of the sums (Mironov 2012; Haney et al. 2022;
@@ -104,12 +105,16 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @export
 release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove"), public = NULL) {
   check_given()
+  check_person_named(neighbours)
   neighbours <- match_neighbours(neighbours)
   beside <- public_of_formula(data, public, statistic, mechanism)
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
-  published <- publish_with_budget(function() if (is.data.frame(data)) data else source_total(record_source(data), statistic, mechanism, neighbours),
-                                   statistic, mechanism, neighbours, budget)
+  records <- function() {
+    used <- limit_contributions(record_source(data), statistic, neighbours, entropy_uniform)
+    if (is.data.frame(used)) used else source_total(used, statistic, mechanism, neighbours)
+  }
+  published <- publish_with_budget(records, statistic, mechanism, neighbours, budget)
   with_public(published, beside)
 }
 

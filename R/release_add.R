@@ -61,6 +61,10 @@ c.noiseaware_release <- function(...) {
 join_releases <- function(first, second, names, call = caller_env()) {
   check_class(second, "second", "noiseaware_release", "a release made by release() or as_release()", call = call)
   check_no_public(list(first, second), "{.fn add_release} cannot combine releases that have", call)
+  if (of_persons(first$neighbours) || of_persons(second$neighbours)) {
+    stop_classed("neighbours", c("Releases for persons cannot be combined: each was made from records that were chosen for it alone.",
+                                 i = "Release all statistics at once, as a named list."), call = call)
+  }
   if (first$neighbours != second$neighbours) {
     stop_classed("neighbours", "Both releases must have the same neighbours, but the first has {.val {first$neighbours}} and the second {.val {second$neighbours}}.",
                  call = call)

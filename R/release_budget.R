@@ -74,7 +74,7 @@
 #' @export
 budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("concentrated", "basic"), file = NULL,
                    connection = NULL, table = NULL, neighbours = c("replace", "add_remove")) {
-  neighbours <- match_neighbours(neighbours)
+  neighbours <- neighbour_kind(match_neighbours(neighbours))
   if (is.null(connection) != is.null(table)) stop_classed("budget", "{.arg connection} and {.arg table} must be given together.")
   if (!is.null(file) && !is.null(table)) stop_classed("budget", "Give either {.arg file} or {.arg table}, where the account is kept.")
   if (is.null(file) && is.null(table) || !all(vapply(list(epsilon, delta, rho), is.null, TRUE))) {
@@ -127,9 +127,9 @@ spent_of <- function(budget, call = caller_env()) {
 hold_budget <- function(budget, neighbours, call = caller_env()) {
   if (is.null(budget)) return(NULL)
   check_class(budget, "budget", "noiseaware_budget", "NULL or a budget made by budget()", call = call)
-  if (budget$limit$neighbours != neighbours) {
+  if (budget$limit$neighbours != neighbour_kind(neighbours)) {
     stop_classed("neighbours", c("A budget is for one kind of neighbours; nothing is released.",
-                                 x = "The budget is for {neighbours_text[[budget$limit$neighbours]]}, the release for {neighbours_text[[neighbours]]}.",
+                                 x = "The budget is for {neighbours_text[[budget$limit$neighbours]]}, the release for {neighbours_words(neighbours)}.",
                                  i = "Give both the same {.arg neighbours}."), call = call)
   }
   reason <- budget_copied(budget)

@@ -36,7 +36,7 @@ sql_dialect <- function(con, call) {
                              round = function(x) paste0("CAST(round_even(", x, ", 0) AS BIGINT)"),
                              nan = not_number("DOUBLE")),
     spark_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("STRING"), round = function(x) paste0("CAST(rint(", x, ") AS BIGINT)"),
-                            nan = not_number("DOUBLE"),
+                            nan = not_number("DOUBLE"), random = "rand()",
                             # a sum of BIGINT goes round there when it is too large
                             sum = function(x) paste0("SUM(CAST(", x, " AS DECIMAL(20, 0)))"),
                             # two quotes end a text and begin the next, and a backslash is an escape
@@ -48,7 +48,7 @@ sql_dialect <- function(con, call) {
     stop_classed("database", c("{.fn release} works with SQLite, PostgreSQL, DuckDB and Spark, but the connection is of class {.cls {class(con)[1]}}.",
                                i = other_source), call = call)
   }
-  usual <- list(sum = function(x) paste0("SUM(", x, ")"), name = function(x) as.character(DBI::dbQuoteIdentifier(con, x)),
+  usual <- list(random = "random()", sum = function(x) paste0("SUM(", x, ")"), name = function(x) as.character(DBI::dbQuoteIdentifier(con, x)),
                 string = function(x) as.character(DBI::dbQuoteString(con, x)))
   utils::modifyList(usual, dialects[[found[1L]]])
 }
@@ -84,13 +84,7 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   con <- dbplyr::remote_con(data)
   dialect <- sql_dialect(con, call)
   records <- paste0("(", dbplyr::sql_render(data, con), ") ", dialect$name("records"))
-  ask <- function(sql) {
-    # what a database says may quote records; some drivers warn and return NULL
-    answer <- tryCatch(suppressWarnings(DBI::dbGetQuery(con, sql)), error = function(e) NULL)
-    if (is.data.frame(answer)) return(answer)
-    stop_classed("database", c("The database did not answer; its message is not shown, because it may quote records.",
-                               i = "Is the connection open, and can you see the table?"), call = call)
-  }
+  ask <- function(sql) ask_database(con, sql, call)
   check_dialect(ask, dialect, call)
   # records are counted beforehand only where the unit depends on their number
   parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error = function(e) NULL)
@@ -109,6 +103,14 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   n_found <- as.double(numbers$n)
   totals <- lapply(query$components, function(names) do.call(rbind, lapply(numbers[names], words_of)))
   new_partial(lapply(totals, unname), lapply(parts, `[[`, "unit"), n_found, statistic, mechanism, neighbours)
+}
+
+ask_database <- function(con, sql, call) {
+  # what a database says may quote records; some drivers warn and return NULL
+  answer <- tryCatch(suppressWarnings(DBI::dbGetQuery(con, sql)), error = function(e) NULL)
+  if (is.data.frame(answer)) return(answer)
+  stop_classed("database", c("The database did not answer; its message is not shown, because it may quote records.",
+                             i = "Is the connection open, and can you see the table?"), call = call)
 }
 
 check_dialect <- function(ask, dialect, call) {

@@ -52,6 +52,7 @@ release_objective <- function(data, statistic, mechanism, budget = NULL, neighbo
   neighbours <- match_neighbours(neighbours)
   check_class(statistic, "statistic", "stat_objective", "a statistic made by stat_objective()")
   check_class(mechanism, "mechanism", "mech_objective", "a mechanism made by mech_objective()", "mechanism")
+  check_persons(design_parts(statistic, mechanism), neighbours, environment())
   cost <- privacy(mechanism, statistic = statistic, neighbours = neighbours)
   lock <- hold_budget(budget, neighbours)
   on.exit(unlock_budget(lock))

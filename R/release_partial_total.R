@@ -34,6 +34,10 @@
 partial_total <- function(data, statistic, mechanism, n = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
   neighbours <- match_neighbours(neighbours)
+  if (of_persons(neighbours)) {
+    stop_classed("neighbours", c("Partial totals have no guarantee for persons, because several owners may have records of the same person.",
+                                 i = "Use {.fn release} on all records together."))
+  }
   check_design(statistic, mechanism, neighbours)
   check_exact(design_parts(statistic, mechanism, neighbours))
   if (!is.null(n)) n <- check_count(n, "n")
@@ -45,7 +49,7 @@ print.noiseaware_partial <- function(x, ...) {
   parts <- design_parts(x$statistic, x$mechanism, x$neighbours)
   cat("<partial total> CONFIDENTIAL: exact, without noise\n")
   for (p in parts) cat("  statistic  ", describe_statistic(p$statistic), "\n  mechanism  ", format(p$mechanism), "\n", sep = "")
-  cat("  neighbours ", neighbours_text[[x$neighbours]], "\n", sep = "")
+  cat("  neighbours ", neighbours_words(x$neighbours), "\n", sep = "")
   invisible(x)
 }
 

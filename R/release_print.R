@@ -46,7 +46,7 @@ release_header <- function(release) {
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
     public_line(release),
     paste0("  guarantee  ", if (has_record_noise(release)) "none is computed for noise on records without bounds" else
-      paste0(format_privacy(privacy(release)), if (!is.null(release$spent)) ", the whole release", "; ", neighbours_text[[release$neighbours]])),
+      paste0(format_privacy(privacy(release)), if (!is.null(release$spent)) ", the whole release", "; ", neighbours_words(release$neighbours))),
     exact_line(parts),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
 }

@@ -52,14 +52,22 @@ release_from_list <- function(content, path, call = caller_env()) {
   })
 }
 
+neighbours_from_json <- function(content, refuse) {
+  found <- Find(function(kind) identical(content$neighbours, neighbours_json(kind, content$version)), neighbour_kinds)
+  if (!is.null(found)) return(found)
+  if (content$version >= 5 && identical(content$neighbours, "person")) {
+    if (!is_number(content$contributions)) refuse("contributions must be a number.")
+    return(match_neighbours(persons(contributions = content$contributions)))
+  }
+  known <- c(unique(vapply(neighbour_kinds, neighbours_json, "", content$version)), if (content$version >= 5) "person")
+  refuse(paste0("neighbours must be ", paste0("\"", known, "\"", collapse = " or "), "."))
+}
+
 release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "missing", "noise", "statistic", "mechanism", "value",
-                            if (identical(content[["noise"]], "entropy")) "granularity", "checksum"), "the file", refuse)
-  neighbours <- Find(function(kind) identical(content$neighbours, neighbours_json(kind, content$version)), neighbour_kinds)
-  if (is.null(neighbours)) {
-    known <- unique(vapply(neighbour_kinds, neighbours_json, "", content$version))
-    refuse(paste0("neighbours must be ", paste0("\"", known, "\"", collapse = " or "), "."))
-  }
+                            if (identical(content[["noise"]], "entropy")) "granularity",
+                            if (identical(content[["neighbours"]], "person")) "contributions", "checksum"), "the file", refuse)
+  neighbours <- neighbours_from_json(content, refuse)
   if (!identical(content$missing, missing_rule)) refuse(paste0("missing must be \"", missing_rule, "\"."))
   if (!checkmate::test_choice(content$noise, names(noise_source))) {
     refuse(paste0("noise must be one of ", paste(dQuote(names(noise_source), FALSE), collapse = ", "), "."))

@@ -131,7 +131,8 @@ source_total.record_files <- function(data, statistic, mechanism, neighbours, n 
     count <- sum(vapply(data$files, function(file) count_records(file, data, numbers, call), 0))
     partial_parts(statistic, mechanism, neighbours, max(count, 1), call)
   })
-  total_of <- function(file) file_total(file, data, numbers, parts, statistic, mechanism, neighbours, call)
+  chosen <- stats::setNames(data$chosen, if (!is.null(data$chosen)) data$files)
+  total_of <- function(file) file_total(file, data, numbers, parts, statistic, mechanism, neighbours, call, chosen[[file]])
   totals <- if (length(data$files) == 1L || plan_is_sequential()) lapply(data$files, total_of) else {
     sent <- lapply(data$files, function(file) {
       future::future(total_of(file), globals = list(total_of = total_of, file = file), packages = "noiseaware", seed = NULL)
@@ -161,8 +162,24 @@ refuse_chunk <- function(e, place, call) {
                c("{top}", stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), names(lines)), i = "This is of {place}."), call = call)
 }
 
-file_total <- function(file, source, numbers, parts, statistic, mechanism, neighbours, call) {
-  reader <- open_records(file, source, numbers, call)
+# The reader of a file without the records that were not chosen.
+chosen_reader <- function(reader, chosen) {
+  if (is.null(chosen)) return(reader)
+  all <- reader$next_chunk
+  done <- 0
+  reader$next_chunk <- function() {
+    chunk <- all()
+    if (is.null(chunk)) return(NULL)
+    rows <- done + seq_len(nrow(chunk))
+    done <<- done + nrow(chunk)
+    chunk[chosen[rows], , drop = FALSE]
+  }
+  reader
+}
+
+# `chosen`: which of its records are used, NULL for all
+file_total <- function(file, source, numbers, parts, statistic, mechanism, neighbours, call, chosen = NULL) {
+  reader <- chosen_reader(open_records(file, source, numbers, call), chosen)
   on.exit(reader$close())
   whole <- add_chunks(reader$next_chunk, parts, statistic, mechanism, neighbours, function(k) paste(reader$place(k), "of", basename(file)), call)
   whole %||% frame_total(reader$none, parts, statistic, mechanism, neighbours, call)

@@ -26,10 +26,12 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 simulate_release.data.frame <- function(x, statistic, mechanism, ..., neighbours = c("replace", "add_remove"), public = NULL) {
   check_given()
   check_no_dots(...)
+  check_person_named(neighbours)
   neighbours <- match_neighbours(neighbours)
   beside <- public_of_formula(x, public, statistic, mechanism)
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
+  x <- limit_contributions(x, statistic, neighbours, stats::runif)
   with_public(make_release(x, statistic, mechanism, neighbours, simulated_part, "simulation"), beside)
 }
 

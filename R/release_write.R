@@ -22,7 +22,8 @@
 #' | --- | --- |
 #' | `format`, `version` | `"noiseaware release"`, 4 |
 #' | `n` | the public number of records, or `null` |
-#' | `neighbours` | `"replace"` or `"add_remove"` |
+#' | `neighbours` | `"replace"`, `"add_remove"` or `"person"` (version 5) |
+#' | `contributions` | with `"person"`, the largest number of records of one person |
 #' | `missing` | `"refused"` |
 #' | `noise` | `"published"` for numbers from others; `"entropy"` from [release()], with a field `granularity` after it; `"floating"`; `"simulation"` |
 #' | `statistic` | an object with a `name` and the statistic's fields, see below; or an object of these, by their names |
@@ -66,14 +67,15 @@ write_release <- function(release, path) {
 }
 
 schema_format <- "noiseaware release"
-# 1 knew one kind of neighbours, and n; 2 knew nothing of what was hidden or rounded; 3 of exact numbers
-schema_version <- 4L
+# 1 knew one kind of neighbours, and n; 2 nothing that was hidden or rounded; 3 no exact numbers; 4 no persons
+schema_version <- 5L
 
-release_json <- function(release, version = schema_version) {
+release_json <- function(release, version = if (of_persons(release$neighbours)) 5L else 4L) {
   content <- list(
     format = schema_format, version = version,
     n = if (is.null(release$n)) structure("null", class = "json") else exact_numbers(release$n),
     neighbours = neighbours_json(release$neighbours, version),
+    contributions = if (of_persons(release$neighbours)) contributions_of(release$neighbours),
     missing = release$missing,
     noise = release$noise,
     granularity = if (release$noise == "entropy") exact_numbers(one_if_same(release$granularity)),
@@ -87,7 +89,7 @@ release_json <- function(release, version = schema_version) {
 }
 
 # what a version of the layout says of them
-neighbours_json <- function(neighbours, version) if (version == 1L) "one record replaced" else neighbours
+neighbours_json <- function(neighbours, version) if (version == 1L) "one record replaced" else neighbour_kind(neighbours)
 
 # MD5: against accidents, not against forgers
 checksum <- function(text) {

@@ -8,7 +8,7 @@
 #'   (root of the sum of squares, for Gaussian noise).
 #' @param neighbours Which databases are neighbours. `"replace"`: those that differ in one replaced record; the number of records is public. `"add_remove"`:
 #'   those that differ in one record added or removed; the number of records is confidential. In the latter case the sensitivity is the largest norm of a single
-#'   record's contribution.
+#'   record's contribution. [persons()]: those that differ in one person with several records.
 #' @return A non-negative number, in the units of the released totals.
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_neighbours` if the statistic has no sensitivity to a record added or removed:
 #'   [stat_records()], which reveals the number of records, and a [stat_custom()] that declares none.
@@ -22,6 +22,10 @@
 sensitivity <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   check_given()
   check_statistic(statistic)
+  if (!identical(neighbours, neighbour_kinds)) {
+    neighbours <- match_neighbours(neighbours)
+    if (of_persons(neighbours)) return(contributions_of(neighbours) * sensitivity(statistic, norm, "add_remove"))
+  }
   UseMethod("sensitivity")
 }
 
@@ -29,29 +33,6 @@ match_norm <- function(norm, call = caller_env()) {
   if (identical(norm, c("L1", "L2"))) return("L1")
   check_choice(norm, "norm", c("L1", "L2"), call = call)
 }
-
-neighbour_kinds <- c("replace", "add_remove")
-
-match_neighbours <- function(neighbours, call = caller_env()) {
-  if (identical(neighbours, neighbour_kinds)) return("replace")
-  check_choice(neighbours, "neighbours", neighbour_kinds, call = call)
-}
-
-replaces <- function(neighbours, call = caller_env()) match_neighbours(neighbours, call) == "replace"
-
-# Why a statistic cannot be released for such neighbours: an error's lines. NULL if it can.
-neighbours_fault <- function(statistic, neighbours) UseMethod("neighbours_fault")
-
-#' @export
-neighbours_fault.default <- function(statistic, neighbours) NULL
-
-check_neighbours <- function(statistic, neighbours, call = caller_env()) {
-  fault <- neighbours_fault(statistic, match_neighbours(neighbours, call))
-  if (!is.null(fault)) stop_classed("neighbours", fault, call = call)
-}
-
-# what a guarantee is about, in words
-neighbours_text <- c(replace = "one replaced record", add_remove = "one record added or removed")
 
 # the L1 or L2 norm, of changes or of what a record contributes
 length_of <- function(x, norm) if (norm == "L1") sum(abs(x)) else sqrt(sum(x^2))
@@ -64,7 +45,7 @@ grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call
   unit <- rep_len(unit, length(statistic$components))
   # and a hair for the last bits of a record's products, or what they can be
   added <- (1 + pmax(2^-20, product_error(statistic) / unit)) * unit
-  exact + (if (norm == "L1") sum(added) else sqrt(sum(added^2)))
+  exact + contributions_of(neighbours) * length_of(added, norm)
 }
 
 # largest absolute value of a record's contribution to any component; where it

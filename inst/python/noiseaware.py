@@ -53,11 +53,12 @@ def noise(name, **size):
     return {"name": name, **size}
 
 
-def write_release(path, value, statistic, mechanism, n=None, neighbours="add_remove"):
-    """Several statistics of the same records: three dictionaries with the same keys."""
+def write_release(path, value, statistic, mechanism, n=None, neighbours="add_remove", contributions=None):
+    """Several statistics of the same records: three dictionaries with the same keys. contributions: with neighbours="person", the most records of one."""
     if "name" not in statistic:
         value = {k + ": " + component: x for k in statistic for component, x in value[k].items()}
-    content = {"format": "noiseaware release", "version": 4, "n": n, "neighbours": neighbours, "missing": "refused", "noise": "published",
+    content = {"format": "noiseaware release", "version": 4 if contributions is None else 5, "n": n, "neighbours": neighbours,
+               **({} if contributions is None else {"contributions": contributions}), "missing": "refused", "noise": "published",
                "statistic": statistic, "mechanism": mechanism, "value": value}
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(_render({**content, "checksum": _checksum(content)}) + "\n")

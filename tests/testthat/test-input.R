@@ -289,7 +289,7 @@ test_that("files: contents", {
   show(refused_files(list(
     # the whole
     c('"noiseaware release"', '"something else"'), c('"noiseaware release"', "1"), c('"noiseaware release"', "null"),
-    c('"version": 4', '"version": 5'), c('"version": 4', '"version": "3"'), c('"version": 4', '"version": [3]'),
+    c('"version": 4', '"version": 6'), c('"version": 4', '"version": "3"'), c('"version": 4', '"version": [3]'),
     c('"version": 4', '"version": null'), c('"version": 4', '"version": 1'), c('"version": 4', '"version": 1.5'),
     c('"n": 50,', ""), c('"n": 50,', '"n": 50, "n": 50,'), c('"n": 50,', '"n": 50, "extra": 1,'),
     c('"n": 50,', '"N": 50,'),

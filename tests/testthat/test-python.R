@@ -18,6 +18,7 @@ releases <- function() {
   value <- list(size = 10.25, port = c(5, NA), v = -0, by = c(`v:w=a` = 1e9, `v:w=b` = 1 / 3), lin = 3, h = 1:3)
   x <- list(x = c(-1, 1), y = c(0, 9))
   list(as_release(value, several, noise, NULL, "add_remove"),
+       as_release(7, stat_size(), mech_laplace(epsilon = 1), NULL, persons(contributions = 2)),
        as_release(c(x = 3, y = 4, `x^2` = 2, `y:x` = 1, `y^2` = 7), stat_crossprod(y ~ x, x), mech_laplace(epsilon = 1), 9),
        as_release(0:2, stat_records(~ a, levels = list(a = c("u", "v", "w"))), mech_randomized_response(epsilon = 1), 3))
 }
@@ -27,7 +28,7 @@ test_that("what Python reads and writes again has the same bytes", {
   withr::local_dir(withr::local_tempdir())
   made <- releases()
   for (k in seq_along(made)) write_release(made[[k]], paste0("r", k, ".json"))
-  result <- run_python(c("for k in '123':", "    c = na.read_release('r' + k + '.json')",
+  result <- run_python(c("for k in '1234':", "    c = na.read_release('r' + k + '.json')",
                          "    open('p' + k + '.json', 'w', encoding='utf-8', newline='\\n').write(na._render(c) + '\\n')"))
   expect_equal(result$status, 0L, info = result$output)
   for (k in seq_along(made)) expect_identical(readBin(paste0("p", k, ".json"), "raw", 1e5), readBin(paste0("r", k, ".json"), "raw", 1e5))
@@ -44,6 +45,7 @@ test_that("what Python writes R reads", {
     "cells = {'a b=' + a + ':c=' + c: k for k, (a, c) in enumerate([(a, c) for a in 'uv' for c in '12'])}",
     "na.write_release('two.json', {'counts': {**cells, 'c=1': 5, 'c=2': 6.5}, 'total': {'age': 0.1}},",
     "    {'counts': sizes, 'total': na.sums('age', 0, 99)}, {'counts': na.noise('gaussian', sd=0.3), 'total': na.noise('laplace', scale=99)}, n=11, neighbours='replace')",
+    "na.write_release('three.json', {'n': 7}, {'name': 'size'}, na.noise('laplace', scale=2.0), neighbours='person', contributions=2)",
     "class M: noisy_measurement, stddev = [4, 9], 2.0",
     "class T: keys, marginals = {'port': ['C', None]}, {('port',): M}",
     "na.write_marginals('marginals.json', T, laplace=True)"))
@@ -54,6 +56,7 @@ test_that("what Python writes R reads", {
   two <- as_release(list(counts = c(0:3, 5, 6.5), total = 0.1), list(counts = sizes, total = stat_sums(~ age, list(age = c(0, 99)))),
                     list(counts = mech_gaussian(sd = 0.3), total = mech_laplace(scale = 99)), 11)
   expect_identical(read_release("two.json"), two)
+  expect_identical(read_release("three.json"), as_release(7, stat_size(), mech_laplace(scale = 2), NULL, persons(contributions = 2)))
   expect_identical(read_marginals("marginals.json", mech_discrete_laplace),
                    as_release(c(4, 9), stat_counts(~ port, list(port = c("C", "missing"))), mech_discrete_laplace(scale = 2 / sqrt(2)), NULL, "add_remove"))
 })
