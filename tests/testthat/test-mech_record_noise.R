@@ -185,7 +185,7 @@ test_that("a default prior is the same for noisy records, simulated ones and the
 test_that("a predictive picture shows no bounds, which are not those of the records", {
   fit <- sample_posterior(noisy_release_of(noisy_data(60)$seen, y ~ x + w, c(x = 0.7)), model_lm(), chains = 1, iter = 200, seed = 1)
   plot <- plot(fit, "predictive", covariate = "x")
-  expect_identical(plot$labels$subtitle, "90% bands")
+  expect_identical(plot$labels$subtitle, "95% bands")
   expect_match(plot$labels$caption, "w held at the mean of the noisy values")
 })
 
