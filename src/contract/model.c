@@ -1,5 +1,6 @@
 /* Shared by all models: see contract/model.h, and model_describe() in contract/plugin.h. */
 #include "contract/model.h"
+#include "contract/model_values.h"
 
 void model_describe(struct model *model, int blocks, const struct theta_block *block) {
     struct coordinates *coordinates = &model->coordinates;
@@ -47,13 +48,13 @@ double model_prior(const struct model *model, double *theta, double *gradient) {
 }
 
 void model_report(const struct model *model, const double *theta, double *out) {
-    if (model->class->report)
-        model->class->report(model->self, theta, out);
+    if (model->values)
+        model->values->report(model->self, theta, out);
     else
         (void)coordinates_report(&model->coordinates, theta, out);
 }
 
 int model_invert(const struct model *model, const double *value, double *theta) {
-    if (!model->class->invert) return coordinates_invert(&model->coordinates, value, theta);
-    return model->class->invert(model->self, value, theta) == PLUGIN_OK ? -1 : 0;
+    if (!model->values) return coordinates_invert(&model->coordinates, value, theta);
+    return model->values->invert(model->self, value, theta) == PLUGIN_OK ? -1 : 0;
 }

@@ -160,6 +160,11 @@ struct model {
      * serve. */
     int innovations;
     enum rng_kind innovation;
+
+    /* Capabilities: what not every model can do. create() points to those that this one has, under
+     * the fields that it was given. NULL: it does not have it, and methods do without. The
+     * header of that name states what its hooks may assume. */
+    const struct model_values *values; /* default: those of theta's unknown blocks */
 };
 
 /* The hooks of a model.
@@ -225,11 +230,6 @@ struct model_class {
     /* Goal: gradient += the gradient of dprior(), of all coordinates, at a theta where that is
      * finite. Default: methods that need gradients do not serve the model. */
     void (*prior_gradient)(void *self, const double *theta, double *gradient);
-
-    /* Goal: the values of one draw as the user sees them, and the way back (PLUGIN_*).
-     * Default, both NULL: the natural values of the unknown blocks. */
-    void (*report)(void *self, const double *theta, double *out);
-    int (*invert)(void *self, const double *value, double *theta);
 
     /* Goal: theta is the current parameter of rrecords, from_innovations, refresh, set_move,
      * add_latent and log_density from now on. What these need of theta alone is computed

@@ -27,6 +27,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_values.h"
 #include "model/covariates_joint.h"
 #include "model/record_hooks.h"
 
@@ -136,6 +137,8 @@ static int invert(void *self, const double *value, double *theta) {
     return joint_invert(&s->cov, value, theta);
 }
 
+static const struct model_values values = {.report = report, .invert = invert};
+
 static int create(const struct fields *fields, struct model *model) {
     struct graded *s = plugin_memory(1, sizeof *s);
     const double *columns = fields_vector(fields, "columns", 1);
@@ -173,7 +176,7 @@ static int create(const struct fields *fields, struct model *model) {
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
     if (by_records) model->class = &of_records;
-    if (s->cov.joint) return joint_complete(&s->cov, model, report, invert);
+    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
     s->cells = create_cells(s);

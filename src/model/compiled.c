@@ -8,6 +8,7 @@
 #include "model/compiled.h"
 
 #include "base/dist.h"
+#include "contract/model_values.h"
 
 /* first member of what a hook gets: the functions below find the rest */
 struct stream {
@@ -117,6 +118,9 @@ static int invert(void *self, const double *value, double *theta) {
     return c->hooks->invert(c->self, value, theta);
 }
 
+static const struct model_values one_way = {.report = report};
+static const struct model_values both_ways = {.report = report, .invert = invert};
+
 static void set(void *self, const double *theta) {
     struct compiled *c = self;
     c->hooks->set(c->self, theta);
@@ -181,8 +185,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->rprior = rprior;
     class->set = set;
     class->rrecords = rrecords;
-    if (hooks->report) class->report = report;
-    if (hooks->invert) class->invert = invert;
     if (hooks->refresh) class->refresh = refresh;
     if (hooks->add) class->add = add;
     if (hooks->rtheta) class->rtheta = rtheta;
@@ -201,7 +203,10 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
         .name = "theta", .transform = TRANSFORM_IDENTITY, .size = made.parameters};
     if (made.parameters > 0 && made.parameters <= MOST_PARAMETERS) model_describe(model, 1, &theta);
     model->parameters = made.parameters;
-    if (hooks->report) model->reported = made.reported;
+    if (hooks->report) {
+        model->reported = made.reported;
+        model->values = hooks->invert ? &both_ways : &one_way;
+    }
     if (hooks->move) {
         model->moving = made.moving;
         model->moves = made.moves;

@@ -143,18 +143,15 @@ static int count_reported(const struct covariates *cov, const struct coordinates
     return count;
 }
 
-int joint_complete(struct covariates *cov, struct model *model,
-                   void (*report)(void *self, const double *theta, double *out),
-                   int (*invert)(void *self, const double *value, double *theta)) {
+int joint_complete(struct covariates *cov, struct model *model, const struct model_values *values) {
     struct joint *joint = cov->joint;
     struct model_class *class = plugin_memory(1, sizeof *class);
     joint->coordinates = model->coordinates;
     joint->described.first = joint->at_count = model->complete;
     model->complete += joint->cells;
     model->reported = count_reported(cov, &model->coordinates);
+    model->values = values;
     *class = *model->class;
-    class->report = report;
-    class->invert = invert;
     class->prior_gradient = NULL;
     class->record_density = NULL;
     class->pull_distribution = NULL;

@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_values.h"
 #include "model/covariates.h"
 #include "model/covariates_joint.h"
 #include "model/family.h"
@@ -87,6 +88,8 @@ static int invert(void *self, const double *value, double *theta) {
     const struct glm *s = self;
     return joint_invert(&s->cov, value, theta);
 }
+
+static const struct model_values values = {.report = report, .invert = invert};
 
 static int create(const struct fields *fields, struct model *model) {
     struct glm *s = plugin_memory(1, sizeof *s);
@@ -159,7 +162,7 @@ static int create(const struct fields *fields, struct model *model) {
     }
     if (by_records) model->class = &of_records;
     model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
-    if (s->cov.joint) return joint_complete(&s->cov, model, report, invert);
+    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
     const struct cell_response response = {.self = s->family,

@@ -31,6 +31,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_values.h"
 
 /* a gamma variable, in random normals */
 static const double GAMMA_COST = 6;
@@ -81,6 +82,8 @@ static int invert(void *self, const double *value, double *theta) {
     const struct lm *lm = self;
     return joint_invert(&lm->cov, value, theta);
 }
+
+static const struct model_values values = {.report = report, .invert = invert};
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
@@ -184,7 +187,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->class = &of_products;
         model->regressors = q;
     }
-    return lm->cov.joint ? joint_complete(&lm->cov, model, report, invert) : PLUGIN_OK;
+    return lm->cov.joint ? joint_complete(&lm->cov, model, &values) : PLUGIN_OK;
 }
 
 /* ---- prior -------------------------------------------------------------- */

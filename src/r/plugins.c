@@ -1,6 +1,7 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
+#include "contract/model_values.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
 
@@ -153,7 +154,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP integrates = PROTECT(Rf_ScalarLogical(model.class->marginal != NULL));
     SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
                                                model.walked > 0 || model.complete == 0));
-    SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
+    SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
     const char *const names[] = {"sizes",      "moves",      "can_move",    "can_refresh",
                                  "updates",    "walks",      "has_prior",   "has_density",
@@ -242,7 +243,7 @@ static SEXP refusal(const char *block, const char *reason) {
  * transform, "model" (its own invert()), "absent" (it has none), "prior" (density 0) */
 SEXP ffi_model_invert(SEXP spec, SEXP values) {
     const struct model model = read_model(spec);
-    if (model.class->report && !model.class->invert) return refusal("", "absent");
+    if (model.values && !model.values->invert) return refusal("", "absent");
     SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
     const int fault = model_invert(&model, REAL(values), REAL(theta));
     const int possible = fault >= 0 || !model.class->dprior ||
@@ -250,7 +251,7 @@ SEXP ffi_model_invert(SEXP spec, SEXP values) {
     UNPROTECT(1);
     if (!possible) return refusal("", "prior");
     if (fault < 0) return theta;
-    if (model.class->invert) return refusal("", "model");
+    if (model.values) return refusal("", "model");
     const struct theta_block *block = model.coordinates.block + fault;
     return refusal(block->name, transform_names[block->transform]);
 }
