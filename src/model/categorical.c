@@ -129,39 +129,6 @@ static void group_sticks(struct categorical *s, struct model *model) {
     }
 }
 
-/* Fields: columns, the codes of each; levels, children and parents, how many a part has;
- * known, 1 for a part whose rows are; child and parent, the columns, part after part;
- * code, of the levels of each part with several children, level by level; alpha, Dirichlet
- * weights of all rows; probability, of all rows, looked at where they are known;
- * reports_last, 1 if a draw reports the second of two levels alone. */
-static int create(const struct fields *fields, struct model *model) {
-    struct categorical *s = plugin_memory(1, sizeof *s);
-    if (read_parts(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    const double *reports_last = fields_vector(fields, "reports_last", 1);
-    s->alpha = fields_vector(fields, "alpha", s->probabilities);
-    const double *probability = fields_vector(fields, "probability", s->probabilities);
-    if (!reports_last || !s->alpha || !probability) return PLUGIN_BAD_FIELDS;
-    describe(s, probability, *reports_last != 0, model);
-
-    DOUBLES((size_t)s->sticks, &s->first_weight, &s->all_weight, &s->theta);
-    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
-    DOUBLES((size_t)s->probabilities, &s->weight, &s->gamma);
-    s->work = level_work_new();
-    s->row = plugin_memory(MAX_BLOCK, sizeof(int));
-    s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
-    DOUBLES(MAX_BLOCK, &s->level, &s->level_to, &s->parent, &s->parent_to);
-    s->mixed = plugin_memory((size_t)s->columns, sizeof *s->mixed);
-    s->index = plugin_memory(MAX_BLOCK, 1);
-
-    model->self = s;
-    model->columns = s->columns;
-    model->complete = s->probabilities;
-    model->costs.move = s->parts;
-    model->costs.refresh = 3 * s->parts;
-    group_sticks(s, model);
-    return PLUGIN_OK;
-}
-
 /* ---- prior and update --------------------------------------------------- */
 
 /* Gamma variates of many shapes: Marsaglia & Tsang (2000, ACM TOMS 26(3)) with
@@ -464,6 +431,39 @@ static void add(void *self, int m, const double *const *x, double *c) {
                      level, s->row);
         tally(m, part->columns.rows * part->columns.levels, s->row, s->index, c + part->at_level);
     }
+}
+
+/* Fields: columns, the codes of each; levels, children and parents, how many a part has;
+ * known, 1 for a part whose rows are; child and parent, the columns, part after part;
+ * code, of the levels of each part with several children, level by level; alpha, Dirichlet
+ * weights of all rows; probability, of all rows, looked at where they are known;
+ * reports_last, 1 if a draw reports the second of two levels alone. */
+static int create(const struct fields *fields, struct model *model) {
+    struct categorical *s = plugin_memory(1, sizeof *s);
+    if (read_parts(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    const double *reports_last = fields_vector(fields, "reports_last", 1);
+    s->alpha = fields_vector(fields, "alpha", s->probabilities);
+    const double *probability = fields_vector(fields, "probability", s->probabilities);
+    if (!reports_last || !s->alpha || !probability) return PLUGIN_BAD_FIELDS;
+    describe(s, probability, *reports_last != 0, model);
+
+    DOUBLES((size_t)s->sticks, &s->first_weight, &s->all_weight, &s->theta);
+    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
+    DOUBLES((size_t)s->probabilities, &s->weight, &s->gamma);
+    s->work = level_work_new();
+    s->row = plugin_memory(MAX_BLOCK, sizeof(int));
+    s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
+    DOUBLES(MAX_BLOCK, &s->level, &s->level_to, &s->parent, &s->parent_to);
+    s->mixed = plugin_memory((size_t)s->columns, sizeof *s->mixed);
+    s->index = plugin_memory(MAX_BLOCK, 1);
+
+    model->self = s;
+    model->columns = s->columns;
+    model->complete = s->probabilities;
+    model->costs.move = s->parts;
+    model->costs.refresh = 3 * s->parts;
+    group_sticks(s, model);
+    return PLUGIN_OK;
 }
 
 const struct model_class model_categorical = {

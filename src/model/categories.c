@@ -139,52 +139,6 @@ static int invert(void *self, const double *value, double *theta) {
 
 static const struct model_values values = {.report = report, .invert = invert};
 
-static int create(const struct fields *fields, struct model *model) {
-    struct graded *s = plugin_memory(1, sizeof *s);
-    const double *columns = fields_vector(fields, "columns", 1);
-    if (!columns || !categories_create(fields, &s->response)) return PLUGIN_BAD_FIELDS;
-    const int tails = s->response.tails, predictors = s->response.predictors;
-    const int q = fields_length(fields, "centre");
-    if (q < tails) return PLUGIN_BAD_FIELDS;
-    int status =
-        predictor_read(fields, q, tails, fields_vector(fields, "centre", q), &s->predictor);
-    if (status != PLUGIN_OK) return status;
-    s->columns = (int)*columns;
-    s->slopes = s->predictor.k - 1;
-    s->own = s->response.ordered ? tails + s->slopes : predictors * (1 + s->slopes);
-    place_coefficients(s);
-    if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
-    status = describe(fields, s, model);
-    if (status != PLUGIN_OK) return status;
-    s->moments = moments_new(q, s->cov.centre);
-    make_workspace(s);
-
-    model->self = s;
-    model->columns = s->columns;
-    s->cov.at_complete = moments_size(q);
-    model->complete = s->cov.at_complete + s->cov.lone_statistics;
-    const double cost = 1 + s->response.class->cost * tails;
-    model->costs.latent = s->cov.costs.latent;
-    model->costs.records = model->columns + cost + s->cov.costs.draw;
-    model->costs.move = model->columns + 2 * cost + s->cov.costs.move;
-    if (!s->beta) {
-        model->walked = s->own;
-        model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
-        model->categories = s->response.levels;
-        model->coefficients = s->own;
-    }
-    const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
-    if (by_records) model->class = &of_records;
-    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
-    const double *cells = fields_vector(fields, "cells", 1);
-    if (!cells) return PLUGIN_OK;
-    s->cells = create_cells(s);
-    model->complete = glm_cells_count(s->cells);
-    model->class = &of_cells;
-    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
-}
-
 /* ---- prior -------------------------------------------------------------- */
 
 /* largest first */
@@ -440,6 +394,52 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
     prior_gradient(s, theta, gradient);
     return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct graded *s = plugin_memory(1, sizeof *s);
+    const double *columns = fields_vector(fields, "columns", 1);
+    if (!columns || !categories_create(fields, &s->response)) return PLUGIN_BAD_FIELDS;
+    const int tails = s->response.tails, predictors = s->response.predictors;
+    const int q = fields_length(fields, "centre");
+    if (q < tails) return PLUGIN_BAD_FIELDS;
+    int status =
+        predictor_read(fields, q, tails, fields_vector(fields, "centre", q), &s->predictor);
+    if (status != PLUGIN_OK) return status;
+    s->columns = (int)*columns;
+    s->slopes = s->predictor.k - 1;
+    s->own = s->response.ordered ? tails + s->slopes : predictors * (1 + s->slopes);
+    place_coefficients(s);
+    if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
+    status = describe(fields, s, model);
+    if (status != PLUGIN_OK) return status;
+    s->moments = moments_new(q, s->cov.centre);
+    make_workspace(s);
+
+    model->self = s;
+    model->columns = s->columns;
+    s->cov.at_complete = moments_size(q);
+    model->complete = s->cov.at_complete + s->cov.lone_statistics;
+    const double cost = 1 + s->response.class->cost * tails;
+    model->costs.latent = s->cov.costs.latent;
+    model->costs.records = model->columns + cost + s->cov.costs.draw;
+    model->costs.move = model->columns + 2 * cost + s->cov.costs.move;
+    if (!s->beta) {
+        model->walked = s->own;
+        model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
+        model->categories = s->response.levels;
+        model->coefficients = s->own;
+    }
+    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
+    if (by_records) model->class = &of_records;
+    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
+    const double *cells = fields_vector(fields, "cells", 1);
+    if (!cells) return PLUGIN_OK;
+    s->cells = create_cells(s);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
 const struct model_class model_categories = {

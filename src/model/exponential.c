@@ -22,23 +22,6 @@ struct exponential {
     double *first, *second;     /* normals of a block */
 };
 
-static int create(const struct fields *fields, struct model *model) {
-    struct exponential *e = plugin_memory(1, sizeof *e);
-    e->shape = fields_vector(fields, "shape", 1);
-    e->rate = fields_vector(fields, "rate", 1);
-    if (!e->shape || !e->rate) return PLUGIN_BAD_FIELDS;
-    e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
-    e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
-    model->self = e;
-    model->columns = model->complete = 1;
-    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
-    model_describe(model, 1, &rate);
-    model->innovations = 1;
-    model->innovation = RNG_EXPONENTIAL;
-    model->costs.refresh = 3; /* and a root */
-    return PLUGIN_OK;
-}
-
 static void rprior(void *self, struct rng *rng, double *theta) {
     const struct exponential *e = self;
     *theta = dist_log_gamma(rng, *e->shape) - log(*e->rate);
@@ -124,6 +107,23 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
     (void)self;
     if (gradient) *gradient += n - c[0] * exp(*theta);
     return n * *theta - c[0] * exp(*theta);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct exponential *e = plugin_memory(1, sizeof *e);
+    e->shape = fields_vector(fields, "shape", 1);
+    e->rate = fields_vector(fields, "rate", 1);
+    if (!e->shape || !e->rate) return PLUGIN_BAD_FIELDS;
+    e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
+    e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
+    model->self = e;
+    model->columns = model->complete = 1;
+    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
+    model_describe(model, 1, &rate);
+    model->innovations = 1;
+    model->innovation = RNG_EXPONENTIAL;
+    model->costs.refresh = 3; /* and a root */
+    return PLUGIN_OK;
 }
 
 const struct model_class model_exponential = {

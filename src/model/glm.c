@@ -91,93 +91,6 @@ static int invert(void *self, const double *value, double *theta) {
 
 static const struct model_values values = {.report = report, .invert = invert};
 
-static int create(const struct fields *fields, struct model *model) {
-    struct glm *s = plugin_memory(1, sizeof *s);
-    const int q = fields_length(fields, "centre");
-    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &s->predictor);
-    if (status != PLUGIN_OK) return status;
-    const int k = s->predictor.k;
-    s->k = k;
-    s->beta = fields_vector(fields, "beta", k);
-    s->beta_mean = fields_vector(fields, "beta_mean", k);
-    s->beta_precision = fields_vector(fields, "beta_precision", k * k);
-    const double *columns = fields_vector(fields, "columns", 1);
-    s->family = family_create(fields);
-    if (!columns || !s->family || !(s->beta || (s->beta_mean && s->beta_precision)))
-        return PLUGIN_BAD_FIELDS;
-    const int shaped = s->family->class->shaped;
-    s->cv = fields_vector(fields, "cv", 1);
-    if (s->cv) s->log_cv = log(*s->cv);
-    if (shaped && !s->cv && scale_prior_read(fields, &s->cv_prior) != PLUGIN_OK)
-        return PLUGIN_BAD_FIELDS;
-    const struct theta_block own[] = {
-        {.name = "coefficients",
-         .transform = TRANSFORM_CENTRE,
-         .size = k,
-         .centre = s->predictor.shift,
-         .expand = s->predictor.expand,
-         .collect = s->predictor.collect,
-         .known = s->beta},
-        {.name = "cv", .transform = TRANSFORM_LOG, .size = 1, .known = s->cv ? &s->log_cv : NULL},
-    };
-    status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
-    if (status != PLUGIN_OK) return status;
-    s->at_cv = shaped ? k : 0;
-
-    s->moments = moments_new(q, s->cov.centre);
-    DOUBLES((size_t)s->cov.end, &s->theta, &s->theta_new);
-    s->gram = doubles((size_t)k * (size_t)k);
-    s->solution = doubles((size_t)k);
-    DOUBLES(MAX_BLOCK, &s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted);
-    s->at_omega = moments_size(q);
-    s->columns = (int)*columns;
-    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
-    s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
-    s->seen = plugin_memory((size_t)q, sizeof(double *));
-
-    model->self = s;
-    model->columns = s->columns;
-    const struct family_class *family = s->family->class;
-    s->latent = !s->beta && family->latent;
-    s->at_kappa = s->at_omega + (s->latent ? k * (k + 1) / 2 : 0);
-    s->pseudo = family->pseudo || s->predictor.offsets > 0;
-    s->cov.at_complete = s->at_kappa + (s->latent && s->pseudo ? k : 0);
-    model->complete = s->cov.at_complete + s->cov.lone_statistics;
-    /* in units of a normal, an exponential function among them */
-    model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.costs.latent;
-    model->costs.move =
-        model->columns + 4 + 2 * family->cost + family->cost_move + s->cov.costs.move;
-    if (family->cost + s->cov.costs.draw > 0)
-        model->costs.records = model->columns + family->cost + s->cov.costs.draw;
-    if (!s->beta && !family->latent) {
-        model->walked = k + (shaped && !s->cv);
-        model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
-    }
-    const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) {
-        model->tied = k;
-        model->ties = 1;
-        model->tie_constant = model->tie_slopes = first;
-        model->shape = s->cv ? 0 : s->at_cv;
-    }
-    if (by_records) model->class = &of_records;
-    model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
-    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
-    const double *cells = fields_vector(fields, "cells", 1);
-    if (!cells) return PLUGIN_OK;
-    const struct cell_response response = {.self = s->family,
-                                           .levels = 2,
-                                           .columns = 1,
-                                           .predictors = 1,
-                                           .constant = first,
-                                           .slopes = first,
-                                           .logs = cell_logs};
-    s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
-    model->complete = glm_cells_count(s->cells);
-    model->class = &of_cells;
-    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
-}
-
 /* ---- prior -------------------------------------------------------------- */
 
 static void rprior(void *self, struct rng *rng, double *theta) {
@@ -496,6 +409,93 @@ static void information(void *self, const double *theta, double *matrix) {
     for (size_t i = 0; i < k; ++i)
         for (size_t j = 0; j <= i; ++j) matrix[i * size + j] = s->beta_precision[i * k + j];
     glm_cells_information(s->cells, theta, s->cov.end, matrix);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct glm *s = plugin_memory(1, sizeof *s);
+    const int q = fields_length(fields, "centre");
+    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &s->predictor);
+    if (status != PLUGIN_OK) return status;
+    const int k = s->predictor.k;
+    s->k = k;
+    s->beta = fields_vector(fields, "beta", k);
+    s->beta_mean = fields_vector(fields, "beta_mean", k);
+    s->beta_precision = fields_vector(fields, "beta_precision", k * k);
+    const double *columns = fields_vector(fields, "columns", 1);
+    s->family = family_create(fields);
+    if (!columns || !s->family || !(s->beta || (s->beta_mean && s->beta_precision)))
+        return PLUGIN_BAD_FIELDS;
+    const int shaped = s->family->class->shaped;
+    s->cv = fields_vector(fields, "cv", 1);
+    if (s->cv) s->log_cv = log(*s->cv);
+    if (shaped && !s->cv && scale_prior_read(fields, &s->cv_prior) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    const struct theta_block own[] = {
+        {.name = "coefficients",
+         .transform = TRANSFORM_CENTRE,
+         .size = k,
+         .centre = s->predictor.shift,
+         .expand = s->predictor.expand,
+         .collect = s->predictor.collect,
+         .known = s->beta},
+        {.name = "cv", .transform = TRANSFORM_LOG, .size = 1, .known = s->cv ? &s->log_cv : NULL},
+    };
+    status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
+    if (status != PLUGIN_OK) return status;
+    s->at_cv = shaped ? k : 0;
+
+    s->moments = moments_new(q, s->cov.centre);
+    DOUBLES((size_t)s->cov.end, &s->theta, &s->theta_new);
+    s->gram = doubles((size_t)k * (size_t)k);
+    s->solution = doubles((size_t)k);
+    DOUBLES(MAX_BLOCK, &s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted);
+    s->at_omega = moments_size(q);
+    s->columns = (int)*columns;
+    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
+    s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
+    s->seen = plugin_memory((size_t)q, sizeof(double *));
+
+    model->self = s;
+    model->columns = s->columns;
+    const struct family_class *family = s->family->class;
+    s->latent = !s->beta && family->latent;
+    s->at_kappa = s->at_omega + (s->latent ? k * (k + 1) / 2 : 0);
+    s->pseudo = family->pseudo || s->predictor.offsets > 0;
+    s->cov.at_complete = s->at_kappa + (s->latent && s->pseudo ? k : 0);
+    model->complete = s->cov.at_complete + s->cov.lone_statistics;
+    /* in units of a normal, an exponential function among them */
+    model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.costs.latent;
+    model->costs.move =
+        model->columns + 4 + 2 * family->cost + family->cost_move + s->cov.costs.move;
+    if (family->cost + s->cov.costs.draw > 0)
+        model->costs.records = model->columns + family->cost + s->cov.costs.draw;
+    if (!s->beta && !family->latent) {
+        model->walked = k + (shaped && !s->cv);
+        model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
+    }
+    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) {
+        model->tied = k;
+        model->ties = 1;
+        model->tie_constant = model->tie_slopes = first;
+        model->shape = s->cv ? 0 : s->at_cv;
+    }
+    if (by_records) model->class = &of_records;
+    model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
+    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
+    const double *cells = fields_vector(fields, "cells", 1);
+    if (!cells) return PLUGIN_OK;
+    const struct cell_response response = {.self = s->family,
+                                           .levels = 2,
+                                           .columns = 1,
+                                           .predictors = 1,
+                                           .constant = first,
+                                           .slopes = first,
+                                           .logs = cell_logs};
+    s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
 const struct model_class model_glm = {

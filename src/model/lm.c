@@ -85,111 +85,6 @@ static int invert(void *self, const double *value, double *theta) {
 
 static const struct model_values values = {.report = report, .invert = invert};
 
-static int create(const struct fields *fields, struct model *model) {
-    struct lm *lm = plugin_memory(1, sizeof *lm);
-    const int q = fields_length(fields, "centre");
-    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &lm->predictor);
-    if (status != PLUGIN_OK) return status;
-    const int k = lm->predictor.k, derived = lm->predictor.derived;
-    lm->k = k;
-    lm->beta = fields_vector(fields, "beta", k);
-    lm->beta_mean = fields_vector(fields, "beta_mean", k);
-    lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
-    const double *nig = fields_vector(fields, "beta_nig", 1);
-    lm->sigma = fields_vector(fields, "sigma", 1);
-    lm->beta_df = fields_vector(fields, "beta_df", 1);
-    lm->beta_scale = fields_vector(fields, "beta_scale", k);
-    lm->beta_first = fields_vector(fields, "beta_first", k);
-    const int student = lm->beta_mean && lm->beta_df && lm->beta_scale && lm->beta_first;
-    const int normal = lm->beta_mean && lm->beta_precision && nig;
-    const int flat = fields_length(fields, "flat") > 0;
-    if (!lm->beta && !student && !normal && !flat) return PLUGIN_BAD_FIELDS;
-    if (!lm->sigma && !flat && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
-        return PLUGIN_BAD_FIELDS;
-    lm->flat = flat;
-    lm->beta_prior = lm->beta    ? BETA_KNOWN
-                     : flat      ? BETA_FLAT
-                     : student   ? BETA_STUDENT
-                     : *nig != 0 ? BETA_NIG
-                                 : BETA_NORMAL;
-    /* sigma^2 integrates out only where its prior is conjugate */
-    if (lm->beta_prior == BETA_NIG && !lm->sigma && lm->sigma_prior.kind != SCALE_INVERSE_GAMMA)
-        return PLUGIN_BAD_FIELDS;
-    if (lm->sigma) lm->log_sigma = log(*lm->sigma);
-    status = read_errors(fields, lm);
-    if (status != PLUGIN_OK) return status;
-
-    const struct theta_block own[] = {
-        {.name = "coefficients",
-         .transform = TRANSFORM_CENTRE,
-         .size = k,
-         .centre = lm->predictor.shift,
-         .expand = lm->predictor.expand,
-         .collect = lm->predictor.collect,
-         .known = lm->beta},
-        {.name = "sigma",
-         .transform = TRANSFORM_LOG,
-         .size = 1,
-         .known = lm->sigma ? &lm->log_sigma : NULL},
-        lm->errors ? errors_block(lm->errors) : (struct theta_block){0},
-    };
-    status = covariates_create(fields, lm->errors ? 3 : 2, own, model, &lm->cov);
-    if (status != PLUGIN_OK) return status;
-    lm->at_sigma = model->coordinates.block[1].offset;
-    if (lm->errors) lm->errors->at = lm->at_sigma + 1;
-    lm->p = lm->cov.products.first - 1;
-    lm->moments = moments_new(q, lm->cov.centre);
-    lm->theta = doubles((size_t)lm->cov.end);
-    DOUBLES((size_t)k, &lm->move_y, &lm->move_y_dummy, &lm->solution, &lm->away_from_prior);
-    DOUBLES((size_t)k * (size_t)k, &lm->gram, &lm->student);
-    lm->innovation = doubles(MAX_BLOCK);
-    lm->terms = terms_new(2 * q);
-
-    const int normal_records = lm->cov.lones == 0 && !derived && !lm->errors;
-    if (lm->cov.factors == 0 && normal_records) {
-        model->innovations = k;
-        model->innovation = RNG_NORMAL;
-    }
-    if (!lm->cov.coded && normal_records) {
-        const int normal = lm->cov.normal;
-        lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
-        memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
-        model->origin = lm->cov.centre;
-        model->order = lm->order; /* y, column 0, is last */
-    }
-    model->self = lm;
-    model->columns = lm->p + 1;
-    lm->cov.at_complete = moments_size(q);
-    model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
-    if (lm->errors) {
-        lm->errors->at_complete = model->complete;
-        model->complete += errors_statistics(k);
-    }
-    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
-                                     lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
-    lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
-    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
-    if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
-    if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
-    model->kept = lm->kept;
-    model->cut = covariates_is_cut(&lm->cov);
-    if (!normal_records) {
-        model->class = &of_records;
-        model->costs.latent = lm->cov.costs.latent;
-        model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
-        model->costs.records = model->columns + lm->cov.costs.draw;
-    }
-    if (lm->errors) describe_errors(lm, model);
-    lm_prepare_marginal(lm);
-    lm->follows = derived || lm->cov.joint || lm->errors;
-    if (lm->follows) prepare_derived(lm);
-    if (derived && lm->cov.lones == 0 && !lm->errors) {
-        model->class = &of_products;
-        model->regressors = q;
-    }
-    return lm->cov.joint ? joint_complete(&lm->cov, model, &values) : PLUGIN_OK;
-}
-
 /* ---- prior -------------------------------------------------------------- */
 
 static void rprior(void *self, struct rng *rng, double *theta) {
@@ -473,6 +368,111 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 
 static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, double *theta) {
     return update(self, c, n, 0, rng, theta);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct lm *lm = plugin_memory(1, sizeof *lm);
+    const int q = fields_length(fields, "centre");
+    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &lm->predictor);
+    if (status != PLUGIN_OK) return status;
+    const int k = lm->predictor.k, derived = lm->predictor.derived;
+    lm->k = k;
+    lm->beta = fields_vector(fields, "beta", k);
+    lm->beta_mean = fields_vector(fields, "beta_mean", k);
+    lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
+    const double *nig = fields_vector(fields, "beta_nig", 1);
+    lm->sigma = fields_vector(fields, "sigma", 1);
+    lm->beta_df = fields_vector(fields, "beta_df", 1);
+    lm->beta_scale = fields_vector(fields, "beta_scale", k);
+    lm->beta_first = fields_vector(fields, "beta_first", k);
+    const int student = lm->beta_mean && lm->beta_df && lm->beta_scale && lm->beta_first;
+    const int normal = lm->beta_mean && lm->beta_precision && nig;
+    const int flat = fields_length(fields, "flat") > 0;
+    if (!lm->beta && !student && !normal && !flat) return PLUGIN_BAD_FIELDS;
+    if (!lm->sigma && !flat && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    lm->flat = flat;
+    lm->beta_prior = lm->beta    ? BETA_KNOWN
+                     : flat      ? BETA_FLAT
+                     : student   ? BETA_STUDENT
+                     : *nig != 0 ? BETA_NIG
+                                 : BETA_NORMAL;
+    /* sigma^2 integrates out only where its prior is conjugate */
+    if (lm->beta_prior == BETA_NIG && !lm->sigma && lm->sigma_prior.kind != SCALE_INVERSE_GAMMA)
+        return PLUGIN_BAD_FIELDS;
+    if (lm->sigma) lm->log_sigma = log(*lm->sigma);
+    status = read_errors(fields, lm);
+    if (status != PLUGIN_OK) return status;
+
+    const struct theta_block own[] = {
+        {.name = "coefficients",
+         .transform = TRANSFORM_CENTRE,
+         .size = k,
+         .centre = lm->predictor.shift,
+         .expand = lm->predictor.expand,
+         .collect = lm->predictor.collect,
+         .known = lm->beta},
+        {.name = "sigma",
+         .transform = TRANSFORM_LOG,
+         .size = 1,
+         .known = lm->sigma ? &lm->log_sigma : NULL},
+        lm->errors ? errors_block(lm->errors) : (struct theta_block){0},
+    };
+    status = covariates_create(fields, lm->errors ? 3 : 2, own, model, &lm->cov);
+    if (status != PLUGIN_OK) return status;
+    lm->at_sigma = model->coordinates.block[1].offset;
+    if (lm->errors) lm->errors->at = lm->at_sigma + 1;
+    lm->p = lm->cov.products.first - 1;
+    lm->moments = moments_new(q, lm->cov.centre);
+    lm->theta = doubles((size_t)lm->cov.end);
+    DOUBLES((size_t)k, &lm->move_y, &lm->move_y_dummy, &lm->solution, &lm->away_from_prior);
+    DOUBLES((size_t)k * (size_t)k, &lm->gram, &lm->student);
+    lm->innovation = doubles(MAX_BLOCK);
+    lm->terms = terms_new(2 * q);
+
+    const int normal_records = lm->cov.lones == 0 && !derived && !lm->errors;
+    if (lm->cov.factors == 0 && normal_records) {
+        model->innovations = k;
+        model->innovation = RNG_NORMAL;
+    }
+    if (!lm->cov.coded && normal_records) {
+        const int normal = lm->cov.normal;
+        lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
+        memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
+        model->origin = lm->cov.centre;
+        model->order = lm->order; /* y, column 0, is last */
+    }
+    model->self = lm;
+    model->columns = lm->p + 1;
+    lm->cov.at_complete = moments_size(q);
+    model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
+    if (lm->errors) {
+        lm->errors->at_complete = model->complete;
+        model->complete += errors_statistics(k);
+    }
+    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
+                                     lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
+    lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
+    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
+    if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
+    if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
+    model->kept = lm->kept;
+    model->cut = covariates_is_cut(&lm->cov);
+    if (!normal_records) {
+        model->class = &of_records;
+        model->costs.latent = lm->cov.costs.latent;
+        model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
+        model->costs.records = model->columns + lm->cov.costs.draw;
+    }
+    if (lm->errors) describe_errors(lm, model);
+    lm_prepare_marginal(lm);
+    lm->follows = derived || lm->cov.joint || lm->errors;
+    if (lm->follows) prepare_derived(lm);
+    if (derived && lm->cov.lones == 0 && !lm->errors) {
+        model->class = &of_products;
+        model->regressors = q;
+    }
+    return lm->cov.joint ? joint_complete(&lm->cov, model, &values) : PLUGIN_OK;
 }
 
 const struct model_class model_lm = {

@@ -39,8 +39,6 @@ struct loglinear {
     int *list;
 };
 
-static void log_cells(void *self, const double *theta, double *log_p);
-
 /* ---- set-up ------------------------------------------------------------------- */
 
 /* Where each cell stands in each margin. Returns PLUGIN_*. */
@@ -72,33 +70,6 @@ static int read_margins(const struct fields *fields, struct loglinear *s) {
     s->listed = plugin_memory((size_t)length, sizeof *s->listed);
     for (int m = 0; m <= s->entries; ++m) s->first[m] = (int)first[m];
     for (int e = 0; e < length; ++e) s->listed[e] = (int)listed[e];
-    return PLUGIN_OK;
-}
-
-/* Fields: columns, the codes of each; code, of each cell in turn; margin, how many columns each
- * has, and margin_column, these, one margin after the other; for the cells of all margins,
- * margin_first, where their coefficients begin in margin_listed, and where the last ones end;
- * prior_mean and prior_sd, of the coefficients. */
-static int create(const struct fields *fields, struct model *model) {
-    struct loglinear *s = plugin_memory(1, sizeof *s);
-    if (cell_records_create(&s->records, fields, log_cells, model) != PLUGIN_OK)
-        return PLUGIN_BAD_FIELDS;
-    s->coefficients = fields_length(fields, "prior_mean");
-    s->mean = fields_vector(fields, "prior_mean", s->coefficients);
-    s->sd = fields_vector(fields, "prior_sd", s->coefficients);
-    if (!s->mean || !s->sd || read_margins(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-
-    const size_t entries = (size_t)s->entries;
-    DOUBLES(entries, &s->counted, &s->value, &s->expected);
-    s->slope = doubles((size_t)s->coefficients);
-    s->list = plugin_memory((size_t)s->coefficients, sizeof(int));
-
-    const struct theta_block block = {
-        .name = "coefficients",
-        .transform = TRANSFORM_IDENTITY,
-        .size = s->coefficients,
-    };
-    model_describe(model, 1, &block);
     return PLUGIN_OK;
 }
 
@@ -232,6 +203,33 @@ static void information(void *self, const double *theta, double *matrix) {
             matrix[i * size + j] = s->n * (matrix[i * size + j] - mean[i] * mean[j]);
         matrix[i * size + i] += 1 / (s->sd[i] * s->sd[i]);
     }
+}
+
+/* Fields: columns, the codes of each; code, of each cell in turn; margin, how many columns each
+ * has, and margin_column, these, one margin after the other; for the cells of all margins,
+ * margin_first, where their coefficients begin in margin_listed, and where the last ones end;
+ * prior_mean and prior_sd, of the coefficients. */
+static int create(const struct fields *fields, struct model *model) {
+    struct loglinear *s = plugin_memory(1, sizeof *s);
+    if (cell_records_create(&s->records, fields, log_cells, model) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    s->coefficients = fields_length(fields, "prior_mean");
+    s->mean = fields_vector(fields, "prior_mean", s->coefficients);
+    s->sd = fields_vector(fields, "prior_sd", s->coefficients);
+    if (!s->mean || !s->sd || read_margins(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    const size_t entries = (size_t)s->entries;
+    DOUBLES(entries, &s->counted, &s->value, &s->expected);
+    s->slope = doubles((size_t)s->coefficients);
+    s->list = plugin_memory((size_t)s->coefficients, sizeof(int));
+
+    const struct theta_block block = {
+        .name = "coefficients",
+        .transform = TRANSFORM_IDENTITY,
+        .size = s->coefficients,
+    };
+    model_describe(model, 1, &block);
+    return PLUGIN_OK;
 }
 
 const struct model_class model_loglinear = {

@@ -34,25 +34,6 @@ static void prepare_flat(struct mvnormal *s, struct model *model) {
     model->kept = s->kept = model->moves;
 }
 
-static int create(const struct fields *fields, struct model *model) {
-    struct mvnormal *s = plugin_memory(1, sizeof *s);
-    const int status = covariates_create(fields, 0, NULL, model, &s->cov);
-    if (status != PLUGIN_OK) return status;
-    if (s->cov.normal != s->cov.q || s->cov.factors > 0) return PLUGIN_BAD_FIELDS;
-    s->moments = moments_new(s->cov.q, s->cov.centre);
-    s->theta = doubles((size_t)s->cov.end);
-    model->self = s;
-    model->origin = s->cov.centre;
-    model->order = s->cov.column;
-    model->columns = s->cov.q;
-    model->complete = moments_size(s->cov.q);
-    model->cut = covariates_is_cut(&s->cov);
-    model->innovations = s->cov.normal;
-    model->innovation = RNG_NORMAL;
-    if (fields_length(fields, "flat") > 0) prepare_flat(s, model);
-    return PLUGIN_OK;
-}
-
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct mvnormal *s = self;
     covariates_rprior(&s->cov, rng, theta);
@@ -207,6 +188,25 @@ static void pull_distribution(void *self, const double *theta, const double *mea
     (void)theta;
     (void)mean;
     covariates_pull_distribution(&s->cov, s->cov.q, chol, slope_mean, slope_chol, gradient);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct mvnormal *s = plugin_memory(1, sizeof *s);
+    const int status = covariates_create(fields, 0, NULL, model, &s->cov);
+    if (status != PLUGIN_OK) return status;
+    if (s->cov.normal != s->cov.q || s->cov.factors > 0) return PLUGIN_BAD_FIELDS;
+    s->moments = moments_new(s->cov.q, s->cov.centre);
+    s->theta = doubles((size_t)s->cov.end);
+    model->self = s;
+    model->origin = s->cov.centre;
+    model->order = s->cov.column;
+    model->columns = s->cov.q;
+    model->complete = moments_size(s->cov.q);
+    model->cut = covariates_is_cut(&s->cov);
+    model->innovations = s->cov.normal;
+    model->innovation = RNG_NORMAL;
+    if (fields_length(fields, "flat") > 0) prepare_flat(s, model);
+    return PLUGIN_OK;
 }
 
 const struct model_class model_mvnormal = {

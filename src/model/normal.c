@@ -39,46 +39,6 @@ struct normal {
     int order, kept;
 };
 
-static int create(const struct fields *fields, struct model *model) {
-    struct normal *p = plugin_memory(1, sizeof *p);
-    p->centre = fields_vector(fields, "centre", 1);
-    p->mean = fields_vector(fields, "mean", 1);
-    p->sd = fields_vector(fields, "sd", 1);
-    p->prior_mean = fields_vector(fields, "prior_mean", 1);
-    p->prior_precision = fields_vector(fields, "prior_precision", 1);
-    p->shape = fields_vector(fields, "shape", 1);
-    p->rate = fields_vector(fields, "rate", 1);
-    p->within = fields_vector(fields, "within", 3);
-    const double *nig = fields_vector(fields, "nig", 1);
-    const int complete = p->centre && (p->mean || (p->prior_mean && p->prior_precision && nig)) &&
-                         (p->sd || (p->shape && p->rate));
-    if (!complete) return PLUGIN_BAD_FIELDS;
-    if (!p->mean && *nig != 0 && p->sd) return PLUGIN_BAD_FIELDS;
-    p->mean_prior = p->mean ? MEAN_KNOWN : *nig != 0 ? MEAN_NIG : MEAN_NORMAL;
-    p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
-    model->self = p;
-    model->columns = 1;
-    model->complete = 2;
-    if (p->sd) p->log_sd = log(*p->sd);
-    const struct theta_block block[] = {
-        {.name = "mean", .transform = TRANSFORM_IDENTITY, .size = 1, .known = p->mean},
-        {.name = "sd", .transform = TRANSFORM_LOG, .size = 1, .known = p->sd ? &p->log_sd : NULL},
-    };
-    model_describe(model, 2, block);
-    model->innovations = 1;
-    model->innovation = RNG_NORMAL;
-    model->cut = p->within != NULL;
-    if (p->mean_prior == MEAN_NORMAL && !p->sd) {
-        p->kept = LOG_SD;
-        model->keeps = 1;
-        model->kept = &p->kept;
-        model->residual = LOG_SD;
-    }
-    model->origin = p->centre;
-    model->order = &p->order;
-    return PLUGIN_OK;
-}
-
 /* ---- prior -------------------------------------------------------------- */
 
 static double draw_log_sd(struct rng *rng, double shape, double rate) {
@@ -326,6 +286,46 @@ static void distribution(void *self, const double *theta, double *mean, double *
     const struct normal *p = self;
     *mean = theta[MEAN] - *p->centre;
     *chol = exp(theta[LOG_SD]);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct normal *p = plugin_memory(1, sizeof *p);
+    p->centre = fields_vector(fields, "centre", 1);
+    p->mean = fields_vector(fields, "mean", 1);
+    p->sd = fields_vector(fields, "sd", 1);
+    p->prior_mean = fields_vector(fields, "prior_mean", 1);
+    p->prior_precision = fields_vector(fields, "prior_precision", 1);
+    p->shape = fields_vector(fields, "shape", 1);
+    p->rate = fields_vector(fields, "rate", 1);
+    p->within = fields_vector(fields, "within", 3);
+    const double *nig = fields_vector(fields, "nig", 1);
+    const int complete = p->centre && (p->mean || (p->prior_mean && p->prior_precision && nig)) &&
+                         (p->sd || (p->shape && p->rate));
+    if (!complete) return PLUGIN_BAD_FIELDS;
+    if (!p->mean && *nig != 0 && p->sd) return PLUGIN_BAD_FIELDS;
+    p->mean_prior = p->mean ? MEAN_KNOWN : *nig != 0 ? MEAN_NIG : MEAN_NORMAL;
+    p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
+    model->self = p;
+    model->columns = 1;
+    model->complete = 2;
+    if (p->sd) p->log_sd = log(*p->sd);
+    const struct theta_block block[] = {
+        {.name = "mean", .transform = TRANSFORM_IDENTITY, .size = 1, .known = p->mean},
+        {.name = "sd", .transform = TRANSFORM_LOG, .size = 1, .known = p->sd ? &p->log_sd : NULL},
+    };
+    model_describe(model, 2, block);
+    model->innovations = 1;
+    model->innovation = RNG_NORMAL;
+    model->cut = p->within != NULL;
+    if (p->mean_prior == MEAN_NORMAL && !p->sd) {
+        p->kept = LOG_SD;
+        model->keeps = 1;
+        model->kept = &p->kept;
+        model->residual = LOG_SD;
+    }
+    model->origin = p->centre;
+    model->order = &p->order;
+    return PLUGIN_OK;
 }
 
 const struct model_class model_normal = {

@@ -40,26 +40,6 @@ struct poisson {
     double u[MAX_BLOCK];
 };
 
-static int create(const struct fields *fields, struct model *model) {
-    struct poisson *p = plugin_memory(1, sizeof *p);
-    p->shape = fields_vector(fields, "shape", 1);
-    p->rate = fields_vector(fields, "rate", 1);
-    if (!p->shape || !p->rate) return PLUGIN_BAD_FIELDS;
-    p->records = plugin_memory(1, sizeof *p->records);
-    p->next = plugin_memory(1, sizeof *p->next);
-    p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
-    dist_rising_set(&p->rising, *p->shape);
-    model->self = p;
-    model->columns = model->complete = 1;
-    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
-    model_describe(model, 1, &rate);
-    model->innovations = 1;
-    model->innovation = RNG_UNIFORM;
-    model->costs.move = 1.5; /* and a search */
-    model->costs.refresh = 4;
-    return PLUGIN_OK;
-}
-
 static void rprior(void *self, struct rng *rng, double *theta) {
     const struct poisson *p = self;
     *theta = dist_log_gamma(rng, *p->shape) - log(*p->rate);
@@ -189,6 +169,26 @@ static double log_total(void *self, double sum, double n) {
     const struct poisson *p = self;
     return dist_log_rising(&p->rising, sum) - *p->shape * log(*p->rate + n) -
            (sum > 0 ? sum * log1p(*p->rate / n) : 0);
+}
+
+static int create(const struct fields *fields, struct model *model) {
+    struct poisson *p = plugin_memory(1, sizeof *p);
+    p->shape = fields_vector(fields, "shape", 1);
+    p->rate = fields_vector(fields, "rate", 1);
+    if (!p->shape || !p->rate) return PLUGIN_BAD_FIELDS;
+    p->records = plugin_memory(1, sizeof *p->records);
+    p->next = plugin_memory(1, sizeof *p->next);
+    p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
+    dist_rising_set(&p->rising, *p->shape);
+    model->self = p;
+    model->columns = model->complete = 1;
+    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
+    model_describe(model, 1, &rate);
+    model->innovations = 1;
+    model->innovation = RNG_UNIFORM;
+    model->costs.move = 1.5; /* and a search */
+    model->costs.refresh = 4;
+    return PLUGIN_OK;
 }
 
 const struct model_class model_poisson = {

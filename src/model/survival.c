@@ -135,51 +135,6 @@ static void describe(struct survival *s, struct model *model) {
     s->parameters = model->parameters;
 }
 
-static void log_cells(void *self, const double *theta, double *log_p);
-
-/* Fields: those of model/records_of_cells.h; baseline, 0 exponential, 1 Weibull, 2 piecewise, 3
- * discrete; breaks; design, a row for each group; censoring_row, that of each group, from 0; and
- * the priors: prior_mean and prior_sd, of the coefficients (of a_0, not of the intercept);
- * prior_shape, shape and rate; prior_censoring, two beta weights; prior_share, Dirichlet weights.
- * Of piecewise and discrete: process_beta, whether it is a beta process; process_weight, of each
- * interval; process_row, the stratum of each group, from 0; process_rate, where the process has a
- * declared mean, its hazard in each interval: then there is no a_0. */
-static int create(const struct fields *fields, struct model *model) {
-    struct survival *s = plugin_memory(1, sizeof *s);
-    if (cell_records_create(&s->records, fields, log_cells, model) != PLUGIN_OK)
-        return PLUGIN_BAD_FIELDS;
-    s->intervals = fields_length(fields, "breaks") - 1;
-    if (s->intervals < 1) return PLUGIN_BAD_FIELDS;
-    s->groups = s->records.cells / (2 * s->intervals + 1);
-    s->coefficients = fields_length(fields, "prior_mean");
-    if (s->coefficients < 0) s->coefficients = 0;
-    const double *baseline = fields_vector(fields, "baseline", 1);
-    const double *breaks = fields_vector(fields, "breaks", s->intervals + 1);
-    const double *row = fields_vector(fields, "censoring_row", s->groups);
-    s->design = fields_vector(fields, "design", s->groups * s->coefficients);
-    if (!baseline || !breaks || !row || !s->design) return PLUGIN_BAD_FIELDS;
-    s->baseline = (enum baseline)baseline[0];
-    s->processes = s->baseline == PIECEWISE || s->baseline == DISCRETE;
-    s->rows = rows_of(s->groups, row, &s->row_of);
-    s->log_last = log(breaks[s->intervals]);
-    if (read_priors(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    if (s->processes && read_process(fields, breaks, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    s->intercept = !s->processes || s->process.learned;
-    if (s->coefficients < s->intercept) return PLUGIN_BAD_FIELDS;
-
-    const size_t groups = (size_t)s->groups, intervals = (size_t)s->intervals;
-    s->position = doubles(intervals + 1);
-    for (int j = 0; j <= s->intervals; ++j) s->position[j] = log(breaks[j]) - s->log_last;
-    DOUBLES(groups * intervals, &s->events, &s->censored, &s->stay);
-    DOUBLES(groups, &s->size, &s->eta, &s->log_share);
-    DOUBLES(intervals, &s->log_base, &s->base_slope);
-    s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
-    describe(s, model);
-    s->value = doubles((size_t)s->parameters);
-    s->list = plugin_memory((size_t)s->parameters, sizeof(int));
-    return PLUGIN_OK;
-}
-
 /* ---- prior -------------------------------------------------------------------- */
 
 static void rprior(void *self, struct rng *rng, double *theta) {
@@ -419,6 +374,49 @@ static void information(void *self, const double *theta, double *matrix) {
             }
         }
     }
+}
+
+/* Fields: those of model/records_of_cells.h; baseline, 0 exponential, 1 Weibull, 2 piecewise, 3
+ * discrete; breaks; design, a row for each group; censoring_row, that of each group, from 0; and
+ * the priors: prior_mean and prior_sd, of the coefficients (of a_0, not of the intercept);
+ * prior_shape, shape and rate; prior_censoring, two beta weights; prior_share, Dirichlet weights.
+ * Of piecewise and discrete: process_beta, whether it is a beta process; process_weight, of each
+ * interval; process_row, the stratum of each group, from 0; process_rate, where the process has a
+ * declared mean, its hazard in each interval: then there is no a_0. */
+static int create(const struct fields *fields, struct model *model) {
+    struct survival *s = plugin_memory(1, sizeof *s);
+    if (cell_records_create(&s->records, fields, log_cells, model) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    s->intervals = fields_length(fields, "breaks") - 1;
+    if (s->intervals < 1) return PLUGIN_BAD_FIELDS;
+    s->groups = s->records.cells / (2 * s->intervals + 1);
+    s->coefficients = fields_length(fields, "prior_mean");
+    if (s->coefficients < 0) s->coefficients = 0;
+    const double *baseline = fields_vector(fields, "baseline", 1);
+    const double *breaks = fields_vector(fields, "breaks", s->intervals + 1);
+    const double *row = fields_vector(fields, "censoring_row", s->groups);
+    s->design = fields_vector(fields, "design", s->groups * s->coefficients);
+    if (!baseline || !breaks || !row || !s->design) return PLUGIN_BAD_FIELDS;
+    s->baseline = (enum baseline)baseline[0];
+    s->processes = s->baseline == PIECEWISE || s->baseline == DISCRETE;
+    s->rows = rows_of(s->groups, row, &s->row_of);
+    s->log_last = log(breaks[s->intervals]);
+    if (read_priors(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (s->processes && read_process(fields, breaks, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    s->intercept = !s->processes || s->process.learned;
+    if (s->coefficients < s->intercept) return PLUGIN_BAD_FIELDS;
+
+    const size_t groups = (size_t)s->groups, intervals = (size_t)s->intervals;
+    s->position = doubles(intervals + 1);
+    for (int j = 0; j <= s->intervals; ++j) s->position[j] = log(breaks[j]) - s->log_last;
+    DOUBLES(groups * intervals, &s->events, &s->censored, &s->stay);
+    DOUBLES(groups, &s->size, &s->eta, &s->log_share);
+    DOUBLES(intervals, &s->log_base, &s->base_slope);
+    s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
+    describe(s, model);
+    s->value = doubles((size_t)s->parameters);
+    s->list = plugin_memory((size_t)s->parameters, sizeof(int));
+    return PLUGIN_OK;
 }
 
 const struct model_class model_survival = {
