@@ -156,15 +156,11 @@ struct model {
     int groups;
     int *group;
     struct model_costs costs;
-    /* How many numbers of that kind a record is made of; 0: from_innovations() does not
-     * serve. */
-    int innovations;
-    enum rng_kind innovation;
-
     /* Capabilities: what not every model can do. create() points to those that this one has, under
      * the fields that it was given. NULL: it does not have it, and methods do without. The
      * header of that name states what its hooks may assume. */
     const struct model_values *values; /* default: those of theta's unknown blocks */
+    const struct model_innovations *innovations;
 };
 
 /* The hooks of a model.
@@ -241,14 +237,6 @@ struct model_class {
      * anything before. Required.
      * Common error: a record that is not finite, at the edge of what theta can be. */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
-
-    /* Goal: the m records that rrecords makes of these innovations: z[k][i] is number k
-     * of record i, of the kind model->innovation, which rrecords draws column after
-     * column. Default: rrecords is called. innovations_serve says whether that is so under
-     * the current theta; NULL: always.
-     * Common error: rrecords draws something else besides, or in another order. */
-    void (*from_innovations)(void *self, int m, const double *const *z, double *const *x);
-    int (*innovations_serve)(void *self);
 
     /* Goal: a partial refresh, m records that keep the share rho in [0, 1] of the innovations
      * of x: for normal ones a preconditioned Crank-Nicolson step, rho times the old plus

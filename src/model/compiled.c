@@ -8,6 +8,7 @@
 #include "model/compiled.h"
 
 #include "base/dist.h"
+#include "contract/model_innovations.h"
 #include "contract/model_values.h"
 
 /* first member of what a hook gets: the functions below find the rest */
@@ -20,6 +21,7 @@ struct compiled {
     const struct noiseaware_model_class *hooks;
     void *self;
     int parameters;
+    struct model_innovations innovations;
     struct stream stream;
 };
 
@@ -190,7 +192,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     if (hooks->rtheta) class->rtheta = rtheta;
     if (hooks->log_density) class->log_density = log_density;
     if (hooks->dprior) class->dprior = dprior;
-    if (hooks->from_innovations) class->from_innovations = from_innovations;
     if (hooks->move) {
         class->set_move = set_move;
         class->move = move;
@@ -211,7 +212,10 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
         model->moving = made.moving;
         model->moves = made.moves;
     }
-    model->innovations = hooks->from_innovations ? made.innovations : 0;
-    model->innovation = (enum rng_kind)made.innovation; /* the same order */
+    c->innovations =
+        (struct model_innovations){.count = made.innovations,
+                                   .kind = (enum rng_kind)made.innovation, /* the same order */
+                                   .from_innovations = from_innovations};
+    if (hooks->from_innovations) model->innovations = &c->innovations;
     return status;
 }

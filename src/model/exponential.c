@@ -11,6 +11,7 @@
  * exact, reversible, two normals and a square root per record.
  */
 #include "base/dist.h"
+#include "contract/model_innovations.h"
 #include "contract/plugin.h"
 
 struct exponential {
@@ -49,6 +50,9 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     const struct exponential *e = self;
     multiply(m, e->scale, z[0], x[0]);
 }
+
+static const struct model_innovations innovations_hooks = {
+    .count = 1, .kind = RNG_EXPONENTIAL, .from_innovations = from_innovations};
 
 VECTOR_CLONES static void stretch(int m, double factor, double *restrict x) {
     FOR_RECORDS(i, m) x[i] *= factor;
@@ -120,8 +124,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
-    model->innovations = 1;
-    model->innovation = RNG_EXPONENTIAL;
+    model->innovations = &innovations_hooks;
     model->costs.refresh = 3; /* and a root */
     return PLUGIN_OK;
 }
@@ -133,7 +136,6 @@ const struct model_class model_exponential = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .from_innovations = from_innovations,
     .refresh = refresh,
     .set_move = set_move,
     .move = move,

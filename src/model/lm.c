@@ -432,8 +432,9 @@ static int create(const struct fields *fields, struct model *model) {
 
     const int normal_records = lm->cov.lones == 0 && !derived && !lm->errors;
     if (lm->cov.factors == 0 && normal_records) {
-        model->innovations = k;
-        model->innovation = RNG_NORMAL;
+        lm->innovations = (struct model_innovations){
+            .count = k, .kind = RNG_NORMAL, .from_innovations = from_innovations};
+        model->innovations = &lm->innovations;
     }
     if (!lm->cov.coded && normal_records) {
         const int normal = lm->cov.normal;
@@ -479,7 +480,6 @@ const struct model_class model_lm = {
     .name = "lm",
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .from_innovations = from_innovations,
     .record_density = record_density,
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,

@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_MODEL_LM_PARTS_H
 #define NOISEAWARE_MODEL_LM_PARTS_H
 
+#include "contract/model_innovations.h"
 #include "model/covariates.h"
 #include "model/lm_errors.h"
 #include "model/scale_prior.h"
@@ -27,6 +28,7 @@ struct lm {
     struct scale_prior sigma_prior;
     struct errors *errors; /* NULL: normal ones */
 
+    struct model_innovations innovations;
     int follows; /* moves and refreshes evaluate the linear predictor before and after */
 
     int at_sigma;     /* in theta */

@@ -9,11 +9,13 @@
 #include "model/covariates.h"
 
 #include "base/linalg.h"
+#include "contract/model_innovations.h"
 
 struct mvnormal {
     struct covariates cov;
     struct moments moments;
     double *theta;
+    struct model_innovations innovations;
     int flat, keeps, *kept; /* of a flat model: its unknown coordinates */
 
     /* workspace of a flat model: vectors of q, square matrices, and a gradient in theta */
@@ -203,8 +205,9 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = s->cov.q;
     model->complete = moments_size(s->cov.q);
     model->cut = covariates_is_cut(&s->cov);
-    model->innovations = s->cov.normal;
-    model->innovation = RNG_NORMAL;
+    s->innovations = (struct model_innovations){
+        .count = s->cov.normal, .kind = RNG_NORMAL, .from_innovations = from_innovations};
+    model->innovations = &s->innovations;
     if (fields_length(fields, "flat") > 0) prepare_flat(s, model);
     return PLUGIN_OK;
 }
@@ -217,7 +220,6 @@ const struct model_class model_mvnormal = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .from_innovations = from_innovations,
     .refresh = refresh,
     .set_move = set_move,
     .move = move,

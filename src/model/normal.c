@@ -14,6 +14,7 @@
  */
 #include "base/dist.h"
 #include "base/slice.h"
+#include "contract/model_innovations.h"
 #include "contract/plugin.h"
 
 enum { MEAN, LOG_SD };
@@ -107,6 +108,9 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     const struct normal *p = self;
     affine(m, p->theta[MEAN], p->sd_now, z[0], x[0]);
 }
+
+static const struct model_innovations innovations_hooks = {
+    .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     const struct normal *p = self;
@@ -314,8 +318,7 @@ static int create(const struct fields *fields, struct model *model) {
         {.name = "sd", .transform = TRANSFORM_LOG, .size = 1, .known = p->sd ? &p->log_sd : NULL},
     };
     model_describe(model, 2, block);
-    model->innovations = 1;
-    model->innovation = RNG_NORMAL;
+    model->innovations = &innovations_hooks;
     model->cut = p->within != NULL;
     if (p->mean_prior == MEAN_NORMAL && !p->sd) {
         p->kept = LOG_SD;
@@ -335,7 +338,6 @@ const struct model_class model_normal = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .from_innovations = from_innovations,
     .refresh = refresh,
     .set_move = set_move,
     .move = move,

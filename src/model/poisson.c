@@ -22,6 +22,7 @@
  * one draw per record.
  */
 #include "base/dist.h"
+#include "contract/model_innovations.h"
 #include "contract/plugin.h"
 
 /* Arrivals that go or come per record: beyond it a draw per record is cheaper. */
@@ -86,6 +87,11 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     prepare(p->records, p->rate_now);
     dist_poisson_invert(p->records, m, z[0], x[0]);
 }
+
+static const struct model_innovations innovations_hooks = {.count = 1,
+                                                           .kind = RNG_UNIFORM,
+                                                           .from_innovations = from_innovations,
+                                                           .serve = innovations_serve};
 
 /* Every arrival is kept with probability keep = 1 - lose. */
 static void thin(struct rng *rng, int m, double keep, double lose, const double *restrict x,
@@ -184,8 +190,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
-    model->innovations = 1;
-    model->innovation = RNG_UNIFORM;
+    model->innovations = &innovations_hooks;
     model->costs.move = 1.5; /* and a search */
     model->costs.refresh = 4;
     return PLUGIN_OK;
@@ -198,8 +203,6 @@ const struct model_class model_poisson = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .from_innovations = from_innovations,
-    .innovations_serve = innovations_serve,
     .refresh = refresh,
     .set_move = set_move,
     .move = move,

@@ -1,5 +1,6 @@
 /* Hooks of a model called outside the sampler, for debug_model(). */
 #include "contract/model.h"
+#include "contract/model_innovations.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
 
@@ -198,20 +199,20 @@ SEXP ffi_model_formed(SEXP spec, SEXP theta, SEXP m_records, SEXP state) {
     const struct model model = read_model(spec);
     const int m = Rf_asInteger(m_records);
     if (m > MAX_BLOCK) Rf_error("internal error: more records than a block");
-    if (model.innovations == 0) return R_NilValue;
+    const struct model_innovations *of = model.innovations;
+    if (!of) return R_NilValue;
     model.class->set(model.self, REAL(theta));
-    if (model.class->innovations_serve && !model.class->innovations_serve(model.self))
-        return R_NilValue;
+    if (of->serve && !of->serve(model.self)) return R_NilValue;
     struct rng rng;
     rng_read(state, &rng);
     double **x = new_columns(&model, PAD_LANES(m));
-    const double **z = plugin_memory((size_t)model.innovations, sizeof *z);
-    for (int k = 0; k < model.innovations; ++k) {
+    const double **z = plugin_memory((size_t)of->count, sizeof *z);
+    for (int k = 0; k < of->count; ++k) {
         double *column = plugin_memory((size_t)PAD_LANES(m), sizeof *column);
-        rng_fill(&rng, model.innovation, m, column);
+        rng_fill(&rng, of->kind, m, column);
         z[k] = column;
     }
-    model.class->from_innovations(model.self, m, z, x);
+    of->from_innovations(model.self, m, z, x);
     SEXP records = PROTECT(Rf_allocMatrix(REALSXP, m, model.columns));
     for (int v = 0; v < model.columns; ++v)
         memcpy(REAL(records) + (size_t)v * m, x[v], (size_t)m * sizeof(double));

@@ -1,5 +1,6 @@
 /* A compiled model as R sees it. Its library is looked up again in every call from R
  * (R/model_compiled.R): addresses are not valid in another process, where a chain may run. */
+#include "contract/model_innovations.h"
 #include "contract/registry.h"
 #include "model/compiled.h"
 #include "r/custom.h"
@@ -76,8 +77,9 @@ SEXP ffi_compiled_sizes(SEXP spec) {
                      model.parameters <= MOST_PARAMETERS;
     const char *const size_names[] = {"columns", "parameters",  "complete",  "reported",
                                       "moving",  "innovations", "innovation"};
-    const int sizes[] = {model.columns, model.parameters,  model.complete,       model.reported,
-                         model.moving,  model.innovations, (int)model.innovation};
+    const struct model_innovations *of = model.innovations;
+    const int sizes[] = {model.columns, model.parameters,   model.complete,        model.reported,
+                         model.moving,  of ? of->count : 0, of ? (int)of->kind : 0};
     SEXP numbers = PROTECT(Rf_allocVector(INTSXP, COUNT(sizes)));
     memcpy(INTEGER(numbers), sizes, sizeof sizes);
     Rf_setAttrib(numbers, R_NamesSymbol, strings(COUNT(sizes), size_names));

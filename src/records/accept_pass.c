@@ -14,6 +14,7 @@
 
 #include "base/lanes.h"
 #include "base/rng_inline.h"
+#include "contract/model_innovations.h"
 
 /* ---- thresholds ------------------------------------------------------------------ */
 
@@ -34,7 +35,7 @@ static void draw_thresholds(struct augment *a, double temper, int count) {
 }
 
 static void draw_innovations(struct augment *a, struct draws *draws, int count) {
-    rng_fill(a->rng, a->model.innovation, count, draws->drawn);
+    rng_fill(a->rng, a->model.innovations->kind, count, draws->drawn);
     draws->drawn += count;
     draws->needed -= count;
 }
@@ -238,7 +239,7 @@ static int few_totals_waiting(const struct augment *a, int ahead) {
 
 static int few_totals_ahead(const struct augment *a, int ahead) {
     return ahead && few_totals_alone(a) &&
-           (a->noise.used <= 2 || a->model.innovation == RNG_NORMAL);
+           (a->noise.used <= 2 || a->model.innovations->kind == RNG_NORMAL);
 }
 
 /* In both, constants choose the copy that the compiler makes: registers have no index. */
@@ -259,7 +260,7 @@ VECTOR_CLONES static void accept_waiting(struct augment *a, int m) {
 }
 
 VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *draws, int m) {
-    const enum rng_kind kind = a->model.innovation;
+    const enum rng_kind kind = a->model.innovations->kind;
     if (a->noise.used == 1 && kind == RNG_UNIFORM)
         decide_few(a, draws, 1, m, 1, 1, RNG_UNIFORM);
     else if (a->noise.used == 1 && kind == RNG_NORMAL)

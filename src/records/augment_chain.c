@@ -19,6 +19,7 @@
 #include "records/augment_internal.h"
 
 #include "base/lanes.h"
+#include "contract/model_innovations.h"
 
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
@@ -97,9 +98,10 @@ void augment_prepare(struct augment *a) {
     a->visit.path_energy = doubles(PATH);
     a->visit.path_log = doubles((size_t)(block > PATH ? block : PATH));
     a->visit.accepted_share = 1;
-    a->visit.draws_ahead = a->model.innovations > 0 && !whole;
-    a->visit.innovation = doubles((size_t)a->model.innovations * MAX_BLOCK);
-    a->visit.column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
+    const size_t innovations = a->model.innovations ? (size_t)a->model.innovations->count : 0;
+    a->visit.draws_ahead = innovations > 0 && !whole;
+    a->visit.innovation = doubles(innovations * MAX_BLOCK);
+    a->visit.column_of = plugin_memory(innovations, sizeof(double *));
     struct block *b = &a->block;
     double ***const pointers[] = {&b->x_new, &b->x_at, &b->at_chunk, &b->to_chunk};
     for (int k = 0; k < 4; ++k) *pointers[k] = plugin_memory((size_t)columns, sizeof(double *));

@@ -13,6 +13,7 @@
 #include "records/augment_internal.h"
 
 #include "base/lanes.h"
+#include "contract/model_innovations.h"
 
 /* ---- blocks and chunks ----------------------------------------------------- */
 
@@ -36,9 +37,9 @@ void augment_propose(struct augment *a, double rho, int m, double *const *x_new)
 
 /* the same from innovations that are drawn already */
 static void from_innovations(struct augment *a, int m) {
-    for (int k = 0; k < a->model.innovations; ++k)
+    for (int k = 0; k < a->model.innovations->count; ++k)
         a->visit.column_of[k] = a->visit.innovation + (size_t)k * PAD_LANES(m);
-    a->model.class->from_innovations(a->model.self, m, a->visit.column_of, a->block.x_new);
+    a->model.innovations->from_innovations(a->model.self, m, a->visit.column_of, a->block.x_new);
 }
 
 /* c += the complete-data statistic of the block; `latent`: with variables of its
@@ -173,12 +174,12 @@ static int sweep_draws_latent(const struct augment *a) { return !a->surrogate &&
 static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double rho,
                        double temper) {
     ptrdiff_t accepted = 0;
-    const struct model_class *class = a->model.class;
+    const struct model_innovations *of = a->model.innovations;
     a->visit.taken = a->visit.drawn = 0;
-    class->set(a->model.self, a->theta);
+    a->model.class->set(a->model.self, a->theta);
     const int ahead = a->visit.draws_ahead && !a->noise.counts && rho == 0 &&
-                      (!class->innovations_serve || class->innovations_serve(a->model.self));
-    const int innovations = a->model.innovations;
+                      (!of->serve || of->serve(a->model.self));
+    const int innovations = ahead ? of->count : 0;
     for (ptrdiff_t start = first; start < end; start += a->block.most) {
         const int most = (int)(end - start < a->block.most ? end - start : a->block.most);
         const int m = augment_block_at(a, start, most);
