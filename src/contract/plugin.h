@@ -161,6 +161,7 @@ struct model {
      * header of that name states what its hooks may assume. */
     const struct model_values *values; /* default: those of theta's unknown blocks */
     const struct model_innovations *innovations;
+    const struct model_refresh *refresh; /* default: every proposal is fresh */
 };
 
 /* The hooks of a model.
@@ -237,17 +238,6 @@ struct model_class {
      * anything before. Required.
      * Common error: a record that is not finite, at the edge of what theta can be. */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
-
-    /* Goal: a partial refresh, m records that keep the share rho in [0, 1] of the innovations
-     * of x: for normal ones a preconditioned Crank-Nicolson step, rho times the old plus
-     * sqrt(1 - rho^2) fresh; rho = 1 gives x back.
-     * Default: every proposal is fresh. Needs a complete-data statistic: by how it moves
-     * warmup learns which rho serves. Must be reversible,
-     * f(x) K(x, x_new) = f(x_new) K(x_new, x).
-     * Common error: a kernel that leaves f(. | theta) invariant and is not reversible; the
-     * sampler accepts by the noise density alone. */
-    void (*refresh)(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new);
 
     /* Goal: move() goes from the current theta to theta_new; changed[v] says whether
      * column v differs, each is written. Together with move and dprior; default: no moves,

@@ -19,6 +19,7 @@
 #include "base/dist.h"
 #include "base/lanes.h"
 #include "base/sticks.h"
+#include "contract/model_refresh.h"
 #include "contract/plugin.h"
 #include "model/categorical_draw.h"
 #include "model/clique_tables.h"
@@ -433,6 +434,10 @@ static void add(void *self, int m, const double *const *x, double *c) {
     }
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
  * code, of the levels of each part with several children, level by level; alpha, Dirichlet
@@ -458,6 +463,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->index = plugin_memory(MAX_BLOCK, 1);
 
     model->self = s;
+    model->refresh = &refresh_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
@@ -474,7 +480,6 @@ const struct model_class model_categorical = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -27,6 +27,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "model/covariates_joint.h"
 #include "model/record_hooks.h"
@@ -396,6 +397,20 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
+static void offer_records(struct model *model) { model->refresh = &refresh_hooks; }
+
+/* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
+static int offer_cells(struct graded *s, double cells, struct model *model) {
+    s->cells = create_cells(s);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+}
+
 static int create(const struct fields *fields, struct model *model) {
     struct graded *s = plugin_memory(1, sizeof *s);
     const double *columns = fields_vector(fields, "columns", 1);
@@ -433,13 +448,10 @@ static int create(const struct fields *fields, struct model *model) {
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
     if (by_records) model->class = &of_records;
-    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
-    const double *cells = fields_vector(fields, "cells", 1);
-    if (!cells) return PLUGIN_OK;
-    s->cells = create_cells(s);
-    model->complete = glm_cells_count(s->cells);
-    model->class = &of_cells;
-    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+    const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
+    if (cells) return offer_cells(s, *cells, model);
+    offer_records(model);
+    return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
 }
 
 const struct model_class model_categories = {
@@ -470,7 +482,6 @@ static const struct model_class of_records = {
     .pull_categories = pull_categories,
 };
 
-/* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
 static const struct model_class of_cells = {
     .name = "categories",
     .create = create,

@@ -9,6 +9,7 @@
 
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 #include "contract/model_values.h"
 
 /* first member of what a hook gets: the functions below find the rest */
@@ -120,9 +121,6 @@ static int invert(void *self, const double *value, double *theta) {
     return c->hooks->invert(c->self, value, theta);
 }
 
-static const struct model_values one_way = {.report = report};
-static const struct model_values both_ways = {.report = report, .invert = invert};
-
 static void set(void *self, const double *theta) {
     struct compiled *c = self;
     c->hooks->set(c->self, theta);
@@ -169,6 +167,12 @@ static double log_density(void *self, int m, const double *const *x) {
     return c->hooks->log_density(c->self, m, x);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_values one_way = {.report = report};
+static const struct model_values both_ways = {.report = report, .invert = invert};
+
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
     struct compiled *c = plugin_memory(1, sizeof *c);
@@ -187,7 +191,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->rprior = rprior;
     class->set = set;
     class->rrecords = rrecords;
-    if (hooks->refresh) class->refresh = refresh;
     if (hooks->add) class->add = add;
     if (hooks->rtheta) class->rtheta = rtheta;
     if (hooks->log_density) class->log_density = log_density;
@@ -217,5 +220,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
                                    .kind = (enum rng_kind)made.innovation, /* the same order */
                                    .from_innovations = from_innovations};
     if (hooks->from_innovations) model->innovations = &c->innovations;
+    if (hooks->refresh) model->refresh = &refresh_hooks;
     return status;
 }

@@ -12,6 +12,7 @@
  */
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 #include "contract/plugin.h"
 
 struct exponential {
@@ -50,9 +51,6 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     const struct exponential *e = self;
     multiply(m, e->scale, z[0], x[0]);
 }
-
-static const struct model_innovations innovations_hooks = {
-    .count = 1, .kind = RNG_EXPONENTIAL, .from_innovations = from_innovations};
 
 VECTOR_CLONES static void stretch(int m, double factor, double *restrict x) {
     FOR_RECORDS(i, m) x[i] *= factor;
@@ -113,6 +111,12 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
     return n * *theta - c[0] * exp(*theta);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_innovations innovations_hooks = {
+    .count = 1, .kind = RNG_EXPONENTIAL, .from_innovations = from_innovations};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
 static int create(const struct fields *fields, struct model *model) {
     struct exponential *e = plugin_memory(1, sizeof *e);
     e->shape = fields_vector(fields, "shape", 1);
@@ -121,10 +125,11 @@ static int create(const struct fields *fields, struct model *model) {
     e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
     e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
     model->self = e;
+    model->innovations = &innovations_hooks;
+    model->refresh = &refresh_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
-    model->innovations = &innovations_hooks;
     model->costs.refresh = 3; /* and a root */
     return PLUGIN_OK;
 }
@@ -136,7 +141,6 @@ const struct model_class model_exponential = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "model/covariates.h"
 #include "model/covariates_joint.h"
@@ -411,6 +412,28 @@ static void information(void *self, const double *theta, double *matrix) {
     glm_cells_information(s->cells, theta, s->cov.end, matrix);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
+static void offer_records(struct model *model) { model->refresh = &refresh_hooks; }
+
+/* A binary response and factors alone, their coefficients unknown; complete-data statistic: the
+ * counts of the cells. */
+static int offer_cells(struct glm *s, double cells, struct model *model) {
+    const struct cell_response response = {.self = s->family,
+                                           .levels = 2,
+                                           .columns = 1,
+                                           .predictors = 1,
+                                           .constant = first,
+                                           .slopes = first,
+                                           .logs = cell_logs};
+    s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+}
+
 static int create(const struct fields *fields, struct model *model) {
     struct glm *s = plugin_memory(1, sizeof *s);
     const int q = fields_length(fields, "centre");
@@ -482,20 +505,10 @@ static int create(const struct fields *fields, struct model *model) {
     }
     if (by_records) model->class = &of_records;
     model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
-    if (s->cov.joint) return joint_complete(&s->cov, model, &values);
-    const double *cells = fields_vector(fields, "cells", 1);
-    if (!cells) return PLUGIN_OK;
-    const struct cell_response response = {.self = s->family,
-                                           .levels = 2,
-                                           .columns = 1,
-                                           .predictors = 1,
-                                           .constant = first,
-                                           .slopes = first,
-                                           .logs = cell_logs};
-    s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
-    model->complete = glm_cells_count(s->cells);
-    model->class = &of_cells;
-    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+    const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
+    if (cells) return offer_cells(s, *cells, model);
+    offer_records(model);
+    return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
 }
 
 const struct model_class model_glm = {
@@ -521,8 +534,6 @@ static const struct model_class of_records = {
     .prior_curve = prior_curve,
 };
 
-/* A binary response and factors alone, their coefficients unknown; complete-data statistic: the
- * counts of the cells. */
 static const struct model_class of_cells = {
     .name = "glm",
     .create = create,

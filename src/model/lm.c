@@ -31,6 +31,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_refresh.h"
 #include "contract/model_values.h"
 
 /* a gamma variable, in random normals */
@@ -370,6 +371,10 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
     return update(self, c, n, 0, rng, theta);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
     const int q = fields_length(fields, "centre");
@@ -444,6 +449,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->order = lm->order; /* y, column 0, is last */
     }
     model->self = lm;
+    model->refresh = &refresh_hooks;
     model->columns = lm->p + 1;
     lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;

@@ -10,6 +10,7 @@
 
 #include "base/linalg.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 
 struct mvnormal {
     struct covariates cov;
@@ -192,6 +193,10 @@ static void pull_distribution(void *self, const double *theta, const double *mea
     covariates_pull_distribution(&s->cov, s->cov.q, chol, slope_mean, slope_chol, gradient);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
     const int status = covariates_create(fields, 0, NULL, model, &s->cov);
@@ -200,6 +205,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->moments = moments_new(s->cov.q, s->cov.centre);
     s->theta = doubles((size_t)s->cov.end);
     model->self = s;
+    model->refresh = &refresh_hooks;
     model->origin = s->cov.centre;
     model->order = s->cov.column;
     model->columns = s->cov.q;
@@ -220,7 +226,6 @@ const struct model_class model_mvnormal = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

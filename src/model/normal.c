@@ -15,6 +15,7 @@
 #include "base/dist.h"
 #include "base/slice.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 #include "contract/plugin.h"
 
 enum { MEAN, LOG_SD };
@@ -108,9 +109,6 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     const struct normal *p = self;
     affine(m, p->theta[MEAN], p->sd_now, z[0], x[0]);
 }
-
-static const struct model_innovations innovations_hooks = {
-    .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     const struct normal *p = self;
@@ -292,6 +290,12 @@ static void distribution(void *self, const double *theta, double *mean, double *
     *chol = exp(theta[LOG_SD]);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_innovations innovations_hooks = {
+    .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
     p->centre = fields_vector(fields, "centre", 1);
@@ -310,6 +314,8 @@ static int create(const struct fields *fields, struct model *model) {
     p->mean_prior = p->mean ? MEAN_KNOWN : *nig != 0 ? MEAN_NIG : MEAN_NORMAL;
     p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
     model->self = p;
+    model->innovations = &innovations_hooks;
+    model->refresh = &refresh_hooks;
     model->columns = 1;
     model->complete = 2;
     if (p->sd) p->log_sd = log(*p->sd);
@@ -318,7 +324,6 @@ static int create(const struct fields *fields, struct model *model) {
         {.name = "sd", .transform = TRANSFORM_LOG, .size = 1, .known = p->sd ? &p->log_sd : NULL},
     };
     model_describe(model, 2, block);
-    model->innovations = &innovations_hooks;
     model->cut = p->within != NULL;
     if (p->mean_prior == MEAN_NORMAL && !p->sd) {
         p->kept = LOG_SD;
@@ -338,7 +343,6 @@ const struct model_class model_normal = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -23,6 +23,7 @@
  */
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 #include "contract/plugin.h"
 
 /* Arrivals that go or come per record: beyond it a draw per record is cheaper. */
@@ -87,11 +88,6 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     prepare(p->records, p->rate_now);
     dist_poisson_invert(p->records, m, z[0], x[0]);
 }
-
-static const struct model_innovations innovations_hooks = {.count = 1,
-                                                           .kind = RNG_UNIFORM,
-                                                           .from_innovations = from_innovations,
-                                                           .serve = innovations_serve};
 
 /* Every arrival is kept with probability keep = 1 - lose. */
 static void thin(struct rng *rng, int m, double keep, double lose, const double *restrict x,
@@ -177,6 +173,14 @@ static double log_total(void *self, double sum, double n) {
            (sum > 0 ? sum * log1p(*p->rate / n) : 0);
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_innovations innovations_hooks = {.count = 1,
+                                                           .kind = RNG_UNIFORM,
+                                                           .from_innovations = from_innovations,
+                                                           .serve = innovations_serve};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
 static int create(const struct fields *fields, struct model *model) {
     struct poisson *p = plugin_memory(1, sizeof *p);
     p->shape = fields_vector(fields, "shape", 1);
@@ -187,10 +191,11 @@ static int create(const struct fields *fields, struct model *model) {
     p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
     dist_rising_set(&p->rising, *p->shape);
     model->self = p;
+    model->innovations = &innovations_hooks;
+    model->refresh = &refresh_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
-    model->innovations = &innovations_hooks;
     model->costs.move = 1.5; /* and a search */
     model->costs.refresh = 4;
     return PLUGIN_OK;
@@ -203,7 +208,6 @@ const struct model_class model_poisson = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

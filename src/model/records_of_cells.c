@@ -5,6 +5,7 @@
  * counts of the cells. Cost: one uniform a record and one search.
  */
 #include "model/records_of_cells.h"
+#include "contract/model_refresh.h"
 
 static int combinations_of(const struct cell_records *s) {
     int all = 1;
@@ -22,36 +23,6 @@ static void read_cells(struct cell_records *s) {
             combination = combination * s->size[v] + (int)s->code[(size_t)k * s->columns + v];
         s->cell_of[combination] = k;
     }
-}
-
-int cell_records_create(struct cell_records *s, const struct fields *fields,
-                        void (*log_cells)(void *, const double *, double *), struct model *model) {
-    s->columns = fields_length(fields, "columns");
-    const double *size = fields_vector(fields, "columns", s->columns);
-    const int codes = fields_length(fields, "code");
-    s->code = fields_vector(fields, "code", codes);
-    if (s->columns < 1 || !size || !s->code || codes % s->columns != 0) return PLUGIN_BAD_FIELDS;
-    s->cells = codes / s->columns;
-    if (s->cells < 2) return PLUGIN_BAD_FIELDS;
-    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
-    for (int v = 0; v < s->columns; ++v) s->size[v] = (int)size[v];
-    read_cells(s);
-
-    const size_t cells = (size_t)s->cells;
-    s->log_cells = log_cells;
-    DOUBLES(cells, &s->now, &s->log_p, &s->stick);
-    s->of = levels_new(s->cells, 1);
-    s->work = level_work_new();
-    DOUBLES(MAX_BLOCK, &s->level, &s->level_to);
-    s->place = plugin_memory(MAX_BLOCK, sizeof(int));
-
-    model->self = s;
-    model->columns = s->columns;
-    model->complete = s->cells;
-    model->costs.records = model->costs.move = 1;
-    model->costs.refresh = 3;
-    model->costs.density = 1;
-    return PLUGIN_OK;
 }
 
 static void find_sticks(struct cell_records *s, const double *log_p) {
@@ -94,8 +65,8 @@ void cell_records_draw(void *self, struct rng *rng, int m, double *const *x) {
     write_codes(s, m, s->level, x);
 }
 
-void cell_records_refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                          double *const *x_new) {
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
     struct cell_records *s = self;
     levels_refresh(&s->of, &s->work, rho, rng, m, NULL, NULL, NULL,
                    read_cells_of(s, m, x, s->level), s->level_to);
@@ -130,4 +101,39 @@ double cell_records_log_density(void *self, int m, const double *const *x) {
     double sum = 0;
     for (int i = 0; i < m; ++i) sum += s->now[(int)cell[i]];
     return sum;
+}
+
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+
+int cell_records_create(struct cell_records *s, const struct fields *fields,
+                        void (*log_cells)(void *, const double *, double *), struct model *model) {
+    s->columns = fields_length(fields, "columns");
+    const double *size = fields_vector(fields, "columns", s->columns);
+    const int codes = fields_length(fields, "code");
+    s->code = fields_vector(fields, "code", codes);
+    if (s->columns < 1 || !size || !s->code || codes % s->columns != 0) return PLUGIN_BAD_FIELDS;
+    s->cells = codes / s->columns;
+    if (s->cells < 2) return PLUGIN_BAD_FIELDS;
+    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
+    for (int v = 0; v < s->columns; ++v) s->size[v] = (int)size[v];
+    read_cells(s);
+
+    const size_t cells = (size_t)s->cells;
+    s->log_cells = log_cells;
+    DOUBLES(cells, &s->now, &s->log_p, &s->stick);
+    s->of = levels_new(s->cells, 1);
+    s->work = level_work_new();
+    DOUBLES(MAX_BLOCK, &s->level, &s->level_to);
+    s->place = plugin_memory(MAX_BLOCK, sizeof(int));
+
+    model->self = s;
+    model->refresh = &refresh_hooks;
+    model->columns = s->columns;
+    model->complete = s->cells;
+    model->costs.records = model->costs.move = 1;
+    model->costs.refresh = 3;
+    model->costs.density = 1;
+    return PLUGIN_OK;
 }

@@ -427,7 +427,6 @@ const struct model_class model_survival = {
     .prior_gradient = prior_gradient,
     .set = cell_records_set,
     .rrecords = cell_records_draw,
-    .refresh = cell_records_refresh,
     .set_move = cell_records_set_move,
     .move = cell_records_move,
     .add = cell_records_add,

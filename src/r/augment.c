@@ -181,7 +181,7 @@ struct adapt_shape augment_learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
         .dim = model->class->move ? model->moving : 0,
         .groups = model->class->move && model->groups > 1 ? model->groups : 0,
-        .complete = model->class->refresh ? model->complete : 0,
+        .complete = model->refresh ? model->complete : 0,
         .of_shape = moving_shape(model),
         .group = model->group,
     };

@@ -1,6 +1,7 @@
 /* Hooks of a model called outside the sampler, for debug_model(). */
 #include "contract/model.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
 
@@ -127,9 +128,9 @@ SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SE
     mark(model.columns, m, x);
     model.class->rrecords(model.self, &rng, m, x);
     LOGICAL(out)[0] = marks_differ(model.columns, m, x);
-    if (model.class->refresh) {
+    if (model.refresh) {
         mark(model.columns, m, fresh);
-        model.class->refresh(model.self, 0.5, &rng, m, view, fresh);
+        model.refresh->refresh(model.self, 0.5, &rng, m, view, fresh);
         LOGICAL(out)[1] = marks_differ(model.columns, m, fresh);
     }
     if (model.class->move) {

@@ -1,6 +1,7 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
+#include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
@@ -142,7 +143,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP moves = PROTECT(Rf_allocVector(INTSXP, model.moving));
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
-    SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.class->refresh != NULL));
+    SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.refresh != NULL));
     SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
     SEXP walks = PROTECT(Rf_allocVector(INTSXP, update_theta_coordinates(&model)));
     for (int j = 0; j < Rf_length(walks); ++j)
@@ -310,7 +311,7 @@ SEXP ffi_model_refresh(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
     model.class->set(model.self, REAL(theta));
     for (R_xlen_t start = 0; start < n; start += old.size) {
         const int m = blocks_load(&old, x, start);
-        model.class->refresh(model.self, Rf_asReal(rho), &rng, m, read_only(&old), fresh.x);
+        model.refresh->refresh(model.self, Rf_asReal(rho), &rng, m, read_only(&old), fresh.x);
         blocks_store(&fresh, out, start, m);
     }
     SEXP list = records_and_state(out, &rng);

@@ -293,7 +293,7 @@ static double sweep(struct augment *a, struct round *round, int number) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int iteration = round->iteration, after = iteration - round->warmup;
-    const int can_refresh = !a->plain && class->refresh && a->model.complete > 0;
+    const int can_refresh = !a->plain && a->model.refresh && a->model.complete > 0;
     const int trying =
         round->learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !round->empty;
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;

@@ -14,6 +14,7 @@
 
 #include "base/lanes.h"
 #include "contract/model_innovations.h"
+#include "contract/model_refresh.h"
 
 /* ---- blocks and chunks ----------------------------------------------------- */
 
@@ -28,8 +29,8 @@ void augment_propose(struct augment *a, double rho, int m, double *const *x_new)
         shift_columns(a, x_new, start, a->block.to_chunk);
         shift_columns(a, a->block.x_at, start, a->block.at_chunk);
         if (rho > 0)
-            model->class->refresh(model->self, rho, a->rng, chunk,
-                                  augment_read_only(a->block.at_chunk), a->block.to_chunk);
+            model->refresh->refresh(model->self, rho, a->rng, chunk,
+                                    augment_read_only(a->block.at_chunk), a->block.to_chunk);
         else
             model->class->rrecords(model->self, a->rng, chunk, a->block.to_chunk);
     }
