@@ -162,6 +162,7 @@ struct model {
     const struct model_values *values; /* default: those of theta's unknown blocks */
     const struct model_innovations *innovations;
     const struct model_refresh *refresh; /* default: every proposal is fresh */
+    const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
 };
 
 /* The hooks of a model.
@@ -238,22 +239,6 @@ struct model_class {
      * anything before. Required.
      * Common error: a record that is not finite, at the edge of what theta can be. */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
-
-    /* Goal: move() goes from the current theta to theta_new; changed[v] says whether
-     * column v differs, each is written. Together with move and dprior; default: no moves,
-     * chains mix slowly where the noise is wide. */
-    void (*set_move)(void *self, const double *theta_new, int *changed);
-
-    /* Goal: records of the same innovations under theta_new; writes changed columns
-     * only. Must be reversible: the way back undoes it, with the Jacobian that f has.
-     * A discrete record has many innovations: one of them is drawn, so that
-     * f(x; theta) K(x, x_new) = f(x_new; theta_new) K'(x_new, x), K' the move from
-     * theta_new to theta.
-     * Common errors: random numbers that depend on more than the block's records, since a
-     * move that is accepted is made twice, and the same stream must give the same
-     * records (costs.move > 0 keeps them instead); an innovation on the boundary of two
-     * values of a record that rounding puts on the wrong side. */
-    void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
 
     /* Goal: the levels 0, 1, ... of a factor. Where model->factors is not 0. */
     void (*read_levels)(void *self, int factor, int m, const double *const *x, double *level);

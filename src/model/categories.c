@@ -27,6 +27,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "model/covariates_joint.h"
@@ -400,8 +401,12 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
-static void offer_records(struct model *model) { model->refresh = &refresh_hooks; }
+static void offer_records(struct model *model) {
+    model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
+}
 
 /* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
 static int offer_cells(struct graded *s, double cells, struct model *model) {

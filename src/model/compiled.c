@@ -9,6 +9,7 @@
 
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 
@@ -172,6 +173,7 @@ static double log_density(void *self, int m, const double *const *x) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_values one_way = {.report = report};
 static const struct model_values both_ways = {.report = report, .invert = invert};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
@@ -195,10 +197,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     if (hooks->rtheta) class->rtheta = rtheta;
     if (hooks->log_density) class->log_density = log_density;
     if (hooks->dprior) class->dprior = dprior;
-    if (hooks->move) {
-        class->set_move = set_move;
-        class->move = move;
-    }
     model->class = class;
     model->self = c;
     model->columns = made.columns;
@@ -214,6 +212,7 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     if (hooks->move) {
         model->moving = made.moving;
         model->moves = made.moves;
+        model->move = &move_hooks;
     }
     c->innovations =
         (struct model_innovations){.count = made.innovations,

@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "model/covariates.h"
@@ -415,8 +416,12 @@ static void information(void *self, const double *theta, double *matrix) {
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
-static void offer_records(struct model *model) { model->refresh = &refresh_hooks; }
+static void offer_records(struct model *model) {
+    model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
+}
 
 /* A binary response and factors alone, their coefficients unknown; complete-data statistic: the
  * counts of the cells. */

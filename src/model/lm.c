@@ -31,6 +31,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 
@@ -374,6 +375,7 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
@@ -450,6 +452,7 @@ static int create(const struct fields *fields, struct model *model) {
     }
     model->self = lm;
     model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     model->columns = lm->p + 1;
     lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;

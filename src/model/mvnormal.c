@@ -10,6 +10,7 @@
 
 #include "base/linalg.h"
 #include "contract/model_innovations.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 
 struct mvnormal {
@@ -196,6 +197,7 @@ static void pull_distribution(void *self, const double *theta, const double *mea
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
@@ -206,6 +208,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->theta = doubles((size_t)s->cov.end);
     model->self = s;
     model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     model->origin = s->cov.centre;
     model->order = s->cov.column;
     model->columns = s->cov.q;
@@ -226,8 +229,6 @@ const struct model_class model_mvnormal = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .set_move = set_move,
-    .move = move,
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,

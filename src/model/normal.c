@@ -15,6 +15,7 @@
 #include "base/dist.h"
 #include "base/slice.h"
 #include "contract/model_innovations.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/plugin.h"
 
@@ -295,6 +296,7 @@ static void distribution(void *self, const double *theta, double *mean, double *
 static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
@@ -316,6 +318,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = p;
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     model->columns = 1;
     model->complete = 2;
     if (p->sd) p->log_sd = log(*p->sd);
@@ -343,8 +346,6 @@ const struct model_class model_normal = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .set_move = set_move,
-    .move = move,
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,

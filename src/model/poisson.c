@@ -23,6 +23,7 @@
  */
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/plugin.h"
 
@@ -180,6 +181,7 @@ static const struct model_innovations innovations_hooks = {.count = 1,
                                                            .from_innovations = from_innovations,
                                                            .serve = innovations_serve};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
     struct poisson *p = plugin_memory(1, sizeof *p);
@@ -193,6 +195,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = p;
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -208,8 +211,6 @@ const struct model_class model_poisson = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .set_move = set_move,
-    .move = move,
     .add = add,
     .rtheta = rtheta,
     .log_likelihood = log_likelihood,

@@ -5,7 +5,6 @@
 
 #define RECORD_HOOKS \
     .create = create, .rprior = rprior, .dprior = dprior, .set = set, .rrecords = rrecords, \
-    .set_move = set_move, .move = move, .read_levels = read_levels, .relevel = relevel, \
-    .add = add, .rtheta = rtheta
+    .read_levels = read_levels, .relevel = relevel, .add = add, .rtheta = rtheta
 
 #endif

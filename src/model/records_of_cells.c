@@ -5,6 +5,7 @@
  * counts of the cells. Cost: one uniform a record and one search.
  */
 #include "model/records_of_cells.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 
 static int combinations_of(const struct cell_records *s) {
@@ -73,7 +74,7 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
     write_codes(s, m, s->level_to, x_new);
 }
 
-void cell_records_set_move(void *self, const double *theta_new, int *changed) {
+static void set_move(void *self, const double *theta_new, int *changed) {
     struct cell_records *s = self;
     s->log_cells(s, theta_new, s->log_p);
     find_sticks(s, s->log_p);
@@ -81,8 +82,7 @@ void cell_records_set_move(void *self, const double *theta_new, int *changed) {
     for (int v = 0; v < s->columns; ++v) changed[v] = 1;
 }
 
-void cell_records_move(void *self, struct rng *rng, int m, const double *const *x,
-                       double *const *x_new) {
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct cell_records *s = self;
     levels_move(&s->of, &s->work, rng, m, NULL, NULL, read_cells_of(s, m, x, s->level),
                 s->level_to);
@@ -106,6 +106,7 @@ double cell_records_log_density(void *self, int m, const double *const *x) {
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 int cell_records_create(struct cell_records *s, const struct fields *fields,
                         void (*log_cells)(void *, const double *, double *), struct model *model) {
@@ -130,6 +131,7 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
 
     model->self = s;
     model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     model->columns = s->columns;
     model->complete = s->cells;
     model->costs.records = model->costs.move = 1;

@@ -33,9 +33,6 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
 
 void cell_records_set(void *self, const double *theta);
 void cell_records_draw(void *self, struct rng *rng, int m, double *const *x);
-void cell_records_set_move(void *self, const double *theta_new, int *changed);
-void cell_records_move(void *self, struct rng *rng, int m, const double *const *x,
-                       double *const *x_new);
 void cell_records_add(void *self, int m, const double *const *x, double *c);
 double cell_records_log_density(void *self, int m, const double *const *x);
 

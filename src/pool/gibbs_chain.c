@@ -32,6 +32,7 @@
 #include "pool/pool_gibbs.h"
 
 #include "contract/model.h"
+#include "contract/model_move.h"
 #include "records/augment_internal.h"
 
 /* of a table: moves of the parameters of a site, and of what sites share, its counts following */
@@ -223,7 +224,7 @@ int pool_records_create(struct pool_records *s) {
     s->spread.last = &s->site[s->sites - 1].member;
     pool_spread_create(&s->spread);
     sort_coordinates(s);
-    s->movable = model->class->move != NULL;
+    s->movable = model->move != NULL;
     s->records = plugin_memory((size_t)s->sites, sizeof *s->records);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
@@ -468,7 +469,7 @@ static double carry(struct pool_records *s) {
         }
         a->model.class->set(a->model.self, a->theta);
         site->innovations = *s->rng;
-        a->model.class->set_move(a->model.self, site->theta_new, a->step.changed);
+        a->model.move->set_move(a->model.self, site->theta_new, a->step.changed);
         site->moved_energy = augment_moved_energy(a);
         gain += (site->energy - site->moved_energy) * *a->adapt.temper;
     }
@@ -486,7 +487,7 @@ static void keep_carried(struct pool_records *s) {
         }
         if (!a->block.moved_x) {
             a->model.class->set(a->model.self, a->theta);
-            a->model.class->set_move(a->model.self, site->theta_new, a->step.changed);
+            a->model.move->set_move(a->model.self, site->theta_new, a->step.changed);
         }
         augment_keep_moved(a, &site->innovations);
         site->energy = site->moved_energy;

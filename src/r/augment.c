@@ -1,6 +1,7 @@
 /* Method "augment" as R sees it. */
 #include "r/augment.h"
 #include "contract/model.h"
+#include "contract/model_move.h"
 #include "records/category_hmc.h"
 #include "records/response_hmc.h"
 
@@ -171,7 +172,7 @@ static R_xlen_t size_stored(const struct augment *a) {
 /* The moving coordinate of a response's shape, from 1; 0: there is none, or it does not move: in
  * a pool one that all sites share does not move with a site's records. */
 static int moving_shape(const struct model *model) {
-    if (!model->class->move || model->shape == 0) return 0;
+    if (!model->move || model->shape == 0) return 0;
     for (int j = 0; j < model->moving; ++j)
         if (model->moves[j] == model->shape) return j + 1;
     return 0;
@@ -179,8 +180,8 @@ static int moving_shape(const struct model *model) {
 
 struct adapt_shape augment_learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
-        .dim = model->class->move ? model->moving : 0,
-        .groups = model->class->move && model->groups > 1 ? model->groups : 0,
+        .dim = model->move ? model->moving : 0,
+        .groups = model->move && model->groups > 1 ? model->groups : 0,
         .complete = model->refresh ? model->complete : 0,
         .of_shape = moving_shape(model),
         .group = model->group,

@@ -1,6 +1,7 @@
 /* Hooks of a model called outside the sampler, for debug_model(). */
 #include "contract/model.h"
 #include "contract/model_innovations.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
@@ -133,10 +134,10 @@ SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SE
         model.refresh->refresh(model.self, 0.5, &rng, m, view, fresh);
         LOGICAL(out)[1] = marks_differ(model.columns, m, fresh);
     }
-    if (model.class->move) {
+    if (model.move) {
         mark(model.columns, m, fresh);
-        model.class->set_move(model.self, REAL(theta_new), changed);
-        model.class->move(model.self, &rng, m, view, fresh);
+        model.move->set_move(model.self, REAL(theta_new), changed);
+        model.move->move(model.self, &rng, m, view, fresh);
         LOGICAL(out)[2] = marks_differ(model.columns, m, fresh);
     }
     UNPROTECT(1);

@@ -10,6 +10,7 @@
  * results to the R checks, which convert them or stop. `running` then names the function that is
  * running, for the error handler in R.
  */
+#include "contract/model_move.h"
 #include "contract/registry.h"
 #include "r/custom.h"
 
@@ -211,6 +212,10 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
     return PLUGIN_OK;
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);
     SEXP running = list_element(spec, "running"), checks = list_element(spec, "checks");
@@ -237,10 +242,6 @@ static int create(const struct fields *fields, struct model *model) {
     c->column = plugin_memory((size_t)c->columns, sizeof(double *));
     struct model_class *class = plugin_memory(1, sizeof *class);
     *class = model_custom;
-    if (c->move == R_NilValue) {
-        class->set_move = NULL;
-        class->move = NULL;
-    }
     if (c->log_prior == R_NilValue) class->dprior = NULL;
     if (c->log_density == R_NilValue) class->log_density = NULL;
     if (c->r_theta == R_NilValue) {
@@ -249,6 +250,7 @@ static int create(const struct fields *fields, struct model *model) {
     }
     model->class = class;
     model->self = c;
+    if (c->move != R_NilValue) model->move = &move_hooks;
     model->columns = c->columns;
     model->whole = 1;
     model->costs.move = c->columns; /* a call of the user's function costs about as much */
@@ -265,8 +267,6 @@ const struct model_class model_custom = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .set_move = set_move,
-    .move = move,
     .add = add,
     .rtheta = rtheta,
     .log_density = log_density,

@@ -1,6 +1,7 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
+#include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "mcmc/theta_metropolis.h"
@@ -142,7 +143,7 @@ SEXP ffi_model_shape(SEXP spec) {
     INTEGER(sizes)[3] = model.complete;
     SEXP moves = PROTECT(Rf_allocVector(INTSXP, model.moving));
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
-    SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
+    SEXP can_move = PROTECT(Rf_ScalarLogical(model.move != NULL));
     SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.refresh != NULL));
     SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
     SEXP walks = PROTECT(Rf_allocVector(INTSXP, update_theta_coordinates(&model)));
@@ -330,11 +331,11 @@ SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x, SEXP state) {
     rng_read(state, &rng);
     SEXP out = PROTECT(Rf_duplicate(x));
     model.class->set(model.self, REAL(theta));
-    model.class->set_move(model.self, REAL(theta_new), changed);
+    model.move->set_move(model.self, REAL(theta_new), changed);
     for (R_xlen_t start = 0; start < n; start += old.size) {
         const int m = blocks_load(&old, x, start);
         blocks_load(&fresh, x, start);
-        model.class->move(model.self, &rng, m, read_only(&old), fresh.x);
+        model.move->move(model.self, &rng, m, read_only(&old), fresh.x);
         blocks_store(&fresh, out, start, m);
     }
     UNPROTECT(1);

@@ -19,6 +19,7 @@
  * Invariant: theta and the records stay together, as in noncentred_moves.c. Cost of a move: about
  * ten passes over the records, of one comparison each. No allocation.
  */
+#include "contract/model_move.h"
 #include "records/augment_internal.h"
 
 /* a move takes about as many passes over the records */
@@ -35,7 +36,7 @@ enum { MEAN, LOG_SD };
 static int serves(const struct augment *a) {
     const struct model_class *class = a->model.class;
     return OWN(a, held_total) && a->n > 0 && !a->plain && !a->noise.searching && a->sites == 1 &&
-           !OWN(a, redraw) && !(a->layer && a->model.moving < 2) && class->set_move &&
+           !OWN(a, redraw) && !(a->layer && a->model.moving < 2) && a->model.move &&
            class->distribution;
 }
 
@@ -111,7 +112,7 @@ static void move(struct augment *a) {
     place(a, step, shift, mean);
     const double log_prior = augment_log_prior(a, a->theta_new);
     if (!isfinite(log_prior)) return;
-    a->model.class->set_move(a->model.self, a->theta_new, a->step.changed);
+    a->model.move->set_move(a->model.self, a->theta_new, a->step.changed);
     const double energy = augment_moved_energy(a);
     const double log_ratio = log_prior - a->step.log_prior + log(inside / inside_new) +
                              (a->step.energy - energy) * *a->adapt.temper;

@@ -36,6 +36,7 @@
  * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) if theta moves. Room for
  * all births of an iteration must be there before it: augment_is_full().
  */
+#include "contract/model_move.h"
 #include "records/augment_internal.h"
 
 #include <stdlib.h>
@@ -237,7 +238,7 @@ static void choose_batch(struct augment *a, int m, int count) {
 static void set_move(struct augment *a) {
     const struct model *model = &a->model;
     model->class->set(model->self, a->theta);
-    model->class->set_move(model->self, a->theta_new, a->step.changed);
+    model->move->set_move(model->self, a->theta_new, a->step.changed);
 }
 
 /* Energy of the first n records moved, whose residuals are the candidates then; those of other
@@ -413,7 +414,7 @@ int augment_size_steps(const struct augment *a, int iteration, int learning) {
 
 static void move_site(struct augment *a, int iteration, int learning) {
     for (int k = 0; k < (augment_redraws(a) ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
-    if (augment_resizes(a) || a->model.class->move == NULL || a->size.slope.moving == 0 || a->plain)
+    if (augment_resizes(a) || a->model.move == NULL || a->size.slope.moving == 0 || a->plain)
         return;
     const int steps = augment_size_steps(a, iteration, learning);
     if (steps & SIZE_FRESH) move_tilted(a, 1, learning);

@@ -6,6 +6,7 @@
  * pass: the model's move() and the statistic's total() of every record; a kept one
  * writes the records.
  */
+#include "contract/model_move.h"
 #include "records/augment_internal.h"
 
 /* Where the records of a block that starts there go when they move. */
@@ -23,8 +24,8 @@ static const double *const *moved_block(struct augment *a, ptrdiff_t start, int 
             a->block.at_chunk[v] = a->block.x_at[v] + at;
             a->block.to_chunk[v] = moved_column(a, v, start) + at;
         }
-        model->class->move(model->self, a->rng, chunk, augment_read_only(a->block.at_chunk),
-                           a->block.to_chunk);
+        model->move->move(model->self, a->rng, chunk, augment_read_only(a->block.at_chunk),
+                          a->block.to_chunk);
     }
     for (int v = 0; v < model->columns; ++v)
         a->block.moved[v] = a->step.changed[v] ? moved_column(a, v, start) : a->block.x_at[v];
@@ -68,7 +69,6 @@ void augment_keep_moved(struct augment *a, const struct rng *innovations) {
 
 /* Needs the model set at theta, and log_prior and energy of the state. */
 static void pass(struct augment *a, enum pass_kind kind, int learning) {
-    const struct model_class *class = a->model.class;
     void *self = a->model.self;
     const int moving = a->model.moving;
     augment_gather(a, a->step.place);
@@ -82,7 +82,7 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     double work = LEAST_PASS;
     const struct rng innovations = *a->rng;
     if (isfinite(log_prior)) {
-        class->set_move(self, a->theta_new, a->step.changed);
+        a->model.move->set_move(self, a->theta_new, a->step.changed);
         work = a->cost.pass + augment_move_work(a);
         energy = augment_moved_energy(a);
         log_ratio = log_prior - a->step.log_prior + (a->step.energy - energy) * *a->adapt.temper +
@@ -93,7 +93,7 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
         work += a->block.moved_x ? augment_copy_work(a) : augment_move_work(a);
         augment_keep_moved(a, &innovations);
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
-        class->set(self, a->theta);
+        a->model.class->set(self, a->theta);
         a->step.log_prior = log_prior;
         a->step.energy = energy;
     }

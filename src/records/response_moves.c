@@ -5,17 +5,17 @@
  * Cost a move: a pass for the totals at the reference, one for those of the proposal, and what
  * keeps it. No allocation.
  */
+#include "contract/model_move.h"
 #include "records/augment_internal.h"
 #include "records/response_hmc.h"
 
 /* Both passes see the same innovations. */
 void augment_guide(struct augment *a, const struct response_guide *g, int iteration, int warmup) {
-    const struct model_class *class = a->model.class;
     void *self = a->model.self;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     const struct rng innovations = *a->rng;
     g->refer(g->self, a->theta_new);
-    class->set_move(self, a->theta_new, a->step.changed);
+    a->model.move->set_move(self, a->theta_new, a->step.changed);
     (void)augment_moved_energy(a);
     g->correct(g->self, a->total);
     a->count.work += a->cost.pass + augment_move_work(a);
@@ -27,7 +27,7 @@ void augment_guide(struct augment *a, const struct response_guide *g, int iterat
         const double threshold = rng_exponential(a->rng);
         const struct rng later = *a->rng;
         *a->rng = innovations;
-        class->set_move(self, a->theta_new, a->step.changed);
+        a->model.move->set_move(self, a->theta_new, a->step.changed);
         const double fall = augment_energy(a) - augment_moved_energy(a);
         a->count.work += a->cost.pass + augment_move_work(a);
         const double log_ratio = *a->adapt.temper * (fall - gain);

@@ -7,6 +7,7 @@
  * for each of d columns of a record, and the statistic. No allocation except in
  * augment_prepare_surrogate().
  */
+#include "contract/model_move.h"
 #include "records/augment_internal.h"
 #include "records/response_hmc.h"
 
@@ -307,7 +308,7 @@ static void search_response(struct augment *a) {
     response_search(r, SEARCH_TEMPER, a->rng, a->theta_new);
     a->model.class->set(a->model.self, a->theta);
     const struct rng innovations = *a->rng;
-    a->model.class->set_move(a->model.self, a->theta_new, a->step.changed);
+    a->model.move->set_move(a->model.self, a->theta_new, a->step.changed);
     (void)augment_moved_energy(a);
     augment_keep_moved(a, &innovations);
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
