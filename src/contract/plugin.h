@@ -66,12 +66,6 @@ struct model_costs {
     double density; /* log_density; 0: one for each column */
 };
 
-struct model_factor {
-    int levels;
-    const double *alpha;
-    int first; /* column of the complete-data statistic: the dummy of its second level */
-};
-
 /* A model bound to its prior. theta is a vector of `parameters` unconstrained
  * coordinates, known ones included; `moving` of them, listed in `moves`, are
  * unknown and may be proposed by a non-centred move. */
@@ -135,16 +129,6 @@ struct model {
      * With curve they are the first. */
     int walked, walked_from;
 
-    /* Factors whose levels depend on their probabilities alone, with Dirichlet weights `alpha`
-     * each: what read_levels() and relevel() know. 0: there is none. */
-    int factors;
-    const struct model_factor *factor;
-    /* Where factors depend on each other, or other columns on them: their cross-table as one
-     * factor, the first factor's levels the fastest, which read_levels() and relevel() then know
-     * in place of the factors. `alpha` are its weights under the theta of the last set(), and
-     * `first` is the count of its first level in the complete-data statistic. NULL: they do not. */
-    const struct model_factor *joint;
-
     /* NULL unless records are normal given theta and their factors. Then: where distribution()
      * measures each column of the complete-data statistic from, and the columns that are no
      * dummies in the order of distribution(). */
@@ -163,6 +147,7 @@ struct model {
     const struct model_innovations *innovations;
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
+    const struct model_levels *levels;
 };
 
 /* The hooks of a model.
@@ -239,16 +224,6 @@ struct model_class {
      * anything before. Required.
      * Common error: a record that is not finite, at the edge of what theta can be. */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
-
-    /* Goal: the levels 0, 1, ... of a factor. Where model->factors is not 0. */
-    void (*read_levels)(void *self, int factor, int m, const double *const *x, double *level);
-
-    /* Goal: the records with the level `to` for their level `from` of a factor, and the same
-     * innovations of all else under the current theta: the other columns follow as move() has it.
-     * Must be reversible but for the probabilities of the levels. Where model->factors is not 0;
-     * writes all columns. */
-    void (*relevel)(void *self, struct rng *rng, int factor, int from, int to, int m,
-                    const double *const *x, double *const *x_new);
 
     /* Goal: c += the sum over the block of c(x_i), the complete-data statistic.
      * Required with rtheta.

@@ -433,6 +433,8 @@ static int create(const struct fields *fields, struct model *model) {
     if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
     status = describe(fields, s, model);
     if (status != PLUGIN_OK) return status;
+    s->cov.of_levels.read_levels = read_levels;
+    s->cov.of_levels.relevel = relevel;
     s->moments = moments_new(q, s->cov.centre);
     make_workspace(s);
 

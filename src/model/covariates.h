@@ -3,6 +3,7 @@
 
 #include "base/block.h"
 #include "base/rng.h"
+#include "contract/model_levels.h"
 #include "contract/plugin.h"
 #include "model/categorical_draw.h"
 #include "model/derived_columns.h"
@@ -68,6 +69,7 @@ struct covariates {
     int *moment; /* among the moments' columns */
     int factors, coded, levels;
     struct factor *factor;
+    struct model_levels of_levels; /* described; the model adds the hooks */
     const double *design_column, *design_code;
     struct products products; /* the last columns of the design */
     struct joint *joint;      /* NULL: factors are independent of all else */

@@ -191,9 +191,10 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
         described[f].alpha = cov->alpha + cov->factor[f].at;
         described[f].first = cov->factor[f].first;
     }
-    model->factors = cov->factors;
-    model->factor = described;
-    if (cov->joint) model->joint = &cov->joint->described;
+    cov->of_levels.factors = cov->factors;
+    cov->of_levels.factor = described;
+    if (cov->joint) cov->of_levels.joint = &cov->joint->described;
+    if (cov->factors > 0) model->levels = &cov->of_levels;
 
     DOUBLES((size_t)p, &cov->mean_now, &cov->move_shift);
     DOUBLES(square, &cov->chol, &cov->move_matrix);

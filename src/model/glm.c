@@ -470,6 +470,8 @@ static int create(const struct fields *fields, struct model *model) {
     };
     status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
     if (status != PLUGIN_OK) return status;
+    s->cov.of_levels.read_levels = read_levels;
+    s->cov.of_levels.relevel = relevel;
     s->at_cv = shaped ? k : 0;
 
     s->moments = moments_new(q, s->cov.centre);

@@ -427,6 +427,8 @@ static int create(const struct fields *fields, struct model *model) {
     };
     status = covariates_create(fields, lm->errors ? 3 : 2, own, model, &lm->cov);
     if (status != PLUGIN_OK) return status;
+    lm->cov.of_levels.read_levels = read_levels;
+    lm->cov.of_levels.relevel = relevel;
     lm->at_sigma = model->coordinates.block[1].offset;
     if (lm->errors) lm->errors->at = lm->at_sigma + 1;
     lm->p = lm->cov.products.first - 1;

@@ -5,6 +5,6 @@
 
 #define RECORD_HOOKS \
     .create = create, .rprior = rprior, .dprior = dprior, .set = set, .rrecords = rrecords, \
-    .read_levels = read_levels, .relevel = relevel, .add = add, .rtheta = rtheta
+    .add = add, .rtheta = rtheta
 
 #endif

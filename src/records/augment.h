@@ -2,6 +2,7 @@
 #define NOISEAWARE_RECORDS_AUGMENT_H
 
 #include "base/block.h"
+#include "contract/model_levels.h"
 #include "contract/n_prior.h"
 #include "contract/plugin.h"
 #include "contract/run.h"
@@ -242,10 +243,11 @@ void augment_prepare_moves(struct augment *a);
 
 /* The factors between whose levels records are transferred, and how many. */
 static inline int augment_factors(const struct model *model) {
-    return model->joint ? 1 : model->factors;
+    return model_joint(model) ? 1 : model_factors(model);
 }
 static inline const struct model_factor *augment_factor(const struct model *model, int f) {
-    return model->joint ? model->joint : model->factor + f;
+    const struct model_levels *levels = model->levels;
+    return levels->joint ? levels->joint : levels->factor + f;
 }
 
 /* May an iteration have several rounds? */

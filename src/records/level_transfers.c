@@ -53,7 +53,7 @@ static void make_room(struct augment *a) {
 
 static void prepare(struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->surrogate || model->factors == 0) return;
+    if (!a->surrogate || !model->levels) return;
     struct levels *g = OWN(a, levels) = plugin_memory(1, sizeof *g);
     int levels = 0;
     for (int f = 0; f < augment_factors(model); ++f)
@@ -76,7 +76,7 @@ static void read_places(struct augment *a, int f) {
     const struct model *model = &a->model;
     for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
         const int m = augment_block_at(a, start, MAX_BLOCK);
-        model->class->read_levels(model->self, f, m, augment_read_only(a->block.x_at), g->level);
+        model->levels->read_levels(model->self, f, m, augment_read_only(a->block.x_at), g->level);
         for (int i = 0; i < m; ++i) g->code[start + i] = g->place[(int)g->level[i]];
     }
 }
@@ -157,8 +157,8 @@ static void relevel(struct augment *a, int f, int from, int to, int m) {
             a->block.at_chunk[v] = g->before[v] + start;
             a->block.to_chunk[v] = g->after[v] + start;
         }
-        model->class->relevel(model->self, a->rng, f, from, to, chunk,
-                              augment_read_only(a->block.at_chunk), a->block.to_chunk);
+        model->levels->relevel(model->self, a->rng, f, from, to, chunk,
+                               augment_read_only(a->block.at_chunk), a->block.to_chunk);
     }
 }
 
@@ -246,11 +246,11 @@ static void make(struct augment *a, struct round *round) {
     if (!OWN(a, levels) || round->empty || rests) return;
     for (int f = 0; f < augment_factors(model); ++f) {
         const int many = augment_factor(model, f)->levels > FEW_PAIRS;
-        for (int k = 0; k < (model->joint && !many ? ORDERS : 1); ++k)
+        for (int k = 0; k < (model->levels->joint && !many ? ORDERS : 1); ++k)
             pass_levels(a, f,
-                        many           ? 1
-                        : model->joint ? TRANSFERS / ORDERS
-                                       : TRANSFERS,
+                        many                   ? 1
+                        : model->levels->joint ? TRANSFERS / ORDERS
+                                               : TRANSFERS,
                         round->learning);
     }
 }

@@ -16,6 +16,7 @@
 #include "records/n_all_records.h"
 
 #include "base/linalg.h"
+#include "contract/model_levels.h"
 
 static int *integers(int count) { return plugin_memory((size_t)count, sizeof(int)); }
 
@@ -27,11 +28,11 @@ static const double MOST = 0.9;
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->size.prior || !a->surrogate || a->plain || !model->origin || model->cut ||
-        !model->class->marginal_size || model->tied > 0 || model->factors > 1)
+        !model->class->marginal_size || model->tied > 0 || model_factors(model) > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->d > 0 && a->noise.dense > 0 &&
-           t->k == (model->factors > 0 ? model->factor[0].levels : 1);
+           t->k == (model->levels ? model->levels->factor[0].levels : 1);
 }
 
 int resize_place_of(int count, const int *column, int of) {
@@ -85,7 +86,7 @@ int resize_create(struct augment *a) {
     r->fixed = t->fixed;
     r->lower = s->lower;
     r->upper = s->upper;
-    for (int l = 0; a->model.factors > 0 && l < k; ++l) r->weight += a->model.factor[0].alpha[l];
+    for (int l = 0; a->model.levels && l < k; ++l) r->weight += a->model.levels->factor[0].alpha[l];
     DOUBLES(d, &r->pace, &r->row);
     DOUBLES(k, &r->level_pace, &r->change, &r->left, &r->aim, &r->step);
     DOUBLES(k * d, &r->cross_pace, &r->change_first, &r->mean, &r->moved, &r->standard_shift,
@@ -213,7 +214,7 @@ static double log_totals(const struct augment *a, const struct resize_totals *t)
     const double d = r->d, n = t->n, left = n - r->k;
     double sum = size_prior_log(a->size.prior, n) + lgamma(n + 1) + 0.5 * left * d * log(M_PI) -
                  dist_log_multigamma(r->d, 0.5 * left);
-    if (model->factors > 0) sum -= lgamma(r->weight + n);
+    if (model->levels) sum -= lgamma(r->weight + n);
     for (int g = 0; g < r->k; ++g) sum -= lgamma(t->count[g] + 1) + 0.5 * d * log(t->count[g]);
     for (int i = 0; i < r->d; ++i) sum += (left - d - 1) * log(t->factor[i * r->d + i]);
     return sum + model->class->marginal_size(model->self, n) +

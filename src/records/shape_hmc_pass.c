@@ -325,7 +325,7 @@ static void start(struct augment *a, const struct move_start *start) {
         (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
         return;
     }
-    if (search && a->model.factors > 0) settle_levels(a);
+    if (search && a->model.levels) settle_levels(a);
     augment_take_complete(a, 0, a->complete);
     const int placed = surrogate_begin(s, a->complete, a->theta) &&
                        surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng);

@@ -8,7 +8,7 @@
  *
  *   p(N) = prod_f,l Gamma(alpha_fl + N_fl) / prod_cell N_cell!   up to a constant,
  *
- * or, if they depend on each other (model->joint), prod_cell Gamma(alpha_cell + N_cell) / N_cell!,
+ * or, if they depend on each other (model_joint()), prod_cell Gamma(alpha_cell + N_cell) / N_cell!,
  * with weights given by theta.
  *
  * Its moves are in totals/cross_table_moves.c. No allocation except in normal_prepare_table().
@@ -18,6 +18,7 @@
 #include "base/block.h"
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_levels.h"
 
 enum { MOST_CELLS = 10000 };
 
@@ -25,7 +26,8 @@ void normal_add_records(const struct normal *s, int cell, double amount) {
     const struct cross_table *t = &s->table;
     const int columns = s->model.columns;
     double *c = s->density.c;
-    if (s->model.joint) c[s->model.joint->first + cell] += amount;
+    const struct model_factor *joint = model_joint(&s->model);
+    if (joint) c[joint->first + cell] += amount;
     for (int f = 0; f < t->factors; ++f) {
         const int l = normal_level_of(t, f, cell);
         t->dummy[f] = l > 0 ? t->factor[f].first + l - 1 : -1;
@@ -59,8 +61,8 @@ void normal_load_table(struct normal *s) {
         for (int b = a; b < s->density.totals.k; ++b)
             s->density.c[moments_at(columns, s->fixed[a - 1], s->fixed[b - 1])] = 0;
     }
-    for (int cell = 0; s->model.joint && cell < t->cells; ++cell)
-        s->density.c[s->model.joint->first + cell] = 0;
+    const struct model_factor *joint = model_joint(&s->model);
+    for (int cell = 0; joint && cell < t->cells; ++cell) s->density.c[joint->first + cell] = 0;
     for (int cell = 0; cell < t->cells; ++cell)
         if (t->count[cell] > 0) normal_add_records(s, cell, t->count[cell]);
     normal_read_design(s);
@@ -111,8 +113,8 @@ static void prepare_cells(struct normal *s) {
 
 int normal_prepare_table(struct normal *s) {
     struct cross_table *t = &s->table;
-    t->factors = s->model.factors;
-    t->factor = s->model.factor;
+    t->factors = model_factors(&s->model);
+    if (t->factors > 0) t->factor = s->model.levels->factor;
     t->stride = plugin_memory((size_t)t->factors, sizeof *t->stride);
     t->dummy = plugin_memory((size_t)t->factors, sizeof *t->dummy);
     t->cells = 1;

@@ -23,6 +23,7 @@
 #include "base/block.h"
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_levels.h"
 
 /* of each kind in an iteration, for each level of a factor but the first; at most so many in all */
 enum { MOVES = 16, MOST_MOVES = 400 };
@@ -84,7 +85,7 @@ static double log_ways(const struct cross_table *t, const int *cell, double all,
 
 static double log_cells(const struct normal *s) {
     const struct cross_table *t = &s->table;
-    const double *alpha = s->model.joint->alpha;
+    const double *alpha = s->model.levels->joint->alpha;
     double sum = 0;
     for (int k = 0; k < t->contexts; ++k) {
         const double by = t->in[k] - t->out[k];
@@ -99,7 +100,7 @@ static double log_cells(const struct normal *s) {
 /* and the counts of levels, of which `m` change; or those of the cells, of which t->out and t->in
  * do, where factors depend on each other */
 static double log_levels(const struct normal *s, int f, int from, int to, double m) {
-    if (s->model.joint) return log_cells(s);
+    if (model_joint(&s->model)) return log_cells(s);
     const double *alpha = s->table.factor[f].alpha;
     const double out = alpha[from] + level_count(s, f, from);
     const double in = alpha[to] + level_count(s, f, to);
@@ -290,7 +291,7 @@ static double propose(struct normal *s, int f, enum table_move kind, int own, in
     if (kind == SWAP) choose_records(s->rng, t, t->there, all_there, m, t->in);
     const double log_ratio = log_ways(t, t->here, all, m, t->out, t->in, m_in) +
                              log_ways(t, t->there, all_there, m_in, t->in, t->out, m);
-    const int counts = kind == TRANSFER || s->model.joint;
+    const int counts = kind == TRANSFER || model_joint(&s->model);
     return counts && log_ratio > -INFINITY ? log_ratio + log_levels(s, f, own, to, m) : log_ratio;
 }
 
@@ -373,7 +374,7 @@ static int run_moves(struct normal *s, int moves, int learning) {
 void normal_move_table(struct collapse *of, int learning) {
     struct normal *s = of->self;
     const int moves = normal_moves(s);
-    if (s->model.joint) s->model.class->set(s->model.self, s->theta); /* its weights */
+    if (model_joint(&s->model)) s->model.class->set(s->model.self, s->theta); /* its weights */
     s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
     normal_measure(s, s->hmc.q);
     find_innovations(s, s->hmc.q);

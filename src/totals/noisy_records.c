@@ -31,6 +31,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/collapse.h"
+#include "contract/model_levels.h"
 #include "mcmc/hmc.h"
 #include "totals/density.h"
 
@@ -97,9 +98,9 @@ static double gram_entry(const struct noisy *s, double n, int i, int j) {
 
 static void place_columns(struct noisy *s, const struct model *model) {
     int fixed = 1;
-    for (int f = 0; f < model->factors; ++f)
-        for (int l = 1; l < model->factor[f].levels; ++l)
-            s->at[fixed++] = model->factor[f].first + l - 1;
+    for (int f = 0; f < model_factors(model); ++f)
+        for (int l = 1; l < model->levels->factor[f].levels; ++l)
+            s->at[fixed++] = model->levels->factor[f].first + l - 1;
     for (int i = 0; i < s->d; ++i) s->at[s->k + i] = model->order[i];
 }
 
@@ -130,7 +131,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->columns = model->columns;
     s->complete = model->complete;
     s->k = 1;
-    for (int f = 0; f < model->factors; ++f) s->k += model->factor[f].levels - 1;
+    for (int f = 0; f < model_factors(model); ++f) s->k += model->levels->factor[f].levels - 1;
     s->d = s->columns - (s->k - 1);
     s->size = s->k + s->d;
     s->seen = fields_vector(fields, "seen", s->complete);

@@ -3,6 +3,7 @@
 
 #include "base/integer_step.h"
 #include "contract/collapse.h"
+#include "contract/model_levels.h"
 #include "mcmc/hmc.h"
 #include "totals/density.h"
 #include "totals/exact_totals.h"

@@ -44,6 +44,7 @@
 #include "totals/mean_sd_ridge.h"
 
 #include "base/linalg.h"
+#include "contract/model_levels.h"
 
 #include <Rmath.h>
 
@@ -144,9 +145,9 @@ static int clamp(const struct fields *fields, struct normal *s) {
 static int list_dummies(struct normal *s) {
     int count = 0;
     s->fixed = plugin_memory((size_t)s->model.columns, sizeof *s->fixed);
-    for (int f = 0; f < s->model.factors; ++f)
-        for (int l = 1; l < s->model.factor[f].levels; ++l)
-            s->fixed[count++] = s->model.factor[f].first + l - 1;
+    for (int f = 0; f < model_factors(&s->model); ++f)
+        for (int l = 1; l < s->model.levels->factor[f].levels; ++l)
+            s->fixed[count++] = s->model.levels->factor[f].first + l - 1;
     return count;
 }
 

@@ -13,6 +13,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "base/sticks.h"
+#include "contract/model_levels.h"
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
 static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
@@ -25,7 +26,7 @@ static const double QUARTILES = 1.349;
 static void draw_table(struct normal *s, const double *theta) {
     const struct coordinates *all = &s->model.coordinates;
     double *share = s->guess;
-    if (s->model.joint) {
+    if (model_joint(&s->model)) {
         double *cell = s->table.out;
         sticks_to_probabilities(s->table.cells, theta + coordinates_find(all, "prob")->offset,
                                 cell);
