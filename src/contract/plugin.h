@@ -119,11 +119,6 @@ struct model {
      * record's. */
     int regressors;
 
-    /* Where the response has a few levels and the hooks that end in "categories" are there: how
-     * many levels, and of how many of the first coordinates of theta, all of them unknown, their
-     * probabilities given the covariates are functions. 0: there is none. */
-    int categories, coefficients;
-
     /* Coordinates of theta, `walked` of them from walked_from on, that rtheta leaves as they are:
      * Newton proposals by curve, or random walks by dprior and log_density, move them after it.
      * With curve they are the first. */
@@ -148,6 +143,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_categories *categories;
 };
 
 /* The hooks of a model.
@@ -315,21 +311,6 @@ struct model_class {
      * standard deviation, what else they depend on being as in the current theta. `mean` has room
      * for 6. Together with tied_prior. */
     void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
-
-    /* Where model->categories is not 0, these three and tied_prior, the log prior density of the
-     * first model->coefficients coordinates.
-     *
-     * Goal: the response's columns are those of this level; writes no others. */
-    void (*categorise)(void *self, int level, int m, double *const *x);
-    /* Goal: p[k * MAX_BLOCK + i]: the probability of level k given the covariates of record i,
-     * under this theta. */
-    void (*category_probabilities)(void *self, const double *theta, int m, const double *const *x,
-                                   double *p);
-    /* Goal: gradient += that of a function with the slopes `slope` in these probabilities, laid out
-     * as they, in the first model->coefficients coordinates. Called after category_probabilities(),
-     * of the same theta and records. */
-    void (*pull_categories)(void *self, const double *theta, int m, const double *const *x,
-                            const double *slope, double *gradient);
 
     /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
      * model->origin is not NULL. The mean less origin, and the lower Cholesky factor

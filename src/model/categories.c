@@ -403,9 +403,16 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
-static void offer_records(struct model *model) {
+static void offer_records(struct graded *s, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    s->categories = (struct model_categories){.levels = s->response.levels,
+                                              .coefficients = s->own,
+                                              .categorise = categorise,
+                                              .probabilities = category_probabilities,
+                                              .pull = pull_categories,
+                                              .log_prior = graded_tied_prior};
+    if (!s->beta) model->categories = &s->categories;
 }
 
 /* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
@@ -449,15 +456,13 @@ static int create(const struct fields *fields, struct model *model) {
     if (!s->beta) {
         model->walked = s->own;
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
-        model->categories = s->response.levels;
-        model->coefficients = s->own;
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
     if (by_records) model->class = &of_records;
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
-    offer_records(model);
+    offer_records(s, model);
     return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
 }
 
@@ -470,9 +475,6 @@ const struct model_class model_categories = {
     .prior_curve = graded_prior_curve,
     .marginal = marginal,
     .tied_prior = graded_tied_prior,
-    .categorise = categorise,
-    .category_probabilities = category_probabilities,
-    .pull_categories = pull_categories,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */
@@ -483,10 +485,6 @@ static const struct model_class of_records = {
     .log_density = log_density,
     .curve = graded_curve,
     .prior_curve = graded_prior_curve,
-    .tied_prior = graded_tied_prior,
-    .categorise = categorise,
-    .category_probabilities = category_probabilities,
-    .pull_categories = pull_categories,
 };
 
 static const struct model_class of_cells = {

@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_MODEL_CATEGORIES_RESPONSE_H
 #define NOISEAWARE_MODEL_CATEGORIES_RESPONSE_H
 
+#include "contract/model_categories.h"
 #include "model/categorical_links.h"
 #include "model/covariates.h"
 #include "model/glm_as_table.h"
@@ -14,6 +15,7 @@ struct graded {
     struct covariates cov;
     struct predictor predictor;
     struct moments moments;
+    struct model_categories categories;
     struct glm_cells *cells; /* where records are a table of counts */
     /* of each predictor: the constant's place in theta, and that of the first slope less 1 */
     int *constants, *before_slopes;

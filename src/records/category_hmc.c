@@ -39,10 +39,11 @@ static enum hmc_metric metric(const struct category_moves *r) {
 
 int category_moves_create(struct category_moves *r, const struct model *model, int dense, int cells,
                           int touched) {
-    if (model->categories == 0) return 0;
-    const size_t levels = (size_t)model->categories, size = (size_t)model->coefficients;
+    const struct model_categories *of = model->categories;
+    if (!of) return 0;
+    const size_t levels = (size_t)of->levels, size = (size_t)of->coefficients;
     r->model = model;
-    r->size = model->coefficients;
+    r->size = of->coefficients;
     r->dense = dense;
     r->cells = cells;
     r->touched = touched;
@@ -83,10 +84,10 @@ static void copy(const struct category_moves *r, double *to, const double *from)
 static void expect(struct category_moves *r, const double *q) {
     const struct model *model = r->model;
     copy(r, r->theta, q);
-    model->class->category_probabilities(model->self, r->theta, r->points,
-                                         (const double *const *)r->x, r->probability);
+    model->categories->probabilities(model->self, r->theta, r->points, (const double *const *)r->x,
+                                     r->probability);
     memset(r->expected, 0, (size_t)(r->dense + r->cells) * sizeof(double));
-    for (int k = 0; k < model->categories; ++k) {
+    for (int k = 0; k < model->categories->levels; ++k) {
         const double *p = r->probability + (size_t)k * MAX_BLOCK;
         const double *add = r->add + (size_t)k * (size_t)r->dense * MAX_POINTS;
         for (int j = 0; j < r->dense; ++j)
@@ -116,9 +117,9 @@ static double log_density(void *self, const double *q, double *gradient) {
     const struct model *model = r->model;
     expect(r, q);
     r->energy = weigh_noise(r);
-    const double log_prior = model->class->tied_prior(model->self, r->theta, gradient);
+    const double log_prior = model->categories->log_prior(model->self, r->theta, gradient);
     if (!isfinite(log_prior) || !isfinite(r->energy)) return -INFINITY;
-    for (int k = 0; k < model->categories; ++k) {
+    for (int k = 0; k < model->categories->levels; ++k) {
         double *slope = r->slope + (size_t)k * MAX_BLOCK;
         const double *add = r->add + (size_t)k * (size_t)r->dense * MAX_POINTS;
         memset(slope, 0, MAX_POINTS * sizeof(double));
@@ -130,8 +131,8 @@ static double log_density(void *self, const double *q, double *gradient) {
         for (int t = 0; t < r->touched; ++t, touch += MAX_POINTS)
             for (int i = 0; i < r->points; ++i) slope[i] += r->pull[r->dense + touch[i]];
     }
-    model->class->pull_categories(model->self, r->theta, r->points, (const double *const *)r->x,
-                                  r->slope, gradient);
+    model->categories->pull(model->self, r->theta, r->points, (const double *const *)r->x, r->slope,
+                            gradient);
     return log_prior - r->temper * r->energy;
 }
 

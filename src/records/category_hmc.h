@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_RECORDS_CATEGORY_HMC_H
 #define NOISEAWARE_RECORDS_CATEGORY_HMC_H
 
+#include "contract/model_categories.h"
 #include "contract/plugin.h"
 #include "mcmc/surrogate_trajectory.h"
 

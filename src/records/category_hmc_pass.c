@@ -42,7 +42,7 @@ static void evaluate_points(struct augment *a, int level) {
     struct category_moves *r = OWN(a, categories);
     double *add = r->add + (size_t)level * (size_t)r->dense * MAX_POINTS;
     int *touch = r->touch + (size_t)level * (size_t)r->touched * MAX_POINTS;
-    a->model.class->categorise(a->model.self, level, r->points, r->x);
+    a->model.categories->categorise(a->model.self, level, r->points, r->x);
     for (int k = 0; k < a->noise.parts; ++k) {
         const struct part *part = a->noise.part + k;
         const struct stat *stat = &part->stat;
@@ -69,7 +69,7 @@ static void choose_points(struct augment *a) {
         if (at >= a->n) at = a->n - 1;
         for (int v = 0; v < a->model.columns; ++v) r->x[v][i] = a->x[v * a->stride + at];
     }
-    for (int k = 0; k < a->model.categories; ++k) evaluate_points(a, k);
+    for (int k = 0; k < a->model.categories->levels; ++k) evaluate_points(a, k);
 }
 
 /* Chooses points, and readies the moves. Returns 0 where none is possible. Needs the model set at
@@ -91,7 +91,7 @@ static void respond(struct augment *a, const struct round *round) {
     struct category_moves *r = OWN(a, categories);
     a->model.class->set(a->model.self, a->theta);
     if (!begin(a)) return;
-    a->count.work += r->points * a->model.categories * a->cost.pass / (double)a->n;
+    a->count.work += r->points * a->model.categories->levels * a->cost.pass / (double)a->n;
     const struct response_guide guide = {r,
                                          category_moves_refer,
                                          category_moves_correct,
