@@ -90,24 +90,11 @@ struct model {
     int *kept;
     int cut;
 
-    /* Coefficients of linear predictors, `ties` of them, through which alone the records' other
-     * columns depend on the continuous ones, among so many of the first coordinates of theta. That
-     * of predictor e has its constant at tie_constant[e] and the coefficient of column v of the
-     * complete-data statistic at tie_slopes[e] + v. marginal() does not integrate them out either,
-     * and its gradient_kept is in them. 0: there is none. */
-    int tied, ties;
-    const int *tie_constant, *tie_slopes;
-
     /* Where the last of `order` is a normal response, the coefficients of whose linear predictor
      * stand first in theta, that of the constant, then that of each column of the complete-data
      * statistic from 1 on, and marginal() keeps its standard deviation about it: the place of the
      * logarithm of that in theta. 0: there is none. */
     int residual;
-
-    /* Next to tied coefficients: the place in theta of what else the response's distribution
-     * depends on, which moves that tied coefficients and marginal() allow leave as it is. 0: there
-     * is none, or it is known. */
-    int shape;
 
     /* How many rounds an iteration of "augment" makes at least, if it may make several where there
      * is neither a surrogate nor a shape; with tied coefficients it may. 0: it makes one. */
@@ -143,6 +130,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_predictor *predictor;
     const struct model_categories *categories;
 };
 
@@ -299,18 +287,6 @@ struct model_class {
      * equal probabilities, whatever theta is. For "augment" where n is unknown; default: births and
      * deaths alone. */
     double (*log_total)(void *self, double sum, double n);
-
-    /* Goal: the log prior density of the tied coefficients, read from theta, up to a constant, and
-     * its gradient in them. Needs a response that depends on the linear predictor alone, the first
-     * column of the complete-data statistic; move() holds its innovations fixed. Default: tied
-     * coefficients have no moves of their own. */
-    double (*tied_prior)(void *self, const double *theta, double *gradient);
-
-    /* Goal: mean[k]: the mean of the derivative k of E(y | linear predictor), k < 4, and square[k]
-     * of E(y^2 | linear predictor), k < 3, over a normal linear predictor with that centre and
-     * standard deviation, what else they depend on being as in the current theta. `mean` has room
-     * for 6. Together with tied_prior. */
-    void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
 
     /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
      * model->origin is not NULL. The mean less origin, and the lower Cholesky factor

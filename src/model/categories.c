@@ -119,14 +119,16 @@ static void place_coefficients(struct graded *s) {
 }
 
 /* That of the first covariate's column is its first slope. */
-static void tie(const struct graded *s, struct model *model) {
+static void tie(struct graded *s, struct model *model) {
     int *slopes = plugin_memory((size_t)s->response.predictors, sizeof *slopes);
     for (int e = 0; e < s->response.predictors; ++e)
         slopes[e] = graded_slopes(s, e) - s->response.tails;
-    model->tied = s->own;
-    model->ties = s->response.predictors;
-    model->tie_constant = s->constants;
-    model->tie_slopes = slopes;
+    s->tied = (struct model_predictor){.tied = s->own,
+                                       .ties = s->response.predictors,
+                                       .tie_constant = s->constants,
+                                       .tie_slopes = slopes,
+                                       .tied_prior = graded_tied_prior};
+    model->predictor = &s->tied;
 }
 
 static void report(void *self, const double *theta, double *out) {
@@ -403,7 +405,7 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
-static void offer_records(struct graded *s, struct model *model) {
+static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     s->categories = (struct model_categories){.levels = s->response.levels,
@@ -413,6 +415,7 @@ static void offer_records(struct graded *s, struct model *model) {
                                               .pull = pull_categories,
                                               .log_prior = graded_tied_prior};
     if (!s->beta) model->categories = &s->categories;
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
 }
 
 /* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
@@ -458,11 +461,10 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
     if (by_records) model->class = &of_records;
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
-    offer_records(s, model);
+    offer_records(s, by_records, model);
     return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
 }
 
@@ -474,7 +476,6 @@ const struct model_class model_categories = {
     .curve = graded_curve,
     .prior_curve = graded_prior_curve,
     .marginal = marginal,
-    .tied_prior = graded_tied_prior,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */

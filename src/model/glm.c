@@ -25,6 +25,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model_move.h"
+#include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "model/covariates.h"
@@ -49,7 +50,8 @@ struct glm {
     const double *cv;
     double log_cv;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
-    struct glm_cells *cells;                         /* where records are a table of counts */
+    struct model_predictor tied;
+    struct glm_cells *cells; /* where records are a table of counts */
 
     /* current parameter and the one that a move goes to, intercepts natural */
     double *theta, intercept, *theta_new, intercept_new;
@@ -418,9 +420,17 @@ static void information(void *self, const double *theta, double *matrix) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
-static void offer_records(struct model *model) {
+static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    s->tied = (struct model_predictor){.tied = s->k,
+                                       .ties = 1,
+                                       .tie_constant = first,
+                                       .tie_slopes = first,
+                                       .shape = s->cv ? 0 : s->at_cv,
+                                       .tied_prior = tied_prior,
+                                       .tied_means = tied_means};
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) model->predictor = &s->tied;
 }
 
 /* A binary response and factors alone, their coefficients unknown; complete-data statistic: the
@@ -504,17 +514,11 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) {
-        model->tied = k;
-        model->ties = 1;
-        model->tie_constant = model->tie_slopes = first;
-        model->shape = s->cv ? 0 : s->at_cv;
-    }
     if (by_records) model->class = &of_records;
     model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
-    offer_records(model);
+    offer_records(s, by_records, model);
     return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
 }
 
@@ -527,8 +531,6 @@ const struct model_class model_glm = {
     .curve = curve,
     .prior_curve = prior_curve,
     .marginal = marginal,
-    .tied_prior = tied_prior,
-    .tied_means = tied_means,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */

@@ -2,6 +2,7 @@
 #include "r/augment.h"
 #include "contract/model.h"
 #include "contract/model_move.h"
+#include "contract/model_predictor.h"
 #include "records/category_hmc.h"
 #include "records/response_hmc.h"
 
@@ -172,9 +173,9 @@ static R_xlen_t size_stored(const struct augment *a) {
 /* The moving coordinate of a response's shape, from 1; 0: there is none, or it does not move: in
  * a pool one that all sites share does not move with a site's records. */
 static int moving_shape(const struct model *model) {
-    if (!model->move || model->shape == 0) return 0;
+    if (!model->move || model_shape(model) == 0) return 0;
     for (int j = 0; j < model->moving; ++j)
-        if (model->moves[j] == model->shape) return j + 1;
+        if (model->moves[j] == model_shape(model)) return j + 1;
     return 0;
 }
 

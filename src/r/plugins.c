@@ -2,6 +2,7 @@
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
 #include "contract/model_move.h"
+#include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 #include "mcmc/theta_metropolis.h"
@@ -477,7 +478,8 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
 SEXP ffi_model_marginal(SEXP spec, SEXP complete, SEXP n, SEXP theta) {
     const struct model model = read_model(spec);
     if (!model.class->marginal) return R_NilValue;
-    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + model.complete + model.keeps + model.tied));
+    SEXP out =
+        PROTECT(Rf_allocVector(REALSXP, 1 + model.complete + model.keeps + model_tied(&model)));
     double *value = REAL(out);
     value[0] = model.class->marginal(model.self, REAL(complete), Rf_asReal(n), REAL(theta),
                                      value + 1, value + 1 + model.complete);

@@ -270,8 +270,7 @@ static int update_theta_of_none(struct augment *a, int learning) {
 }
 
 int augment_makes_rounds(const struct augment *a) {
-    return a->surrogate || a->sites > 1 || a->model.tied > 0 || a->model.shape > 0 ||
-           a->model.rounds > 0;
+    return a->surrogate || a->sites > 1 || a->model.predictor || a->model.rounds > 0;
 }
 
 static struct round begin_round(struct augment *a, int iteration, int warmup) {

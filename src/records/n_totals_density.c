@@ -28,7 +28,7 @@ static const double MOST = 0.9;
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->size.prior || !a->surrogate || a->plain || !model->origin || model->cut ||
-        !model->class->marginal_size || model->tied > 0 || model_factors(model) > 1)
+        !model->class->marginal_size || model->predictor || model_factors(model) > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->d > 0 && a->noise.dense > 0 &&

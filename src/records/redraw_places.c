@@ -67,7 +67,7 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model->cut ||
-        model->tied > 0 || model->levels || model->regressors > 0 || a->noise.open > 0 ||
+        model->predictor || model->levels || model->regressors > 0 || a->noise.open > 0 ||
         a->noise.locals > 0 || a->noise.separable < a->noise.dense)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;

@@ -29,6 +29,7 @@
 
 #include "base/block.h"
 #include "base/linalg.h"
+#include "contract/model_predictor.h"
 
 /* Of variances, so that few records and levels that none of them has are no obstacle: any F that
  * depends on the covariates alone gives coordinates. */
@@ -51,8 +52,9 @@ static double log_density(void *self, const double *q, double *gradient);
 
 int response_create(struct response *r, const struct model *model, double n,
                     const struct totals_density *like) {
-    if (!model->class->tied_means || model->tied < 2) return 0;
-    const size_t p = (size_t)model->tied - 1, complete = (size_t)model->complete;
+    const struct model_predictor *of = model->predictor;
+    if (!of || !of->tied_means || of->tied < 2) return 0;
+    const size_t p = (size_t)of->tied - 1, complete = (size_t)model->complete;
     r->model = model;
     r->n = n;
     r->p = (int)p;
@@ -98,7 +100,7 @@ static void expect(struct response *r, const double *q, double *g, double *squar
     const int columns = r->p + 1;
     const double *b = q + 1;
     double *c = r->noise.c;
-    r->model->class->tied_means(r->model->self, q[0], sqrt(dot(r->p, b, b)), g, square);
+    r->model->predictor->tied_means(r->model->self, q[0], sqrt(dot(r->p, b, b)), g, square);
     c[0] = r->n * g[0];
     c[moments_at(columns, 0, 0)] = r->n * square[0];
     for (int j = 0; j < r->p; ++j) {
@@ -114,7 +116,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     double g[MEANS], square[SQUARES], *slope = r->slope, *of_c = r->noise.gradient_c;
     expect(r, q, g, square);
     place(r, q, r->noise.theta);
-    const double log_prior = r->model->class->tied_prior(r->model->self, r->noise.theta, slope);
+    const double log_prior = r->model->predictor->tied_prior(r->model->self, r->noise.theta, slope);
     memset(of_c, 0, (size_t)r->model->complete * sizeof(double));
     totals_density_noise(&r->noise, r->noise.released, of_c);
 

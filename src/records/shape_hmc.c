@@ -42,6 +42,7 @@
  * for each leapfrog step. No allocation except in surrogate_create().
  */
 #include "records/shape_hmc.h"
+#include "contract/model_predictor.h"
 
 /* Length of trajectories: at least, about a quarter of a turn, and at most; as a share of NUTS's,
  * which go on until they turn back; the least share of it that is worth two passes. */
@@ -113,11 +114,11 @@ static int has_tilt(const struct surrogate *s) { return s->density.size <= TILT_
 
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,
                      const int *column, int k, const int *fixed, int riders, const int *rider) {
-    if (!model->class->marginal || n < k + d + 1 || (riders > 0 && model->tied == 0)) return 0;
+    if (!model->class->marginal || n < k + d + 1 || (riders > 0 && !model->predictor)) return 0;
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
     /* beside a response whose coefficients are tied, rows of F itself mix better */
-    if (model->tied == 0 && !is_narrow(s)) totals_invert_rows(&density->totals);
+    if (!model->predictor && !is_narrow(s)) totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     DOUBLES((size_t)d * ((size_t)model_moments(model) + 1), &s->map, &s->gradient_map);
@@ -327,7 +328,7 @@ static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng
     }
     (void)hmc_refresh(&s->hmc);
     /* beside a response there is but one trajectory a sweep */
-    const double share = density->model->tied > 0 ? 1 : OF_NUTS;
+    const double share = density->model->predictor ? 1 : OF_NUTS;
     *s->length = fmin(fmax(share * hmc_length(&s->hmc), QUARTER), LONGEST);
     copy(s, s->here, s->hmc.q);
     return 1;
@@ -440,7 +441,7 @@ void surrogate_take(const struct surrogate *s, double *c, double *theta) {
     memcpy(c, s->density.c, (size_t)model->complete * sizeof(double));
     for (int j = 0; j < model->keeps; ++j)
         theta[model->kept[j]] = s->there[s->density.totals.size + j];
-    memcpy(theta, s->density.theta, (size_t)model->tied * sizeof(double));
+    memcpy(theta, s->density.theta, (size_t)model_tied(model) * sizeof(double));
 }
 
 /* By the square of what the slowest coordinate moves per work, sweeps included, in deviations of

@@ -8,6 +8,7 @@
  * augment_prepare_surrogate().
  */
 #include "contract/model_move.h"
+#include "contract/model_predictor.h"
 #include "records/augment_internal.h"
 #include "records/response_hmc.h"
 
@@ -129,10 +130,10 @@ void augment_prepare_surrogate(struct augment *a) {
     if (a->model.regressors > 0) return; /* the covariates have moves of their own */
     /* surrogate, response and transfers between levels move all of theta but a response's shape */
     a->model.moving = a->model.groups = 0;
-    if (a->model.shape > 0) {
+    if (model_shape(&a->model) > 0) {
         a->model.moving = 1;
         a->model.moves = plugin_memory(1, sizeof *a->model.moves);
-        a->model.moves[0] = a->model.shape;
+        a->model.moves[0] = model_shape(&a->model);
     }
     if (!s->same_bounds) return;
     s->records.self = a;

@@ -22,6 +22,7 @@
 #include "totals/density.h"
 
 #include "base/block.h"
+#include "contract/model_predictor.h"
 
 const struct component *read_components(int columns, int count, const double *terms) {
     struct component *component = plugin_memory((size_t)count, sizeof *component);
@@ -102,27 +103,27 @@ void totals_density_carry(struct totals_density *s, int riders, const int *rider
     const size_t width = (size_t)t->width;
     totals_carry(t, riders, rider);
     own_seen(s);
-    const size_t ties = (size_t)s->model->ties;
-    if (ties == 0) return;
-    t->power -= s->model->ties;
+    const struct model_predictor *predictor = s->model->predictor;
+    if (!predictor) return;
+    t->power -= predictor->ties;
     DOUBLES(width, &t->slope_mean, &s->pulled);
     t->slope_factor = doubles((size_t)t->d * width);
-    s->along = doubles(ties * width);
-    s->constant = doubles(ties);
-    s->gradient_tied = doubles((size_t)s->model->tied);
+    s->along = doubles((size_t)predictor->ties * width);
+    s->constant = doubles((size_t)predictor->ties);
+    s->gradient_tied = doubles((size_t)predictor->tied);
 }
 
 /* where the coefficient of free column i is in predictor e */
 static inline int tied_slope(const struct totals_density *s, int e, int i) {
-    return s->model->tie_slopes[e] + s->totals.column[i];
+    return s->model->predictor->tie_slopes[e] + s->totals.column[i];
 }
 
 void totals_density_read(struct totals_density *s, const double *c, const double *theta) {
     const struct totals *t = &s->totals;
     totals_read_riders(&s->totals, c);
-    for (int e = 0; e < s->model->ties; ++e) {
+    for (int e = 0; s->along && e < s->model->predictor->ties; ++e) {
         double *along = s->along + (size_t)e * (size_t)t->width;
-        s->constant[e] = theta[s->model->tie_constant[e]];
+        s->constant[e] = theta[s->model->predictor->tie_constant[e]];
         for (int l = 0; l < t->d; ++l) {
             along[l] = 0;
             for (int i = l; i < t->d; ++i)
@@ -145,7 +146,7 @@ static void place_tied(struct totals_density *s, int e) {
         s->theta[tied_slope(s, e, l)] = sum;
         constant -= sum * t->mean[l] / t->design[0];
     }
-    s->theta[s->model->tie_constant[e]] = constant;
+    s->theta[s->model->predictor->tie_constant[e]] = constant;
 }
 
 /* From slopes in the coefficients to slopes in M and F. With gamma the slope in beta at fixed
@@ -155,8 +156,8 @@ static void pull_tied(struct totals_density *s) {
     double *pulled = s->pulled; /* F^-1 gamma */
     memset(t->slope_mean, 0, (size_t)t->width * sizeof(double));
     memset(t->slope_factor, 0, (size_t)t->d * (size_t)t->width * sizeof(double));
-    for (int e = 0; e < s->model->ties; ++e) {
-        const double of_constant = s->gradient_tied[s->model->tie_constant[e]];
+    for (int e = 0; e < s->model->predictor->ties; ++e) {
+        const double of_constant = s->gradient_tied[s->model->predictor->tie_constant[e]];
         for (int i = 0; i < t->d; ++i) {
             const double *row = t->factor + (size_t)i * (size_t)t->width;
             const double beta = s->theta[tied_slope(s, e, i)];
@@ -177,7 +178,7 @@ static void pull_tied(struct totals_density *s) {
 void totals_density_place(struct totals_density *s, const double *q) {
     for (int j = 0; j < s->model->keeps; ++j) s->theta[s->model->kept[j]] = q[s->totals.size + j];
     totals_expand(&s->totals, q, s->c);
-    for (int e = 0; s->along && e < s->model->ties; ++e) place_tied(s, e);
+    for (int e = 0; s->along && e < s->model->predictor->ties; ++e) place_tied(s, e);
 }
 
 double totals_density_expand(struct totals_density *s, const double *q, double *gradient) {
