@@ -111,12 +111,6 @@ struct model {
      * With curve they are the first. */
     int walked, walked_from;
 
-    /* NULL unless records are normal given theta and their factors. Then: where distribution()
-     * measures each column of the complete-data statistic from, and the columns that are no
-     * dummies in the order of distribution(). */
-    const double *origin;
-    const int *order;
-
     /* Optional. Coordinates that are better moved apart: group[j] is that of
      * moves[j]; it grows from 0 to groups - 1 with j. */
     int groups;
@@ -130,6 +124,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_normal *normal;
     const struct model_predictor *predictor;
     const struct model_categories *categories;
 };
@@ -287,22 +282,6 @@ struct model_class {
      * equal probabilities, whatever theta is. For "augment" where n is unknown; default: births and
      * deaths alone. */
     double (*log_total)(void *self, double sum, double n);
-
-    /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
-     * model->origin is not NULL. The mean less origin, and the lower Cholesky factor
-     * of the covariance (row-major, zeros above the diagonal), both in the order of
-     * model->order. With factors that is the mean at the first level of each; after it comes, as
-     * long, what each dummy adds, factor by factor. The complete-data statistic of such a model is
-     * the totals of the columns less origin, then the upper triangle of the totals of their
-     * products, row by row, both in the columns' own order. */
-    void (*distribution)(void *self, const double *theta, double *mean, double *chol);
-
-    /* Goal: gradient += the slopes in theta of a function whose slopes in what distribution()
-     * makes of theta, `mean` and `chol`, are these; slope_chol's lower triangle, which may be
-     * written. For noisy records; default: "collapse" does not serve them. */
-    void (*pull_distribution)(void *self, const double *theta, const double *mean,
-                              const double *chol, double *slope_mean, double *slope_chol,
-                              double *gradient);
 
     /* Of a model of codes whose complete-data statistic is the counts of cells, and whose theta
      * "collapse" of tables is to move by gradients given the table. These four together; default:

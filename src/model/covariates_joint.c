@@ -154,7 +154,6 @@ int joint_complete(struct covariates *cov, struct model *model, const struct mod
     *class = *model->class;
     class->prior_gradient = NULL;
     class->record_density = NULL;
-    class->pull_distribution = NULL;
     class->marginal_size = NULL;
     model->class = class;
     return PLUGIN_OK;

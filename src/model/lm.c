@@ -449,8 +449,11 @@ static int create(const struct fields *fields, struct model *model) {
         const int normal = lm->cov.normal;
         lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
         memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
-        model->origin = lm->cov.centre;
-        model->order = lm->order; /* y, column 0, is last */
+        lm->normal = (struct model_normal){.origin = lm->cov.centre,
+                                           .order = lm->order, /* y, column 0, is last */
+                                           .distribution = lm_distribution};
+        if (!lm->cov.joint) lm->normal.pull_distribution = lm_pull_distribution;
+        model->normal = &lm->normal;
     }
     model->self = lm;
     model->refresh = &refresh_hooks;
@@ -467,7 +470,7 @@ static int create(const struct fields *fields, struct model *model) {
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
     for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
     if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
-    if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
+    if (lm->keeps_sigma && model->normal) model->residual = lm->at_sigma;
     model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
     if (!normal_records) {
@@ -495,8 +498,6 @@ const struct model_class model_lm = {
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,
     .marginal_size = lm_marginal_size,
-    .distribution = lm_distribution,
-    .pull_distribution = lm_pull_distribution,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out, and records are

@@ -11,6 +11,7 @@
 #include "base/linalg.h"
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
+#include "contract/model_normal.h"
 #include "contract/model_refresh.h"
 
 struct mvnormal {
@@ -18,6 +19,7 @@ struct mvnormal {
     struct moments moments;
     double *theta;
     struct model_innovations innovations;
+    struct model_normal normal;
     int flat, keeps, *kept; /* of a flat model: its unknown coordinates */
 
     /* workspace of a flat model: vectors of q, square matrices, and a gradient in theta */
@@ -209,8 +211,11 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = s;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->origin = s->cov.centre;
-    model->order = s->cov.column;
+    s->normal = (struct model_normal){.origin = s->cov.centre,
+                                      .order = s->cov.column,
+                                      .distribution = distribution,
+                                      .pull_distribution = pull_distribution};
+    model->normal = &s->normal;
     model->columns = s->cov.q;
     model->complete = moments_size(s->cov.q);
     model->cut = covariates_is_cut(&s->cov);
@@ -234,6 +239,4 @@ const struct model_class model_mvnormal = {
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
     .marginal_size = marginal_size,
-    .distribution = distribution,
-    .pull_distribution = pull_distribution,
 };

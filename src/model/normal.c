@@ -16,6 +16,7 @@
 #include "base/slice.h"
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
+#include "contract/model_normal.h"
 #include "contract/model_refresh.h"
 #include "contract/plugin.h"
 
@@ -40,6 +41,7 @@ struct normal {
     double move_shift, move_ratio;
     double *innovation; /* of a block */
     int order, kept;
+    struct model_normal described;
 };
 
 /* ---- prior -------------------------------------------------------------- */
@@ -334,8 +336,9 @@ static int create(const struct fields *fields, struct model *model) {
         model->kept = &p->kept;
         model->residual = LOG_SD;
     }
-    model->origin = p->centre;
-    model->order = &p->order;
+    p->described = (struct model_normal){
+        .origin = p->centre, .order = &p->order, .distribution = distribution};
+    model->normal = &p->described;
     return PLUGIN_OK;
 }
 
@@ -352,5 +355,4 @@ const struct model_class model_normal = {
     .log_likelihood = log_likelihood,
     .marginal = marginal,
     .marginal_size = marginal_size,
-    .distribution = distribution,
 };

@@ -41,6 +41,7 @@
 
 #include "base/block.h"
 #include "contract/model.h"
+#include "contract/model_normal.h"
 
 #include <Rmath.h>
 
@@ -385,11 +386,11 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
 static double outside_of_site(struct pool *s, const struct pool_site *site, const double *theta) {
     const int d = s->model.columns;
     double sum = 0;
-    s->model.class->distribution(s->model.self, theta, s->mean, s->chol);
+    s->model.normal->distribution(s->model.self, theta, s->mean, s->chol);
     for (int i = 0; i < d; ++i) {
-        const int v = s->model.order[i];
+        const int v = s->model.normal->order[i];
         const double *row = s->chol + (size_t)i * (size_t)d;
-        const double mean = s->model.origin[v] + s->mean[i];
+        const double mean = s->model.normal->origin[v] + s->mean[i];
         double variance = 0;
         for (int j = 0; j <= i; ++j) variance += row[j] * row[j];
         const double sd = sqrt(variance);

@@ -9,6 +9,7 @@
  * number of sites. No allocation except in pool_read_totals(), pool_totals_create() and
  * pool_totals_start().
  */
+#include "contract/model_normal.h"
 #include "pool/pool_nuts.h"
 
 static int read_size(const struct fields *fields, const struct model *model,
@@ -29,7 +30,7 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     const double *terms = fields_vector(fields, "terms", TERM_ROWS * site->components);
     site->lower = fields_vector(fields, "lower", d);
     site->upper = fields_vector(fields, "upper", d);
-    if (!n || !terms || !site->lower || !site->upper || !model->class->marginal)
+    if (!n || !terms || !site->lower || !site->upper || !model->normal || !model->class->marginal)
         return PLUGIN_BAD_FIELDS;
     site->n = *n;
     site->density.components = site->noisy;
@@ -37,7 +38,7 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     site->density.released = released;
     site->density.weight = weight;
     site->density.component = read_components(d, site->components, terms);
-    totals_density_create(&site->density, model, *n, d, model->order, 1, NULL);
+    totals_density_create(&site->density, model, *n, d, model->normal->order, 1, NULL);
     (void)totals_design(&site->density.totals, NULL);
     site->exact = totals_exact_new(&site->density, site->density.totals.size, site->noisy,
                                    site->components, released);

@@ -1,6 +1,7 @@
 /* Method "collapse" as R sees it, its origin and its tables by themselves. */
 #include "contract/collapse.h"
 #include "contract/model.h"
+#include "contract/model_normal.h"
 #include "r/run.h"
 
 static const void *const family_list[] = {
@@ -36,9 +37,9 @@ static void *read(SEXP problem) { return read_collapse(problem); }
  * given theta. */
 SEXP ffi_collapse_origin(SEXP spec) {
     const struct model model = read_model(spec);
-    if (!model.origin) return R_NilValue;
+    if (!model.normal) return R_NilValue;
     SEXP origin = Rf_allocVector(REALSXP, model.columns);
-    memcpy(REAL(origin), model.origin, (size_t)model.columns * sizeof(double));
+    memcpy(REAL(origin), model.normal->origin, (size_t)model.columns * sizeof(double));
     return origin;
 }
 

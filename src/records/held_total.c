@@ -20,6 +20,7 @@
  * ten passes over the records, of one comparison each. No allocation.
  */
 #include "contract/model_move.h"
+#include "contract/model_normal.h"
 #include "records/augment_internal.h"
 
 /* a move takes about as many passes over the records */
@@ -34,10 +35,9 @@ static const double SAME = 1e-13;
 enum { MEAN, LOG_SD };
 
 static int serves(const struct augment *a) {
-    const struct model_class *class = a->model.class;
     return OWN(a, held_total) && a->n > 0 && !a->plain && !a->noise.searching && a->sites == 1 &&
            !OWN(a, redraw) && !(a->layer && a->model.moving < 2) && a->model.move &&
-           class->distribution;
+           a->model.normal;
 }
 
 /* The total of shift + stretch x, clamped; how many are inside the bounds, to `inside`. */
@@ -80,8 +80,8 @@ static double solve(const struct augment *a, double total, double stretch, doubl
 
 static double mean_of_records(const struct augment *a) {
     double mean, sd;
-    a->model.class->distribution(a->model.self, a->theta, &mean, &sd);
-    return *a->model.origin + mean;
+    a->model.normal->distribution(a->model.self, a->theta, &mean, &sd);
+    return *a->model.normal->origin + mean;
 }
 
 /* theta_new, at which records are shift + stretch x */

@@ -27,7 +27,7 @@ static const double MOST = 0.9;
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->size.prior || !a->surrogate || a->plain || !model->origin || model->cut ||
+    if (!a->size.prior || !a->surrogate || a->plain || !model->normal || model->cut ||
         !model->class->marginal_size || model->predictor || model_factors(model) > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;

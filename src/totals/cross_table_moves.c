@@ -24,6 +24,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model_levels.h"
+#include "contract/model_normal.h"
 
 /* of each kind in an iteration, for each level of a factor but the first; at most so many in all */
 enum { MOVES = 16, MOST_MOVES = 400 };
@@ -375,7 +376,7 @@ void normal_move_table(struct collapse *of, int learning) {
     struct normal *s = of->self;
     const int moves = normal_moves(s);
     if (model_joint(&s->model)) s->model.class->set(s->model.self, s->theta); /* its weights */
-    s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
+    s->model.normal->distribution(s->model.self, s->theta, s->mean, s->chol);
     normal_measure(s, s->hmc.q);
     find_innovations(s, s->hmc.q);
     of->counter[TABLE_MADE] += moves;

@@ -11,6 +11,7 @@
  * the log Jacobian is sum_i log L_ii - i v_i, i from 0. Cost: O(d^3).
  */
 #include "totals/innovations.h"
+#include "contract/model_normal.h"
 
 void totals_innovations_create(struct totals_innovations *t, const struct totals *totals,
                                const struct model *model) {
@@ -26,7 +27,7 @@ void totals_innovations_create(struct totals_innovations *t, const struct totals
 static int row_of(int d, int i) { return d + i * (i + 1) / 2; }
 
 static void distribute(struct totals_innovations *t, const double *theta) {
-    t->model->class->distribution(t->model->self, theta, t->mean, t->chol);
+    t->model->normal->distribution(t->model->self, theta, t->mean, t->chol);
 }
 
 double totals_innovations_place(struct totals_innovations *t, const double *theta,
@@ -95,8 +96,8 @@ void totals_innovations_pull(struct totals_innovations *t, const double *theta, 
         }
         own[m] = own[m] * t->core[m * d + m] - m;
     }
-    t->model->class->pull_distribution(t->model->self, theta, t->mean, t->chol, t->slope_mean,
-                                       t->slope_chol, slope);
+    t->model->normal->pull_distribution(t->model->self, theta, t->mean, t->chol, t->slope_mean,
+                                        t->slope_chol, slope);
 }
 
 void totals_innovations_read(struct totals_innovations *t, const double *theta, double *q) {

@@ -32,6 +32,7 @@
 #include "base/linalg.h"
 #include "contract/collapse.h"
 #include "contract/model_levels.h"
+#include "contract/model_normal.h"
 #include "mcmc/hmc.h"
 #include "totals/density.h"
 
@@ -101,7 +102,7 @@ static void place_columns(struct noisy *s, const struct model *model) {
     for (int f = 0; f < model_factors(model); ++f)
         for (int l = 1; l < model->levels->factor[f].levels; ++l)
             s->at[fixed++] = model->levels->factor[f].first + l - 1;
-    for (int i = 0; i < s->d; ++i) s->at[s->k + i] = model->order[i];
+    for (int i = 0; i < s->d; ++i) s->at[s->k + i] = model->normal->order[i];
 }
 
 /* What NUTS moves: where no column has noise, nothing. */
@@ -124,7 +125,7 @@ static void prepare_nuts(struct noisy *s) {
 /* Fields: seen; noise_sd, one a column of the model, 0 for dummies; terms of the components. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
-    if (!model->origin || !model->class->pull_distribution) return PLUGIN_BAD_FIELDS;
+    if (!model->normal || !model->normal->pull_distribution) return PLUGIN_BAD_FIELDS;
     struct noisy *s = plugin_memory(1, sizeof *s);
     s->model = model;
     s->n = of->n;
@@ -284,7 +285,7 @@ static void put_totals(struct noisy *s) {
 static int draw_both(struct collapse *of) {
     struct noisy *s = of->self;
     const struct model *model = s->model;
-    model->class->distribution(model->self, of->theta, s->mean, s->chol);
+    model->normal->distribution(model->self, of->theta, s->mean, s->chol);
     invert_covariance(s);
     if (factor_precision(s) != 0) return PLUGIN_NUMERICAL;
     map_seen(s);
@@ -362,13 +363,13 @@ static double log_density(void *self, const double *q, double *gradient) {
     for (int j = 0; j < s->moving; ++j) s->theta[s->place[j]] = q[j];
     const double prior = model->class->dprior(model->self, s->theta);
     if (!isfinite(prior)) return -INFINITY;
-    model->class->distribution(model->self, s->theta, s->mean, s->chol);
+    model->normal->distribution(model->self, s->theta, s->mean, s->chol);
     const double likelihood = log_likelihood(s);
     if (!isfinite(likelihood)) return -INFINITY;
     memset(s->slope, 0, (size_t)model->parameters * sizeof(double));
     model->class->prior_gradient(model->self, s->theta, s->slope);
-    model->class->pull_distribution(model->self, s->theta, s->mean, s->chol, s->slope_mean,
-                                    s->slope_chol, s->slope);
+    model->normal->pull_distribution(model->self, s->theta, s->mean, s->chol, s->slope_mean,
+                                     s->slope_chol, s->slope);
     for (int j = 0; j < s->moving; ++j) gradient[j] = s->slope[s->place[j]];
     return prior + likelihood;
 }

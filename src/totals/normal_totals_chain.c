@@ -45,6 +45,7 @@
 
 #include "base/linalg.h"
 #include "contract/model_levels.h"
+#include "contract/model_normal.h"
 
 #include <Rmath.h>
 
@@ -130,9 +131,9 @@ static int clamp(const struct fields *fields, struct normal *s) {
     if (!s->density.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
     double *lower = doubles((size_t)d), *upper = doubles((size_t)d);
     for (int i = 0; i < d; ++i) {
-        const int v = s->model.order[i];
-        lower[i] = s->lower[v] - s->model.origin[v];
-        upper[i] = s->upper[v] - s->model.origin[v];
+        const int v = s->model.normal->order[i];
+        lower[i] = s->lower[v] - s->model.normal->origin[v];
+        upper[i] = s->upper[v] - s->model.normal->origin[v];
     }
     totals_density_clamp(&s->density, lower, upper);
     if (s->directions == 0) return PLUGIN_OK;
@@ -169,7 +170,8 @@ static int prepare_bend(const struct fields *fields, struct normal *s) {
     if (!given) return PLUGIN_BAD_FIELDS;
     double *bend = doubles((size_t)BEND_ROWS * (size_t)columns);
     for (int i = 0; i < columns; ++i)
-        doubles_copy(bend + i * BEND_ROWS, given + s->model.order[i] * BEND_ROWS, BEND_ROWS);
+        doubles_copy(bend + i * BEND_ROWS, given + s->model.normal->order[i] * BEND_ROWS,
+                     BEND_ROWS);
     s->density.totals.bend = bend;
     return PLUGIN_OK;
 }
@@ -190,7 +192,7 @@ static int prepare_size(const struct fields *fields, const struct collapse *of, 
 }
 
 static int create(const struct fields *fields, struct collapse *of) {
-    if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
+    if (!of->model.normal || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
     struct normal *s = plugin_memory(1, sizeof *s);
     s->model = of->model;
     s->n = of->n;
@@ -206,7 +208,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->density.released = s->released = of->released;
     s->density.weight = s->weight = of->weight;
     s->density.component = read_components(columns, of->size, terms);
-    totals_density_create(&s->density, &s->model, s->n, d, s->model.order, k, s->fixed);
+    totals_density_create(&s->density, &s->model, s->n, d, s->model.normal->order, k, s->fixed);
     if (k == 1) (void)totals_design(&s->density.totals, NULL);
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
@@ -440,13 +442,13 @@ static double outside(const struct collapse *of) {
     struct normal *s = of->self;
     const int d = s->density.totals.d;
     double share = 0;
-    s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
+    s->model.normal->distribution(s->model.self, s->theta, s->mean, s->chol);
     for (int i = 0; i < d; ++i) {
-        const int v = s->model.order[i];
+        const int v = s->model.normal->order[i];
         const double *row = s->chol + (size_t)i * (size_t)d;
         const double sd = sqrt(linalg_dot(i + 1, row, row));
-        const double lower = s->lower[v] - s->model.origin[v];
-        const double upper = s->upper[v] - s->model.origin[v];
+        const double lower = s->lower[v] - s->model.normal->origin[v];
+        const double upper = s->upper[v] - s->model.normal->origin[v];
         const int parts = normal_depends(s, i) ? s->table.cells : 1;
         for (int cell = 0; cell < parts; ++cell) {
             const double part = parts > 1 ? s->table.count[cell] / s->n : 1;

@@ -14,6 +14,7 @@
 #include "base/linalg.h"
 #include "base/sticks.h"
 #include "contract/model_levels.h"
+#include "contract/model_normal.h"
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
 static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
@@ -49,7 +50,7 @@ static void draw_totals(struct normal *s, const double *theta, double *q) {
     const struct totals *t = &s->density.totals;
     const int d = t->d, r = t->rank;
     double *l = s->chol, *g = s->normal_draw, *z = s->guess;
-    s->model.class->distribution(s->model.self, theta, s->mean, l);
+    s->model.normal->distribution(s->model.self, theta, s->mean, l);
     if (s->table.factors > 0) {
         normal_set_idle(s);
         draw_table(s, theta);
@@ -141,12 +142,12 @@ static double median(int count, double *x) {
 /* c as the prior would have it: of n records with the medians, over draws of theta, of
  * the mean and of the factor of the covariance, its rows divided by their diagonal */
 static void expect_totals(struct normal *s) {
-    const int d = s->density.totals.d, *order = s->model.order;
+    const int d = s->density.totals.d, *order = s->model.normal->order;
     double *theta = s->density.theta, *draws = s->guess;
     for (int m = 0; m < NORMAL_START_DRAWS; ++m) {
         double *out = draws + m;
         s->model.class->rprior(s->model.self, s->rng, theta);
-        s->model.class->distribution(s->model.self, theta, s->mean, s->chol);
+        s->model.normal->distribution(s->model.self, theta, s->mean, s->chol);
         for (int i = 0; i < d; ++i) {
             const double *row = s->chol + (size_t)i * (size_t)d;
             *out = s->mean[i];
@@ -238,7 +239,7 @@ static double explained(const struct totals *t, int i, int j) {
  * least, a column. `q` is overwritten. */
 static void make_possible(struct normal *s, const double *least, double *q) {
     struct totals *t = &s->density.totals;
-    const int d = t->d, columns = s->model.columns, *order = s->model.order;
+    const int d = t->d, columns = s->model.columns, *order = s->model.normal->order;
     double *a = s->guess, *work = a + (size_t)d * (size_t)d, *scale = s->normal_draw;
     (void)totals_coordinates(t, s->density.c, q); /* M at least */
     for (int i = 0; i < d; ++i) {
@@ -262,7 +263,7 @@ static void make_possible(struct normal *s, const double *least, double *q) {
 
 static int start_near_release(struct normal *s, double *q) {
     const struct totals *t = &s->density.totals;
-    const int columns = s->model.columns, *order = s->model.order;
+    const int columns = s->model.columns, *order = s->model.normal->order;
     if (s->table.factors > 0) expect_table(s);
     expect_totals(s);
     if (s->table.factors > 0) normal_set_idle(s);
