@@ -125,6 +125,7 @@ struct model {
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
     const struct model_normal *normal;
+    const struct model_record *record;
     const struct model_predictor *predictor;
     const struct model_categories *categories;
 };
@@ -245,11 +246,6 @@ struct model_class {
     double (*curve)(void *self, int m, const double *const *x, double *gradient, double *matrix);
     /* Goal: the same of the prior at this theta, written, not added. Together with curve. */
     void (*prior_curve)(void *self, const double *theta, double *gradient, double *matrix);
-
-    /* Goal: out[i] = the log density of the numbers of each record of the block, given the levels
-     * of its factors, under the current theta, up to a constant. For noisy records that are kept;
-     * default: "collapse" does not serve them. */
-    void (*record_density)(void *self, int m, const double *const *x, double *out);
 
     /* Goal: the same as a function of theta and of the complete-data statistic c of n records,
      * where that is sufficient, and gradient += its slopes in theta; NULL: these are not wanted.

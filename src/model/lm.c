@@ -32,6 +32,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model_move.h"
+#include "contract/model_record.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
 
@@ -376,6 +377,7 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_record record_hooks = {.record_density = record_density};
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
@@ -483,7 +485,9 @@ static int create(const struct fields *fields, struct model *model) {
     lm_prepare_marginal(lm);
     lm->follows = derived || lm->cov.joint || lm->errors;
     if (lm->follows) prepare_derived(lm);
-    if (derived && lm->cov.lones == 0 && !lm->errors) {
+    const int products = derived && lm->cov.lones == 0 && !lm->errors;
+    if ((normal_records || products) && !lm->cov.joint) model->record = &record_hooks;
+    if (products) {
         model->class = &of_products;
         model->regressors = q;
     }
@@ -494,7 +498,6 @@ const struct model_class model_lm = {
     .name = "lm",
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .record_density = record_density,
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,
     .marginal_size = lm_marginal_size,
@@ -520,7 +523,6 @@ static const struct model_class of_errors = {
 static const struct model_class of_products = {
     .name = "lm",
     RECORD_HOOKS,
-    .record_density = record_density,
     .regressors = regressors,
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,

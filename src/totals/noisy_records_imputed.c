@@ -26,6 +26,7 @@
  */
 #include "base/sticks.h"
 #include "contract/collapse.h"
+#include "contract/model_record.h"
 
 enum { SWEPT, MOVED };
 
@@ -122,8 +123,7 @@ static int create_answers(const struct fields *fields, const struct model *model
  * among the model's factors; answer_log_odds; answer, its levels. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
-    if (!model->class->record_density || !model->class->add || !model->class->rtheta)
-        return PLUGIN_BAD_FIELDS;
+    if (!model->record || !model->class->add || !model->class->rtheta) return PLUGIN_BAD_FIELDS;
     struct imputed *s = plugin_memory(1, sizeof *s);
     s->n = (ptrdiff_t)of->n;
     s->columns = model->columns;
@@ -219,7 +219,7 @@ static double decide(struct imputed *s, const struct model *model, struct rng *r
                      int first, int end) {
     for (int a = first; a < end; ++a) pad_block(m, s->x_new[s->column[a]]);
     const double *const *at = (const double *const *)s->x_new;
-    model->class->record_density(model->self, m, at, s->density_new);
+    model->record->record_density(model->self, m, at, s->density_new);
     FOR_RECORDS(i, m) s->change[i] += s->density_new[i] - s->density[i];
     for (int a = first; a < end; ++a) {
         const int v = s->column[a];
@@ -280,8 +280,8 @@ static double draw_block(struct imputed *s, const struct model *model, struct rn
     const double h = s->hidden_sd[a], *seen = s->seen_block[a];
     for (int k = 0; k < 3; ++k) {
         shift(m, (k - 1) * h, seen, s->x_new[v]);
-        model->class->record_density(model->self, m, (const double *const *)s->x_new,
-                                     s->fit + (size_t)k * MAX_BLOCK);
+        model->record->record_density(model->self, m, (const double *const *)s->x_new,
+                                      s->fit + (size_t)k * MAX_BLOCK);
     }
     rng_fill_normal(rng, m, s->normal);
     for (int i = m; i < PAD_LANES(m); ++i) s->normal[i] = s->normal[m - 1];
@@ -300,8 +300,8 @@ static void draw_levels(struct imputed *s, const struct model *model, struct rng
             double *dummy = s->x_new[a->column + k - 1];
             FOR_RECORDS(i, m) dummy[i] = k == l ? 1 : 0;
         }
-        model->class->record_density(model->self, m, (const double *const *)s->x_new,
-                                     s->of_level + (size_t)l * MAX_BLOCK);
+        model->record->record_density(model->self, m, (const double *const *)s->x_new,
+                                      s->of_level + (size_t)l * MAX_BLOCK);
     }
     rng_fill_uniform(rng, m, s->scale);
     for (int i = 0; i < m; ++i) {
@@ -348,7 +348,7 @@ static double sweep(struct collapse *of, int walks) {
         const double *const *x = (const double *const *)s->x;
         read_block(s, start, m);
         if (s->noisy > 0) {
-            model->class->record_density(model->self, m, x, s->density);
+            model->record->record_density(model->self, m, x, s->density);
             if (walks) moved += walk_block(s, model, of->rng, m);
             for (int a = 0; a < s->noisy; ++a) moved += draw_block(s, model, of->rng, m, a);
         }
