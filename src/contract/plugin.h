@@ -84,27 +84,11 @@ struct model {
     int *moves;
     int reported; /* length of a draw as the user sees it */
 
-    /* Coordinates of theta, `keeps` of them, that marginal() does not integrate out;
-     * and whether the prior is cut off, which marginal() and rtheta_uncut() do not see. */
-    int keeps;
-    int *kept;
-    int cut;
-
-    /* Where the last of `order` is a normal response, the coefficients of whose linear predictor
-     * stand first in theta, that of the constant, then that of each column of the complete-data
-     * statistic from 1 on, and marginal() keeps its standard deviation about it: the place of the
-     * logarithm of that in theta. 0: there is none. */
-    int residual;
+    int cut; /* whether the prior is cut off, which marginal() and rtheta_uncut() do not see */
 
     /* How many rounds an iteration of "augment" makes at least, if it may make several where there
      * is neither a surrogate nor a shape; with tied coefficients it may. 0: it makes one. */
     int rounds;
-
-    /* Columns of the complete-data statistic's moments, where they are more than a record's, or
-     * stand for others: those of the hook regressors(). Then the response, column 0 of both, is
-     * normal given the others, and alone moves along the density of the totals. 0: they are the
-     * record's. */
-    int regressors;
 
     /* Coordinates of theta, `walked` of them from walked_from on, that rtheta leaves as they are:
      * Newton proposals by curve, or random walks by dprior and log_density, move them after it.
@@ -124,6 +108,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_marginal *marginal;
     const struct model_normal *normal;
     const struct model_record *record;
     const struct model_predictor *predictor;
@@ -216,10 +201,6 @@ struct model_class {
      * records; rtheta is called once for such a c. Default: there are none. */
     void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
 
-    /* Goal: the columns of the moments in the complete-data statistic, of a block; they last until
-     * the next call of a hook. Where model->regressors is not 0. */
-    const double *const *(*regressors)(void *self, int m, const double *const *x);
-
     /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with
      * add_latent, p(theta | records, latent variables). Known coordinates stay. Returns
      * PLUGIN_*: PLUGIN_NUMERICAL ends the chain with an error. Default: random walks by
@@ -258,20 +239,6 @@ struct model_class {
      * walks. */
     void (*rshares)(void *self, const double *c, double n, struct rng *rng, double *theta);
 
-    /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
-     * to a constant, as a function of the complete-data statistic c of n records,
-     * and its gradient in c. What model->kept lists is not integrated out: it is
-     * read from theta, and the gradient in it goes to gradient_kept. -INFINITY where
-     * no records have that c. Prior: as it is before it is cut off. For "collapse" of
-     * normal totals; default: theta and the totals move in turns. */
-    double (*marginal)(void *self, const double *c, double n, const double *theta,
-                       double *gradient_c, double *gradient_kept);
-
-    /* Goal: what marginal() leaves out of that log and depends on n alone, for continuous
-     * columns, the density of a record with its power of 2 pi. For "collapse" of normal totals
-     * where n is unknown; default: n must be known there. */
-    double (*marginal_size)(const void *self, double n);
-
     /* Goal: the log probability of the sum of n records, theta integrated out, the prior as it is
      * before it is cut off; no part of it that depends on the sum or on n is left out. Only where
      * records are counts which given their sum, the complete-data statistic, are multinomial with
@@ -303,11 +270,6 @@ struct model_class {
      * whether any is. Default: none is. */
     int (*hold)(void *self, const double *theta, unsigned char *held);
 };
-
-/* Columns of the moments in the complete-data statistic. */
-static inline int model_moments(const struct model *model) {
-    return model->regressors > 0 ? model->regressors : model->columns;
-}
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else
  * the transform needs are filled in. create() calls it once. */

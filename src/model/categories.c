@@ -27,6 +27,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/model_values.h"
@@ -404,10 +405,12 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_marginal marginal_hooks = {.marginal = marginal};
 
 static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    if (!by_records) model->marginal = &marginal_hooks;
     s->categories = (struct model_categories){.levels = s->response.levels,
                                               .coefficients = s->own,
                                               .categorise = categorise,
@@ -475,7 +478,6 @@ const struct model_class model_categories = {
     .log_density = log_density,
     .curve = graded_curve,
     .prior_curve = graded_prior_curve,
-    .marginal = marginal,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */

@@ -153,7 +153,6 @@ int joint_complete(struct covariates *cov, struct model *model, const struct mod
     model->values = values;
     *class = *model->class;
     class->prior_gradient = NULL;
-    class->marginal_size = NULL;
     model->class = class;
     return PLUGIN_OK;
 }

@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
@@ -419,10 +420,12 @@ static void information(void *self, const double *theta, double *matrix) {
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_marginal marginal_hooks = {.marginal = marginal};
 
 static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    if (!by_records) model->marginal = &marginal_hooks;
     s->tied = (struct model_predictor){.tied = s->k,
                                        .ties = 1,
                                        .tie_constant = first,
@@ -530,7 +533,6 @@ const struct model_class model_glm = {
     .log_density = log_density,
     .curve = curve,
     .prior_curve = prior_curve,
-    .marginal = marginal,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */

@@ -470,10 +470,12 @@ static int create(const struct fields *fields, struct model *model) {
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
-    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
-    if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
-    if (lm->keeps_sigma && model->normal) model->residual = lm->at_sigma;
-    model->kept = lm->kept;
+    struct model_marginal *marginal = &lm->marginal;
+    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[marginal->keeps++] = j;
+    if (lm->keeps_sigma) lm->kept[marginal->keeps++] = lm->at_sigma;
+    if (lm->keeps_sigma && model->normal) marginal->residual = lm->at_sigma;
+    marginal->kept = lm->kept;
+    marginal->marginal = lm_marginal;
     model->cut = covariates_is_cut(&lm->cov);
     if (!normal_records) {
         model->class = &of_records;
@@ -487,9 +489,12 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->follows) prepare_derived(lm);
     const int products = derived && lm->cov.lones == 0 && !lm->errors;
     if ((normal_records || products) && !lm->cov.joint) model->record = &record_hooks;
+    if (normal_records || products) model->marginal = marginal;
+    if (normal_records && !lm->cov.joint) marginal->marginal_size = lm_marginal_size;
     if (products) {
         model->class = &of_products;
-        model->regressors = q;
+        marginal->regressors = regressors;
+        marginal->moments = q;
     }
     return lm->cov.joint ? joint_complete(&lm->cov, model, &values) : PLUGIN_OK;
 }
@@ -499,8 +504,6 @@ const struct model_class model_lm = {
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
     .rtheta_uncut = rtheta_uncut,
-    .marginal = lm_marginal,
-    .marginal_size = lm_marginal_size,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out, and records are
@@ -523,7 +526,5 @@ static const struct model_class of_errors = {
 static const struct model_class of_products = {
     .name = "lm",
     RECORD_HOOKS,
-    .regressors = regressors,
     .rtheta_uncut = rtheta_uncut,
-    .marginal = lm_marginal,
 };

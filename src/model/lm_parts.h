@@ -2,6 +2,7 @@
 #define NOISEAWARE_MODEL_LM_PARTS_H
 
 #include "contract/model_innovations.h"
+#include "contract/model_marginal.h"
 #include "contract/model_normal.h"
 #include "model/covariates.h"
 #include "model/lm_errors.h"
@@ -30,6 +31,7 @@ struct lm {
     struct errors *errors; /* NULL: normal ones */
 
     struct model_innovations innovations;
+    struct model_marginal marginal;
     struct model_normal normal;
     int follows; /* moves and refreshes evaluate the linear predictor before and after */
 

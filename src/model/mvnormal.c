@@ -10,6 +10,7 @@
 
 #include "base/linalg.h"
 #include "contract/model_innovations.h"
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_refresh.h"
@@ -19,8 +20,9 @@ struct mvnormal {
     struct moments moments;
     double *theta;
     struct model_innovations innovations;
+    struct model_marginal marginal; /* of a flat model: it keeps the unknown coordinates */
     struct model_normal normal;
-    int flat, keeps, *kept; /* of a flat model: its unknown coordinates */
+    int flat;
 
     /* workspace of a flat model: vectors of q, square matrices, and a gradient in theta */
     double *mean, *away, *slope_mean;
@@ -36,8 +38,8 @@ static void prepare_flat(struct mvnormal *s, struct model *model) {
     for (int k = 0; k < 4; ++k) *matrices[k] = doubles(q * q);
     s->slope = doubles((size_t)s->cov.end);
     s->flat = 1;
-    model->keeps = s->keeps = model->moving;
-    model->kept = s->kept = model->moves;
+    s->marginal.keeps = model->moving;
+    s->marginal.kept = model->moves;
 }
 
 static void rprior(void *self, struct rng *rng, double *theta) {
@@ -163,7 +165,7 @@ static double flat_marginal(struct mvnormal *s, const double *c, double n, const
     memset(s->slope, 0, (size_t)s->cov.end * sizeof(double));
     covariates_pull_distribution(&s->cov, s->cov.q, s->chol, s->slope_mean, s->slope_chol,
                                  s->slope);
-    for (int k = 0; k < s->keeps; ++k) gradient_kept[k] = s->slope[s->kept[k]];
+    for (int k = 0; k < s->marginal.keeps; ++k) gradient_kept[k] = s->slope[s->marginal.kept[k]];
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
@@ -216,6 +218,9 @@ static int create(const struct fields *fields, struct model *model) {
                                       .distribution = distribution,
                                       .pull_distribution = pull_distribution};
     model->normal = &s->normal;
+    s->marginal.marginal = marginal;
+    s->marginal.marginal_size = marginal_size;
+    model->marginal = &s->marginal;
     model->columns = s->cov.q;
     model->complete = moments_size(s->cov.q);
     model->cut = covariates_is_cut(&s->cov);
@@ -237,6 +242,4 @@ const struct model_class model_mvnormal = {
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
-    .marginal = marginal,
-    .marginal_size = marginal_size,
 };

@@ -15,6 +15,7 @@
 #include "base/dist.h"
 #include "base/slice.h"
 #include "contract/model_innovations.h"
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_refresh.h"
@@ -42,6 +43,7 @@ struct normal {
     double *innovation; /* of a block */
     int order, kept;
     struct model_normal described;
+    struct model_marginal integrated;
 };
 
 /* ---- prior -------------------------------------------------------------- */
@@ -332,13 +334,16 @@ static int create(const struct fields *fields, struct model *model) {
     model->cut = p->within != NULL;
     if (p->mean_prior == MEAN_NORMAL && !p->sd) {
         p->kept = LOG_SD;
-        model->keeps = 1;
-        model->kept = &p->kept;
-        model->residual = LOG_SD;
+        p->integrated.keeps = 1;
+        p->integrated.kept = &p->kept;
+        p->integrated.residual = LOG_SD;
     }
     p->described = (struct model_normal){
         .origin = p->centre, .order = &p->order, .distribution = distribution};
     model->normal = &p->described;
+    p->integrated.marginal = marginal;
+    p->integrated.marginal_size = marginal_size;
+    model->marginal = &p->integrated;
     return PLUGIN_OK;
 }
 
@@ -353,6 +358,4 @@ const struct model_class model_normal = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .log_likelihood = log_likelihood,
-    .marginal = marginal,
-    .marginal_size = marginal_size,
 };

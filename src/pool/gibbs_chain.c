@@ -213,7 +213,7 @@ int pool_records_create(struct pool_records *s) {
     const struct model *model = &s->model;
     const int V = s->spread.varying;
     const int known =
-        s->likelihood.class ? s->likelihood.class->marginal != NULL
+        s->likelihood.class ? s->likelihood.marginal != NULL
                             : model->class->log_likelihood || model->class->log_density;
     if (!known) return PLUGIN_BAD_FIELDS;
     double *nothing = s->nothing = doubles(V), *one = doubles(V);

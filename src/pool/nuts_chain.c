@@ -41,6 +41,7 @@
 
 #include "base/block.h"
 #include "contract/model.h"
+#include "contract/model_marginal.h"
 #include "contract/model_normal.h"
 
 #include <Rmath.h>
@@ -97,8 +98,8 @@ int pool_create(struct pool *s) {
     const struct model *keeper = s->partial ? &s->likelihood : model;
     const int rates = s->family == POOL_RATES;
     if (s->family != POOL_CLT) {
-        s->parameters = rates ? model->moving : keeper->keeps;
-        s->place = rates ? model->moves : keeper->kept;
+        s->parameters = rates ? model->moving : keeper->marginal->keeps;
+        s->place = rates ? model->moves : keeper->marginal->kept;
     }
     s->spread.parameters = s->parameters;
     s->spread.last = &s->site[s->sites - 1].member;

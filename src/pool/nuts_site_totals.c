@@ -9,6 +9,7 @@
  * number of sites. No allocation except in pool_read_totals(), pool_totals_create() and
  * pool_totals_start().
  */
+#include "contract/model_marginal.h"
 #include "contract/model_normal.h"
 #include "pool/pool_nuts.h"
 
@@ -30,7 +31,7 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     const double *terms = fields_vector(fields, "terms", TERM_ROWS * site->components);
     site->lower = fields_vector(fields, "lower", d);
     site->upper = fields_vector(fields, "upper", d);
-    if (!n || !terms || !site->lower || !site->upper || !model->normal || !model->class->marginal)
+    if (!n || !terms || !site->lower || !site->upper || !model->normal || !model->marginal)
         return PLUGIN_BAD_FIELDS;
     site->n = *n;
     site->density.components = site->noisy;
@@ -152,8 +153,8 @@ static double pull(struct pool_site *site, const double *q, double *gradient) {
 
 /* Of the records of all sites, `complete`; the slope in it, and that in what is kept. */
 static double log_marginal(struct pool *s, double *gradient) {
-    return s->model.class->marginal(s->model.self, s->complete, s->n, s->trial, s->slope_c,
-                                    gradient);
+    return s->model.marginal->marginal(s->model.self, s->complete, s->n, s->trial, s->slope_c,
+                                       gradient);
 }
 
 double pool_totals_log_complete(struct pool *s, const double *q, double *gradient) {
@@ -174,8 +175,8 @@ double pool_totals_log(struct pool *s, struct pool_site *site, const double *q, 
     give_totals(s, site);
     double log_density = place(site, q);
     log_density +=
-        s->likelihood.class->marginal(s->likelihood.self, density->c, site->n, density->theta,
-                                      density->gradient_c, member->slope);
+        s->likelihood.marginal->marginal(s->likelihood.self, density->c, site->n, density->theta,
+                                         density->gradient_c, member->slope);
     log_density += pull(site, q, gradient);
     if (site->innovates) {
         pull_innovations(s, site, q, gradient);

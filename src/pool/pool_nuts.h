@@ -64,7 +64,8 @@ struct pool {
 
     /* Parameters that are coordinates, or whose mean over sites is, and where they stand in theta.
      * Of POOL_CLT given; else what the model keeps. */
-    int parameters, *place;
+    int parameters;
+    const int *place;
 
     int separate; /* has each site a rate of its own, with the model's prior? */
     struct pool_sizes sizes;

@@ -1,4 +1,5 @@
 /* The likelihood of the records of all sites, with its slopes; see pool/gibbs_chain.c. */
+#include "contract/model_marginal.h"
 #include "pool/pool_gibbs.h"
 
 double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope) {
@@ -12,8 +13,8 @@ double pool_records_likelihood(struct pool_records_site *site, const double *the
         return 0;
     }
     if (s->likelihood.class) { /* keeps the parameters, in their order */
-        value = s->likelihood.class->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
-                                              s->slope_c, slope ? slope : s->slope_theta);
+        value = s->likelihood.marginal->marginal(s->likelihood.self, a->complete, (double)a->n,
+                                                 theta, s->slope_c, slope ? slope : s->slope_theta);
     } else if (class->log_likelihood) {
         if (slope) memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
         value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n,

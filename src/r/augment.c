@@ -1,6 +1,7 @@
 /* Method "augment" as R sees it. */
 #include "r/augment.h"
 #include "contract/model.h"
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "records/category_hmc.h"

@@ -1,6 +1,7 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
@@ -154,7 +155,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
     SEXP has_likelihood =
         PROTECT(Rf_ScalarLogical(model.class->log_likelihood || model.class->log_density));
-    SEXP integrates = PROTECT(Rf_ScalarLogical(model.class->marginal != NULL));
+    SEXP integrates = PROTECT(Rf_ScalarLogical(model.marginal != NULL));
     SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
                                                model.walked > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
@@ -477,12 +478,12 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
  * the statistic, and that in the coordinates of theta that are kept. */
 SEXP ffi_model_marginal(SEXP spec, SEXP complete, SEXP n, SEXP theta) {
     const struct model model = read_model(spec);
-    if (!model.class->marginal) return R_NilValue;
-    SEXP out =
-        PROTECT(Rf_allocVector(REALSXP, 1 + model.complete + model.keeps + model_tied(&model)));
+    if (!model.marginal) return R_NilValue;
+    SEXP out = PROTECT(
+        Rf_allocVector(REALSXP, 1 + model.complete + model.marginal->keeps + model_tied(&model)));
     double *value = REAL(out);
-    value[0] = model.class->marginal(model.self, REAL(complete), Rf_asReal(n), REAL(theta),
-                                     value + 1, value + 1 + model.complete);
+    value[0] = model.marginal->marginal(model.self, REAL(complete), Rf_asReal(n), REAL(theta),
+                                        value + 1, value + 1 + model.complete);
     UNPROTECT(1);
     return out;
 }

@@ -20,6 +20,7 @@
 
 #include "base/lanes.h"
 #include "contract/model_innovations.h"
+#include "contract/model_marginal.h"
 
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };

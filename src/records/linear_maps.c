@@ -10,6 +10,7 @@
  * statistic agree with the records. Cost: a pass over the records for the totals, one to keep
  * them.
  */
+#include "contract/model_marginal.h"
 #include "records/augment_internal.h"
 
 void augment_start_map(struct augment *a) {
@@ -53,8 +54,8 @@ static void sum_mapped(struct augment *a) {
 }
 
 static double log_marginal(struct augment *a, const double *c) {
-    return a->model.class->marginal(a->model.self, c, (double)a->n, a->theta,
-                                    maps_of(a)->slope_complete, maps_of(a)->slope_kept);
+    return a->model.marginal->marginal(a->model.self, c, (double)a->n, a->theta,
+                                       maps_of(a)->slope_complete, maps_of(a)->slope_kept);
 }
 
 static void keep_mapped(struct augment *a) {

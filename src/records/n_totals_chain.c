@@ -31,6 +31,7 @@
 #include "records/n_all_records.h"
 
 #include "base/linalg.h"
+#include "contract/model_marginal.h"
 
 /* Iterations of Newton's method, and how many are few; relative errors that it leaves, and of the
  * way back. */
@@ -404,10 +405,10 @@ static void propose_kept(struct augment *a) {
     const double log_share = log(r->next->n / r->now->n);
     double *const theta = r->next->theta;
     memcpy(theta, r->now->theta, (size_t)model->parameters * sizeof(double));
-    for (int j = 0; j < model->keeps; ++j) {
-        const int at = model->kept[j];
+    for (int j = 0; j < model->marginal->keeps; ++j) {
+        const int at = model->marginal->kept[j];
         const int learned = resize_place_of(a->size.slope.moving, a->size.slope.moves, at);
-        if (at == model->residual)
+        if (at == model->marginal->residual)
             theta[at] += log(r->next->factor[last] / r->now->factor[last]) - 0.5 * log_share;
         else if (learned >= 0)
             theta[at] += a->size.slope.slope[learned] * log_share;

@@ -17,6 +17,7 @@
 
 #include "base/linalg.h"
 #include "contract/model_levels.h"
+#include "contract/model_marginal.h"
 
 static int *integers(int count) { return plugin_memory((size_t)count, sizeof(int)); }
 
@@ -28,7 +29,7 @@ static const double MOST = 0.9;
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->size.prior || !a->surrogate || a->plain || !model->normal || model->cut ||
-        !model->class->marginal_size || model->predictor || model_factors(model) > 1)
+        !model->marginal->marginal_size || model->predictor || model_factors(model) > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->d > 0 && a->noise.dense > 0 &&
@@ -95,7 +96,7 @@ int resize_create(struct augment *a) {
     r->level_mean = doubles(2 * k);
     r->slope = doubles(k + 1);
     r->gradient_c = doubles(a->model.complete);
-    r->gradient_kept = doubles(s->density.size + a->model.keeps);
+    r->gradient_kept = doubles(s->density.size + a->model.marginal->keeps);
     r->level_told = integers(k);
     r->total_told = integers(d);
     r->all_told = integers(d);
@@ -217,8 +218,9 @@ static double log_totals(const struct augment *a, const struct resize_totals *t)
     if (model->levels) sum -= lgamma(r->weight + n);
     for (int g = 0; g < r->k; ++g) sum -= lgamma(t->count[g] + 1) + 0.5 * d * log(t->count[g]);
     for (int i = 0; i < r->d; ++i) sum += (left - d - 1) * log(t->factor[i * r->d + i]);
-    return sum + model->class->marginal_size(model->self, n) +
-           model->class->marginal(model->self, t->c, n, t->theta, r->gradient_c, r->gradient_kept);
+    return sum + model->marginal->marginal_size(model->self, n) +
+           model->marginal->marginal(model->self, t->c, n, t->theta, r->gradient_c,
+                                     r->gradient_kept);
 }
 
 double resize_log_totals(struct augment *a, struct resize_totals *t) {

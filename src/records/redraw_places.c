@@ -9,6 +9,7 @@
 
 #include "base/lanes.h"
 #include "base/linalg.h"
+#include "contract/model_marginal.h"
 
 enum { MOST_COLUMNS = 6 };
 
@@ -67,7 +68,7 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model->cut ||
-        model->predictor || model->levels || model->regressors > 0 || a->noise.open > 0 ||
+        model->predictor || model->levels || model->marginal->regressors || a->noise.open > 0 ||
         a->noise.locals > 0 || a->noise.separable < a->noise.dense)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
@@ -98,7 +99,7 @@ struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
     r->slopes = doubles((size_t)size * (size_t)size);
     r->row = doubles(4 * (size_t)d + 1);
     r->gradient_c = doubles((size_t)a->model.complete);
-    r->gradient_kept = doubles((size_t)(s->density.size + a->model.keeps));
+    r->gradient_kept = doubles((size_t)(s->density.size + a->model.marginal->keeps));
     r->theta = doubles((size_t)a->model.parameters);
     for (int k = 0; k < 2; ++k)
         r->kept[k] = (struct place){doubles((size_t)d),
@@ -317,13 +318,13 @@ static double last_log_sd(const struct redraw *r, const struct place *at) {
 }
 
 static void measure_apart(const struct augment *a, const struct place *at) {
-    if (a->model.residual > 0)
-        redraw_of(a)->apart = a->theta[a->model.residual] - last_log_sd(redraw_of(a), at);
+    if (a->model.marginal->residual > 0)
+        redraw_of(a)->apart = a->theta[a->model.marginal->residual] - last_log_sd(redraw_of(a), at);
 }
 
 void redraw_theta(const struct augment *a, const struct place *at, double *theta) {
-    if (a->model.residual > 0)
-        theta[a->model.residual] = redraw_of(a)->apart + last_log_sd(redraw_of(a), at);
+    if (a->model.marginal->residual > 0)
+        theta[a->model.marginal->residual] = redraw_of(a)->apart + last_log_sd(redraw_of(a), at);
 }
 
 /* The log density of what (m, F) is of, without eta. */
@@ -343,8 +344,8 @@ static double log_place(struct augment *a, struct place *at) {
     }
     memcpy(r->theta, a->theta, (size_t)model->parameters * sizeof(double));
     redraw_theta(a, at, r->theta);
-    return sum +
-           model->class->marginal(model->self, at->c, n, r->theta, r->gradient_c, r->gradient_kept);
+    return sum + model->marginal->marginal(model->self, at->c, n, r->theta, r->gradient_c,
+                                           r->gradient_kept);
 }
 
 int redraw_find(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at,

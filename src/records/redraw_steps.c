@@ -48,6 +48,7 @@
  * and as many solutions of d (d + 3) / 2 equations. No allocation except in redraw_new()
  * (records/redraw_places.c).
  */
+#include "contract/model_marginal.h"
 #include "records/redraw_shape.h"
 
 /* Most steps of an iteration; tries before what they tell counts. */
@@ -191,7 +192,8 @@ static double begin(struct augment *a, double temper, struct place **now, struct
 
 /* Other chains find what the release tells well enough. */
 static int may_begin(const struct augment *a, const struct redraw *r) {
-    return r->size <= MOST_GUIDED && a->model.keeps == (a->model.residual > 0) &&
+    return r->size <= MOST_GUIDED &&
+           a->model.marginal->keeps == (a->model.marginal->residual > 0) &&
            (r->untold > 0 || a->n <= MOST_BEGUN);
 }
 

@@ -22,7 +22,7 @@
 static void prepare(struct augment *a) {
     const struct model_class *class = a->model.class;
     if (!maps_of(a)) return;
-    const int serves = class->marginal && class->rtheta && class->add && !class->add_latent &&
+    const int serves = a->model.marginal && class->rtheta && class->add && !class->add_latent &&
                        !a->model.predictor && a->sites == 1 && !a->layer && !a->plain &&
                        !a->size.prior && a->noise.locals == 0 &&
                        (!a->model.cut || class->rtheta_uncut);

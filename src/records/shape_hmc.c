@@ -42,6 +42,7 @@
  * for each leapfrog step. No allocation except in surrogate_create().
  */
 #include "records/shape_hmc.h"
+#include "contract/model_marginal.h"
 #include "contract/model_predictor.h"
 
 /* Length of trajectories: at least, about a quarter of a turn, and at most; as a share of NUTS's,
@@ -114,7 +115,7 @@ static int has_tilt(const struct surrogate *s) { return s->density.size <= TILT_
 
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,
                      const int *column, int k, const int *fixed, int riders, const int *rider) {
-    if (!model->class->marginal || n < k + d + 1 || (riders > 0 && !model->predictor)) return 0;
+    if (!model->marginal || n < k + d + 1 || (riders > 0 && !model->predictor)) return 0;
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
     /* beside a response whose coefficients are tied, rows of F itself mix better */
@@ -134,7 +135,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
         DOUBLES((size_t)density->components, &s->error, &density->tilted, &density->slope);
     }
     /* what is expected of clamped products with riders, or with what is no dummy, is not known */
-    if (riders == 0 && model->regressors == 0) {
+    if (riders == 0 && !model->marginal->regressors) {
         totals_density_clamp(density, s->lower, s->upper);
         density->clamped->most = TERMS;
     }
@@ -439,8 +440,8 @@ int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain) {
 void surrogate_take(const struct surrogate *s, double *c, double *theta) {
     const struct model *model = s->density.model;
     memcpy(c, s->density.c, (size_t)model->complete * sizeof(double));
-    for (int j = 0; j < model->keeps; ++j)
-        theta[model->kept[j]] = s->there[s->density.totals.size + j];
+    for (int j = 0; j < model->marginal->keeps; ++j)
+        theta[model->marginal->kept[j]] = s->there[s->density.totals.size + j];
     memcpy(theta, s->density.theta, (size_t)model_tied(model) * sizeof(double));
 }
 

@@ -5,7 +5,7 @@
 #include "totals/density.h"
 
 /* Moves of all records at once for method "augment"; see records/shape_hmc.c. A record has the
- * columns of the complete-data statistic, in the same order, or gives them (model->regressors).
+ * columns of the complete-data statistic, in the same order, or gives them (regressors()).
  * */
 
 /* What a caller does with its records under a map: see struct surrogate for that. */

@@ -7,6 +7,7 @@
  * for each of d columns of a record, and the statistic. No allocation except in
  * augment_prepare_surrogate().
  */
+#include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "records/augment_internal.h"
@@ -28,7 +29,7 @@ static const double *const *mapped_block(struct augment *a, int m) {
     const struct totals *t = &a->surrogate->density.totals;
     const double *row = a->surrogate->map;
     const double *const *from = (const double *const *)a->block.x_at;
-    if (a->model.regressors > 0) from = a->model.class->regressors(a->model.self, m, from);
+    if (a->model.marginal->regressors) from = a->model.marginal->regressors(a->model.self, m, from);
     for (int v = 0; v < a->model.columns; ++v) a->block.moved[v] = a->block.x_at[v];
     for (int i = 0; i < t->d; ++i, row += t->columns + 1) {
         terms_clear(&a->block.map);
@@ -127,7 +128,7 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
 void augment_prepare_surrogate(struct augment *a) {
     struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
-    if (a->model.regressors > 0) return; /* the covariates have moves of their own */
+    if (a->model.marginal->regressors) return; /* the covariates have moves of their own */
     /* surrogate, response and transfers between levels move all of theta but a response's shape */
     a->model.moving = a->model.groups = 0;
     if (model_shape(&a->model) > 0) {

@@ -22,6 +22,7 @@
 #include "totals/density.h"
 
 #include "base/block.h"
+#include "contract/model_marginal.h"
 #include "contract/model_predictor.h"
 
 const struct component *read_components(int columns, int count, const double *terms) {
@@ -46,7 +47,7 @@ void totals_density_create(struct totals_density *density, const struct model *m
                            int d, const int *column, int k, const int *fixed) {
     density->model = model;
     totals_create(&density->totals, model_moments(model), n, d, column, k, fixed);
-    density->size = density->totals.size + model->keeps;
+    density->size = density->totals.size + model->marginal->keeps;
     density->temper = 1;
     density->c = doubles((size_t)model->complete);
     density->seen = density->c;
@@ -176,7 +177,8 @@ static void pull_tied(struct totals_density *s) {
 /* ---- the density ----------------------------------------------------------------------- */
 
 void totals_density_place(struct totals_density *s, const double *q) {
-    for (int j = 0; j < s->model->keeps; ++j) s->theta[s->model->kept[j]] = q[s->totals.size + j];
+    for (int j = 0; j < s->model->marginal->keeps; ++j)
+        s->theta[s->model->marginal->kept[j]] = q[s->totals.size + j];
     totals_expand(&s->totals, q, s->c);
     for (int e = 0; s->along && e < s->model->predictor->ties; ++e) place_tied(s, e);
 }
@@ -185,8 +187,8 @@ double totals_density_expand(struct totals_density *s, const double *q, double *
     const struct model *model = s->model;
     totals_density_place(s, q);
     const double log_density =
-        model->class->marginal(model->self, s->c, s->totals.n, s->theta, s->gradient_c,
-                               s->along ? s->gradient_tied : gradient + s->totals.size);
+        model->marginal->marginal(model->self, s->c, s->totals.n, s->theta, s->gradient_c,
+                                  s->along ? s->gradient_tied : gradient + s->totals.size);
     if (s->along) pull_tied(s);
     return log_density;
 }
@@ -321,7 +323,8 @@ double totals_log_density(void *self, const double *q, double *gradient) {
 int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,
                                double *q) {
     const struct model *model = density->model;
-    for (int j = 0; j < model->keeps; ++j) q[density->totals.size + j] = theta[model->kept[j]];
+    for (int j = 0; j < model->marginal->keeps; ++j)
+        q[density->totals.size + j] = theta[model->marginal->kept[j]];
     return totals_coordinates(&density->totals, c, q);
 }
 

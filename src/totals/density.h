@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_TOTALS_DENSITY_H
 #define NOISEAWARE_TOTALS_DENSITY_H
 
+#include "contract/model_marginal.h"
 #include "contract/plugin.h"
 #include "mcmc/hmc.h"
 #include "mcmc/online_least_squares.h"
@@ -24,7 +25,7 @@ static inline double component_value(const struct component *k, const double *c)
 struct totals_density {
     const struct model *model;
     struct totals totals;
-    int size;                 /* coordinates: those of the totals, then what model->kept lists */
+    int size;                 /* coordinates: those of the totals, then what marginal() keeps */
     int components, absolute; /* first those with the absolute kernel */
     const struct component *component;
     /* n that changes: these components, and their constants for each record */

@@ -14,6 +14,7 @@
 
 #include "base/block.h"
 #include "base/dist.h"
+#include "contract/model_marginal.h"
 
 /* Steps of an iteration: to a number next to n, in one of SELDOM iterations once warmup saw where n
  * is, and to near there, holding c. That one crosses the centre, so that another one would take n
@@ -52,7 +53,7 @@ static double log_size(const struct totals_resize *r, double n) {
         log_widened += log(widening(r, k, n));
     return log_prior - 0.5 * log_widened + 0.5 * (n - 1) * d * log(M_PI) - 0.5 * d * log(n) -
            dist_log_multigamma(d, 0.5 * (n - 1)) +
-           r->model->class->marginal_size(r->model->self, r->others + n);
+           r->model->marginal->marginal_size(r->model->self, r->others + n);
 }
 
 static int holds(enum totals_step kind) { return kind == TOTALS_HELD || kind == TOTALS_HELD_FRESH; }
@@ -143,7 +144,7 @@ int totals_resize_create(struct totals_resize *r, const struct size_prior *prior
                          double spread, int size) {
     struct totals_density *density = r->density;
     const int d = density->totals.d;
-    if (!r->model->class->marginal_size) return PLUGIN_BAD_FIELDS;
+    if (!r->model->marginal->marginal_size) return PLUGIN_BAD_FIELDS;
     totals_size_create(&r->size, prior, about, spread, d, size);
     totals_density_vary(density);
     r->pace = doubles((size_t)d);

@@ -1,5 +1,6 @@
 /* Normal totals at given coordinates, and their distance from the release; see
  * totals/normal_totals_chain.c. */
+#include "contract/model_marginal.h"
 #include "totals/normal_totals.h"
 
 void normal_shift_release(struct normal *s, const double *u) {
@@ -14,7 +15,8 @@ void normal_shift_release(struct normal *s, const double *u) {
 static const double *place_residual(struct normal *s, const double *q) {
     const int size = s->density.totals.size;
     doubles_copy(s->place, q, normal_coordinates(s));
-    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = q[size + j];
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        s->density.theta[s->model.marginal->kept[j]] = q[size + j];
     s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
     doubles_copy(s->place, s->residual->at, size);
     return s->place;
@@ -23,7 +25,8 @@ static const double *place_residual(struct normal *s, const double *q) {
 void normal_read_residual(struct normal *s, const double *theta, double *q) {
     const int size = s->density.totals.size;
     doubles_copy(q, s->place, size);
-    for (int j = 0; j < s->model.keeps; ++j) q[size + j] = theta[s->model.kept[j]];
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        q[size + j] = theta[s->model.marginal->kept[j]];
     totals_residual_read(s->residual, theta, q);
 }
 

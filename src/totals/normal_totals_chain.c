@@ -45,6 +45,7 @@
 
 #include "base/linalg.h"
 #include "contract/model_levels.h"
+#include "contract/model_marginal.h"
 #include "contract/model_normal.h"
 
 #include <Rmath.h>
@@ -88,8 +89,8 @@ static enum hmc_metric metric(const struct normal *s) {
 static void pull_residual(struct normal *s, const double *q, double *gradient) {
     for (int k = 0; k < s->model.parameters; ++k) s->slope_theta[k] = 0;
     totals_residual_pull(s->residual, s->density.theta, q, gradient, s->slope_theta);
-    for (int j = 0; j < s->model.keeps; ++j)
-        gradient[s->density.totals.size + j] += s->slope_theta[s->model.kept[j]];
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        gradient[s->density.totals.size + j] += s->slope_theta[s->model.marginal->kept[j]];
 }
 
 /* For mcmc/hmc.h: of totals, of what is kept of theta and of u. */
@@ -154,8 +155,8 @@ static int list_dummies(struct normal *s) {
 
 static void prepare_residual(struct normal *s) {
     s->residual = plugin_memory(1, sizeof *s->residual);
-    totals_residual_create(s->residual, &s->density.totals, s->model.residual);
-    s->residual->alone = s->model.keeps == 1 && !s->model.coordinates.block[0].known;
+    totals_residual_create(s->residual, &s->density.totals, s->model.marginal->residual);
+    s->residual->alone = s->model.marginal->keeps == 1 && !s->model.coordinates.block[0].known;
     if (!s->residual->alone) totals_invert_rows(&s->density.totals);
     coordinates_set_known(&s->model.coordinates, s->density.theta);
     s->place = doubles((size_t)normal_coordinates(s));
@@ -192,7 +193,7 @@ static int prepare_size(const struct fields *fields, const struct collapse *of, 
 }
 
 static int create(const struct fields *fields, struct collapse *of) {
-    if (!of->model.normal || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
+    if (!of->model.normal || !of->model.marginal) return PLUGIN_BAD_FIELDS;
     struct normal *s = plugin_memory(1, sizeof *s);
     s->model = of->model;
     s->n = of->n;
@@ -217,7 +218,7 @@ static int create(const struct fields *fields, struct collapse *of) {
 
     if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
-    if (s->model.residual > 0 && k == 1 && fields_length(fields, "innovates") > 0)
+    if (s->model.marginal->residual > 0 && k == 1 && fields_length(fields, "innovates") > 0)
         prepare_residual(s);
     else if (s->density.totals.rank == d && k == 1 && fields_length(fields, "scatter") > 0)
         normal_prepare_scatter(s);
@@ -292,7 +293,8 @@ int normal_is_within(struct normal *s) {
     if (!s->model.cut) return 1;
     doubles_copy(s->density.theta, s->theta, s->model.parameters);
     const double *kept = normal_place(s, s->hmc.q) + s->density.totals.size;
-    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = kept[j];
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        s->density.theta[s->model.marginal->kept[j]] = kept[j];
     if (class->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng, s->density.theta) !=
             PLUGIN_OK ||
         !isfinite(class->dprior(s->model.self, s->density.theta)))
@@ -306,11 +308,11 @@ static int draw_theta(struct normal *s) {
     double *kept = s->hmc.q + s->density.totals.size;
     const double *shift =
         s->resize.size.prior ? s->resize.size.shift + s->density.totals.size : NULL;
-    for (int j = 0; j < s->model.keeps; ++j)
-        s->theta[s->model.kept[j]] = kept[j] + (shift ? shift[j] : 0);
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        s->theta[s->model.marginal->kept[j]] = kept[j] + (shift ? shift[j] : 0);
     const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
-    for (int j = 0; j < s->model.keeps; ++j)
-        kept[j] = s->theta[s->model.kept[j]] - (shift ? shift[j] : 0);
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        kept[j] = s->theta[s->model.marginal->kept[j]] - (shift ? shift[j] : 0);
     if (s->residual) normal_read_residual(s, s->theta, s->hmc.q);
     return status;
 }
@@ -388,7 +390,8 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     *accepted = told.accept;
 
     const int status = draw_theta(s);
-    if (status != PLUGIN_OK || (s->model.keeps == 0 && s->table.factors == 0)) return status;
+    if (status != PLUGIN_OK || (s->model.marginal->keeps == 0 && s->table.factors == 0))
+        return status;
     if (s->table.factors > 0 && (iteration >= warmup * TABLE_WAITS || has_arrived(s))) {
         normal_move_table(of, iteration < warmup);
         if (draw_theta(s) != PLUGIN_OK) return PLUGIN_NUMERICAL;

@@ -14,6 +14,7 @@
 #include "base/linalg.h"
 #include "base/sticks.h"
 #include "contract/model_levels.h"
+#include "contract/model_marginal.h"
 #include "contract/model_normal.h"
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
@@ -316,8 +317,8 @@ void normal_start(struct collapse *of) {
         (void)s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
         doubles_copy(s->density.theta, of->theta, s->model.parameters);
     }
-    for (int j = 0; j < s->model.keeps; ++j)
-        q[s->density.totals.size + j] = of->theta[s->model.kept[j]];
+    for (int j = 0; j < s->model.marginal->keeps; ++j)
+        q[s->density.totals.size + j] = of->theta[s->model.marginal->kept[j]];
     for (int j = s->density.size; j < normal_coordinates(s); ++j) {
         q[j] = 0;
         unit[j] = 1;
