@@ -108,6 +108,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_likelihood *likelihood;
     const struct model_marginal *marginal;
     const struct model_normal *normal;
     const struct model_record *record;
@@ -227,24 +228,6 @@ struct model_class {
     double (*curve)(void *self, int m, const double *const *x, double *gradient, double *matrix);
     /* Goal: the same of the prior at this theta, written, not added. Together with curve. */
     void (*prior_curve)(void *self, const double *theta, double *gradient, double *matrix);
-
-    /* Goal: the same as a function of theta and of the complete-data statistic c of n records,
-     * where that is sufficient, and gradient += its slopes in theta; NULL: these are not wanted.
-     * Default: log_density is asked for all records. */
-    double (*log_likelihood)(void *self, const double *theta, const double *c, double n,
-                             double *gradient);
-
-    /* Goal: draws what of theta is of the covariates alone given c of n records, in place, where
-     * rtheta is not there. For pools, whose sites have covariates of their own; default: random
-     * walks. */
-    void (*rshares)(void *self, const double *c, double n, struct rng *rng, double *theta);
-
-    /* Goal: the log probability of the sum of n records, theta integrated out, the prior as it is
-     * before it is cut off; no part of it that depends on the sum or on n is left out. Only where
-     * records are counts which given their sum, the complete-data statistic, are multinomial with
-     * equal probabilities, whatever theta is. For "augment" where n is unknown; default: births and
-     * deaths alone. */
-    double (*log_total)(void *self, double sum, double n);
 
     /* Of a model of codes whose complete-data statistic is the counts of cells, and whose theta
      * "collapse" of tables is to move by gradients given the table. These four together; default:

@@ -19,6 +19,7 @@
 #include "base/dist.h"
 #include "base/lanes.h"
 #include "base/sticks.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/plugin.h"
@@ -439,6 +440,7 @@ static void add(void *self, int m, const double *const *x, double *c) {
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
@@ -467,6 +469,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = s;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->likelihood = &likelihood_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
@@ -485,6 +488,5 @@ const struct model_class model_categorical = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
-    .log_likelihood = log_likelihood,
     .log_cells = log_cells,
 };

@@ -27,6 +27,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
@@ -406,6 +407,8 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_marginal marginal_hooks = {.marginal = marginal};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
+                                                         .rshares = rshares};
 
 static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
@@ -426,6 +429,7 @@ static int offer_cells(struct graded *s, double cells, struct model *model) {
     s->cells = create_cells(s);
     model->complete = glm_cells_count(s->cells);
     model->class = &of_cells;
+    model->likelihood = &likelihood_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
@@ -499,8 +503,6 @@ static const struct model_class of_cells = {
     .set = set,
     .rrecords = rrecords,
     .log_density = log_density,
-    .log_likelihood = log_likelihood,
-    .rshares = rshares,
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,

@@ -12,6 +12,7 @@
  */
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/plugin.h"
@@ -118,6 +119,7 @@ static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_EXPONENTIAL, .from_innovations = from_innovations};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 
 static int create(const struct fields *fields, struct model *model) {
     struct exponential *e = plugin_memory(1, sizeof *e);
@@ -130,6 +132,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->likelihood = &likelihood_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -146,5 +149,4 @@ const struct model_class model_exponential = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
-    .log_likelihood = log_likelihood,
 };

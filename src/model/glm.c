@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
@@ -421,6 +422,8 @@ static void information(void *self, const double *theta, double *matrix) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_marginal marginal_hooks = {.marginal = marginal};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
+                                                         .rshares = rshares};
 
 static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
@@ -449,6 +452,7 @@ static int offer_cells(struct glm *s, double cells, struct model *model) {
     s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
     model->complete = glm_cells_count(s->cells);
     model->class = &of_cells;
+    model->likelihood = &likelihood_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
@@ -554,8 +558,6 @@ static const struct model_class of_cells = {
     .set = set,
     .rrecords = rrecords,
     .log_density = log_density,
-    .log_likelihood = log_likelihood,
-    .rshares = rshares,
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,

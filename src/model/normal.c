@@ -15,6 +15,7 @@
 #include "base/dist.h"
 #include "base/slice.h"
 #include "contract/model_innovations.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
@@ -301,6 +302,7 @@ static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
@@ -323,6 +325,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->likelihood = &likelihood_hooks;
     model->columns = 1;
     model->complete = 2;
     if (p->sd) p->log_sd = log(*p->sd);
@@ -357,5 +360,4 @@ const struct model_class model_normal = {
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
-    .log_likelihood = log_likelihood,
 };

@@ -23,6 +23,7 @@
  */
 #include "base/dist.h"
 #include "contract/model_innovations.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
 #include "contract/plugin.h"
@@ -182,6 +183,8 @@ static const struct model_innovations innovations_hooks = {.count = 1,
                                                            .serve = innovations_serve};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
+                                                         .log_total = log_total};
 
 static int create(const struct fields *fields, struct model *model) {
     struct poisson *p = plugin_memory(1, sizeof *p);
@@ -196,6 +199,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->likelihood = &likelihood_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -213,6 +217,4 @@ const struct model_class model_poisson = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
-    .log_likelihood = log_likelihood,
-    .log_total = log_total,
 };

@@ -32,6 +32,7 @@
 #include "pool/pool_gibbs.h"
 
 #include "contract/model.h"
+#include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "records/augment_internal.h"
 
@@ -212,9 +213,8 @@ int pool_records_watched(const struct pool_records *s) {
 int pool_records_create(struct pool_records *s) {
     const struct model *model = &s->model;
     const int V = s->spread.varying;
-    const int known =
-        s->likelihood.class ? s->likelihood.marginal != NULL
-                            : model->class->log_likelihood || model->class->log_density;
+    const int known = s->likelihood.class ? s->likelihood.marginal != NULL
+                                          : model->likelihood || model->class->log_density;
     if (!known) return PLUGIN_BAD_FIELDS;
     double *nothing = s->nothing = doubles(V), *one = doubles(V);
     for (int v = 0; v < V; ++v) one[v] = 1;
@@ -234,7 +234,7 @@ int pool_records_create(struct pool_records *s) {
     }
     s->shared = s->parameters + s->spread.size;
     s->bounded = model->cut && s->rest == 0;
-    s->gradients = s->likelihood.class || model->class->log_likelihood;
+    s->gradients = s->likelihood.class || model->likelihood;
     if (s->gradients) pool_records_given_create(s);
     s->open = plugin_memory((size_t)s->shared, sizeof *s->open);
     for (int v = 0; v < V && !s->spread.walk; ++v) s->open[s->free++] = s->spread.which[v];
@@ -318,8 +318,8 @@ static int iterate_table(struct pool_records_site *site, int iteration, int warm
     read_table(site);
     const struct pool_records *s = site->pool;
     struct augment *a = &site->augment;
-    if (s->rest > 0 && s->model.class->rshares)
-        s->model.class->rshares(s->model.self, a->complete, (double)a->n, s->rng, a->theta);
+    if (s->rest > 0 && s->model.likelihood && s->model.likelihood->rshares)
+        s->model.likelihood->rshares(s->model.self, a->complete, (double)a->n, s->rng, a->theta);
     return status;
 }
 

@@ -1,11 +1,11 @@
 /* The likelihood of the records of all sites, with its slopes; see pool/gibbs_chain.c. */
+#include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "pool/pool_gibbs.h"
 
 double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope) {
     struct pool_records *s = site->pool;
     const struct augment *a = &site->augment;
-    const struct model_class *class = s->model.class;
     const struct record_columns records = {a->x, a->n, a->stride};
     double value;
     if (a->n == 0) {
@@ -15,10 +15,10 @@ double pool_records_likelihood(struct pool_records_site *site, const double *the
     if (s->likelihood.class) { /* keeps the parameters, in their order */
         value = s->likelihood.marginal->marginal(s->likelihood.self, a->complete, (double)a->n,
                                                  theta, s->slope_c, slope ? slope : s->slope_theta);
-    } else if (class->log_likelihood) {
+    } else if (s->model.likelihood) {
         if (slope) memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
-        value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n,
-                                      slope ? s->slope_theta : NULL);
+        value = s->model.likelihood->log_likelihood(s->model.self, theta, a->complete, (double)a->n,
+                                                    slope ? s->slope_theta : NULL);
         for (int k = 0; slope && k < s->parameters; ++k) slope[k] = s->slope_theta[s->place[k]];
     } else {
         value = update_theta_density(&s->density, 1, &records, theta);

@@ -153,8 +153,7 @@ SEXP ffi_model_shape(SEXP spec) {
         INTEGER(walks)[j] = update_theta_coordinate(&model, j);
     SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
-    SEXP has_likelihood =
-        PROTECT(Rf_ScalarLogical(model.class->log_likelihood || model.class->log_density));
+    SEXP has_likelihood = PROTECT(Rf_ScalarLogical(model.likelihood || model.class->log_density));
     SEXP integrates = PROTECT(Rf_ScalarLogical(model.marginal != NULL));
     SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
                                                model.walked > 0 || model.complete == 0));

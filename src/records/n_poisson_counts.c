@@ -35,6 +35,7 @@
 #include "records/n_all_records.h"
 
 #include "base/dist.h"
+#include "contract/model_likelihood.h"
 
 enum { MOST = 4096 };
 
@@ -154,9 +155,9 @@ static void fill_table(struct augment *a) {
 
 static void prepare(struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->size.prior || a->plain || a->sites > 1 || !model->class->log_total || model->cut ||
-        a->noise.open > 0 || a->noise.locals > 0 || a->noise.dense == 0 ||
-        a->noise.separable < a->noise.dense || !a->block.moved_x)
+    if (!a->size.prior || a->plain || a->sites > 1 || !model->likelihood ||
+        !model->likelihood->log_total || model->cut || a->noise.open > 0 || a->noise.locals > 0 ||
+        a->noise.dense == 0 || a->noise.separable < a->noise.dense || !a->block.moved_x)
         return;
     struct resize_counts *r = plugin_memory(1, sizeof *r);
     r->value = doubles((size_t)(MOST + 1) * (size_t)a->noise.dense);
@@ -231,7 +232,7 @@ static void evaluate(struct augment *a, struct counts_state *s) {
             (a->noise.released[j] - s->n * expected_at(a, j, k, share)) * a->noise.weight[j];
     s->energy =
         augment_dense_energy(a, a->candidate.dense) + augment_size_energy(a, s->n - (double)a->n);
-    s->log_density = log_prior + a->model.class->log_total(a->model.self, s->sum, s->n) -
+    s->log_density = log_prior + a->model.likelihood->log_total(a->model.self, s->sum, s->n) -
                      *a->adapt.temper * s->energy;
 }
 
