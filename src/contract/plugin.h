@@ -114,6 +114,7 @@ struct model {
     const struct model_record *record;
     const struct model_predictor *predictor;
     const struct model_categories *categories;
+    const struct model_cells *cells;
 };
 
 /* The hooks of a model.
@@ -228,30 +229,6 @@ struct model_class {
     double (*curve)(void *self, int m, const double *const *x, double *gradient, double *matrix);
     /* Goal: the same of the prior at this theta, written, not added. Together with curve. */
     void (*prior_curve)(void *self, const double *theta, double *gradient, double *matrix);
-
-    /* Of a model of codes whose complete-data statistic is the counts of cells, and whose theta
-     * "collapse" of tables is to move by gradients given the table. These four together; default:
-     * it integrates Dirichlet probabilities out and draws theta by rtheta.
-     *
-     * Goal: the log probability of each cell, -INFINITY for none. */
-    void (*log_cells)(void *self, const double *theta, double *log_p);
-    /* Goal: c and n are what log_posterior() is given from now on. What it needs of them alone is
-     * computed here, once. */
-    void (*observe)(void *self, const double *c, double n);
-    /* Goal: log p(theta) + log p(c | theta, n) up to a constant, of all coordinates, and its
-     * gradient; -INFINITY where that is not finite. */
-    double (*log_posterior)(void *self, const double *theta, double *gradient);
-    /* Goal: minus the second derivatives of that, or what is expected of them: rows of the lower
-     * triangle. */
-    void (*information)(void *self, const double *theta, double *matrix);
-    /* Goal: theta from one more kernel that leaves the distribution of log_posterior() as it is,
-     * for what neither gradients nor random walks follow; after observe(), all coordinates unknown.
-     * "augment" calls it before random walks. Default: there is none. */
-    void (*shift)(void *self, struct rng *rng, double *theta);
-    /* Goal: held[j] = whether coordinate j is too far out for gradients and random walks, which
-     * then leave it to shift(), and refuse to go where this hook's answer is another. Returns
-     * whether any is. Default: none is. */
-    int (*hold)(void *self, const double *theta, unsigned char *held);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else

@@ -13,6 +13,7 @@
  * evaluations of curve() and FEW of the density.
  */
 #include "mcmc/theta_metropolis.h"
+#include "contract/model_cells.h"
 
 enum { STEPS = 3, MOST_STEPS = 15 };
 
@@ -38,6 +39,8 @@ static int has_newton(const struct model *model) {
     return model->class->curve && model->walked > 0;
 }
 
+static int has_shift(const struct model *model) { return model->cells && model->cells->shift; }
+
 static int walk_steps(int d) { return STEPS + d < MOST_STEPS ? STEPS + d : MOST_STEPS; }
 
 /* as if Newton's proposals serve where there are any */
@@ -60,7 +63,7 @@ void update_theta_attach(struct theta_update *u, const struct model *model, doub
     u->theta_new = doubles((size_t)model->parameters);
     u->step = doubles((size_t)d);
     u->column = plugin_memory((size_t)model->columns, sizeof(double *));
-    if (model->class->shift) u->complete = doubles((size_t)model->complete);
+    if (has_shift(model)) u->complete = doubles((size_t)model->complete);
     u->held = plugin_memory((size_t)model->parameters, 1);
     u->held_there = plugin_memory((size_t)model->parameters, 1);
 }
@@ -160,7 +163,7 @@ static void propose(struct theta_update *u, struct rng *rng, const double *theta
 static int shift(struct theta_update *u, int sites, const struct record_columns *records,
                  struct rng *rng, double *theta) {
     const struct model *model = u->model;
-    if (!model->class->shift) return 0;
+    if (!has_shift(model)) return 0;
     double n = 0;
     memset(u->complete, 0, (size_t)model->complete * sizeof(double));
     for (int k = 0; k < sites; ++k) {
@@ -171,15 +174,15 @@ static int shift(struct theta_update *u, int sites, const struct record_columns 
         }
         n += (double)records[k].n;
     }
-    model->class->observe(model->self, u->complete, n);
-    model->class->shift(model->self, rng, theta);
-    return model->class->hold && model->class->hold(model->self, theta, u->held);
+    model->cells->observe(model->self, u->complete, n);
+    model->cells->shift(model->self, rng, theta);
+    return model->cells->hold && model->cells->hold(model->self, theta, u->held);
 }
 
 static int holds_the_same(struct theta_update *u) {
     const struct model *model = u->model;
-    if (!model->class->hold) return 1;
-    (void)model->class->hold(model->self, u->theta_new, u->held_there);
+    if (!model->cells || !model->cells->hold) return 1;
+    (void)model->cells->hold(model->self, u->theta_new, u->held_there);
     return memcmp(u->held, u->held_there, (size_t)model->parameters) == 0;
 }
 

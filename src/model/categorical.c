@@ -19,6 +19,7 @@
 #include "base/dist.h"
 #include "base/lanes.h"
 #include "base/sticks.h"
+#include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
@@ -441,6 +442,7 @@ static void add(void *self, int m, const double *const *x, double *c) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
+static const struct model_cells cells_hooks = {.log_cells = log_cells};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
@@ -470,6 +472,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->likelihood = &likelihood_hooks;
+    model->cells = &cells_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
@@ -488,5 +491,4 @@ const struct model_class model_categorical = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
-    .log_cells = log_cells,
 };

@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
+#include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
@@ -424,6 +425,10 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_marginal marginal_hooks = {.marginal = marginal};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
                                                          .rshares = rshares};
+static const struct model_cells cells_hooks = {.log_cells = log_cells,
+                                               .observe = observe,
+                                               .log_posterior = log_posterior,
+                                               .information = information};
 
 static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
@@ -453,6 +458,7 @@ static int offer_cells(struct glm *s, double cells, struct model *model) {
     model->complete = glm_cells_count(s->cells);
     model->class = &of_cells;
     model->likelihood = &likelihood_hooks;
+    model->cells = &cells_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
@@ -558,8 +564,4 @@ static const struct model_class of_cells = {
     .set = set,
     .rrecords = rrecords,
     .log_density = log_density,
-    .log_cells = log_cells,
-    .observe = observe,
-    .log_posterior = log_posterior,
-    .information = information,
 };

@@ -19,6 +19,7 @@
  * Cost of a density: an exponential and two additions a margin for each cell; of the information, a
  * pair of a cell's coefficients each.
  */
+#include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
 #include "model/records_of_cells.h"
 
@@ -209,6 +210,10 @@ static void information(void *self, const double *theta, double *matrix) {
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
+static const struct model_cells cells_hooks = {.log_cells = log_cells,
+                                               .observe = observe,
+                                               .log_posterior = log_posterior,
+                                               .information = information};
 
 /* Fields: columns, the codes of each; code, of each cell in turn; margin, how many columns each
  * has, and margin_column, these, one margin after the other; for the cells of all margins,
@@ -235,6 +240,7 @@ static int create(const struct fields *fields, struct model *model) {
     };
     model_describe(model, 1, &block);
     model->likelihood = &likelihood_hooks;
+    model->cells = &cells_hooks;
     return PLUGIN_OK;
 }
 
@@ -248,8 +254,4 @@ const struct model_class model_loglinear = {
     .rrecords = cell_records_draw,
     .add = cell_records_add,
     .log_density = cell_records_log_density,
-    .log_cells = log_cells,
-    .observe = observe,
-    .log_posterior = log_posterior,
-    .information = information,
 };

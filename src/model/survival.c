@@ -40,6 +40,7 @@
 #include "base/dist.h"
 #include "base/sticks.h"
 #include "base/sticks_draw.h"
+#include "contract/model_cells.h"
 #include "model/covariates_factors.h"
 
 /* ---- set-up ------------------------------------------------------------------- */
@@ -376,6 +377,15 @@ static void information(void *self, const double *theta, double *matrix) {
     }
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_cells cells_hooks = {.log_cells = log_cells,
+                                               .observe = observe,
+                                               .log_posterior = log_posterior,
+                                               .information = information,
+                                               .shift = survival_shift,
+                                               .hold = survival_hold};
+
 /* Fields: those of model/records_of_cells.h; baseline, 0 exponential, 1 Weibull, 2 piecewise, 3
  * discrete; breaks; design, a row for each group; censoring_row, that of each group, from 0; and
  * the priors: prior_mean and prior_sd, of the coefficients (of a_0, not of the intercept);
@@ -414,6 +424,7 @@ static int create(const struct fields *fields, struct model *model) {
     DOUBLES(intervals, &s->log_base, &s->base_slope);
     s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
     describe(s, model);
+    model->cells = &cells_hooks;
     s->value = doubles((size_t)s->parameters);
     s->list = plugin_memory((size_t)s->parameters, sizeof(int));
     return PLUGIN_OK;
@@ -429,10 +440,4 @@ const struct model_class model_survival = {
     .rrecords = cell_records_draw,
     .add = cell_records_add,
     .log_density = cell_records_log_density,
-    .log_cells = log_cells,
-    .observe = observe,
-    .log_posterior = log_posterior,
-    .information = information,
-    .shift = survival_shift,
-    .hold = survival_hold,
 };

@@ -1,6 +1,7 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
+#include "contract/model_cells.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
@@ -205,7 +206,7 @@ SEXP ffi_model_cells(SEXP spec, SEXP theta) {
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.complete, count));
     for (int i = 0; i < count; ++i) {
         double *p = REAL(out) + (size_t)i * (size_t)model.complete;
-        model.class->log_cells(model.self, REAL(theta) + (size_t)i * (size_t)model.parameters, p);
+        model.cells->log_cells(model.self, REAL(theta) + (size_t)i * (size_t)model.parameters, p);
         for (int k = 0; k < model.complete; ++k) p[k] = exp(p[k]);
     }
     UNPROTECT(1);

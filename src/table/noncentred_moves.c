@@ -18,6 +18,7 @@
  * Cost: a binomial distribution function and a quantile for each cell.
  */
 #include "base/sticks.h"
+#include "contract/model_cells.h"
 #include "table/table.h"
 
 #include <Rmath.h>
@@ -48,7 +49,7 @@ static void carry_row(struct rng *rng, int levels, const double *stick, const do
 static const double *sticks_of(const struct collapse *c, struct table *s, const double *theta,
                                double *out) {
     if (c->model.class->rtheta) return theta;
-    c->model.class->log_cells(c->model.self, theta, s->carried.log_p);
+    c->model.cells->log_cells(c->model.self, theta, s->carried.log_p);
     for (int k = 0; k < s->cells; ++k) s->carried.log_p[k] = exp(s->carried.log_p[k]);
     sticks_from_probabilities(s->cells, s->carried.log_p, out);
     return out;
@@ -85,7 +86,7 @@ void table_carry_create(const struct collapse *c, struct table *s) {
 
 static double log_given(const struct collapse *c, struct table *s, const double *theta) {
     double sum = 0;
-    c->model.class->log_cells(c->model.self, theta, s->carried.log_p);
+    c->model.cells->log_cells(c->model.self, theta, s->carried.log_p);
     for (int k = 0; k < s->cells; ++k)
         if (s->count[k] > 0) sum += s->count[k] * s->carried.log_p[k];
     return sum;

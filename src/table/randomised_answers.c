@@ -24,6 +24,7 @@
  */
 #include "base/dist.h"
 #include "contract/collapse.h"
+#include "contract/model_cells.h"
 #include "mcmc/hmc.h"
 
 enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
@@ -59,8 +60,7 @@ static enum hmc_metric metric(const struct answers *s) {
  * one a cell of the model; counts, of the grid, the last factor the fastest. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
-    if (!model->class->log_cells || !model->class->observe || !model->class->log_posterior ||
-        model->moving != model->parameters)
+    if (!model->cells || !model->cells->observe || model->moving != model->parameters)
         return PLUGIN_BAD_FIELDS;
     struct answers *s = plugin_memory(1, sizeof *s);
     s->model = model;
@@ -120,7 +120,7 @@ static void mix(const struct answers *s, int f, const double *from, double *to) 
 /* stage[f], all f; stage[0] is P. Leaves exp(log_p) in `expected`. */
 static void find_stages(struct answers *s, const double *theta) {
     double *p = s->stage[s->factors];
-    s->model->class->log_cells(s->model->self, theta, s->log_p);
+    s->model->cells->log_cells(s->model->self, theta, s->log_p);
     memset(p, 0, (size_t)s->size * sizeof(double));
     for (int k = 0; k < s->cells; ++k) p[(int)s->place[k]] = s->expected[k] = exp(s->log_p[k]);
     for (int f = s->factors - 1; f >= 0; --f) mix(s, f, s->stage[f + 1], s->stage[f]);
@@ -141,8 +141,8 @@ static double log_density(void *self, const double *q, double *gradient) {
     if (!isfinite(log_likelihood)) return -INFINITY;
     for (int f = 0; f < s->factors; ++f) mix(s, f, s->here, s->here);
     for (int k = 0; k < s->cells; ++k) s->expected[k] *= s->here[(int)s->place[k]];
-    model->class->observe(model->self, s->expected, s->n);
-    (void)model->class->log_posterior(model->self, q, gradient);
+    model->cells->observe(model->self, s->expected, s->n);
+    (void)model->cells->log_posterior(model->self, q, gradient);
     return model->class->dprior(model->self, q) + log_likelihood;
 }
 

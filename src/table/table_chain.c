@@ -213,7 +213,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
     s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
     const int integrates = c->model.class->rtheta != NULL && !held;
-    if (held && !c->model.class->log_cells) return PLUGIN_BAD_FIELDS;
+    if (held && !c->model.cells) return PLUGIN_BAD_FIELDS;
     if (integrates) {
         const double *alpha = fields_vector(fields, "alpha", s->cells);
         if (!alpha) return PLUGIN_BAD_FIELDS;

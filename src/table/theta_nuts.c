@@ -13,6 +13,7 @@
  * Cost of theta's part: a few densities of the model, that is so many times its cells.
  */
 #include "base/sticks.h"
+#include "contract/model_cells.h"
 #include "table/table.h"
 
 enum { FEW = 200 /* up to so many coordinates the metric is a full matrix */ };
@@ -22,9 +23,7 @@ static enum hmc_metric metric(const struct collapse *c) {
 }
 
 int table_theta_serves(const struct collapse *c) {
-    const struct model_class *class = c->model.class;
-    return class->log_cells && class->observe && class->log_posterior && class->information &&
-           c->model.moving == c->model.parameters;
+    return c->model.cells && c->model.cells->observe && c->model.moving == c->model.parameters;
 }
 
 /* ---- factorials --------------------------------------------------------------- */
@@ -65,7 +64,7 @@ static const double *with_held(const struct collapse *c, const struct table *s, 
 static void begin_to_hold(struct collapse *c, struct table *s, double *q) {
     const size_t size = (size_t)c->model.parameters;
     s->beyond = 0;
-    s->holding = c->model.class->hold && c->model.class->hold(c->model.self, c->theta, s->far);
+    s->holding = c->model.cells->hold && c->model.cells->hold(c->model.self, c->theta, s->far);
     memcpy(s->from, c->theta, size * sizeof(double));
     memcpy(q, c->theta, size * sizeof(double));
     for (size_t j = 0; s->holding && j < size; ++j)
@@ -73,8 +72,8 @@ static void begin_to_hold(struct collapse *c, struct table *s, double *q) {
 }
 
 static int holds_the_same(const struct collapse *c, const struct table *s, const double *theta) {
-    if (!c->model.class->hold) return 1;
-    const int holding = c->model.class->hold(c->model.self, theta, s->far_there);
+    if (!c->model.cells->hold) return 1;
+    const int holding = c->model.cells->hold(c->model.self, theta, s->far_there);
     return holding == s->holding &&
            (!holding || memcmp(s->far, s->far_there, (size_t)c->model.parameters) == 0);
 }
@@ -90,7 +89,7 @@ static double log_density(void *self, const double *q, double *gradient) {
         memset(gradient, 0, (size_t)c->model.parameters * sizeof(double));
         return -INFINITY;
     }
-    double log_density = c->model.class->log_posterior(c->model.self, theta, gradient);
+    double log_density = c->model.cells->log_posterior(c->model.self, theta, gradient);
     for (int j = 0; s->holding && j < c->model.parameters; ++j) {
         if (!s->far[j]) continue;
         log_density -= 0.5 * q[j] * q[j];
@@ -102,7 +101,7 @@ static double log_density(void *self, const double *q, double *gradient) {
 static void information(void *self, const double *q, double *out) {
     const struct collapse *c = self;
     const struct table *s = c->self;
-    c->model.class->information(c->model.self, with_held(c, s, q), out);
+    c->model.cells->information(c->model.self, with_held(c, s, q), out);
     const int size = c->model.parameters;
     for (int i = 0; s->holding && i < size; ++i)
         for (int j = 0; j <= i; ++j)
@@ -115,7 +114,7 @@ void table_theta_attach(struct collapse *c, struct table *s, double *store) {
 }
 
 void table_theta_use(const struct collapse *c, struct table *s) {
-    c->model.class->log_cells(c->model.self, c->theta, s->log_p);
+    c->model.cells->log_cells(c->model.self, c->theta, s->log_p);
 }
 
 /* Where theta is; counts of the cells from there. */
@@ -128,7 +127,7 @@ void table_theta_draw_cells(const struct collapse *c, struct table *s, double n)
 }
 
 static void observe(const struct collapse *c, const struct table *s) {
-    c->model.class->observe(c->model.self, s->count, s->count[s->at_size]);
+    c->model.cells->observe(c->model.self, s->count, s->count[s->at_size]);
 }
 
 void table_theta_start(struct collapse *c, struct table *s) {
@@ -157,7 +156,7 @@ int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told)
     told->divergent = told->divergent && close.divergent;
     memcpy(c->theta, with_held(c, s, s->hmc.q), bytes);
     told->divergent = told->divergent && !s->beyond;
-    if (c->model.class->shift) c->model.class->shift(c->model.self, c->rng, c->theta);
+    if (c->model.cells->shift) c->model.cells->shift(c->model.self, c->rng, c->theta);
     table_theta_use(c, s);
     hmc_count(c->counter + THETA_COUNTERS, told);
     return PLUGIN_OK;
@@ -166,7 +165,7 @@ int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told)
 double table_theta_density(const struct collapse *c, const struct table *s, const double *q,
                            double *gradient) {
     observe(c, s);
-    return c->model.class->log_posterior(c->model.self, q, gradient);
+    return c->model.cells->log_posterior(c->model.self, q, gradient);
 }
 
 double table_theta_work(const struct collapse *c, const struct table *s) {
