@@ -90,11 +90,6 @@ struct model {
      * is neither a surrogate nor a shape; with tied coefficients it may. 0: it makes one. */
     int rounds;
 
-    /* Coordinates of theta, `walked` of them from walked_from on, that rtheta leaves as they are:
-     * Newton proposals by curve, or random walks by dprior and log_density, move them after it.
-     * With curve they are the first. */
-    int walked, walked_from;
-
     /* Optional. Coordinates that are better moved apart: group[j] is that of
      * moves[j]; it grows from 0 to groups - 1 with j. */
     int groups;
@@ -108,6 +103,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_density *density;
     const struct model_likelihood *likelihood;
     const struct model_marginal *marginal;
     const struct model_normal *normal;
@@ -214,21 +210,6 @@ struct model_class {
     /* Goal: the same under the prior as it is before it is cut off. Where model->cut is
      * set and marginal is there. */
     int (*rtheta_uncut)(void *self, const double *c, double n, struct rng *rng, double *theta);
-
-    /* Goal: the sum over the block of log f(x_i | theta) under the current theta, up to a
-     * constant that is the same for every theta; may be -INFINITY, and is never NaN.
-     * Required where rtheta is NULL, and where model->walked is not 0: there of those columns that
-     * depend on these coordinates, given the others.
-     * Common error: a normalising constant left out that depends on theta;
-     * debug_model() sees it. */
-    double (*log_density)(void *self, int m, const double *const *x);
-
-    /* Goal: log_density(), and of it in the first model->walked coordinates gradient += its slopes
-     * and matrix += about minus its second derivatives, positive semidefinite: the lower triangle
-     * of so many rows. Default: these coordinates walk alone. */
-    double (*curve)(void *self, int m, const double *const *x, double *gradient, double *matrix);
-    /* Goal: the same of the prior at this theta, written, not added. Together with curve. */
-    void (*prior_curve)(void *self, const double *theta, double *gradient, double *matrix);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else

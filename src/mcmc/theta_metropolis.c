@@ -14,6 +14,7 @@
  */
 #include "mcmc/theta_metropolis.h"
 #include "contract/model_cells.h"
+#include "contract/model_density.h"
 
 enum { STEPS = 3, MOST_STEPS = 15 };
 
@@ -24,19 +25,19 @@ enum { FEW = 1 };
 static const double CURVE = 2;
 
 int update_theta_coordinates(const struct model *model) {
-    return model->class->rtheta ? model->walked : model->moving;
+    return model->class->rtheta ? model_walked(model) : model->moving;
 }
 
 int update_theta_coordinate(const struct model *model, int j) {
-    return model->class->rtheta ? model->walked_from + j : model->moves[j];
+    return model->class->rtheta ? model->density->walked_from + j : model->moves[j];
 }
 
 int update_theta_is_needed(const struct model *model) {
-    return !model->class->rtheta || model->walked > 0;
+    return !model->class->rtheta || model_walked(model) > 0;
 }
 
 static int has_newton(const struct model *model) {
-    return model->class->curve && model->walked > 0;
+    return model_walked(model) > 0 && model->density->curve;
 }
 
 static int has_shift(const struct model *model) { return model->cells && model->cells->shift; }
@@ -59,7 +60,8 @@ void update_theta_attach(struct theta_update *u, const struct model *model, doub
     const int d = update_theta_coordinates(model);
     u->model = model;
     walk_attach(&u->walk, d, state);
-    if (has_newton(model)) newton_attach(&u->newton, model->walked, state + walk_stored(d));
+    if (has_newton(model))
+        newton_attach(&u->newton, model->density->walked, state + walk_stored(d));
     u->theta_new = doubles((size_t)model->parameters);
     u->step = doubles((size_t)d);
     u->column = plugin_memory((size_t)model->columns, sizeof(double *));
@@ -97,8 +99,8 @@ static double site_log_density(struct theta_update *u, const struct record_colum
     for (ptrdiff_t start = 0; start < records->n;) {
         const int m = point_at_block(u, records, start);
         start += m;
-        sum += place ? model->class->curve(model->self, m, u->column, place->mode, place->factor)
-                     : model->class->log_density(model->self, m, u->column);
+        sum += place ? model->density->curve(model->self, m, u->column, place->mode, place->factor)
+                     : model->density->log_density(model->self, m, u->column);
     }
     return sum;
 }
@@ -124,7 +126,7 @@ static void look(struct theta_update *u, int sites, const struct record_columns 
     place->log_density = model->class->dprior(model->self, theta);
     place->proper = 0;
     if (!(place->log_density > -INFINITY)) return;
-    model->class->prior_curve(model->self, theta, place->mode, place->factor);
+    model->density->prior_curve(model->self, theta, place->mode, place->factor);
     place->log_density += log_density(u, sites, records, theta, place);
     newton_aim(place, u->newton.size, theta);
 }

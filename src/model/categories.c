@@ -28,6 +28,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model_cells.h"
+#include "contract/model_density.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
@@ -418,6 +419,8 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
 static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    s->density.curve = graded_curve;
+    s->density.prior_curve = graded_prior_curve;
     if (!by_records) model->marginal = &marginal_hooks;
     s->categories = (struct model_categories){.levels = s->response.levels,
                                               .coefficients = s->own,
@@ -462,6 +465,8 @@ static int create(const struct fields *fields, struct model *model) {
     make_workspace(s);
 
     model->self = s;
+    s->density.log_density = log_density;
+    model->density = &s->density;
     model->columns = s->columns;
     s->cov.at_complete = moments_size(q);
     model->complete = s->cov.at_complete + s->cov.lone_statistics;
@@ -470,7 +475,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->costs.records = model->columns + cost + s->cov.costs.draw;
     model->costs.move = model->columns + 2 * cost + s->cov.costs.move;
     if (!s->beta) {
-        model->walked = s->own;
+        s->density.walked = s->own;
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
@@ -485,9 +490,6 @@ const struct model_class model_categories = {
     .name = "categories",
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .log_density = log_density,
-    .curve = graded_curve,
-    .prior_curve = graded_prior_curve,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */
@@ -495,9 +497,6 @@ static const struct model_class of_records = {
     .name = "categories",
     RECORD_HOOKS,
     .add_latent = add_latent,
-    .log_density = log_density,
-    .curve = graded_curve,
-    .prior_curve = graded_prior_curve,
 };
 
 static const struct model_class of_cells = {
@@ -508,5 +507,4 @@ static const struct model_class of_cells = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .log_density = log_density,
 };

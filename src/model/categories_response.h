@@ -2,6 +2,7 @@
 #define NOISEAWARE_MODEL_CATEGORIES_RESPONSE_H
 
 #include "contract/model_categories.h"
+#include "contract/model_density.h"
 #include "contract/model_predictor.h"
 #include "model/categorical_links.h"
 #include "model/covariates.h"
@@ -17,6 +18,7 @@ struct graded {
     struct predictor predictor;
     struct moments moments;
     struct model_categories categories;
+    struct model_density density;
     struct model_predictor tied;
     struct glm_cells *cells; /* where records are a table of counts */
     /* of each predictor: the constant's place in theta, and that of the first slope less 1 */

@@ -8,6 +8,7 @@
 #include "model/compiled.h"
 
 #include "base/dist.h"
+#include "contract/model_density.h"
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
@@ -174,6 +175,7 @@ static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_values one_way = {.report = report};
 static const struct model_values both_ways = {.report = report, .invert = invert};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_density density_hooks = {.log_density = log_density};
 
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
@@ -195,7 +197,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->rrecords = rrecords;
     if (hooks->add) class->add = add;
     if (hooks->rtheta) class->rtheta = rtheta;
-    if (hooks->log_density) class->log_density = log_density;
     if (hooks->dprior) class->dprior = dprior;
     model->class = class;
     model->self = c;
@@ -220,5 +221,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
                                    .from_innovations = from_innovations};
     if (hooks->from_innovations) model->innovations = &c->innovations;
     if (hooks->refresh) model->refresh = &refresh_hooks;
+    if (hooks->log_density) model->density = &density_hooks;
     return status;
 }

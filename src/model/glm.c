@@ -25,6 +25,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model_cells.h"
+#include "contract/model_density.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
@@ -53,6 +54,7 @@ struct glm {
     const double *cv;
     double log_cv;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
+    struct model_density density;
     struct model_predictor tied;
     struct glm_cells *cells; /* where records are a table of counts */
 
@@ -433,6 +435,8 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
 static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    s->density.curve = curve;
+    s->density.prior_curve = prior_curve;
     if (!by_records) model->marginal = &marginal_hooks;
     s->tied = (struct model_predictor){.tied = s->k,
                                        .ties = 1,
@@ -509,6 +513,8 @@ static int create(const struct fields *fields, struct model *model) {
     s->seen = plugin_memory((size_t)q, sizeof(double *));
 
     model->self = s;
+    s->density.log_density = log_density;
+    model->density = &s->density;
     model->columns = s->columns;
     const struct family_class *family = s->family->class;
     s->latent = !s->beta && family->latent;
@@ -523,7 +529,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (family->cost + s->cov.costs.draw > 0)
         model->costs.records = model->columns + family->cost + s->cov.costs.draw;
     if (!s->beta && !family->latent) {
-        model->walked = k + (shaped && !s->cv);
+        s->density.walked = k + (shaped && !s->cv);
         model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
@@ -540,9 +546,6 @@ const struct model_class model_glm = {
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
     .add_latent = add_latent,
-    .log_density = log_density,
-    .curve = curve,
-    .prior_curve = prior_curve,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */
@@ -550,9 +553,6 @@ static const struct model_class of_records = {
     .name = "glm",
     RECORD_HOOKS,
     .add_latent = add_latent,
-    .log_density = log_density,
-    .curve = curve,
-    .prior_curve = prior_curve,
 };
 
 static const struct model_class of_cells = {
@@ -563,5 +563,4 @@ static const struct model_class of_cells = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .log_density = log_density,
 };

@@ -64,18 +64,6 @@ static int read_errors(const struct fields *fields, struct lm *lm) {
     return errors_read(fields, lm->errors);
 }
 
-static void describe_errors(const struct lm *lm, struct model *model) {
-    model->class = lm->errors->known ? &of_records : &of_errors;
-    model->rounds = LEAST_ROUNDS;
-    model->costs.latent += GAMMA_COST + 0.1 * lm->k * lm->k;
-    model->costs.records += GAMMA_COST;
-    if (lm->errors->known) return;
-    model->walked = 1;
-    model->walked_from = lm->errors->at;
-    model->costs.density = 2;
-    model->costs.move = lm->k + lm->cov.costs.move + 3 * GAMMA_COST;
-}
-
 static void report(void *self, const double *theta, double *out) {
     const struct lm *lm = self;
     joint_report(&lm->cov, theta, out);
@@ -379,6 +367,19 @@ static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_record record_hooks = {.record_density = record_density};
 
+static void describe_errors(struct lm *lm, struct model *model) {
+    model->class = lm->errors->known ? &of_records : &of_errors;
+    model->rounds = LEAST_ROUNDS;
+    model->costs.latent += GAMMA_COST + 0.1 * lm->k * lm->k;
+    model->costs.records += GAMMA_COST;
+    if (lm->errors->known) return;
+    lm->walked = (struct model_density){
+        .walked = 1, .walked_from = lm->errors->at, .log_density = log_density};
+    model->density = &lm->walked;
+    model->costs.density = 2;
+    model->costs.move = lm->k + lm->cov.costs.move + 3 * GAMMA_COST;
+}
+
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
     const int q = fields_length(fields, "centre");
@@ -519,7 +520,6 @@ static const struct model_class of_errors = {
     .name = "lm",
     RECORD_HOOKS,
     .add_latent = add_latent,
-    .log_density = log_density,
 };
 
 /* Derived regressors alone: given the covariates, y's parameters integrate out. */

@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_MODEL_LM_PARTS_H
 #define NOISEAWARE_MODEL_LM_PARTS_H
 
+#include "contract/model_density.h"
 #include "contract/model_innovations.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
@@ -30,6 +31,7 @@ struct lm {
     struct scale_prior sigma_prior;
     struct errors *errors; /* NULL: normal ones */
 
+    struct model_density walked;
     struct model_innovations innovations;
     struct model_marginal marginal;
     struct model_normal normal;

@@ -5,6 +5,7 @@
  * counts of the cells. Cost: one uniform a record and one search.
  */
 #include "model/records_of_cells.h"
+#include "contract/model_density.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
 
@@ -95,7 +96,7 @@ void cell_records_add(void *self, int m, const double *const *x, double *c) {
     for (int i = 0; i < m; ++i) c[(int)cell[i]] += 1;
 }
 
-double cell_records_log_density(void *self, int m, const double *const *x) {
+static double log_density(void *self, int m, const double *const *x) {
     struct cell_records *s = self;
     const double *cell = read_cells_of(s, m, x, s->level);
     double sum = 0;
@@ -107,6 +108,7 @@ double cell_records_log_density(void *self, int m, const double *const *x) {
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_density density_hooks = {.log_density = log_density};
 
 int cell_records_create(struct cell_records *s, const struct fields *fields,
                         void (*log_cells)(void *, const double *, double *), struct model *model) {
@@ -132,6 +134,7 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
     model->self = s;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->density = &density_hooks;
     model->columns = s->columns;
     model->complete = s->cells;
     model->costs.records = model->costs.move = 1;

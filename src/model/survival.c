@@ -439,5 +439,4 @@ const struct model_class model_survival = {
     .set = cell_records_set,
     .rrecords = cell_records_draw,
     .add = cell_records_add,
-    .log_density = cell_records_log_density,
 };

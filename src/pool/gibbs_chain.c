@@ -213,8 +213,8 @@ int pool_records_watched(const struct pool_records *s) {
 int pool_records_create(struct pool_records *s) {
     const struct model *model = &s->model;
     const int V = s->spread.varying;
-    const int known = s->likelihood.class ? s->likelihood.marginal != NULL
-                                          : model->likelihood || model->class->log_density;
+    const int known =
+        s->likelihood.class ? s->likelihood.marginal != NULL : model->likelihood || model->density;
     if (!known) return PLUGIN_BAD_FIELDS;
     double *nothing = s->nothing = doubles(V), *one = doubles(V);
     for (int v = 0; v < V; ++v) one[v] = 1;

@@ -1,5 +1,6 @@
 /* Hooks of a model called outside the sampler, for debug_model(). */
 #include "contract/model.h"
+#include "contract/model_density.h"
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
@@ -50,7 +51,7 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
 
 static double density_at(const struct model *model, const double *theta, int n, double *const *x) {
     model->class->set(model->self, theta);
-    return model->class->log_density(model->self, n, (const double *const *)x);
+    return model->density->log_density(model->self, n, (const double *const *)x);
 }
 
 /* The same with random walks by dprior() and log_density() as the update. They move the
@@ -61,7 +62,7 @@ SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state
     enum { WIDTHS = 4 };
     struct model model = read_model(spec);
     struct model_class walks = *model.class;
-    if (model.walked == 0) walks.rtheta = NULL;
+    if (model_walked(&model) == 0) walks.rtheta = NULL;
     model.class = &walks;
     const int n = Rf_asInteger(n_records), count = Rf_asInteger(replicates);
     struct rng rng;
@@ -188,7 +189,7 @@ SEXP ffi_model_log_density(SEXP spec, SEXP theta, SEXP x) {
         double sum = 0;
         for (R_xlen_t start = 0; start < Rf_nrows(x); start += b.size) {
             const int m = blocks_load(&b, x, start);
-            sum += model.class->log_density(model.self, m, read_only(&b));
+            sum += model.density->log_density(model.self, m, read_only(&b));
         }
         REAL(out)[i] = sum;
     }

@@ -10,6 +10,7 @@
  * results to the R checks, which convert them or stop. `running` then names the function that is
  * running, for the error handler in R.
  */
+#include "contract/model_density.h"
 #include "contract/model_move.h"
 #include "contract/registry.h"
 #include "r/custom.h"
@@ -215,6 +216,7 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_density density_hooks = {.log_density = log_density};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);
@@ -243,13 +245,13 @@ static int create(const struct fields *fields, struct model *model) {
     struct model_class *class = plugin_memory(1, sizeof *class);
     *class = model_custom;
     if (c->log_prior == R_NilValue) class->dprior = NULL;
-    if (c->log_density == R_NilValue) class->log_density = NULL;
     if (c->r_theta == R_NilValue) {
         class->add = NULL;
         class->rtheta = NULL;
     }
     model->class = class;
     model->self = c;
+    if (c->log_density != R_NilValue) model->density = &density_hooks;
     if (c->move != R_NilValue) model->move = &move_hooks;
     model->columns = c->columns;
     model->whole = 1;
@@ -269,5 +271,4 @@ const struct model_class model_custom = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
-    .log_density = log_density,
 };

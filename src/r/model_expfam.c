@@ -5,6 +5,7 @@
  * records (moments of c are in r/moments_expfam.c); with a function that draws them
  * "augment" runs as well.
  */
+#include "contract/model_density.h"
 #include "contract/registry.h"
 #include "r/custom.h"
 
@@ -81,6 +82,10 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
+/* ---- what it can do -------------------------------------------------------- */
+
+static const struct model_density density_hooks = {.log_density = log_density};
+
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
     struct expfam *e = plugin_memory(1, sizeof *e);
@@ -94,6 +99,7 @@ static int create(const struct fields *fields, struct model *model) {
     e->statistic = list_element(functions, "statistic");
     e->theta = doubles((size_t)e->parameters);
     model->self = e;
+    model->density = &density_hooks;
     model->columns = 1;
     model->complete = e->complete;
     model->whole = 1;
@@ -112,5 +118,4 @@ const struct model_class model_expfam = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
-    .log_density = log_density,
 };

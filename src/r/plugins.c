@@ -2,6 +2,7 @@
  * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "contract/model.h"
 #include "contract/model_cells.h"
+#include "contract/model_density.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
@@ -153,11 +154,11 @@ SEXP ffi_model_shape(SEXP spec) {
     for (int j = 0; j < Rf_length(walks); ++j)
         INTEGER(walks)[j] = update_theta_coordinate(&model, j);
     SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
-    SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
-    SEXP has_likelihood = PROTECT(Rf_ScalarLogical(model.likelihood || model.class->log_density));
+    SEXP has_density = PROTECT(Rf_ScalarLogical(model.density != NULL));
+    SEXP has_likelihood = PROTECT(Rf_ScalarLogical(model.likelihood || model.density));
     SEXP integrates = PROTECT(Rf_ScalarLogical(model.marginal != NULL));
     SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
-                                               model.walked > 0 || model.complete == 0));
+                                               model_walked(&model) > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
     const char *const names[] = {"sizes",      "moves",      "can_move",    "can_refresh",
@@ -363,8 +364,8 @@ SEXP ffi_model_complete(SEXP spec, SEXP x) {
  * prior_curve() say. NULL without them. */
 SEXP ffi_model_curve(SEXP spec, SEXP theta, SEXP x) {
     const struct model model = read_model(spec);
-    const int d = model.walked, count = Rf_ncols(theta);
-    if (!model.class->curve || d == 0) return R_NilValue;
+    const int d = model_walked(&model), count = Rf_ncols(theta);
+    if (d == 0 || !model.density->curve) return R_NilValue;
     struct blocks b = blocks_new(model.columns, model.whole, Rf_nrows(x));
     const char *const names[] = {"log_density", "curve",          "gradient",
                                  "matrix",      "prior_gradient", "prior_matrix"};
@@ -385,10 +386,10 @@ SEXP ffi_model_curve(SEXP spec, SEXP theta, SEXP x) {
         model.class->set(model.self, at);
         for (R_xlen_t start = 0; start < Rf_nrows(x); start += b.size) {
             const int m = blocks_load(&b, x, start);
-            *part[0] += model.class->log_density(model.self, m, read_only(&b));
-            *part[1] += model.class->curve(model.self, m, read_only(&b), part[2], part[3]);
+            *part[0] += model.density->log_density(model.self, m, read_only(&b));
+            *part[1] += model.density->curve(model.self, m, read_only(&b), part[2], part[3]);
         }
-        model.class->prior_curve(model.self, at, part[4], part[5]);
+        model.density->prior_curve(model.self, at, part[4], part[5]);
         for (int k = 0; k < PARTS; ++k) part[k] += length[k];
     }
     UNPROTECT(2);
