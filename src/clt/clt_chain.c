@@ -39,6 +39,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model.h"
+#include "contract/model_update.h"
 
 const char *const clt_sampler_names[CLT_SAMPLERS] = {
     [CLT_GIBBS] = "gibbs",
@@ -318,7 +319,7 @@ static int update(struct clt *a, int possible, int learning) {
         a->projected += !learning;
     }
     a->fresh = 0;
-    return a->model.class->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta);
+    return a->model.update->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta);
 }
 
 /* Moves of theta; returns how many were accepted. */

@@ -84,8 +84,6 @@ struct model {
     int *moves;
     int reported; /* length of a draw as the user sees it */
 
-    int cut; /* whether the prior is cut off, which marginal() and rtheta_uncut() do not see */
-
     /* How many rounds an iteration of "augment" makes at least, if it may make several where there
      * is neither a surrogate nor a shape; with tied coefficients it may. 0: it makes one. */
     int rounds;
@@ -103,6 +101,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_update *update; /* default: random walks */
     const struct model_density *density;
     const struct model_likelihood *likelihood;
     const struct model_marginal *marginal;
@@ -198,18 +197,6 @@ struct model_class {
      * theta, and adds to c what rtheta needs of them. Called after add, on the same
      * records; rtheta is called once for such a c. Default: there are none. */
     void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
-
-    /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with
-     * add_latent, p(theta | records, latent variables). Known coordinates stay. Returns
-     * PLUGIN_*: PLUGIN_NUMERICAL ends the chain with an error. Default: random walks by
-     * dprior and log_density (mcmc/theta_metropolis.c), which also move what model->walked lists.
-     * Common error: parts of theta updated from the old values of other parts, where
-     * the conditional needs the new ones. */
-    int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
-
-    /* Goal: the same under the prior as it is before it is cut off. Where model->cut is
-     * set and marginal is there. */
-    int (*rtheta_uncut)(void *self, const double *c, double n, struct rng *rng, double *theta);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else

@@ -25,15 +25,15 @@ enum { FEW = 1 };
 static const double CURVE = 2;
 
 int update_theta_coordinates(const struct model *model) {
-    return model->class->rtheta ? model_walked(model) : model->moving;
+    return model->update ? model_walked(model) : model->moving;
 }
 
 int update_theta_coordinate(const struct model *model, int j) {
-    return model->class->rtheta ? model->density->walked_from + j : model->moves[j];
+    return model->update ? model->density->walked_from + j : model->moves[j];
 }
 
 int update_theta_is_needed(const struct model *model) {
-    return !model->class->rtheta || model_walked(model) > 0;
+    return !model->update || model_walked(model) > 0;
 }
 
 static int has_newton(const struct model *model) {

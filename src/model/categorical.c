@@ -23,6 +23,7 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/plugin.h"
 #include "model/categorical_draw.h"
 #include "model/clique_tables.h"
@@ -443,6 +444,7 @@ static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_cells cells_hooks = {.log_cells = log_cells};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
@@ -473,6 +475,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->move = &move_hooks;
     model->likelihood = &likelihood_hooks;
     model->cells = &cells_hooks;
+    model->update = &update_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
@@ -490,5 +493,4 @@ const struct model_class model_categorical = {
     .set = set,
     .rrecords = rrecords,
     .add = add,
-    .rtheta = rtheta,
 };

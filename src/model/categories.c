@@ -33,6 +33,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/model_values.h"
 #include "model/covariates_joint.h"
 #include "model/record_hooks.h"
@@ -415,10 +416,12 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .observe = observe,
                                                .log_posterior = log_posterior,
                                                .information = graded_information};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 
 static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->update = &update_hooks;
     s->density.curve = graded_curve;
     s->density.prior_curve = graded_prior_curve;
     if (!by_records) model->marginal = &marginal_hooks;

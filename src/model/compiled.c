@@ -12,6 +12,7 @@
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/model_values.h"
 
 /* first member of what a hook gets: the functions below find the rest */
@@ -176,6 +177,7 @@ static const struct model_values one_way = {.report = report};
 static const struct model_values both_ways = {.report = report, .invert = invert};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_density density_hooks = {.log_density = log_density};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
@@ -196,7 +198,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->set = set;
     class->rrecords = rrecords;
     if (hooks->add) class->add = add;
-    if (hooks->rtheta) class->rtheta = rtheta;
     if (hooks->dprior) class->dprior = dprior;
     model->class = class;
     model->self = c;
@@ -222,5 +223,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     if (hooks->from_innovations) model->innovations = &c->innovations;
     if (hooks->refresh) model->refresh = &refresh_hooks;
     if (hooks->log_density) model->density = &density_hooks;
+    if (hooks->rtheta) model->update = &update_hooks;
     return status;
 }

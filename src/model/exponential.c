@@ -15,6 +15,7 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/plugin.h"
 
 struct exponential {
@@ -120,6 +121,7 @@ static const struct model_innovations innovations_hooks = {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 
 static int create(const struct fields *fields, struct model *model) {
     struct exponential *e = plugin_memory(1, sizeof *e);
@@ -133,6 +135,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->likelihood = &likelihood_hooks;
+    model->update = &update_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -148,5 +151,4 @@ const struct model_class model_exponential = {
     .set = set,
     .rrecords = rrecords,
     .add = add,
-    .rtheta = rtheta,
 };

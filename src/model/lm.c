@@ -34,6 +34,7 @@
 #include "contract/model_move.h"
 #include "contract/model_record.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/model_values.h"
 
 /* a gamma variable, in random normals */
@@ -366,6 +367,9 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_record record_hooks = {.record_density = record_density};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_update cut_update_hooks = {.rtheta = rtheta,
+                                                     .rtheta_uncut = rtheta_uncut};
 
 static void describe_errors(struct lm *lm, struct model *model) {
     model->class = lm->errors->known ? &of_records : &of_errors;
@@ -477,7 +481,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->keeps_sigma && model->normal) marginal->residual = lm->at_sigma;
     marginal->kept = lm->kept;
     marginal->marginal = lm_marginal;
-    model->cut = covariates_is_cut(&lm->cov);
+    model->update = covariates_is_cut(&lm->cov) ? &cut_update_hooks : &update_hooks;
     if (!normal_records) {
         model->class = &of_records;
         model->costs.latent = lm->cov.costs.latent;
@@ -504,7 +508,6 @@ const struct model_class model_lm = {
     .name = "lm",
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .rtheta_uncut = rtheta_uncut,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out, and records are
@@ -526,5 +529,4 @@ static const struct model_class of_errors = {
 static const struct model_class of_products = {
     .name = "lm",
     RECORD_HOOKS,
-    .rtheta_uncut = rtheta_uncut,
 };

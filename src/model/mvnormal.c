@@ -14,6 +14,7 @@
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 
 struct mvnormal {
     struct covariates cov;
@@ -202,6 +203,9 @@ static void pull_distribution(void *self, const double *theta, const double *mea
 
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_update cut_update_hooks = {.rtheta = rtheta,
+                                                     .rtheta_uncut = rtheta_uncut};
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
@@ -223,7 +227,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->marginal = &s->marginal;
     model->columns = s->cov.q;
     model->complete = moments_size(s->cov.q);
-    model->cut = covariates_is_cut(&s->cov);
+    model->update = covariates_is_cut(&s->cov) ? &cut_update_hooks : &update_hooks;
     s->innovations = (struct model_innovations){
         .count = s->cov.normal, .kind = RNG_NORMAL, .from_innovations = from_innovations};
     model->innovations = &s->innovations;
@@ -240,6 +244,4 @@ const struct model_class model_mvnormal = {
     .set = set,
     .rrecords = rrecords,
     .add = add,
-    .rtheta = rtheta,
-    .rtheta_uncut = rtheta_uncut,
 };

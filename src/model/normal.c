@@ -20,6 +20,7 @@
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/plugin.h"
 
 enum { MEAN, LOG_SD };
@@ -303,6 +304,9 @@ static const struct model_innovations innovations_hooks = {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_update cut_update_hooks = {.rtheta = rtheta,
+                                                     .rtheta_uncut = rtheta_uncut};
 
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
@@ -334,7 +338,7 @@ static int create(const struct fields *fields, struct model *model) {
         {.name = "sd", .transform = TRANSFORM_LOG, .size = 1, .known = p->sd ? &p->log_sd : NULL},
     };
     model_describe(model, 2, block);
-    model->cut = p->within != NULL;
+    model->update = p->within ? &cut_update_hooks : &update_hooks;
     if (p->mean_prior == MEAN_NORMAL && !p->sd) {
         p->kept = LOG_SD;
         p->integrated.keeps = 1;
@@ -358,6 +362,4 @@ const struct model_class model_normal = {
     .set = set,
     .rrecords = rrecords,
     .add = add,
-    .rtheta = rtheta,
-    .rtheta_uncut = rtheta_uncut,
 };

@@ -5,6 +5,6 @@
 
 #define RECORD_HOOKS \
     .create = create, .rprior = rprior, .dprior = dprior, .set = set, .rrecords = rrecords, \
-    .add = add, .rtheta = rtheta
+    .add = add
 
 #endif

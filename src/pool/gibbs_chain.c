@@ -34,6 +34,7 @@
 #include "contract/model.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
+#include "contract/model_update.h"
 #include "records/augment_internal.h"
 
 /* of a table: moves of the parameters of a site, and of what sites share, its counts following */
@@ -97,13 +98,13 @@ static double site_log_prior(void *self, const double *theta) {
 /* ---- a site ------------------------------------------------------------------------------ */
 
 static int update_rest(struct pool_records *s, struct augment *a) {
-    const struct model_class *class = s->model.class;
     doubles_copy(s->theta_new, a->theta, s->model.parameters);
     int status = PLUGIN_OK;
     if (a->n == 0)
-        class->rprior(s->model.self, s->rng, s->theta_new);
+        s->model.class->rprior(s->model.self, s->rng, s->theta_new);
     else
-        status = class->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
+        status =
+            s->model.update->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
     if (status != PLUGIN_OK) return status;
     for (int k = 0; k < s->rest; ++k) a->theta[s->rests[k]] = s->theta_new[s->rests[k]];
     return PLUGIN_OK;
@@ -124,7 +125,7 @@ static int update_site(void *self, int learning) {
     struct pool_records *s = site->pool;
     struct augment *a = &site->augment;
     const int most = STEPS + s->walking, steps = most < MOST_STEPS ? most : MOST_STEPS;
-    const int status = s->rest > 0 && s->model.class->rtheta ? update_rest(s, a) : PLUGIN_OK;
+    const int status = s->rest > 0 && s->model.update ? update_rest(s, a) : PLUGIN_OK;
     if (status != PLUGIN_OK || s->walking == 0) return status;
     double now = site_log_prior(site, a->theta) + pool_records_likelihood(site, a->theta, NULL);
     for (int i = 0; i < steps; ++i) {
@@ -172,7 +173,7 @@ static void sort_coordinates(struct pool_records *s) {
         if (!is_listed(at, s->parameters, s->place)) {
             s->rests[s->rest++] = at;
             s->moves[s->moving++] = at;
-            if (!model->class->rtheta) s->walks[s->walking++] = at;
+            if (!model->update) s->walks[s->walking++] = at;
         }
         for (int v = 0; v < s->spread.varying; ++v) {
             if (s->place[s->spread.which[v]] != at) continue;
@@ -233,7 +234,7 @@ int pool_records_create(struct pool_records *s) {
         s->records[j] = &site->augment;
     }
     s->shared = s->parameters + s->spread.size;
-    s->bounded = model->cut && s->rest == 0;
+    s->bounded = model_is_cut(model) && s->rest == 0;
     s->gradients = s->likelihood.class || model->likelihood;
     if (s->gradients) pool_records_given_create(s);
     s->open = plugin_memory((size_t)s->shared, sizeof *s->open);

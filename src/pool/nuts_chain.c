@@ -43,6 +43,7 @@
 #include "contract/model.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
+#include "contract/model_update.h"
 
 #include <Rmath.h>
 
@@ -301,7 +302,7 @@ static int update(struct pool *s, int iteration, int warmup) {
     if (s->family == POOL_RATES) return PLUGIN_OK;
     measure(s);
     if (s->partial) return PLUGIN_OK;
-    const int status = s->model.class->rtheta(s->model.self, s->complete, s->n, s->rng, s->theta);
+    const int status = s->model.update->rtheta(s->model.self, s->complete, s->n, s->rng, s->theta);
     if (status != PLUGIN_OK || s->shared == 0) return status;
     /* what is kept moves a little more */
     for (int k = 0; k < s->shared; ++k) s->hmc.q[k] = s->theta[s->place[k]];
@@ -416,7 +417,7 @@ double pool_outside(struct pool *s) {
         struct pool_site *site = s->site + j;
         if (s->partial) {
             /* the covariates' distribution, given the totals, is the site's own */
-            (void)s->model.class->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
+            (void)s->model.update->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
             for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->member.phi[k];
         }
         sum += outside_of_site(s, site, theta);

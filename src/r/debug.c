@@ -4,6 +4,7 @@
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
 
@@ -37,7 +38,7 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
         model.class->add(model.self, n, view, complete);
         if (model.class->add_latent) model.class->add_latent(model.self, &rng, n, view, complete);
         memcpy(updated, theta, (size_t)model.parameters * sizeof(double));
-        if (model.class->rtheta(model.self, complete, n, &rng, updated) != PLUGIN_OK) {
+        if (model.update->rtheta(model.self, complete, n, &rng, updated) != PLUGIN_OK) {
             UNPROTECT(2);
             return R_NilValue;
         }
@@ -61,9 +62,7 @@ static double density_at(const struct model *model, const double *theta, int n, 
 SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state, SEXP sd) {
     enum { WIDTHS = 4 };
     struct model model = read_model(spec);
-    struct model_class walks = *model.class;
-    if (model_walked(&model) == 0) walks.rtheta = NULL;
-    model.class = &walks;
+    if (model_walked(&model) == 0) model.update = NULL;
     const int n = Rf_asInteger(n_records), count = Rf_asInteger(replicates);
     struct rng rng;
     rng_read(state, &rng);

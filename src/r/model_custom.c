@@ -12,6 +12,7 @@
  */
 #include "contract/model_density.h"
 #include "contract/model_move.h"
+#include "contract/model_update.h"
 #include "contract/registry.h"
 #include "r/custom.h"
 
@@ -217,6 +218,7 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
 
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_density density_hooks = {.log_density = log_density};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);
@@ -247,10 +249,10 @@ static int create(const struct fields *fields, struct model *model) {
     if (c->log_prior == R_NilValue) class->dprior = NULL;
     if (c->r_theta == R_NilValue) {
         class->add = NULL;
-        class->rtheta = NULL;
     }
     model->class = class;
     model->self = c;
+    if (c->r_theta != R_NilValue) model->update = &update_hooks;
     if (c->log_density != R_NilValue) model->density = &density_hooks;
     if (c->move != R_NilValue) model->move = &move_hooks;
     model->columns = c->columns;
@@ -270,5 +272,4 @@ const struct model_class model_custom = {
     .set = set,
     .rrecords = rrecords,
     .add = add,
-    .rtheta = rtheta,
 };

@@ -6,6 +6,7 @@
  * "augment" runs as well.
  */
 #include "contract/model_density.h"
+#include "contract/model_update.h"
 #include "contract/registry.h"
 #include "r/custom.h"
 
@@ -85,6 +86,7 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_density density_hooks = {.log_density = log_density};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
@@ -100,6 +102,7 @@ static int create(const struct fields *fields, struct model *model) {
     e->theta = doubles((size_t)e->parameters);
     model->self = e;
     model->density = &density_hooks;
+    model->update = &update_hooks;
     model->columns = 1;
     model->complete = e->complete;
     model->whole = 1;
@@ -117,5 +120,4 @@ const struct model_class model_expfam = {
     .set = set,
     .rrecords = rrecords,
     .add = add,
-    .rtheta = rtheta,
 };

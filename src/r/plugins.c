@@ -7,6 +7,7 @@
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
+#include "contract/model_update.h"
 #include "contract/model_values.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
@@ -149,7 +150,7 @@ SEXP ffi_model_shape(SEXP spec) {
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.move != NULL));
     SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.refresh != NULL));
-    SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
+    SEXP updates = PROTECT(Rf_ScalarLogical(model.update != NULL));
     SEXP walks = PROTECT(Rf_allocVector(INTSXP, update_theta_coordinates(&model)));
     for (int j = 0; j < Rf_length(walks); ++j)
         INTEGER(walks)[j] = update_theta_coordinate(&model, j);
@@ -157,7 +158,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.density != NULL));
     SEXP has_likelihood = PROTECT(Rf_ScalarLogical(model.likelihood || model.density));
     SEXP integrates = PROTECT(Rf_ScalarLogical(model.marginal != NULL));
-    SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
+    SEXP by_records = PROTECT(Rf_ScalarLogical(!model.update || model.class->add_latent ||
                                                model_walked(&model) > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
@@ -433,7 +434,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, draws));
     double *current = doubles((size_t)model.parameters);
     memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
-    const int own = model.class->rtheta != NULL, by_records = Rf_isMatrix(complete);
+    const int own = model.update != NULL, by_records = Rf_isMatrix(complete);
     const int walks = update_theta_is_needed(&model);
     const int learning = walks && Rf_xlength(walk) == update_theta_coordinates(&model);
     SEXP walked = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)update_theta_size(&model)));
@@ -455,7 +456,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     for (int i = 0; i < draws; ++i) {
         for (int k = 0; k < steps; ++k) {
             if (own && by_records) complete_records(&model, &b, complete, &rng, current, c);
-            int status = own ? model.class->rtheta(model.self, c, n, &rng, current) : PLUGIN_OK;
+            int status = own ? model.update->rtheta(model.self, c, n, &rng, current) : PLUGIN_OK;
             if (walks && status == PLUGIN_OK)
                 status = update_theta(&update, 1, &records, &rng, learning, current);
             if (status != PLUGIN_OK) {

@@ -21,6 +21,7 @@
 #include "base/lanes.h"
 #include "contract/model_innovations.h"
 #include "contract/model_marginal.h"
+#include "contract/model_update.h"
 
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
@@ -208,11 +209,11 @@ static double released_values(const struct augment *a) {
 
 /* theta given the records */
 static int update_theta_given_records(struct augment *a, int learning) {
-    const struct model_class *class = a->model.class;
     if (a->layer) return a->layer->update(a->layer->self, learning);
-    const int status = class->rtheta ? class->rtheta(a->model.self, a->complete, augment_records(a),
-                                                     a->rng, a->theta)
-                                     : PLUGIN_OK;
+    const struct model_update *update = a->model.update;
+    const int status =
+        update ? update->rtheta(a->model.self, a->complete, augment_records(a), a->rng, a->theta)
+               : PLUGIN_OK;
     if (status != PLUGIN_OK || !update_theta_is_needed(&a->model)) return status;
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];

@@ -11,6 +11,7 @@
  * them.
  */
 #include "contract/model_marginal.h"
+#include "contract/model_update.h"
 #include "records/augment_internal.h"
 
 void augment_start_map(struct augment *a) {
@@ -68,7 +69,8 @@ static void keep_mapped(struct augment *a) {
     }
     augment_copy_residuals(a, &a->residual, &a->candidate);
     memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
-    if (a->model.cut) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    if (model_is_cut(&a->model))
+        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
 int augment_try_map(struct augment *a) {
@@ -80,7 +82,7 @@ int augment_try_map(struct augment *a) {
         log_marginal(a, a->complete_after) - log_marginal(a, a->complete) + maps_of(a)->log_volume;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     const int accepted = -(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
-                         (!a->model.cut || augment_draw_within(a, a->complete_after));
+                         (!model_is_cut(&a->model) || augment_draw_within(a, a->complete_after));
     if (accepted) keep_mapped(a);
     return accepted;
 }

@@ -37,6 +37,7 @@
  * all births of an iteration must be there before it: augment_is_full().
  */
 #include "contract/model_move.h"
+#include "contract/model_update.h"
 #include "records/augment_internal.h"
 
 #include <stdlib.h>
@@ -66,7 +67,7 @@ enum { REDRAWN_PARTS = 4 };
 
 static void prepare_site(struct augment *a) {
     if (!a->size.prior) return;
-    const int updates = a->model.class->rtheta && !update_theta_is_needed(&a->model) && !a->layer;
+    const int updates = a->model.update && !update_theta_is_needed(&a->model) && !a->layer;
     const int complete = a->size.pace.moving = updates ? a->model.complete : 0;
     a->size.slope.moving = a->model.moving;
     a->size.slope.moves = a->model.moves;
@@ -350,7 +351,9 @@ static int compare_numbers(const void *a, const void *b) {
  * updates of the same random numbers. Their difference may be far off where one of them rejects a
  * number that the other takes, so the median of UPDATES is taken. */
 static void follow_updates(struct augment *a) {
-    const struct model_class *class = a->model.class;
+    const struct model_update *update = a->model.update;
+    int (*const draw)(void *, const double *, double, struct rng *, double *) =
+        update->rtheta_uncut ? update->rtheta_uncut : update->rtheta;
     const struct size_slope *pace = &a->size.pace;
     const int moving = a->size.slope.moving, complete = a->model.complete;
     const double about = *pace->at_mean, square = *pace->at_square;
@@ -368,9 +371,7 @@ static void follow_updates(struct augment *a) {
             const double n = others + exp(about + (2 * k - 1) * width);
             *a->rng = start;
             memcpy(theta[k], a->theta, (size_t)a->model.parameters * sizeof(double));
-            if ((a->model.cut ? class->rtheta_uncut : class->rtheta)(a->model.self, c[k], n, a->rng,
-                                                                     theta[k]) != PLUGIN_OK)
-                return;
+            if (draw(a->model.self, c[k], n, a->rng, theta[k]) != PLUGIN_OK) return;
         }
         for (int j = 0; j < moving; ++j) {
             const int at = a->size.slope.moves[j];

@@ -36,6 +36,7 @@
 
 #include "base/dist.h"
 #include "contract/model_likelihood.h"
+#include "contract/model_update.h"
 
 enum { MOST = 4096 };
 
@@ -156,8 +157,9 @@ static void fill_table(struct augment *a) {
 static void prepare(struct augment *a) {
     const struct model *model = &a->model;
     if (!a->size.prior || a->plain || a->sites > 1 || !model->likelihood ||
-        !model->likelihood->log_total || model->cut || a->noise.open > 0 || a->noise.locals > 0 ||
-        a->noise.dense == 0 || a->noise.separable < a->noise.dense || !a->block.moved_x)
+        !model->likelihood->log_total || model_is_cut(model) || a->noise.open > 0 ||
+        a->noise.locals > 0 || a->noise.dense == 0 || a->noise.separable < a->noise.dense ||
+        !a->block.moved_x)
         return;
     struct resize_counts *r = plugin_memory(1, sizeof *r);
     r->value = doubles((size_t)(MOST + 1) * (size_t)a->noise.dense);

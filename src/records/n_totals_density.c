@@ -18,6 +18,7 @@
 #include "base/linalg.h"
 #include "contract/model_levels.h"
 #include "contract/model_marginal.h"
+#include "contract/model_update.h"
 
 static int *integers(int count) { return plugin_memory((size_t)count, sizeof(int)); }
 
@@ -28,7 +29,7 @@ static const double MOST = 0.9;
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->size.prior || !a->surrogate || a->plain || !model->normal || model->cut ||
+    if (!a->size.prior || !a->surrogate || a->plain || !model->normal || model_is_cut(model) ||
         !model->marginal->marginal_size || model->predictor || model_factors(model) > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;

@@ -10,6 +10,7 @@
 #include "base/lanes.h"
 #include "base/linalg.h"
 #include "contract/model_marginal.h"
+#include "contract/model_update.h"
 
 enum { MOST_COLUMNS = 6 };
 
@@ -67,7 +68,7 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model->cut ||
+    if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model_is_cut(model) ||
         model->predictor || model->levels || model->marginal->regressors || a->noise.open > 0 ||
         a->noise.locals > 0 || a->noise.separable < a->noise.dense)
         return 0;

@@ -49,6 +49,7 @@
  * (records/redraw_places.c).
  */
 #include "contract/model_marginal.h"
+#include "contract/model_update.h"
 #include "records/redraw_shape.h"
 
 /* Most steps of an iteration; tries before what they tell counts. */
@@ -162,8 +163,8 @@ static int sweeps_serve(struct augment *a, struct place *at, struct place *spare
     copy_records(a, spare->shape, a->block.x_at);
     memcpy(a->theta_new, a->theta, theta);
     keep(a, at);
-    const int drawn = a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng,
-                                             a->theta) == PLUGIN_OK;
+    const int drawn = a->model.update->rtheta(a->model.self, a->complete, (double)a->n, a->rng,
+                                              a->theta) == PLUGIN_OK;
     const double swept = drawn ? augment_sweep(a, 1) : 1;
     memcpy(a->theta, a->theta_new, theta);
     (void)augment_block_at(a, 0, 1);

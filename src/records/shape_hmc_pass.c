@@ -10,6 +10,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
+#include "contract/model_update.h"
 #include "records/augment_internal.h"
 #include "records/response_hmc.h"
 
@@ -164,10 +165,10 @@ double augment_surrogate_density(struct augment *a, int exact, double *q, double
 }
 
 int augment_draw_within(struct augment *a, const double *c) {
-    const struct model_class *class = a->model.class;
     void *self = a->model.self;
-    return class->rtheta_uncut(self, c, (double)a->n, a->rng, a->theta_new) == PLUGIN_OK &&
-           isfinite(class->dprior(self, a->theta_new));
+    return a->model.update->rtheta_uncut(self, c, (double)a->n, a->rng, a->theta_new) ==
+               PLUGIN_OK &&
+           isfinite(a->model.class->dprior(self, a->theta_new));
 }
 
 static double total_of(const struct augment *a, int j) {
@@ -211,7 +212,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         surrogate_take(s, a->complete_after, a->theta_new);
         probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         accept = -log_ratio < rng_exponential(a->rng) &&
-                 (!a->model.cut || augment_draw_within(a, a->complete_after));
+                 (!model_is_cut(&a->model) || augment_draw_within(a, a->complete_after));
     }
     a->count.work += a->cost.leapfrog * s->told.leapfrogs;
     if (accept) {
@@ -275,7 +276,7 @@ static void settle(struct augment *a, const double *weight, int sweeps) {
     for (int k = 0; k < sweeps; ++k) {
         memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
         (void)augment_sweep(a, SEARCH_TEMPER);
-        if (a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
+        if (a->model.update->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
             PLUGIN_OK)
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         keep_all_but_sticks(&a->model, a->theta_new, a->theta);
@@ -324,7 +325,7 @@ static void start(struct augment *a, const struct move_start *start) {
     const int search = start->search;
     if (!s || !augment_set_size(a)) return;
     if (search && augment_redraw_start(a, SEARCH_TEMPER)) {
-        (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+        (void)a->model.update->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
         return;
     }
     if (search && a->model.levels) settle_levels(a);
@@ -340,7 +341,7 @@ static void start(struct augment *a, const struct move_start *start) {
     }
     if (OWN(a, response)) search_response(a);
     if (a->model.class->add_latent) augment_take_latent(a);
-    (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+    (void)a->model.update->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }
 
 const struct move move_shape = {.phase = MOVE_AFTER, .start = start, .make = make};

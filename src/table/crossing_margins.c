@@ -23,6 +23,7 @@
  * the column; of an iteration, in proportion to n. Memory: two bytes for each code.
  */
 #include "contract/collapse.h"
+#include "contract/model_update.h"
 #include "mcmc/adapt.h"
 #include "mcmc/autocorrelation_tuner.h"
 
@@ -203,7 +204,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     const double *columns = fields_vector(fields, "columns", s->columns);
     const double *tracked = fields_vector(fields, "tracked", 1);
     if (!columns || !tracked || s->parts < 1 || c->size_prior || c->noisy > c->separable ||
-        c->noisy < c->size || !c->model.class->rtheta)
+        c->noisy < c->size || !c->model.update)
         return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
     s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
@@ -372,7 +373,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     c->counter[2 * MOVED + ACCEPTED] += moved;
     *accepted = moved / made;
     if (iteration < warmup) learn(c, s, iteration, warmup);
-    return c->model.class->rtheta(c->model.self, s->part_counts, c->n, c->rng, c->theta);
+    return c->model.update->rtheta(c->model.self, s->part_counts, c->n, c->rng, c->theta);
 }
 
 static void statistic(const struct collapse *c, double *out) {

@@ -29,6 +29,7 @@
 #include "table/naive_bayes.h"
 
 #include "base/sticks.h"
+#include "contract/model_update.h"
 #include "mcmc/adapt.h"
 
 /* the most sweeps of an iteration */
@@ -456,7 +457,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     }
     *accepted = made > 0 ? kept / made : 1;
     if (learning) learn(c, iteration, warmup);
-    return c->model.class->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
+    return c->model.update->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
 }
 
 static void statistic(const struct collapse *c, double *out) {

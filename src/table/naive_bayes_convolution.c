@@ -16,6 +16,7 @@
  * Everything is kept as logarithms. Cost: cells n^2 / 2 once, O(n) a row and draw.
  */
 #include "contract/collapse.h"
+#include "contract/model_update.h"
 
 enum { DRAWS };
 
@@ -187,7 +188,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     draw_table(c);
     collapse_count(c, DRAWS, 1);
     *accepted = 1;
-    return c->model.class->rtheta(c->model.self, s->count, c->n, c->rng, c->theta);
+    return c->model.update->rtheta(c->model.self, s->count, c->n, c->rng, c->theta);
 }
 
 static void statistic(const struct collapse *c, double *out) {

@@ -48,7 +48,7 @@ static void carry_row(struct rng *rng, int levels, const double *stick, const do
 /* The sticks of all rows, part after part: theta itself, or what makes the cells' probabilities. */
 static const double *sticks_of(const struct collapse *c, struct table *s, const double *theta,
                                double *out) {
-    if (c->model.class->rtheta) return theta;
+    if (c->model.update) return theta;
     c->model.cells->log_cells(c->model.self, theta, s->carried.log_p);
     for (int k = 0; k < s->cells; ++k) s->carried.log_p[k] = exp(s->carried.log_p[k]);
     sticks_from_probabilities(s->cells, s->carried.log_p, out);

@@ -23,6 +23,7 @@
  * by logarithms: table/naive_bayes_convolution.c.
  */
 #include "contract/collapse.h"
+#include "contract/model_update.h"
 
 enum { DRAWS };
 
@@ -258,7 +259,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     draw(c);
     collapse_count(c, DRAWS, 1);
     *accepted = 1;
-    return c->model.class->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
+    return c->model.update->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
 }
 
 static double total(const struct collapse *c, int component) {

@@ -29,6 +29,7 @@
  */
 #include "table/table.h"
 
+#include "contract/model_update.h"
 #include "mcmc/adapt.h"
 
 /* transfers of an iteration: at first, for each cell; and at most, or for each cell if that is
@@ -212,7 +213,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->tracked = *tracked != 0;
     s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
     s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
-    const int integrates = c->model.class->rtheta != NULL && !held;
+    const int integrates = c->model.update != NULL && !held;
     if (held && !c->model.cells) return PLUGIN_BAD_FIELDS;
     if (integrates) {
         const double *alpha = fields_vector(fields, "alpha", s->cells);
@@ -300,7 +301,7 @@ static void start(struct collapse *c) {
         table_exact_start(c->rng, s, n);
     } else {
         s->count[s->at_size] = n;
-        if (c->model.class->rtheta)
+        if (c->model.update)
             start_cells(c, s);
         else
             table_theta_draw_cells(c, s, n);
@@ -379,8 +380,8 @@ static int make_moves(struct collapse *c, struct table *s, int iteration, int wa
 
 static int draw_theta(struct collapse *c, struct table *s, int iteration, int warmup) {
     if (!s->log_p)
-        return c->model.class->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng,
-                                      c->theta);
+        return c->model.update->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng,
+                                       c->theta);
     if (s->held) return PLUGIN_OK;
     struct hmc_step told;
     const int status = table_theta_move(c, s, &told);

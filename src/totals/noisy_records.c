@@ -33,6 +33,7 @@
 #include "contract/collapse.h"
 #include "contract/model_levels.h"
 #include "contract/model_normal.h"
+#include "contract/model_update.h"
 #include "mcmc/hmc.h"
 #include "totals/density.h"
 
@@ -291,7 +292,7 @@ static int draw_both(struct collapse *of) {
     map_seen(s);
     draw_left(s, of->rng, of->n);
     put_totals(s);
-    return model->class->rtheta(model->self, s->c, of->n, of->rng, of->theta);
+    return model->update->rtheta(model->self, s->c, of->n, of->rng, of->theta);
 }
 
 /* ---- NUTS ------------------------------------------------------------------------------ */
@@ -407,7 +408,7 @@ static void start(struct collapse *of) {
     memcpy(s->c, s->seen, (size_t)s->complete * sizeof(double));
     *s->energy = 0;
     if (!of->given) {
-        (void)model->class->rtheta(model->self, s->c, of->n, of->rng, of->theta);
+        (void)model->update->rtheta(model->self, s->c, of->n, of->rng, of->theta);
         for (int k = 0; k < SETTLE; ++k) (void)draw_both(of);
     }
     double *q = s->unit + s->moving;

@@ -27,6 +27,7 @@
 #include "base/sticks.h"
 #include "contract/collapse.h"
 #include "contract/model_record.h"
+#include "contract/model_update.h"
 
 enum { SWEPT, MOVED };
 
@@ -123,7 +124,7 @@ static int create_answers(const struct fields *fields, const struct model *model
  * among the model's factors; answer_log_odds; answer, its levels. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
-    if (!model->record || !model->class->add || !model->class->rtheta) return PLUGIN_BAD_FIELDS;
+    if (!model->record || !model->class->add || !model->update) return PLUGIN_BAD_FIELDS;
     struct imputed *s = plugin_memory(1, sizeof *s);
     s->n = (ptrdiff_t)of->n;
     s->columns = model->columns;
@@ -371,7 +372,7 @@ static double sweep(struct collapse *of, int walks) {
 
 static int update(struct collapse *of) {
     const struct imputed *s = of->self;
-    return of->model.class->rtheta(of->model.self, s->c, of->n, of->rng, of->theta);
+    return of->model.update->rtheta(of->model.self, s->c, of->n, of->rng, of->theta);
 }
 
 static void load(struct collapse *of) {

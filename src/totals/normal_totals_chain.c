@@ -47,6 +47,7 @@
 #include "contract/model_levels.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
+#include "contract/model_update.h"
 
 #include <Rmath.h>
 
@@ -290,13 +291,13 @@ static void save(struct collapse *of) { (void)of; /* all of it stands in the sto
 
 int normal_is_within(struct normal *s) {
     const struct model_class *class = s->model.class;
-    if (!s->model.cut) return 1;
+    if (!model_is_cut(&s->model)) return 1;
     doubles_copy(s->density.theta, s->theta, s->model.parameters);
     const double *kept = normal_place(s, s->hmc.q) + s->density.totals.size;
     for (int j = 0; j < s->model.marginal->keeps; ++j)
         s->density.theta[s->model.marginal->kept[j]] = kept[j];
-    if (class->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng, s->density.theta) !=
-            PLUGIN_OK ||
+    if (s->model.update->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng,
+                                      s->density.theta) != PLUGIN_OK ||
         !isfinite(class->dprior(s->model.self, s->density.theta)))
         return 0;
     doubles_copy(s->theta, s->density.theta, s->model.parameters);
@@ -310,7 +311,7 @@ static int draw_theta(struct normal *s) {
         s->resize.size.prior ? s->resize.size.shift + s->density.totals.size : NULL;
     for (int j = 0; j < s->model.marginal->keeps; ++j)
         s->theta[s->model.marginal->kept[j]] = kept[j] + (shift ? shift[j] : 0);
-    const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
+    const int status = s->model.update->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
     for (int j = 0; j < s->model.marginal->keeps; ++j)
         kept[j] = s->theta[s->model.marginal->kept[j]] - (shift ? shift[j] : 0);
     if (s->residual) normal_read_residual(s, s->theta, s->hmc.q);

@@ -16,6 +16,7 @@
 #include "contract/model_levels.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
+#include "contract/model_update.h"
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
 static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
@@ -314,7 +315,7 @@ void normal_start(struct collapse *of) {
         return;
     totals_expand(&s->density.totals, q, s->density.c);
     if (!of->given) {
-        (void)s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
+        (void)s->model.update->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
         doubles_copy(s->density.theta, of->theta, s->model.parameters);
     }
     for (int j = 0; j < s->model.marginal->keeps; ++j)

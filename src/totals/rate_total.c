@@ -25,6 +25,7 @@
  */
 #include "base/dist.h"
 #include "contract/collapse.h"
+#include "contract/model_update.h"
 #include "mcmc/adapt.h"
 #include "mcmc/n_regression_proposal.h"
 
@@ -256,7 +257,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     const int closes = learning && adapt_window(iteration, warmup);
     if (c->size_prior) move_sizes(c, iteration, learning, closes);
     if (closes) *s->tries = 0;
-    return c->model.class->rtheta(c->model.self, s->value, s->n, c->rng, c->theta);
+    return c->model.update->rtheta(c->model.self, s->value, s->n, c->rng, c->theta);
 }
 
 static void statistic(const struct collapse *c, double *out) {
