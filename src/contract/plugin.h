@@ -101,6 +101,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_statistic *statistic;
     const struct model_update *update; /* default: random walks */
     const struct model_density *density;
     const struct model_likelihood *likelihood;
@@ -186,17 +187,6 @@ struct model_class {
      * anything before. Required.
      * Common error: a record that is not finite, at the edge of what theta can be. */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
-
-    /* Goal: c += the sum over the block of c(x_i), the complete-data statistic.
-     * Required with rtheta.
-     * Common error: c is overwritten; it holds what earlier blocks brought. Sums of values
-     * far from zero lose digits: measure from a fixed public point (base/block.h). */
-    void (*add)(void *self, int m, const double *const *x, double *c);
-
-    /* Goal: draws the latent variables of a block given its records and the current
-     * theta, and adds to c what rtheta needs of them. Called after add, on the same
-     * records; rtheta is called once for such a c. Default: there are none. */
-    void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else

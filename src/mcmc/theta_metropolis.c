@@ -15,6 +15,7 @@
 #include "mcmc/theta_metropolis.h"
 #include "contract/model_cells.h"
 #include "contract/model_density.h"
+#include "contract/model_statistic.h"
 
 enum { STEPS = 3, MOST_STEPS = 15 };
 
@@ -171,7 +172,7 @@ static int shift(struct theta_update *u, int sites, const struct record_columns 
     for (int k = 0; k < sites; ++k) {
         for (ptrdiff_t start = 0; start < records[k].n;) {
             const int m = point_at_block(u, records + k, start);
-            model->class->add(model->self, m, u->column, u->complete);
+            model->statistic->add(model->self, m, u->column, u->complete);
             start += m;
         }
         n += (double)records[k].n;

@@ -23,6 +23,7 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/plugin.h"
 #include "model/categorical_draw.h"
@@ -445,6 +446,7 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_cells cells_hooks = {.log_cells = log_cells};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
@@ -476,6 +478,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->likelihood = &likelihood_hooks;
     model->cells = &cells_hooks;
     model->update = &update_hooks;
+    model->statistic = &statistic_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
@@ -492,5 +495,4 @@ const struct model_class model_categorical = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .add = add,
 };

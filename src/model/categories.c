@@ -33,6 +33,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/model_values.h"
 #include "model/covariates_joint.h"
@@ -417,10 +418,13 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .log_posterior = log_posterior,
                                                .information = graded_information};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
 
 static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->statistic = by_records ? &latent_statistic_hooks : &statistic_hooks;
     model->update = &update_hooks;
     s->density.curve = graded_curve;
     s->density.prior_curve = graded_prior_curve;
@@ -499,7 +503,6 @@ const struct model_class model_categories = {
 static const struct model_class of_records = {
     .name = "categories",
     RECORD_HOOKS,
-    .add_latent = add_latent,
 };
 
 static const struct model_class of_cells = {

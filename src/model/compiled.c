@@ -12,6 +12,7 @@
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/model_values.h"
 
@@ -178,6 +179,7 @@ static const struct model_values both_ways = {.report = report, .invert = invert
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
@@ -197,7 +199,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->rprior = rprior;
     class->set = set;
     class->rrecords = rrecords;
-    if (hooks->add) class->add = add;
     if (hooks->dprior) class->dprior = dprior;
     model->class = class;
     model->self = c;
@@ -223,6 +224,7 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     if (hooks->from_innovations) model->innovations = &c->innovations;
     if (hooks->refresh) model->refresh = &refresh_hooks;
     if (hooks->log_density) model->density = &density_hooks;
+    if (hooks->add) model->statistic = &statistic_hooks;
     if (hooks->rtheta) model->update = &update_hooks;
     return status;
 }

@@ -31,6 +31,7 @@
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/model_values.h"
 #include "model/covariates.h"
@@ -433,10 +434,12 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .log_posterior = log_posterior,
                                                .information = information};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add, .add_latent = add_latent};
 
 static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->statistic = &statistic_hooks;
     model->update = &update_hooks;
     s->density.curve = curve;
     s->density.prior_curve = prior_curve;
@@ -548,14 +551,12 @@ const struct model_class model_glm = {
     .name = "glm",
     RECORD_HOOKS,
     .prior_gradient = prior_gradient,
-    .add_latent = add_latent,
 };
 
 /* Lone covariates or derived regressors: nothing integrates out. */
 static const struct model_class of_records = {
     .name = "glm",
     RECORD_HOOKS,
-    .add_latent = add_latent,
 };
 
 static const struct model_class of_cells = {

@@ -34,6 +34,7 @@
 #include "contract/model_move.h"
 #include "contract/model_record.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/model_values.h"
 
@@ -370,6 +371,8 @@ static const struct model_record record_hooks = {.record_density = record_densit
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
 
 static void describe_errors(struct lm *lm, struct model *model) {
     model->class = lm->errors->known ? &of_records : &of_errors;
@@ -494,6 +497,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->follows) prepare_derived(lm);
     const int products = derived && lm->cov.lones == 0 && !lm->errors;
     if ((normal_records || products) && !lm->cov.joint) model->record = &record_hooks;
+    model->statistic = normal_records || products ? &statistic_hooks : &latent_statistic_hooks;
     if (normal_records || products) model->marginal = marginal;
     if (normal_records && !lm->cov.joint) marginal->marginal_size = lm_marginal_size;
     if (products) {
@@ -515,14 +519,12 @@ const struct model_class model_lm = {
 static const struct model_class of_records = {
     .name = "lm",
     RECORD_HOOKS,
-    .add_latent = add_latent,
 };
 
 /* Student-t errors: the same, and df walks. */
 static const struct model_class of_errors = {
     .name = "lm",
     RECORD_HOOKS,
-    .add_latent = add_latent,
 };
 
 /* Derived regressors alone: given the covariates, y's parameters integrate out. */

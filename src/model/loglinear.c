@@ -252,5 +252,4 @@ const struct model_class model_loglinear = {
     .prior_gradient = prior_gradient,
     .set = cell_records_set,
     .rrecords = cell_records_draw,
-    .add = cell_records_add,
 };

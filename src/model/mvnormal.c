@@ -14,6 +14,7 @@
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
 struct mvnormal {
@@ -206,6 +207,7 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
@@ -217,6 +219,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = s;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->statistic = &statistic_hooks;
     s->normal = (struct model_normal){.origin = s->cov.centre,
                                       .order = s->cov.column,
                                       .distribution = distribution,
@@ -243,5 +246,4 @@ const struct model_class model_mvnormal = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .add = add,
 };

@@ -20,6 +20,7 @@
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/plugin.h"
 
@@ -307,6 +308,7 @@ static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_l
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
@@ -330,6 +332,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->likelihood = &likelihood_hooks;
+    model->statistic = &statistic_hooks;
     model->columns = 1;
     model->complete = 2;
     if (p->sd) p->log_sd = log(*p->sd);
@@ -361,5 +364,4 @@ const struct model_class model_normal = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .add = add,
 };

@@ -26,6 +26,7 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/plugin.h"
 
@@ -187,6 +188,7 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
                                                          .log_total = log_total};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 static int create(const struct fields *fields, struct model *model) {
     struct poisson *p = plugin_memory(1, sizeof *p);
@@ -203,6 +205,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->move = &move_hooks;
     model->likelihood = &likelihood_hooks;
     model->update = &update_hooks;
+    model->statistic = &statistic_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -218,5 +221,4 @@ const struct model_class model_poisson = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .add = add,
 };

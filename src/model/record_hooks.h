@@ -4,7 +4,6 @@
 #define NOISEAWARE_RECORD_HOOKS_H
 
 #define RECORD_HOOKS \
-    .create = create, .rprior = rprior, .dprior = dprior, .set = set, .rrecords = rrecords, \
-    .add = add
+    .create = create, .rprior = rprior, .dprior = dprior, .set = set, .rrecords = rrecords
 
 #endif

@@ -8,6 +8,7 @@
 #include "contract/model_density.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 
 static int combinations_of(const struct cell_records *s) {
     int all = 1;
@@ -90,7 +91,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     write_codes(s, m, s->level_to, x_new);
 }
 
-void cell_records_add(void *self, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     struct cell_records *s = self;
     const double *cell = read_cells_of(s, m, x, s->level);
     for (int i = 0; i < m; ++i) c[(int)cell[i]] += 1;
@@ -109,6 +110,7 @@ static double log_density(void *self, int m, const double *const *x) {
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_density density_hooks = {.log_density = log_density};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 int cell_records_create(struct cell_records *s, const struct fields *fields,
                         void (*log_cells)(void *, const double *, double *), struct model *model) {
@@ -135,6 +137,7 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->density = &density_hooks;
+    model->statistic = &statistic_hooks;
     model->columns = s->columns;
     model->complete = s->cells;
     model->costs.records = model->costs.move = 1;

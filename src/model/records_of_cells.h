@@ -33,6 +33,5 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
 
 void cell_records_set(void *self, const double *theta);
 void cell_records_draw(void *self, struct rng *rng, int m, double *const *x);
-void cell_records_add(void *self, int m, const double *const *x, double *c);
 
 #endif

@@ -438,5 +438,4 @@ const struct model_class model_survival = {
     .prior_gradient = prior_gradient,
     .set = cell_records_set,
     .rrecords = cell_records_draw,
-    .add = cell_records_add,
 };

@@ -4,6 +4,7 @@
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "mcmc/theta_metropolis.h"
 #include "r/ffi.h"
@@ -35,8 +36,9 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
         model.class->rrecords(model.self, &rng, n, x);
         memset(complete, 0, (size_t)model.complete * sizeof *complete);
         const double *const *view = (const double *const *)x;
-        model.class->add(model.self, n, view, complete);
-        if (model.class->add_latent) model.class->add_latent(model.self, &rng, n, view, complete);
+        model.statistic->add(model.self, n, view, complete);
+        if (model.statistic->add_latent)
+            model.statistic->add_latent(model.self, &rng, n, view, complete);
         memcpy(updated, theta, (size_t)model.parameters * sizeof(double));
         if (model.update->rtheta(model.self, complete, n, &rng, updated) != PLUGIN_OK) {
             UNPROTECT(2);

@@ -12,6 +12,7 @@
  */
 #include "contract/model_density.h"
 #include "contract/model_move.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/registry.h"
 #include "r/custom.h"
@@ -219,6 +220,7 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);
@@ -247,12 +249,12 @@ static int create(const struct fields *fields, struct model *model) {
     struct model_class *class = plugin_memory(1, sizeof *class);
     *class = model_custom;
     if (c->log_prior == R_NilValue) class->dprior = NULL;
-    if (c->r_theta == R_NilValue) {
-        class->add = NULL;
-    }
     model->class = class;
     model->self = c;
-    if (c->r_theta != R_NilValue) model->update = &update_hooks;
+    if (c->r_theta != R_NilValue) {
+        model->statistic = &statistic_hooks;
+        model->update = &update_hooks;
+    }
     if (c->log_density != R_NilValue) model->density = &density_hooks;
     if (c->move != R_NilValue) model->move = &move_hooks;
     model->columns = c->columns;
@@ -271,5 +273,4 @@ const struct model_class model_custom = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .add = add,
 };

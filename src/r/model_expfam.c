@@ -6,6 +6,7 @@
  * "augment" runs as well.
  */
 #include "contract/model_density.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/registry.h"
 #include "r/custom.h"
@@ -87,6 +88,7 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 
 static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_statistic statistic_hooks = {.add = add};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
@@ -103,6 +105,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = e;
     model->density = &density_hooks;
     model->update = &update_hooks;
+    model->statistic = &statistic_hooks;
     model->columns = 1;
     model->complete = e->complete;
     model->whole = 1;
@@ -119,5 +122,4 @@ const struct model_class model_expfam = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .add = add,
 };

@@ -7,6 +7,7 @@
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/model_values.h"
 #include "mcmc/theta_metropolis.h"
@@ -158,7 +159,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.density != NULL));
     SEXP has_likelihood = PROTECT(Rf_ScalarLogical(model.likelihood || model.density));
     SEXP integrates = PROTECT(Rf_ScalarLogical(model.marginal != NULL));
-    SEXP by_records = PROTECT(Rf_ScalarLogical(!model.update || model.class->add_latent ||
+    SEXP by_records = PROTECT(Rf_ScalarLogical(!model.update || model_has_latent(&model) ||
                                                model_walked(&model) > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
@@ -353,9 +354,9 @@ SEXP ffi_model_complete(SEXP spec, SEXP x) {
     struct blocks b = blocks_new(model.columns, model.whole, n);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, model.complete));
     memset(REAL(out), 0, (size_t)model.complete * sizeof(double));
-    for (R_xlen_t start = 0; start < n && model.class->add; start += b.size) {
+    for (R_xlen_t start = 0; start < n && model.statistic; start += b.size) {
         const int m = blocks_load(&b, x, start);
-        model.class->add(model.self, m, read_only(&b), REAL(out));
+        model.statistic->add(model.self, m, read_only(&b), REAL(out));
     }
     UNPROTECT(1);
     return out;
@@ -404,9 +405,9 @@ static void complete_records(const struct model *model, struct blocks *b, SEXP x
     model->class->set(model->self, theta);
     for (R_xlen_t start = 0; start < Rf_nrows(x); start += b->size) {
         const int m = blocks_load(b, x, start);
-        model->class->add(model->self, m, read_only(b), c);
-        if (model->class->add_latent)
-            model->class->add_latent(model->self, rng, m, read_only(b), c);
+        model->statistic->add(model->self, m, read_only(b), c);
+        if (model->statistic->add_latent)
+            model->statistic->add_latent(model->self, rng, m, read_only(b), c);
     }
 }
 

@@ -21,6 +21,7 @@
 #include "base/lanes.h"
 #include "contract/model_innovations.h"
 #include "contract/model_marginal.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
 /* the differences of a block should stay in the first-level cache */
@@ -236,7 +237,7 @@ void augment_find_support(struct augment *a) {
         set_searching(a, 1);
         if (!a->plain && !a->layer) make_moves(a, MOVE_BEFORE, &(struct round){0});
         (void)augment_sweep_part(a, 1, 0, 0, 1);
-        if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
+        if (a->surrogate && model_has_latent(&a->model)) augment_take_latent(a);
         if (!a->layer && update_theta_given_records(a, 0) != PLUGIN_OK) k = SUPPORT_SWEEPS;
         set_searching(a, 0);
     }
@@ -291,7 +292,6 @@ static struct round begin_round(struct augment *a, int iteration, int warmup) {
 
 /* The sweep of a round, or the part of it whose turn it is; returns its work. */
 static double sweep(struct augment *a, struct round *round, int number) {
-    const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int iteration = round->iteration, after = iteration - round->warmup;
     const int can_refresh = !a->plain && a->model.refresh && a->model.complete > 0;
@@ -308,9 +308,10 @@ static double sweep(struct augment *a, struct round *round, int number) {
     count_visits(a, round->swept);
     a->count.work += work;
     if (trying) {
-        if (class->add_latent) augment_take_complete(a, 0, a->complete_after);
+        const int latent = model_has_latent(&a->model);
+        if (latent) augment_take_complete(a, 0, a->complete_after);
         adapt_saw_refresh(adapt, refresh, a->visit.complete_before,
-                          class->add_latent ? a->complete_after : a->complete);
+                          latent ? a->complete_after : a->complete);
     }
     return work;
 }
@@ -347,7 +348,7 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int number,
     if (round.learning) augment_gather(a, before);
     const double followed = a->count.work;
     make_moves(a, MOVE_AFTER, &round);
-    if (a->surrogate && a->model.class->add_latent && !round.empty) augment_take_latent(a);
+    if (a->surrogate && model_has_latent(&a->model) && !round.empty) augment_take_latent(a);
     const int status = round.empty ? update_theta_of_none(a, iteration < warmup)
                                    : update_theta_given_records(a, iteration < warmup);
     if (status != PLUGIN_OK || iteration >= warmup) return status;

@@ -22,6 +22,7 @@
  * Cost: O(n) to sort for each factor; O(m components) a transfer. No allocation except in
  * prepare().
  */
+#include "contract/model_statistic.h"
 #include "records/augment_internal.h"
 
 /* so many records at once, at most */
@@ -178,7 +179,7 @@ static void add_complete(struct augment *a, int m, double *const *x, double *c) 
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
         for (int v = 0; v < model->columns; ++v) a->block.at_chunk[v] = x[v] + start;
-        model->class->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
+        model->statistic->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
     }
 }
 

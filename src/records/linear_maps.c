@@ -11,6 +11,7 @@
  * them.
  */
 #include "contract/model_marginal.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
 
@@ -49,7 +50,7 @@ static void sum_mapped(struct augment *a) {
         const int m = augment_block_at(a, start, a->block.most_moved);
         const double *const *x = mapped_block(a, m);
         (void)augment_add_totals(a, start, m, x);
-        a->model.class->add(a->model.self, m, x, a->complete_after);
+        a->model.statistic->add(a->model.self, m, x, a->complete_after);
     }
     augment_residuals(a, &a->candidate);
 }

@@ -16,16 +16,16 @@
  * statistic agree with the records. Cost: a pass over the records for the totals, one to keep
  * them. No allocation except in prepare().
  */
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
 
 /* Those that the model cannot make are left out. */
 static void prepare(struct augment *a) {
-    const struct model_class *class = a->model.class;
     if (!maps_of(a)) return;
-    const int serves = a->model.marginal && a->model.update && class->add && !class->add_latent &&
-                       !a->model.predictor && a->sites == 1 && !a->layer && !a->plain &&
-                       !a->size.prior && a->noise.locals == 0;
+    const int serves = a->model.marginal && a->model.update && a->model.statistic &&
+                       !model_has_latent(&a->model) && !a->model.predictor && a->sites == 1 &&
+                       !a->layer && !a->plain && !a->size.prior && a->noise.locals == 0;
     if (!serves) {
         OWN(a, reflections) = NULL;
         return;

@@ -10,6 +10,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
 #include "records/response_hmc.h"
@@ -340,7 +341,7 @@ static void start(struct augment *a, const struct move_start *start) {
         surrogate_take(s, a->complete, a->theta);
     }
     if (OWN(a, response)) search_response(a);
-    if (a->model.class->add_latent) augment_take_latent(a);
+    if (model_has_latent(&a->model)) augment_take_latent(a);
     (void)a->model.update->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }
 

@@ -15,6 +15,7 @@
 #include "base/lanes.h"
 #include "contract/model_innovations.h"
 #include "contract/model_refresh.h"
+#include "contract/model_statistic.h"
 
 /* ---- blocks and chunks ----------------------------------------------------- */
 
@@ -50,11 +51,11 @@ static void add_complete(struct augment *a, int m, int latent, double *c) {
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = augment_chunk(model->whole, m - start);
         shift_columns(a, a->block.x_at, start, a->block.at_chunk);
-        if (model->class->add)
-            model->class->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
-        if (latent && model->class->add_latent)
-            model->class->add_latent(model->self, a->rng, chunk,
-                                     augment_read_only(a->block.at_chunk), a->complete);
+        if (model->statistic)
+            model->statistic->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
+        if (latent && model_has_latent(model))
+            model->statistic->add_latent(model->self, a->rng, chunk,
+                                         augment_read_only(a->block.at_chunk), a->complete);
     }
 }
 
@@ -244,6 +245,6 @@ double augment_sweep_part(struct augment *a, int parts, int at, double rho, doub
 double augment_sweep(struct augment *a, double temper) {
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     const double accepted = (double)visit(a, 0, a->n, 0, temper);
-    if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
+    if (a->surrogate && model_has_latent(&a->model)) augment_take_latent(a);
     return accepted / (double)a->n;
 }

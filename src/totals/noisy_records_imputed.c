@@ -27,6 +27,7 @@
 #include "base/sticks.h"
 #include "contract/collapse.h"
 #include "contract/model_record.h"
+#include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
 enum { SWEPT, MOVED };
@@ -124,7 +125,7 @@ static int create_answers(const struct fields *fields, const struct model *model
  * among the model's factors; answer_log_odds; answer, its levels. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
-    if (!model->record || !model->class->add || !model->update) return PLUGIN_BAD_FIELDS;
+    if (!model->record || !model->statistic || !model->update) return PLUGIN_BAD_FIELDS;
     struct imputed *s = plugin_memory(1, sizeof *s);
     s->n = (ptrdiff_t)of->n;
     s->columns = model->columns;
@@ -354,7 +355,7 @@ static double sweep(struct collapse *of, int walks) {
             for (int a = 0; a < s->noisy; ++a) moved += draw_block(s, model, of->rng, m, a);
         }
         for (int f = 0; f < s->answered; ++f) draw_levels(s, model, of->rng, f, start, m);
-        model->class->add(model->self, m, x, s->c);
+        model->statistic->add(model->self, m, x, s->c);
         for (int f = 0; f < s->answered; ++f) {
             const ptrdiff_t at = (ptrdiff_t)f * s->n + start;
             for (int i = 0; i < m; ++i)
