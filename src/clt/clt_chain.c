@@ -39,6 +39,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model.h"
+#include "contract/model_prior.h"
 #include "contract/model_update.h"
 
 const char *const clt_sampler_names[CLT_SAMPLERS] = {
@@ -204,7 +205,7 @@ static void swap_distributions(struct clt *a) {
 static int move_marginal(struct clt *a, int k, int learning) {
     (void)propose(a, k, 0);
     double log_ratio = -INFINITY;
-    a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+    a->next.log_prior = a->model.prior->dprior(a->model.self, a->theta_new);
     if (isfinite(a->next.log_prior) && clt_set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
         clt_set_density(a, &a->next) == PLUGIN_OK)
         log_ratio = a->next.log_prior - a->now.log_prior + a->next.log_density - a->now.log_density;
@@ -290,7 +291,7 @@ static int move_noncentred(struct clt *a, int k, int learning) {
     const struct record_moments *m = &a->moments;
     const double back_over_forth = propose(a, k, k % 4 != 0);
     double log_ratio = -INFINITY, log_noise = 0;
-    const double log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+    const double log_prior = a->model.prior->dprior(a->model.self, a->theta_new);
     if (isfinite(log_prior)) {
         m->class->from_innovations(m->self, a->theta_new, a->n, a->u, a->total_new);
         add_extra(a, a->total_new);
@@ -326,7 +327,7 @@ static int update(struct clt *a, int possible, int learning) {
 static int move(struct clt *a, int learning) {
     int accepted = 0;
     if (a->sampler == CLT_GIBBS) return 0;
-    a->now.log_prior = a->model.class->dprior(a->model.self, a->theta);
+    a->now.log_prior = a->model.prior->dprior(a->model.self, a->theta);
     if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
     draw_steps(a);
     for (int k = 0; k < a->passes; ++k)

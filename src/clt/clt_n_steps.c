@@ -13,6 +13,7 @@
  * Cost: that of a move of theta, for each of them. */
 #include "base/dist.h"
 #include "clt/clt.h"
+#include "contract/model_prior.h"
 
 enum { WALKS = 3 };
 
@@ -69,7 +70,7 @@ static int step(struct clt *a, int fresh, int follows, int learning) {
     if (log_size > -INFINITY) {
         size_slope_follow(&a->slope, follows ? log(n / a->n) : 0, a->theta,
                           (size_t)a->model.parameters, a->theta_new);
-        a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+        a->next.log_prior = a->model.prior->dprior(a->model.self, a->theta_new);
         log_ratio += log_size - clt_log_size(a, a->n);
         log_ratio += isfinite(a->next.log_prior)
                          ? a->next.log_prior - a->now.log_prior + total_ratio(a, n)
@@ -86,7 +87,7 @@ static int step(struct clt *a, int fresh, int follows, int learning) {
 int clt_move_size(struct clt *a, int iteration, int learning) {
     int accepted = 0;
     const int knows = size_slope_knows(&a->slope);
-    a->now.log_prior = a->model.class->dprior(a->model.self, a->theta);
+    a->now.log_prior = a->model.prior->dprior(a->model.self, a->theta);
     if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
     for (int k = 0; k < (a->sampler == CLT_NONCENTRED ? WALKS : 1); ++k)
         accepted += step(a, 0, 1, learning);

@@ -1,5 +1,6 @@
 /* Shared by all models: see contract/model.h, and model_describe() in contract/plugin.h. */
 #include "contract/model.h"
+#include "contract/model_prior.h"
 #include "contract/model_values.h"
 
 void model_describe(struct model *model, int blocks, const struct theta_block *block) {
@@ -27,21 +28,21 @@ void model_rprior(const struct model *model, struct rng *rng, double *theta) {
 /* by differences where the model has no gradient */
 double model_prior(const struct model *model, double *theta, double *gradient) {
     static const double STEP = 1e-5;
-    const struct model_class *class = model->class;
-    const double value = class->dprior(model->self, theta);
+    const struct model_prior *prior = model->prior;
+    const double value = prior->dprior(model->self, theta);
     memset(gradient, 0, (size_t)model->parameters * sizeof(double));
     if (!isfinite(value)) return -INFINITY;
-    if (class->prior_gradient) {
-        class->prior_gradient(model->self, theta, gradient);
+    if (prior->prior_gradient) {
+        prior->prior_gradient(model->self, theta, gradient);
         return value;
     }
     for (int k = 0; k < model->moving; ++k) {
         const int at = model->moves[k];
         const double here = theta[at], step = STEP * (1 + fabs(here));
         theta[at] = here + step;
-        const double above = class->dprior(model->self, theta);
+        const double above = prior->dprior(model->self, theta);
         theta[at] = here - step;
-        gradient[at] = (above - class->dprior(model->self, theta)) / (2 * step);
+        gradient[at] = (above - prior->dprior(model->self, theta)) / (2 * step);
         theta[at] = here;
     }
     return value;

@@ -101,6 +101,7 @@ struct model {
     const struct model_refresh *refresh; /* default: every proposal is fresh */
     const struct model_move *move;       /* default: chains mix slowly where the noise is wide */
     const struct model_levels *levels;
+    const struct model_prior *prior;
     const struct model_statistic *statistic;
     const struct model_update *update; /* default: random walks */
     const struct model_density *density;
@@ -157,8 +158,7 @@ struct model_class {
     /* Goal: a model that is ready to be used. Reads the fields, allocates, calls
      * model_describe(), fills in self, columns, complete and what else the hooks
      * need. Returns PLUGIN_*; PLUGIN_BAD_FIELDS is a bug of the R side, which has
-     * checked what the user said. May put another class in place of this one, with the
-     * hooks that these fields allow. Required.
+     * checked what the user said.
      * Common errors: a field that is optional taken for granted; a pointer to something
      * on the stack. */
     int (*create)(const struct fields *fields, struct model *model);
@@ -166,16 +166,6 @@ struct model_class {
     /* Goal: a draw of the unknown coordinates from the prior. The known ones are in
      * theta already, and stay. Required. */
     void (*rprior)(void *self, struct rng *rng, double *theta);
-
-    /* Goal: the log prior density of the unknown coordinates, up to a constant, -INFINITY
-     * outside the prior's support. Required by moves and by log_density.
-     * Common error: the density of the natural parameters without the Jacobian, that is
-     * without block_log_jacobian(); debug_model() sees it. */
-    double (*dprior)(void *self, const double *theta);
-
-    /* Goal: gradient += the gradient of dprior(), of all coordinates, at a theta where that is
-     * finite. Default: methods that need gradients do not serve the model. */
-    void (*prior_gradient)(void *self, const double *theta, double *gradient);
 
     /* Goal: theta is the current parameter of rrecords, from_innovations, refresh, set_move,
      * add_latent and log_density from now on. What these need of theta alone is computed

@@ -15,6 +15,7 @@
 #include "mcmc/theta_metropolis.h"
 #include "contract/model_cells.h"
 #include "contract/model_density.h"
+#include "contract/model_prior.h"
 #include "contract/model_statistic.h"
 
 enum { STEPS = 3, MOST_STEPS = 15 };
@@ -124,7 +125,7 @@ double update_theta_density(struct theta_update *u, int sites, const struct reco
 static void look(struct theta_update *u, int sites, const struct record_columns *records,
                  const double *theta, struct newton_place *place) {
     const struct model *model = u->model;
-    place->log_density = model->class->dprior(model->self, theta);
+    place->log_density = model->prior->dprior(model->self, theta);
     place->proper = 0;
     if (!(place->log_density > -INFINITY)) return;
     model->density->prior_curve(model->self, theta, place->mode, place->factor);
@@ -197,13 +198,13 @@ int update_theta(struct theta_update *u, int sites, const struct record_columns 
     const int steers = has_newton(model) && (learning || serves);
     const int steps = serves ? FEW : walk_steps(u->walk.size);
     double density = steers ? newton_step(u, sites, records, rng, learning, theta)
-                            : model->class->dprior(model->self, theta) +
+                            : model->prior->dprior(model->self, theta) +
                                   update_theta_density(u, sites, records, theta);
     for (int k = 0; k < steps; ++k) {
         propose(u, rng, theta);
         const double threshold = rng_exponential(rng);
         double density_new =
-            holds_the_same(u) ? model->class->dprior(model->self, u->theta_new) : -INFINITY;
+            holds_the_same(u) ? model->prior->dprior(model->self, u->theta_new) : -INFINITY;
         if (density_new > -INFINITY)
             density_new += update_theta_density(u, sites, records, u->theta_new);
         if (isnan(density_new)) return PLUGIN_NUMERICAL;

@@ -22,6 +22,7 @@
 #include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -447,6 +448,7 @@ static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_l
 static const struct model_cells cells_hooks = {.log_cells = log_cells};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
@@ -479,6 +481,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->cells = &cells_hooks;
     model->update = &update_hooks;
     model->statistic = &statistic_hooks;
+    model->prior = &prior_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
@@ -491,8 +494,6 @@ const struct model_class model_categorical = {
     .name = "categorical",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
-    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
 };

@@ -32,12 +32,12 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/model_values.h"
 #include "model/covariates_joint.h"
-#include "model/record_hooks.h"
 
 static void find_constants(const struct graded *s, const double *theta, double *intercept,
                            double *cut) {
@@ -49,8 +49,6 @@ static void find_constants(const struct graded *s, const double *theta, double *
 }
 
 /* ---- set-up ------------------------------------------------------------- */
-
-static const struct model_class of_records, of_cells;
 
 static int read_prior(const struct fields *fields, struct graded *s) {
     s->beta = fields_vector(fields, "beta", s->own);
@@ -146,8 +144,6 @@ static int invert(void *self, const double *value, double *theta) {
     const struct graded *s = self;
     return joint_invert(&s->cov, value, theta);
 }
-
-static const struct model_values values = {.report = report, .invert = invert};
 
 /* ---- prior -------------------------------------------------------------- */
 
@@ -420,9 +416,14 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
+                                                      .prior_gradient = prior_gradient};
+static const struct model_values values_hooks = {.report = report, .invert = invert};
 
 static void offer_records(struct graded *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
+    model->prior = by_records || s->cov.joint ? &prior_hooks : &smooth_prior_hooks;
     model->move = &move_hooks;
     model->statistic = by_records ? &latent_statistic_hooks : &statistic_hooks;
     model->update = &update_hooks;
@@ -443,8 +444,8 @@ static void offer_records(struct graded *s, int by_records, struct model *model)
 static int offer_cells(struct graded *s, double cells, struct model *model) {
     s->cells = create_cells(s);
     model->complete = glm_cells_count(s->cells);
-    model->class = &of_cells;
     model->likelihood = &likelihood_hooks;
+    model->prior = &smooth_prior_hooks;
     model->cells = &cells_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
@@ -486,31 +487,17 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (by_records) model->class = &of_records;
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
     offer_records(s, by_records, model);
-    return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
+    if (s->cov.joint) joint_complete(&s->cov, model, &values_hooks);
+    return PLUGIN_OK;
 }
 
 const struct model_class model_categories = {
     .name = "categories",
-    RECORD_HOOKS,
-    .prior_gradient = prior_gradient,
-};
-
-/* Lone covariates or derived regressors: nothing integrates out. */
-static const struct model_class of_records = {
-    .name = "categories",
-    RECORD_HOOKS,
-};
-
-static const struct model_class of_cells = {
-    .name = "categories",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
-    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
 };

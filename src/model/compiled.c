@@ -11,6 +11,7 @@
 #include "contract/model_density.h"
 #include "contract/model_innovations.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -105,7 +106,7 @@ static void *host_memory(const struct noiseaware_host *host, size_t count, size_
 
 /* ---- shells ------------------------------------------------------------------ */
 
-static void rprior(void *self, struct rng *rng, double *theta) {
+void model_compiled_rprior(void *self, struct rng *rng, double *theta) {
     struct compiled *c = self;
     c->hooks->rprior(c->self, lend(c, rng), theta);
 }
@@ -125,12 +126,12 @@ static int invert(void *self, const double *value, double *theta) {
     return c->hooks->invert(c->self, value, theta);
 }
 
-static void set(void *self, const double *theta) {
+void model_compiled_set(void *self, const double *theta) {
     struct compiled *c = self;
     c->hooks->set(c->self, theta);
 }
 
-static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+void model_compiled_rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct compiled *c = self;
     c->hooks->rrecords(c->self, lend(c, rng), m, x);
 }
@@ -180,11 +181,11 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior};
 
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
     struct compiled *c = plugin_memory(1, sizeof *c);
-    struct model_class *class = plugin_memory(1, sizeof *class);
     const struct host host = {
         .host = {.field = host_field, .field_length = host_field_length, .memory = host_memory},
         .fields = fields,
@@ -195,12 +196,6 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     c->self = made.self;
     c->parameters = made.parameters;
     c->stream.random = random_functions;
-    class->name = "compiled";
-    class->rprior = rprior;
-    class->set = set;
-    class->rrecords = rrecords;
-    if (hooks->dprior) class->dprior = dprior;
-    model->class = class;
     model->self = c;
     model->columns = made.columns;
     model->complete = made.complete;
@@ -222,6 +217,7 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
                                    .kind = (enum rng_kind)made.innovation, /* the same order */
                                    .from_innovations = from_innovations};
     if (hooks->from_innovations) model->innovations = &c->innovations;
+    if (hooks->dprior) model->prior = &prior_hooks;
     if (hooks->refresh) model->refresh = &refresh_hooks;
     if (hooks->log_density) model->density = &density_hooks;
     if (hooks->add) model->statistic = &statistic_hooks;

@@ -12,4 +12,9 @@ enum { MOST_PARAMETERS = 100000 };
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model);
 
+/* Those that each model has. */
+void model_compiled_rprior(void *self, struct rng *rng, double *theta);
+void model_compiled_set(void *self, const double *theta);
+void model_compiled_rrecords(void *self, struct rng *rng, int m, double *const *x);
+
 #endif

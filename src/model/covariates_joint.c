@@ -143,18 +143,14 @@ static int count_reported(const struct covariates *cov, const struct coordinates
     return count;
 }
 
-int joint_complete(struct covariates *cov, struct model *model, const struct model_values *values) {
+void joint_complete(struct covariates *cov, struct model *model,
+                    const struct model_values *values) {
     struct joint *joint = cov->joint;
-    struct model_class *class = plugin_memory(1, sizeof *class);
     joint->coordinates = model->coordinates;
     joint->described.first = joint->at_count = model->complete;
     model->complete += joint->cells;
     model->reported = count_reported(cov, &model->coordinates);
     model->values = values;
-    *class = *model->class;
-    class->prior_gradient = NULL;
-    model->class = class;
-    return PLUGIN_OK;
 }
 
 void joint_report(const struct covariates *cov, const double *theta, double *out) {

@@ -24,7 +24,7 @@ int joint_invert(const struct covariates *cov, const double *value, double *thet
 /* Last in the model's create(): the counts of the cells follow what is in the complete-data
  * statistic, and the model has these two hooks. What other methods than "augment" and "collapse" of
  * a known n ask for is not there. PLUGIN_OK. */
-int joint_complete(struct covariates *cov, struct model *model, const struct model_values *values);
+void joint_complete(struct covariates *cov, struct model *model, const struct model_values *values);
 
 /* `chol`: of the numbers' covariance, under theta */
 void joint_rprior(struct covariates *cov, const double *chol, struct rng *rng, double *theta);

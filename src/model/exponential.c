@@ -14,6 +14,7 @@
 #include "contract/model_innovations.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -124,6 +125,7 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     struct exponential *e = plugin_memory(1, sizeof *e);
@@ -139,6 +141,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->likelihood = &likelihood_hooks;
     model->update = &update_hooks;
     model->statistic = &statistic_hooks;
+    model->prior = &prior_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -150,7 +153,6 @@ const struct model_class model_exponential = {
     .name = "exponential",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
 };

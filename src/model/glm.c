@@ -30,6 +30,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -38,7 +39,6 @@
 #include "model/covariates_joint.h"
 #include "model/family.h"
 #include "model/glm_as_table.h"
-#include "model/record_hooks.h"
 #include "model/scale_prior.h"
 
 struct glm {
@@ -80,8 +80,6 @@ enum { LEAST_ROUNDS = 4 };
 
 /* ---- set-up ------------------------------------------------------------- */
 
-static const struct model_class of_records, of_cells;
-
 /* where the only predictor's coefficients begin */
 static const int first[] = {0};
 
@@ -99,8 +97,6 @@ static int invert(void *self, const double *value, double *theta) {
     const struct glm *s = self;
     return joint_invert(&s->cov, value, theta);
 }
-
-static const struct model_values values = {.report = report, .invert = invert};
 
 /* ---- prior -------------------------------------------------------------- */
 
@@ -435,9 +431,14 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .information = information};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add, .add_latent = add_latent};
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
+                                                      .prior_gradient = prior_gradient};
+static const struct model_values values_hooks = {.report = report, .invert = invert};
 
 static void offer_records(struct glm *s, int by_records, struct model *model) {
     model->refresh = &refresh_hooks;
+    model->prior = by_records || s->cov.joint ? &prior_hooks : &smooth_prior_hooks;
     model->move = &move_hooks;
     model->statistic = &statistic_hooks;
     model->update = &update_hooks;
@@ -466,8 +467,8 @@ static int offer_cells(struct glm *s, double cells, struct model *model) {
                                            .logs = cell_logs};
     s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
     model->complete = glm_cells_count(s->cells);
-    model->class = &of_cells;
     model->likelihood = &likelihood_hooks;
+    model->prior = &smooth_prior_hooks;
     model->cells = &cells_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
@@ -539,32 +540,18 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (by_records) model->class = &of_records;
     model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
     offer_records(s, by_records, model);
-    return s->cov.joint ? joint_complete(&s->cov, model, &values) : PLUGIN_OK;
+    if (s->cov.joint) joint_complete(&s->cov, model, &values_hooks);
+    return PLUGIN_OK;
 }
 
 const struct model_class model_glm = {
     .name = "glm",
-    RECORD_HOOKS,
-    .prior_gradient = prior_gradient,
-};
-
-/* Lone covariates or derived regressors: nothing integrates out. */
-static const struct model_class of_records = {
-    .name = "glm",
-    RECORD_HOOKS,
-};
-
-static const struct model_class of_cells = {
-    .name = "glm",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
-    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
 };

@@ -27,11 +27,11 @@
 #include "model/lm_parts.h"
 
 #include "model/covariates_joint.h"
-#include "model/record_hooks.h"
 
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_record.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
@@ -57,8 +57,6 @@ static void prepare_derived(struct lm *lm) {
     lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
 }
 
-static const struct model_class of_records, of_products, of_errors;
-
 static int read_errors(const struct fields *fields, struct lm *lm) {
     if (fields_length(fields, "errors_df") <= 0 && fields_length(fields, "errors_df_gamma") <= 0)
         return PLUGIN_OK;
@@ -75,8 +73,6 @@ static int invert(void *self, const double *value, double *theta) {
     const struct lm *lm = self;
     return joint_invert(&lm->cov, value, theta);
 }
-
-static const struct model_values values = {.report = report, .invert = invert};
 
 /* ---- prior -------------------------------------------------------------- */
 
@@ -373,9 +369,12 @@ static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
 static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
+                                                      .prior_gradient = prior_gradient};
+static const struct model_values values_hooks = {.report = report, .invert = invert};
 
 static void describe_errors(struct lm *lm, struct model *model) {
-    model->class = lm->errors->known ? &of_records : &of_errors;
     model->rounds = LEAST_ROUNDS;
     model->costs.latent += GAMMA_COST + 0.1 * lm->k * lm->k;
     model->costs.records += GAMMA_COST;
@@ -486,7 +485,6 @@ static int create(const struct fields *fields, struct model *model) {
     marginal->marginal = lm_marginal;
     model->update = covariates_is_cut(&lm->cov) ? &cut_update_hooks : &update_hooks;
     if (!normal_records) {
-        model->class = &of_records;
         model->costs.latent = lm->cov.costs.latent;
         model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
         model->costs.records = model->columns + lm->cov.costs.draw;
@@ -497,38 +495,22 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->follows) prepare_derived(lm);
     const int products = derived && lm->cov.lones == 0 && !lm->errors;
     if ((normal_records || products) && !lm->cov.joint) model->record = &record_hooks;
+    model->prior = normal_records && !lm->cov.joint ? &smooth_prior_hooks : &prior_hooks;
     model->statistic = normal_records || products ? &statistic_hooks : &latent_statistic_hooks;
     if (normal_records || products) model->marginal = marginal;
     if (normal_records && !lm->cov.joint) marginal->marginal_size = lm_marginal_size;
     if (products) {
-        model->class = &of_products;
         marginal->regressors = regressors;
         marginal->moments = q;
     }
-    return lm->cov.joint ? joint_complete(&lm->cov, model, &values) : PLUGIN_OK;
+    if (lm->cov.joint) joint_complete(&lm->cov, model, &values_hooks);
+    return PLUGIN_OK;
 }
 
 const struct model_class model_lm = {
     .name = "lm",
-    RECORD_HOOKS,
-    .prior_gradient = prior_gradient,
-};
-
-/* Lone covariates or derived regressors: nothing integrates out, and records are
- * not normal. */
-static const struct model_class of_records = {
-    .name = "lm",
-    RECORD_HOOKS,
-};
-
-/* Student-t errors: the same, and df walks. */
-static const struct model_class of_errors = {
-    .name = "lm",
-    RECORD_HOOKS,
-};
-
-/* Derived regressors alone: given the covariates, y's parameters integrate out. */
-static const struct model_class of_products = {
-    .name = "lm",
-    RECORD_HOOKS,
+    .create = create,
+    .rprior = rprior,
+    .set = set,
+    .rrecords = rrecords,
 };

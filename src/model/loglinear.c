@@ -21,6 +21,7 @@
  */
 #include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
+#include "contract/model_prior.h"
 #include "model/records_of_cells.h"
 
 struct loglinear {
@@ -214,6 +215,7 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .observe = observe,
                                                .log_posterior = log_posterior,
                                                .information = information};
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 
 /* Fields: columns, the codes of each; code, of each cell in turn; margin, how many columns each
  * has, and margin_column, these, one margin after the other; for the cells of all margins,
@@ -240,6 +242,7 @@ static int create(const struct fields *fields, struct model *model) {
     };
     model_describe(model, 1, &block);
     model->likelihood = &likelihood_hooks;
+    model->prior = &prior_hooks;
     model->cells = &cells_hooks;
     return PLUGIN_OK;
 }
@@ -248,8 +251,6 @@ const struct model_class model_loglinear = {
     .name = "loglinear",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
-    .prior_gradient = prior_gradient,
     .set = cell_records_set,
     .rrecords = cell_records_draw,
 };

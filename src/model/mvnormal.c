@@ -13,6 +13,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -208,6 +209,7 @@ static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
@@ -220,6 +222,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->statistic = &statistic_hooks;
+    model->prior = &prior_hooks;
     s->normal = (struct model_normal){.origin = s->cov.centre,
                                       .order = s->cov.column,
                                       .distribution = distribution,
@@ -242,8 +245,6 @@ const struct model_class model_mvnormal = {
     .name = "mvnormal",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
-    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
 };

@@ -19,6 +19,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -309,6 +310,7 @@ static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
@@ -333,6 +335,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->move = &move_hooks;
     model->likelihood = &likelihood_hooks;
     model->statistic = &statistic_hooks;
+    model->prior = &prior_hooks;
     model->columns = 1;
     model->complete = 2;
     if (p->sd) p->log_sd = log(*p->sd);
@@ -361,7 +364,6 @@ const struct model_class model_normal = {
     .name = "normal",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
 };

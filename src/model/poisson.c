@@ -25,6 +25,7 @@
 #include "contract/model_innovations.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -189,6 +190,7 @@ static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_l
                                                          .log_total = log_total};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     struct poisson *p = plugin_memory(1, sizeof *p);
@@ -206,6 +208,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->likelihood = &likelihood_hooks;
     model->update = &update_hooks;
     model->statistic = &statistic_hooks;
+    model->prior = &prior_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
@@ -218,7 +221,6 @@ const struct model_class model_poisson = {
     .name = "poisson",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
 };

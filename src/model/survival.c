@@ -41,6 +41,7 @@
 #include "base/sticks.h"
 #include "base/sticks_draw.h"
 #include "contract/model_cells.h"
+#include "contract/model_prior.h"
 #include "model/covariates_factors.h"
 
 /* ---- set-up ------------------------------------------------------------------- */
@@ -385,6 +386,7 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .information = information,
                                                .shift = survival_shift,
                                                .hold = survival_hold};
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 
 /* Fields: those of model/records_of_cells.h; baseline, 0 exponential, 1 Weibull, 2 piecewise, 3
  * discrete; breaks; design, a row for each group; censoring_row, that of each group, from 0; and
@@ -424,6 +426,7 @@ static int create(const struct fields *fields, struct model *model) {
     DOUBLES(intervals, &s->log_base, &s->base_slope);
     s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
     describe(s, model);
+    model->prior = &prior_hooks;
     model->cells = &cells_hooks;
     s->value = doubles((size_t)s->parameters);
     s->list = plugin_memory((size_t)s->parameters, sizeof(int));
@@ -434,8 +437,6 @@ const struct model_class model_survival = {
     .name = "survival",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
-    .prior_gradient = prior_gradient,
     .set = cell_records_set,
     .rrecords = cell_records_draw,
 };

@@ -34,6 +34,7 @@
 #include "contract/model.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
 
@@ -58,7 +59,7 @@ static void phi_to_theta(const struct pool_records *s, const struct pool_member 
 }
 
 static double log_prior(struct pool_records *s, const double *theta) {
-    return s->model.class->dprior(s->model.self, theta);
+    return s->model.prior->dprior(s->model.self, theta);
 }
 
 /* of the model's prior at these parameters */

@@ -22,6 +22,7 @@
 
 #include "base/linalg.h"
 #include "contract/model.h"
+#include "contract/model_prior.h"
 
 /* Anchors are learned at iterations 0, FIRST, 3 FIRST, 7 FIRST, ... until that share of warmup. */
 enum { FIRST = 5 };
@@ -54,7 +55,7 @@ static double density(void *self, const double *q, double *gradient) {
         pool_spread_place(spread, q, member, q + site->at);
         memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
         for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = member->phi[k];
-        if (s->bounded && !(s->model.class->dprior(s->model.self, s->trial) > -INFINITY))
+        if (s->bounded && !(s->model.prior->dprior(s->model.self, s->trial) > -INFINITY))
             return beyond_bounds(s);
         log_density += pool_records_likelihood(site, s->trial, member->slope);
         if (!(log_density > -INFINITY)) return -INFINITY;

@@ -66,7 +66,13 @@ static int create(const struct fields *fields, struct model *model) {
     return status;
 }
 
-const struct model_class model_compiled = {.name = "compiled", .create = create};
+const struct model_class model_compiled = {
+    .name = "compiled",
+    .create = create,
+    .rprior = model_compiled_rprior,
+    .set = model_compiled_set,
+    .rrecords = model_compiled_rrecords,
+};
 
 /* What create() returned, the sizes that it filled in, and the moving coordinates. */
 SEXP ffi_compiled_sizes(SEXP spec) {

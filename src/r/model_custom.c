@@ -12,6 +12,7 @@
  */
 #include "contract/model_density.h"
 #include "contract/model_move.h"
+#include "contract/model_prior.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/registry.h"
@@ -221,6 +222,7 @@ static const struct model_move move_hooks = {.set_move = set_move, .move = move}
 static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);
@@ -246,11 +248,8 @@ static int create(const struct fields *fields, struct model *model) {
     c->log_density = list_element(functions, "log_density");
     DOUBLES((size_t)c->parameters, &c->theta, &c->theta_new);
     c->column = plugin_memory((size_t)c->columns, sizeof(double *));
-    struct model_class *class = plugin_memory(1, sizeof *class);
-    *class = model_custom;
-    if (c->log_prior == R_NilValue) class->dprior = NULL;
-    model->class = class;
     model->self = c;
+    if (c->log_prior != R_NilValue) model->prior = &prior_hooks;
     if (c->r_theta != R_NilValue) {
         model->statistic = &statistic_hooks;
         model->update = &update_hooks;
@@ -270,7 +269,6 @@ const struct model_class model_custom = {
     .name = "custom",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
 };

@@ -6,6 +6,7 @@
  * "augment" runs as well.
  */
 #include "contract/model_density.h"
+#include "contract/model_prior.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "contract/registry.h"
@@ -89,6 +90,7 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
@@ -106,6 +108,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->density = &density_hooks;
     model->update = &update_hooks;
     model->statistic = &statistic_hooks;
+    model->prior = &prior_hooks;
     model->columns = 1;
     model->complete = e->complete;
     model->whole = 1;
@@ -119,7 +122,6 @@ const struct model_class model_expfam = {
     .name = "expfam",
     .create = create,
     .rprior = rprior,
-    .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
 };

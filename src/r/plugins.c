@@ -6,6 +6,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
+#include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
@@ -155,7 +156,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP walks = PROTECT(Rf_allocVector(INTSXP, update_theta_coordinates(&model)));
     for (int j = 0; j < Rf_length(walks); ++j)
         INTEGER(walks)[j] = update_theta_coordinate(&model, j);
-    SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
+    SEXP has_prior = PROTECT(Rf_ScalarLogical(model.prior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.density != NULL));
     SEXP has_likelihood = PROTECT(Rf_ScalarLogical(model.likelihood || model.density));
     SEXP integrates = PROTECT(Rf_ScalarLogical(model.marginal != NULL));
@@ -197,7 +198,7 @@ SEXP ffi_model_log_prior(SEXP spec, SEXP theta) {
     const int count = Rf_ncols(theta);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, count));
     for (int i = 0; i < count; ++i)
-        REAL(out)[i] = model.class->dprior(model.self, REAL(theta) + (size_t)i * model.parameters);
+        REAL(out)[i] = model.prior->dprior(model.self, REAL(theta) + (size_t)i * model.parameters);
     UNPROTECT(1);
     return out;
 }
@@ -219,10 +220,10 @@ SEXP ffi_model_cells(SEXP spec, SEXP theta) {
 /* of one theta; NULL without the hook */
 SEXP ffi_model_prior_gradient(SEXP spec, SEXP theta) {
     const struct model model = read_model(spec);
-    if (!model.class->prior_gradient) return R_NilValue;
+    if (!model.prior || !model.prior->prior_gradient) return R_NilValue;
     SEXP out = PROTECT(Rf_allocVector(REALSXP, model.parameters));
     memset(REAL(out), 0, (size_t)model.parameters * sizeof(double));
-    model.class->prior_gradient(model.self, REAL(theta), REAL(out));
+    model.prior->prior_gradient(model.self, REAL(theta), REAL(out));
     UNPROTECT(1);
     return out;
 }
@@ -253,8 +254,8 @@ SEXP ffi_model_invert(SEXP spec, SEXP values) {
     if (model.values && !model.values->invert) return refusal("", "absent");
     SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
     const int fault = model_invert(&model, REAL(values), REAL(theta));
-    const int possible = fault >= 0 || !model.class->dprior ||
-                         model.class->dprior(model.self, REAL(theta)) != R_NegInf;
+    const int possible =
+        fault >= 0 || !model.prior || model.prior->dprior(model.self, REAL(theta)) != R_NegInf;
     UNPROTECT(1);
     if (!possible) return refusal("", "prior");
     if (fault < 0) return theta;

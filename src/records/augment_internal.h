@@ -10,6 +10,7 @@
 #define NOISEAWARE_RECORDS_AUGMENT_INTERNAL_H
 
 #include "base/integer_step.h"
+#include "contract/model_prior.h"
 #include "records/augment.h"
 
 /* candidates in one call of a density, see accept_speculatively() in records/accept_pass.c */
@@ -85,7 +86,7 @@ static inline void augment_gather(const struct augment *a, double *out) {
 /* of theta, in the model or in a->layer */
 static inline double augment_log_prior(const struct augment *a, const double *theta) {
     return a->layer ? a->layer->log_prior(a->layer->self, theta)
-                    : a->model.class->dprior(a->model.self, theta);
+                    : a->model.prior->dprior(a->model.self, theta);
 }
 
 /* ---- records/sweep.c ------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
+#include "contract/model_prior.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
@@ -169,7 +170,7 @@ int augment_draw_within(struct augment *a, const double *c) {
     void *self = a->model.self;
     return a->model.update->rtheta_uncut(self, c, (double)a->n, a->rng, a->theta_new) ==
                PLUGIN_OK &&
-           isfinite(a->model.class->dprior(self, a->theta_new));
+           isfinite(a->model.prior->dprior(self, a->theta_new));
 }
 
 static double total_of(const struct augment *a, int j) {

@@ -25,6 +25,7 @@
 #include "base/dist.h"
 #include "contract/collapse.h"
 #include "contract/model_cells.h"
+#include "contract/model_prior.h"
 #include "mcmc/hmc.h"
 
 enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
@@ -143,7 +144,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     for (int k = 0; k < s->cells; ++k) s->expected[k] *= s->here[(int)s->place[k]];
     model->cells->observe(model->self, s->expected, s->n);
     (void)model->cells->log_posterior(model->self, q, gradient);
-    return model->class->dprior(model->self, q) + log_likelihood;
+    return model->prior->dprior(model->self, q) + log_likelihood;
 }
 
 /* ---- the confidential counts ------------------------------------------------------------- */

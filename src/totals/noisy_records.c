@@ -33,6 +33,7 @@
 #include "contract/collapse.h"
 #include "contract/model_levels.h"
 #include "contract/model_normal.h"
+#include "contract/model_prior.h"
 #include "contract/model_update.h"
 #include "mcmc/hmc.h"
 #include "totals/density.h"
@@ -362,13 +363,13 @@ static double log_density(void *self, const double *q, double *gradient) {
     struct noisy *s = self;
     const struct model *model = s->model;
     for (int j = 0; j < s->moving; ++j) s->theta[s->place[j]] = q[j];
-    const double prior = model->class->dprior(model->self, s->theta);
+    const double prior = model->prior->dprior(model->self, s->theta);
     if (!isfinite(prior)) return -INFINITY;
     model->normal->distribution(model->self, s->theta, s->mean, s->chol);
     const double likelihood = log_likelihood(s);
     if (!isfinite(likelihood)) return -INFINITY;
     memset(s->slope, 0, (size_t)model->parameters * sizeof(double));
-    model->class->prior_gradient(model->self, s->theta, s->slope);
+    model->prior->prior_gradient(model->self, s->theta, s->slope);
     model->normal->pull_distribution(model->self, s->theta, s->mean, s->chol, s->slope_mean,
                                      s->slope_chol, s->slope);
     for (int j = 0; j < s->moving; ++j) gradient[j] = s->slope[s->place[j]];

@@ -47,6 +47,7 @@
 #include "contract/model_levels.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
+#include "contract/model_prior.h"
 #include "contract/model_update.h"
 
 #include <Rmath.h>
@@ -290,7 +291,6 @@ static void save(struct collapse *of) { (void)of; /* all of it stands in the sto
 /* ---- an iteration ---------------------------------------------------------------------- */
 
 int normal_is_within(struct normal *s) {
-    const struct model_class *class = s->model.class;
     if (!model_is_cut(&s->model)) return 1;
     doubles_copy(s->density.theta, s->theta, s->model.parameters);
     const double *kept = normal_place(s, s->hmc.q) + s->density.totals.size;
@@ -298,7 +298,7 @@ int normal_is_within(struct normal *s) {
         s->density.theta[s->model.marginal->kept[j]] = kept[j];
     if (s->model.update->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng,
                                       s->density.theta) != PLUGIN_OK ||
-        !isfinite(class->dprior(s->model.self, s->density.theta)))
+        !isfinite(s->model.prior->dprior(s->model.self, s->density.theta)))
         return 0;
     doubles_copy(s->theta, s->density.theta, s->model.parameters);
     return 1;

@@ -33,6 +33,7 @@
 #include "base/linalg.h"
 #include "contract/collapse.h"
 #include "contract/model.h"
+#include "contract/model_prior.h"
 #include "mcmc/hmc.h"
 #include "totals/noisy_answers.h"
 
@@ -423,7 +424,7 @@ static void save(struct collapse *of) { (void)of; /* all of it stands in the sto
 /* minus the log density of the answers given theta */
 static void tell_energy(struct given *s) {
     set(s, s->hmc.q);
-    *s->energy = s->model->class->dprior(s->model->self, s->theta) - s->hmc.log_density;
+    *s->energy = s->model->prior->dprior(s->model->self, s->theta) - s->hmc.log_density;
 }
 
 static void tell(struct collapse *of) {
