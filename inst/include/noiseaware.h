@@ -23,7 +23,7 @@
  *
  * A model needs seven hooks: create, rprior, dprior, set, rrecords, and either
  * log_density, or add and rtheta. The built-in models have the same contract and a few
- * hooks more, which serve one model or method each: src/contract/plugin.h of the package's
+ * hooks more, which serve one model or method each: src/contract/model.h of the package's
  * sources names them, and shows in what order hooks are called.
  *
  * theta is a vector of unconstrained coordinates (a log rate, not a rate).

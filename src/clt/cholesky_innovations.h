@@ -2,7 +2,8 @@
 #ifndef NOISEAWARE_CLT_CHOLESKY_INNOVATIONS_H
 #define NOISEAWARE_CLT_CHOLESKY_INNOVATIONS_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
+#include "contract/moments.h"
 
 /* Moments with innovations and slopes, of moments without, under that model; see
  * clt/cholesky_innovations.c. */

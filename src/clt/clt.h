@@ -2,8 +2,9 @@
 #define NOISEAWARE_CLT_CLT_H
 
 #include "clt/clt_nuts.h"
+#include "contract/model.h"
+#include "contract/moments.h"
 #include "contract/n_prior.h"
-#include "contract/plugin.h"
 #include "mcmc/adapt.h"
 #include "mcmc/n_regression_proposal.h"
 

@@ -13,7 +13,7 @@
  * A block of theta is a variable. The complete-data counts are sums over cells of
  * the total. Cost: O(cells^2 classes).
  */
-#include "contract/plugin.h"
+#include "contract/moments.h"
 
 struct cell {
     int first, count; /* its levels, among the struct's `feature` and `level` */

@@ -36,7 +36,7 @@
  * Cost: 2 p^3 multiplications a total, as many its gradients, and the means of the family.
  */
 #include "base/linalg.h"
-#include "contract/plugin.h"
+#include "contract/moments.h"
 #include "model/family.h"
 
 #include <Rmath.h>

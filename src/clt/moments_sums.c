@@ -19,7 +19,7 @@
  * theta: log rate, or mean and log sd. Complete-data statistic: what stands
  * aside. Cost: O(pieces components^2 power^2).
  */
-#include "contract/plugin.h"
+#include "contract/moments.h"
 
 #include <Rmath.h>
 

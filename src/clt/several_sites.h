@@ -2,7 +2,7 @@
 #ifndef NOISEAWARE_CLT_SEVERAL_SITES_H
 #define NOISEAWARE_CLT_SEVERAL_SITES_H
 
-#include "contract/plugin.h"
+#include "contract/moments.h"
 
 /* The moments of all of `count` sites as those of one release, see clt/several_sites.c. `share`:
  * of the records that a site has. Returns PLUGIN_*. */

@@ -8,6 +8,7 @@
 #ifndef NOISEAWARE_CONTRACT_COLLAPSE_H
 #define NOISEAWARE_CONTRACT_COLLAPSE_H
 
+#include "contract/model.h"
 #include "contract/n_prior.h"
 #include "contract/published.h"
 

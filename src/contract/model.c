@@ -1,4 +1,4 @@
-/* Shared by all models: see contract/model.h, and model_describe() in contract/plugin.h. */
+/* Shared by all models: functions that use the description of theta. See contract/model.h. */
 #include "contract/model.h"
 #include "contract/model_prior.h"
 #include "contract/model_values.h"

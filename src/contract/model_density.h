@@ -4,7 +4,7 @@
 #ifndef NOISEAWARE_CONTRACT_MODEL_DENSITY_H
 #define NOISEAWARE_CONTRACT_MODEL_DENSITY_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 struct model_density {
     /* Coordinates of theta, `walked` of them from walked_from on, that an update leaves as they

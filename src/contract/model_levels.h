@@ -3,7 +3,7 @@
 #ifndef NOISEAWARE_CONTRACT_MODEL_LEVELS_H
 #define NOISEAWARE_CONTRACT_MODEL_LEVELS_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 struct model_factor {
     int levels;

@@ -3,7 +3,7 @@
 #ifndef NOISEAWARE_CONTRACT_MODEL_MARGINAL_H
 #define NOISEAWARE_CONTRACT_MODEL_MARGINAL_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 struct model_marginal {
     /* Coordinates of theta, `keeps` of them, that marginal() does not integrate out. */

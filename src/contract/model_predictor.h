@@ -3,7 +3,7 @@
 #ifndef NOISEAWARE_CONTRACT_MODEL_PREDICTOR_H
 #define NOISEAWARE_CONTRACT_MODEL_PREDICTOR_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 /* The constant of predictor e is at tie_constant[e] in theta, and the coefficient of column v of
  * the complete-data statistic at tie_slopes[e] + v. The capability of a marginal does not integrate

@@ -3,7 +3,7 @@
 #ifndef NOISEAWARE_CONTRACT_MODEL_STATISTIC_H
 #define NOISEAWARE_CONTRACT_MODEL_STATISTIC_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 struct model_statistic {
     /* Goal: c += the sum over the block of c(x_i), the complete-data statistic.

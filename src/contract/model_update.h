@@ -2,7 +2,7 @@
 #ifndef NOISEAWARE_CONTRACT_MODEL_UPDATE_H
 #define NOISEAWARE_CONTRACT_MODEL_UPDATE_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 struct model_update {
     /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with

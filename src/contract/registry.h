@@ -4,7 +4,10 @@
 #ifndef NOISEAWARE_CONTRACT_REGISTRY_H
 #define NOISEAWARE_CONTRACT_REGISTRY_H
 
-#include "contract/plugin.h"
+#include "contract/mech.h"
+#include "contract/model.h"
+#include "contract/moments.h"
+#include "contract/stat.h"
 
 #define MODELS(X) \
     X(model_lm) \

@@ -4,7 +4,7 @@
 #define NOISEAWARE_MCMC_THETA_METROPOLIS_H
 
 #include "base/newton_proposal.h"
-#include "contract/plugin.h"
+#include "contract/model.h"
 #include "mcmc/adaptive_random_walk.h"
 
 /* Column v of the records begins at x + v * stride; all columns are padded. */

@@ -2,7 +2,7 @@
  * exp(-k^2 / (2 s^2)), scale s (Canonne, Kamath & Steinke 2020). In inference it
  * shares the kernel of its continuous twin. */
 #include "base/dist_discrete.h"
-#include "contract/plugin.h"
+#include "contract/mech.h"
 
 static double log_density(double noise, double scale) {
     return dist_discrete_gaussian.log_density(noise, 0, scale);

@@ -1,7 +1,7 @@
 /* Mechanism "discrete_laplace": integer noise, P(k) proportional to exp(-|k| / b),
  * scale b. In inference it shares the kernel of its continuous twin. */
 #include "base/dist_discrete.h"
-#include "contract/plugin.h"
+#include "contract/mech.h"
 
 static double log_density(double noise, double scale) {
     return dist_discrete_laplace.log_density(noise, 0, scale);

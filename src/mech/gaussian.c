@@ -1,5 +1,5 @@
 /* Mechanism "gaussian": normal noise, scale = its standard deviation. */
-#include "contract/plugin.h"
+#include "contract/mech.h"
 
 #include <Rmath.h>
 

@@ -1,5 +1,5 @@
 /* Mechanism "laplace": density exp(-|noise| / b) / (2 b), scale b. */
-#include "contract/plugin.h"
+#include "contract/mech.h"
 
 static double log_density(double noise, double scale) {
     return -fabs(noise) / scale - log(2 * scale);

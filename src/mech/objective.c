@@ -11,7 +11,7 @@
  * Cholesky factorisation of d x d.
  */
 #include "base/linalg.h"
-#include "contract/plugin.h"
+#include "contract/mech.h"
 
 struct objective {
     int d, squared, largest;

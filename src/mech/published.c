@@ -3,6 +3,7 @@
  * minus the argument. Cost: one published_log() for each component and candidate.
  */
 #include "contract/published.h"
+#include "contract/mech.h"
 
 static void log_density(void *self, int candidates, int stride, const double *noise, double *out) {
     const struct published *p = self;

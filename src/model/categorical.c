@@ -19,6 +19,7 @@
 #include "base/dist.h"
 #include "base/lanes.h"
 #include "base/sticks.h"
+#include "contract/model.h"
 #include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
@@ -26,7 +27,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/plugin.h"
 #include "model/categorical_draw.h"
 #include "model/clique_tables.h"
 
@@ -442,13 +442,13 @@ static void add(void *self, int m, const double *const *x, double *c) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
-static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_cells cells_hooks = {.log_cells = log_cells};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add};
-static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
  * known, 1 for a part whose rows are; child and parent, the columns, part after part;
@@ -475,13 +475,13 @@ static int create(const struct fields *fields, struct model *model) {
     s->index = plugin_memory(MAX_BLOCK, 1);
 
     model->self = s;
-    model->refresh = &refresh_hooks;
-    model->move = &move_hooks;
+    model->prior = &prior_hooks;
+    model->statistic = &statistic_hooks;
+    model->update = &update_hooks;
     model->likelihood = &likelihood_hooks;
     model->cells = &cells_hooks;
-    model->update = &update_hooks;
-    model->statistic = &statistic_hooks;
-    model->prior = &prior_hooks;
+    model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;

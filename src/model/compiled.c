@@ -174,14 +174,14 @@ static double log_density(void *self, int m, const double *const *x) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_values one_way = {.report = report};
 static const struct model_values both_ways = {.report = report, .invert = invert};
-static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_density density_hooks = {.log_density = log_density};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_density density_hooks = {.log_density = log_density};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
@@ -216,11 +216,11 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
         (struct model_innovations){.count = made.innovations,
                                    .kind = (enum rng_kind)made.innovation, /* the same order */
                                    .from_innovations = from_innovations};
-    if (hooks->from_innovations) model->innovations = &c->innovations;
     if (hooks->dprior) model->prior = &prior_hooks;
-    if (hooks->refresh) model->refresh = &refresh_hooks;
-    if (hooks->log_density) model->density = &density_hooks;
     if (hooks->add) model->statistic = &statistic_hooks;
     if (hooks->rtheta) model->update = &update_hooks;
+    if (hooks->log_density) model->density = &density_hooks;
+    if (hooks->from_innovations) model->innovations = &c->innovations;
+    if (hooks->refresh) model->refresh = &refresh_hooks;
     return status;
 }

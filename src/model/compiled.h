@@ -1,7 +1,7 @@
 #ifndef NOISEAWARE_MODEL_COMPILED_H
 #define NOISEAWARE_MODEL_COMPILED_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 
 /* Beyond this a number of parameters is taken for a slip: theta has no description,
  * and `moves` is not followed. */

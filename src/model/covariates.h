@@ -3,8 +3,8 @@
 
 #include "base/block.h"
 #include "base/rng.h"
+#include "contract/model.h"
 #include "contract/model_levels.h"
-#include "contract/plugin.h"
 #include "model/categorical_draw.h"
 #include "model/derived_columns.h"
 #include "model/independent_covariate.h"

@@ -11,6 +11,7 @@
  * exact, reversible, two normals and a square root per record.
  */
 #include "base/dist.h"
+#include "contract/model.h"
 #include "contract/model_innovations.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
@@ -18,7 +19,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/plugin.h"
 
 struct exponential {
     const double *shape, *rate; /* of the prior */
@@ -118,14 +118,14 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
 
 /* ---- what it can do -------------------------------------------------------- */
 
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_EXPONENTIAL, .from_innovations = from_innovations};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add};
-static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     struct exponential *e = plugin_memory(1, sizeof *e);
@@ -135,13 +135,13 @@ static int create(const struct fields *fields, struct model *model) {
     e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
     e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
     model->self = e;
+    model->prior = &prior_hooks;
+    model->statistic = &statistic_hooks;
+    model->update = &update_hooks;
+    model->likelihood = &likelihood_hooks;
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->likelihood = &likelihood_hooks;
-    model->update = &update_hooks;
-    model->statistic = &statistic_hooks;
-    model->prior = &prior_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);

@@ -420,28 +420,28 @@ static void information(void *self, const double *theta, double *matrix) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
-static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_marginal marginal_hooks = {.marginal = marginal};
+static const struct model_values values_hooks = {.report = report, .invert = invert};
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
+                                                      .prior_gradient = prior_gradient};
+static const struct model_statistic statistic_hooks = {.add = add, .add_latent = add_latent};
+static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
                                                          .rshares = rshares};
+static const struct model_marginal marginal_hooks = {.marginal = marginal};
 static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .observe = observe,
                                                .log_posterior = log_posterior,
                                                .information = information};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add, .add_latent = add_latent};
-static const struct model_prior prior_hooks = {.dprior = dprior};
-static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
-                                                      .prior_gradient = prior_gradient};
-static const struct model_values values_hooks = {.report = report, .invert = invert};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static void offer_records(struct glm *s, int by_records, struct model *model) {
-    model->refresh = &refresh_hooks;
     model->prior = by_records || s->cov.joint ? &prior_hooks : &smooth_prior_hooks;
-    model->move = &move_hooks;
     model->statistic = &statistic_hooks;
     model->update = &update_hooks;
+    model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
     s->density.curve = curve;
     s->density.prior_curve = prior_curve;
     if (!by_records) model->marginal = &marginal_hooks;
@@ -467,8 +467,8 @@ static int offer_cells(struct glm *s, double cells, struct model *model) {
                                            .logs = cell_logs};
     s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
     model->complete = glm_cells_count(s->cells);
-    model->likelihood = &likelihood_hooks;
     model->prior = &smooth_prior_hooks;
+    model->likelihood = &likelihood_hooks;
     model->cells = &cells_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }

@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_MODEL_LM_ERRORS_H
 #define NOISEAWARE_MODEL_LM_ERRORS_H
 
+#include "contract/coordinates.h"
 #include "model/derived_columns.h"
 #include "model/gamma_shape.h"
 

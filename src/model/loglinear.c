@@ -210,12 +210,12 @@ static void information(void *self, const double *theta, double *matrix) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .observe = observe,
                                                .log_posterior = log_posterior,
                                                .information = information};
-static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 
 /* Fields: columns, the codes of each; code, of each cell in turn; margin, how many columns each
  * has, and margin_column, these, one margin after the other; for the cells of all margins,
@@ -241,8 +241,8 @@ static int create(const struct fields *fields, struct model *model) {
         .size = s->coefficients,
     };
     model_describe(model, 1, &block);
-    model->likelihood = &likelihood_hooks;
     model->prior = &prior_hooks;
+    model->likelihood = &likelihood_hooks;
     model->cells = &cells_hooks;
     return PLUGIN_OK;
 }

@@ -203,13 +203,13 @@ static void pull_distribution(void *self, const double *theta, const double *mea
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
-static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
+static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
-static const struct model_statistic statistic_hooks = {.add = add};
-static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
@@ -219,10 +219,10 @@ static int create(const struct fields *fields, struct model *model) {
     s->moments = moments_new(s->cov.q, s->cov.centre);
     s->theta = doubles((size_t)s->cov.end);
     model->self = s;
+    model->prior = &prior_hooks;
+    model->statistic = &statistic_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->statistic = &statistic_hooks;
-    model->prior = &prior_hooks;
     s->normal = (struct model_normal){.origin = s->cov.centre,
                                       .order = s->cov.column,
                                       .distribution = distribution,

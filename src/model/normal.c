@@ -14,6 +14,7 @@
  */
 #include "base/dist.h"
 #include "base/slice.h"
+#include "contract/model.h"
 #include "contract/model_innovations.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
@@ -23,7 +24,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/plugin.h"
 
 enum { MEAN, LOG_SD };
 enum { MOST_TRIES = 50 };
@@ -301,16 +301,16 @@ static void distribution(void *self, const double *theta, double *mean, double *
 
 /* ---- what it can do -------------------------------------------------------- */
 
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_update cut_update_hooks = {.rtheta = rtheta,
+                                                     .rtheta_uncut = rtheta_uncut};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_update cut_update_hooks = {.rtheta = rtheta,
-                                                     .rtheta_uncut = rtheta_uncut};
-static const struct model_statistic statistic_hooks = {.add = add};
-static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     struct normal *p = plugin_memory(1, sizeof *p);
@@ -330,12 +330,12 @@ static int create(const struct fields *fields, struct model *model) {
     p->mean_prior = p->mean ? MEAN_KNOWN : *nig != 0 ? MEAN_NIG : MEAN_NORMAL;
     p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
     model->self = p;
+    model->prior = &prior_hooks;
+    model->statistic = &statistic_hooks;
+    model->likelihood = &likelihood_hooks;
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->likelihood = &likelihood_hooks;
-    model->statistic = &statistic_hooks;
-    model->prior = &prior_hooks;
     model->columns = 1;
     model->complete = 2;
     if (p->sd) p->log_sd = log(*p->sd);

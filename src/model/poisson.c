@@ -22,6 +22,7 @@
  * one draw per record.
  */
 #include "base/dist.h"
+#include "contract/model.h"
 #include "contract/model_innovations.h"
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
@@ -29,7 +30,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/plugin.h"
 
 /* Arrivals that go or come per record: beyond it a draw per record is cheaper. */
 static const double MANY = 0.5;
@@ -180,17 +180,17 @@ static double log_total(void *self, double sum, double n) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
+static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
+                                                         .log_total = log_total};
 static const struct model_innovations innovations_hooks = {.count = 1,
                                                            .kind = RNG_UNIFORM,
                                                            .from_innovations = from_innovations,
                                                            .serve = innovations_serve};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
-                                                         .log_total = log_total};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add};
-static const struct model_prior prior_hooks = {.dprior = dprior};
 
 static int create(const struct fields *fields, struct model *model) {
     struct poisson *p = plugin_memory(1, sizeof *p);
@@ -202,13 +202,13 @@ static int create(const struct fields *fields, struct model *model) {
     p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
     dist_rising_set(&p->rising, *p->shape);
     model->self = p;
+    model->prior = &prior_hooks;
+    model->statistic = &statistic_hooks;
+    model->update = &update_hooks;
+    model->likelihood = &likelihood_hooks;
     model->innovations = &innovations_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->likelihood = &likelihood_hooks;
-    model->update = &update_hooks;
-    model->statistic = &statistic_hooks;
-    model->prior = &prior_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);

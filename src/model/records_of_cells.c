@@ -107,10 +107,10 @@ static double log_density(void *self, int m, const double *const *x) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_density density_hooks = {.log_density = log_density};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_density density_hooks = {.log_density = log_density};
-static const struct model_statistic statistic_hooks = {.add = add};
 
 int cell_records_create(struct cell_records *s, const struct fields *fields,
                         void (*log_cells)(void *, const double *, double *), struct model *model) {
@@ -134,10 +134,10 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
     s->place = plugin_memory(MAX_BLOCK, sizeof(int));
 
     model->self = s;
+    model->statistic = &statistic_hooks;
+    model->density = &density_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->density = &density_hooks;
-    model->statistic = &statistic_hooks;
     model->columns = s->columns;
     model->complete = s->cells;
     model->costs.records = model->costs.move = 1;

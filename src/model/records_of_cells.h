@@ -1,7 +1,7 @@
 #ifndef NOISEAWARE_MODEL_RECORDS_OF_CELLS_H
 #define NOISEAWARE_MODEL_RECORDS_OF_CELLS_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 #include "model/categorical_draw.h"
 
 /* Records of models whose cells' probabilities are functions of theta: see
@@ -25,8 +25,8 @@ struct cell_records {
 };
 
 /* Reads the fields `columns`, how many codes each has, and `code`, those of each cell in turn.
- * Fills in what the hooks need, and in the model its self, columns, complete and costs. Returns
- * PLUGIN_*.
+ * Fills in what the hooks need, and in the model its self, columns, complete, costs and
+ * capabilities, but for what depends on theta alone. Returns PLUGIN_*.
  */
 int cell_records_create(struct cell_records *s, const struct fields *fields,
                         void (*log_cells)(void *, const double *, double *), struct model *model);

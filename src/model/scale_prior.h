@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_MODEL_SCALE_PRIOR_H
 #define NOISEAWARE_MODEL_SCALE_PRIOR_H
 
+#include "base/rng.h"
 #include "contract/plugin.h"
 
 /* The prior of a standard deviation, in the coordinate u = log sigma; see model/scale_prior.c. */

@@ -380,13 +380,13 @@ static void information(void *self, const double *theta, double *matrix) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
+static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .observe = observe,
                                                .log_posterior = log_posterior,
                                                .information = information,
                                                .shift = survival_shift,
                                                .hold = survival_hold};
-static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 
 /* Fields: those of model/records_of_cells.h; baseline, 0 exponential, 1 Weibull, 2 piecewise, 3
  * discrete; breaks; design, a row for each group; censoring_row, that of each group, from 0; and

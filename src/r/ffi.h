@@ -5,7 +5,10 @@
 #define NOISEAWARE_R_FFI_H
 
 #include "base/rng.h"
-#include "contract/plugin.h"
+#include "contract/mech.h"
+#include "contract/model.h"
+#include "contract/moments.h"
+#include "contract/stat.h"
 
 #include <R.h>
 #include <Rinternals.h>

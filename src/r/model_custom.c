@@ -218,11 +218,11 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_density density_hooks = {.log_density = log_density};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_density density_hooks = {.log_density = log_density};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);

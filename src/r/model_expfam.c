@@ -87,10 +87,10 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_density density_hooks = {.log_density = log_density};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_prior prior_hooks = {.dprior = dprior};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_density density_hooks = {.log_density = log_density};
 
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
@@ -105,10 +105,10 @@ static int create(const struct fields *fields, struct model *model) {
     e->statistic = list_element(functions, "statistic");
     e->theta = doubles((size_t)e->parameters);
     model->self = e;
-    model->density = &density_hooks;
-    model->update = &update_hooks;
-    model->statistic = &statistic_hooks;
     model->prior = &prior_hooks;
+    model->statistic = &statistic_hooks;
+    model->update = &update_hooks;
+    model->density = &density_hooks;
     model->columns = 1;
     model->complete = e->complete;
     model->whole = 1;

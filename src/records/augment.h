@@ -2,10 +2,12 @@
 #define NOISEAWARE_RECORDS_AUGMENT_H
 
 #include "base/block.h"
+#include "contract/mech.h"
+#include "contract/model.h"
 #include "contract/model_levels.h"
 #include "contract/n_prior.h"
-#include "contract/plugin.h"
 #include "contract/run.h"
+#include "contract/stat.h"
 #include "mcmc/adapt.h"
 #include "mcmc/n_regression_proposal.h"
 #include "mcmc/rounds_per_iteration.h"

@@ -1,8 +1,8 @@
 #ifndef NOISEAWARE_RECORDS_CATEGORY_HMC_H
 #define NOISEAWARE_RECORDS_CATEGORY_HMC_H
 
+#include "contract/model.h"
 #include "contract/model_categories.h"
-#include "contract/plugin.h"
 #include "mcmc/surrogate_trajectory.h"
 
 /* Moves of the coefficients of a response of several levels for method "augment", the innovations

@@ -4,8 +4,8 @@
  * p), however wide the noise of that count: the two constrain each other strongly. So the
  * probabilities are integrated out. With Dirichlet weights alpha and counts N, m records go from
  * level a to level b, chosen uniformly, all other innovations held fixed (relevel() in
- * contract/plugin.h); with the density of the levels' sequence, and the choice of the records in
- * both directions,
+ * contract/model_levels.h); with the density of the levels' sequence, and the choice of the records
+ * in both directions,
  *
  *   accept with [Gamma(alpha_a + N_a - m) / (N_a - m)!] [Gamma(alpha_b + N_b + m) / (N_b + m)!]
  *               eta(z | s') / the same before,

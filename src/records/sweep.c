@@ -4,7 +4,7 @@
  * Proposals and statistics of a block are drawn and evaluated vectorised; only the pass that
  * accepts (records/accept_pass.c) is sequential, and bound by its own latency. Where a model's
  * records are made of normals, uniforms or exponentials alone (from_innovations() in
- * contract/plugin.h), those of the next block are drawn in the meantime.
+ * contract/model_innovations.h), those of the next block are drawn in the meantime.
  *
  * Cost per record: the model's draw, two evaluations of the statistic and
  * O(components) for the acceptance, O(touched) where the statistic is a table

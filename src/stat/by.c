@@ -5,7 +5,7 @@
  * Invariant: a record changes the components of one group alone.
  * Cost per record: that of the terms, and an addition for each; eval() alone costs O(components).
  */
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 extern const struct stat_class stat_sums, stat_crossprod;
 

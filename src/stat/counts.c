@@ -11,7 +11,7 @@
  * for each cut; a conversion and a multiplication for each variable of each margin; `eval` alone
  * costs O(components), for callers that need dense values.
  */
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 struct margin {
     int variables, cells, offset;

@@ -14,7 +14,7 @@
  */
 #include "base/block.h"
 #include "base/lanes.h"
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 /* up to this many variables, change_rows() is compiled for their number */
 enum { MOST_UNROLLED = 4 };

@@ -3,7 +3,8 @@
 #ifndef NOISEAWARE_STAT_LINEAR_QUERIES_H
 #define NOISEAWARE_STAT_LINEAR_QUERIES_H
 
-#include "contract/plugin.h"
+#include "contract/moments.h"
+#include "contract/stat.h"
 
 /* Row by row: the entries of query k are first[k] to first[k + 1] - 1. */
 struct queries {

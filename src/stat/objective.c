@@ -11,7 +11,7 @@
  * exponential and O(d^2) for d coefficients.
  */
 #include "base/block.h"
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 struct objective {
     int q, d; /* columns, the response first; coefficients */

@@ -4,7 +4,7 @@
  * Invariant: every component stays inside the range that the sensitivity was
  * computed from. Cost: two comparisons per value.
  */
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 struct records {
     int q;

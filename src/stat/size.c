@@ -3,7 +3,7 @@
  *
  * Cost per record: none that depends on it.
  */
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 static int create(const struct fields *fields, struct stat *stat) {
     (void)fields;

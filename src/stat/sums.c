@@ -12,7 +12,7 @@
  * degree - 1 multiplications a component.
  */
 #include "base/block.h"
-#include "contract/plugin.h"
+#include "contract/stat.h"
 
 struct sums {
     int q, size, drop;

@@ -51,7 +51,8 @@ int table_theta_stored(const struct collapse *c) {
     return (int)hmc_stored(c->model.parameters, metric(c));
 }
 
-/* ---- what the model holds: hold() in contract/plugin.h -------------------------------------- */
+/* ---- what the model holds: hold() in contract/model_cells.h
+ * -------------------------------------- */
 
 /* q with what is held where it was. */
 static const double *with_held(const struct collapse *c, const struct table *s, const double *q) {

@@ -1,7 +1,7 @@
 #ifndef NOISEAWARE_TOTALS_INNOVATIONS_H
 #define NOISEAWARE_TOTALS_INNOVATIONS_H
 
-#include "contract/plugin.h"
+#include "contract/model.h"
 #include "totals/normal_coordinates.h"
 
 /* All totals of normal records as innovations; see totals/innovations.c. */
