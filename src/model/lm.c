@@ -361,18 +361,18 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
-static const struct model_move move_hooks = {.set_move = set_move, .move = move};
-static const struct model_record record_hooks = {.record_density = record_density};
-static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_update cut_update_hooks = {.rtheta = rtheta,
-                                                     .rtheta_uncut = rtheta_uncut};
-static const struct model_statistic statistic_hooks = {.add = add};
-static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
+static const struct model_values values_hooks = {.report = report, .invert = invert};
 static const struct model_prior prior_hooks = {.dprior = dprior};
 static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
                                                       .prior_gradient = prior_gradient};
-static const struct model_values values_hooks = {.report = report, .invert = invert};
+static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
+static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_update cut_update_hooks = {.rtheta = rtheta,
+                                                     .rtheta_uncut = rtheta_uncut};
+static const struct model_record record_hooks = {.record_density = record_density};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
+static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static void describe_errors(struct lm *lm, struct model *model) {
     model->rounds = LEAST_ROUNDS;
@@ -384,6 +384,51 @@ static void describe_errors(struct lm *lm, struct model *model) {
     model->density = &lm->walked;
     model->costs.density = 2;
     model->costs.move = lm->k + lm->cov.costs.move + 3 * GAMMA_COST;
+}
+
+/* What is known of the totals of normal records. */
+static void offer_normal(struct lm *lm, struct model *model) {
+    const int normal = lm->cov.normal;
+    int *order = plugin_memory((size_t)normal + 1, sizeof *order);
+    memcpy(order, lm->cov.column, (size_t)normal * sizeof *order);
+    lm->normal = (struct model_normal){.origin = lm->cov.centre,
+                                       .order = order, /* y, column 0, is last */
+                                       .distribution = lm_distribution};
+    if (!lm->cov.joint) lm->normal.pull_distribution = lm_pull_distribution;
+    if (lm->keeps_sigma) lm->marginal.residual = lm->at_sigma;
+    model->normal = &lm->normal;
+}
+
+/* With lone covariates or Student-t errors nothing integrates out, and records are not normal; with
+ * derived regressors they are not, but given the covariates, y's parameters integrate out. */
+static void offer(struct lm *lm, struct model *model) {
+    const int k = lm->k, alone = lm->cov.lones == 0 && !lm->errors, joint = lm->cov.joint != NULL;
+    const int normal = alone && !lm->predictor.derived;
+    model->prior = normal && !joint ? &smooth_prior_hooks : &prior_hooks;
+    model->statistic = alone ? &statistic_hooks : &latent_statistic_hooks;
+    model->update = covariates_is_cut(&lm->cov) ? &cut_update_hooks : &update_hooks;
+    model->refresh = &refresh_hooks;
+    model->move = &move_hooks;
+    if (normal && !lm->cov.coded) offer_normal(lm, model);
+    if (normal && lm->cov.factors == 0) {
+        lm->innovations = (struct model_innovations){
+            .count = k, .kind = RNG_NORMAL, .from_innovations = from_innovations};
+        model->innovations = &lm->innovations;
+    }
+    if (!alone) return;
+    if (!joint) model->record = &record_hooks;
+    struct model_marginal *of = &lm->marginal;
+    int *kept = plugin_memory((size_t)k + 1, sizeof *kept);
+    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) kept[of->keeps++] = j;
+    if (lm->keeps_sigma) kept[of->keeps++] = lm->at_sigma;
+    of->kept = kept;
+    of->marginal = lm_marginal;
+    if (normal && !joint) of->marginal_size = lm_marginal_size;
+    if (!normal) {
+        of->regressors = regressors;
+        of->moments = lm->moments.q;
+    }
+    model->marginal = of;
 }
 
 static int create(const struct fields *fields, struct model *model) {
@@ -448,25 +493,7 @@ static int create(const struct fields *fields, struct model *model) {
     lm->innovation = doubles(MAX_BLOCK);
     lm->terms = terms_new(2 * q);
 
-    const int normal_records = lm->cov.lones == 0 && !derived && !lm->errors;
-    if (lm->cov.factors == 0 && normal_records) {
-        lm->innovations = (struct model_innovations){
-            .count = k, .kind = RNG_NORMAL, .from_innovations = from_innovations};
-        model->innovations = &lm->innovations;
-    }
-    if (!lm->cov.coded && normal_records) {
-        const int normal = lm->cov.normal;
-        lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
-        memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
-        lm->normal = (struct model_normal){.origin = lm->cov.centre,
-                                           .order = lm->order, /* y, column 0, is last */
-                                           .distribution = lm_distribution};
-        if (!lm->cov.joint) lm->normal.pull_distribution = lm_pull_distribution;
-        model->normal = &lm->normal;
-    }
     model->self = lm;
-    model->refresh = &refresh_hooks;
-    model->move = &move_hooks;
     model->columns = lm->p + 1;
     lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
@@ -476,33 +503,16 @@ static int create(const struct fields *fields, struct model *model) {
     }
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
-    lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
-    struct model_marginal *marginal = &lm->marginal;
-    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[marginal->keeps++] = j;
-    if (lm->keeps_sigma) lm->kept[marginal->keeps++] = lm->at_sigma;
-    if (lm->keeps_sigma && model->normal) marginal->residual = lm->at_sigma;
-    marginal->kept = lm->kept;
-    marginal->marginal = lm_marginal;
-    model->update = covariates_is_cut(&lm->cov) ? &cut_update_hooks : &update_hooks;
-    if (!normal_records) {
+    if (lm->cov.lones > 0 || derived || lm->errors) {
         model->costs.latent = lm->cov.costs.latent;
         model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
         model->costs.records = model->columns + lm->cov.costs.draw;
     }
-    if (lm->errors) describe_errors(lm, model);
     lm_prepare_marginal(lm);
     lm->follows = derived || lm->cov.joint || lm->errors;
     if (lm->follows) prepare_derived(lm);
-    const int products = derived && lm->cov.lones == 0 && !lm->errors;
-    if ((normal_records || products) && !lm->cov.joint) model->record = &record_hooks;
-    model->prior = normal_records && !lm->cov.joint ? &smooth_prior_hooks : &prior_hooks;
-    model->statistic = normal_records || products ? &statistic_hooks : &latent_statistic_hooks;
-    if (normal_records || products) model->marginal = marginal;
-    if (normal_records && !lm->cov.joint) marginal->marginal_size = lm_marginal_size;
-    if (products) {
-        marginal->regressors = regressors;
-        marginal->moments = q;
-    }
+    offer(lm, model);
+    if (lm->errors) describe_errors(lm, model);
     if (lm->cov.joint) joint_complete(&lm->cov, model, &values_hooks);
     return PLUGIN_OK;
 }

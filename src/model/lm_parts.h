@@ -39,7 +39,6 @@ struct lm {
 
     int at_sigma;     /* in theta */
     double log_sigma; /* if known */
-    int *order;       /* of distribution(): continuous covariates, then y */
 
     /* current parameter, natural scale */
     double *theta, intercept, sigma_now;
@@ -47,7 +46,7 @@ struct lm {
     /* map of a non-centred move */
     double *move_y, *move_y_dummy, move_y_shift;
 
-    int *kept, keeps_sigma; /* by marginal() */
+    int keeps_sigma; /* by marginal() */
 
     /* workspace */
     double *away_from_prior, *student; /* k; k x k */
@@ -83,7 +82,7 @@ const double *lm_student_precision(struct lm *lm, struct rng *rng, const double 
 
 int lm_update_regression(struct lm *lm, const double *c, double n, struct rng *rng, double *theta);
 
-/* ---- model/lm_marginal.c: hooks of struct model_class, and their workspace ---- */
+/* ---- model/lm_marginal.c: hooks of struct model_marginal, and their workspace ---- */
 
 void lm_prepare_marginal(struct lm *lm);
 double lm_marginal(void *self, const double *c, double n, const double *theta, double *gradient_c,
@@ -91,7 +90,7 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
 double lm_marginal_size(const void *self, double n);
 const double *lm_standardised(struct lm *lm, const double *theta);
 
-/* model/lm_distribution.c: struct model_class's distribution() and pull_distribution(). */
+/* model/lm_distribution.c: hooks of struct model_normal. */
 void lm_distribution(void *self, const double *theta, double *mean, double *chol);
 void lm_pull_distribution(void *self, const double *theta, const double *mean, const double *chol,
                           double *slope_mean, double *slope_chol, double *gradient);
