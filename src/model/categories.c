@@ -36,7 +36,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/model_values.h"
 #include "model/covariates_joint.h"
 
 static void find_constants(const struct graded *s, const double *theta, double *intercept,
@@ -133,16 +132,6 @@ static void tie(struct graded *s, struct model *model) {
                                        .tie_slopes = slopes,
                                        .tied_prior = graded_tied_prior};
     model->predictor = &s->tied;
-}
-
-static void report(void *self, const double *theta, double *out) {
-    const struct graded *s = self;
-    joint_report(&s->cov, theta, out);
-}
-
-static int invert(void *self, const double *value, double *theta) {
-    const struct graded *s = self;
-    return joint_invert(&s->cov, value, theta);
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -274,11 +263,6 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     respond(s, rng, 1, m, x, x_new);
 }
 
-static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
-    const struct graded *s = self;
-    covariates_read_levels(&s->cov, factor, m, x, level);
-}
-
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct graded *s = self;
@@ -404,7 +388,6 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_values values_hooks = {.report = report, .invert = invert};
 static const struct model_prior prior_hooks = {.dprior = dprior};
 static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
                                                       .prior_gradient = prior_gradient};
@@ -467,7 +450,6 @@ static int create(const struct fields *fields, struct model *model) {
     if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
     status = describe(fields, s, model);
     if (status != PLUGIN_OK) return status;
-    s->cov.of_levels.read_levels = read_levels;
     s->cov.of_levels.relevel = relevel;
     s->moments = moments_new(q, s->cov.centre);
     make_workspace(s);
@@ -490,7 +472,7 @@ static int create(const struct fields *fields, struct model *model) {
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
     offer_records(s, by_records, model);
-    if (s->cov.joint) joint_complete(&s->cov, model, &values_hooks);
+    if (s->cov.joint) joint_complete(&s->cov, model);
     return PLUGIN_OK;
 }
 

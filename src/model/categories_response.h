@@ -10,11 +10,11 @@
 
 /* A response of several levels; see model/categories.c. */
 struct graded {
-    int columns; /* of a record */
-    int slopes;  /* of a predictor */
-    int own;     /* coordinates of the own part */
+    struct covariates cov; /* first */
+    int columns;           /* of a record */
+    int slopes;            /* of a predictor */
+    int own;               /* coordinates of the own part */
     struct categories response;
-    struct covariates cov;
     struct predictor predictor;
     struct moments moments;
     struct model_categories categories;

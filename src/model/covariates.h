@@ -11,8 +11,8 @@
 
 /* The distribution of covariates, a part of other models: continuous ones N(mean, cov), factors
  * categorical; these in a cross-table on which the means depend (model/covariates_joint.c), or
- * independent of the rest, as lone ones (model/independent_covariate.h) are. See
- * model/covariates_normal.c. */
+ * independent of the rest, as lone ones (model/independent_covariate.h) are. Stands first in the
+ * struct of a model. See model/covariates_normal.c. */
 
 struct factor {
     struct levels of;
@@ -69,7 +69,7 @@ struct covariates {
     int *moment; /* among the moments' columns */
     int factors, coded, levels;
     struct factor *factor;
-    struct model_levels of_levels; /* described; the model adds the hooks */
+    struct model_levels of_levels; /* the model adds relevel() */
     const double *design_column, *design_code;
     struct products products; /* the last columns of the design */
     struct joint *joint;      /* NULL: factors are independent of all else */
@@ -144,10 +144,8 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
  * with rho = 0 the old records are not looked at. */
 void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
                      const double *const *x, double *const *x_new);
-/* As the model's hooks read_levels() and relevel(), covariates' columns only; of cells where
- * factors depend on each other. */
-void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
-                            double *level);
+/* As the model's hook relevel(), covariates' columns only; of cells where factors depend on each
+ * other. */
 void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,
                         const double *const *x, double *const *x_new);
 

@@ -32,6 +32,7 @@
 #include "base/slice.h"
 #include "base/sticks.h"
 #include "base/sticks_draw.h"
+#include "contract/model_values.h"
 #include "model/covariates_factors.h"
 
 #include <Rmath.h>
@@ -143,17 +144,8 @@ static int count_reported(const struct covariates *cov, const struct coordinates
     return count;
 }
 
-void joint_complete(struct covariates *cov, struct model *model,
-                    const struct model_values *values) {
-    struct joint *joint = cov->joint;
-    joint->coordinates = model->coordinates;
-    joint->described.first = joint->at_count = model->complete;
-    model->complete += joint->cells;
-    model->reported = count_reported(cov, &model->coordinates);
-    model->values = values;
-}
-
-void joint_report(const struct covariates *cov, const double *theta, double *out) {
+static void report(void *self, const double *theta, double *out) {
+    const struct covariates *cov = self;
     const struct joint *joint = cov->joint;
     const struct coordinates *coordinates = &joint->coordinates;
     double *cells = joint->share, *margin = cells + joint->cells;
@@ -175,7 +167,8 @@ void joint_report(const struct covariates *cov, const double *theta, double *out
     }
 }
 
-int joint_invert(const struct covariates *cov, const double *value, double *theta) {
+static int invert(void *self, const double *value, double *theta) {
+    const struct covariates *cov = self;
     const struct joint *joint = cov->joint;
     const struct coordinates *coordinates = &joint->coordinates;
     double *cells = joint->share, *margin = cells + joint->cells;
@@ -195,6 +188,17 @@ int joint_invert(const struct covariates *cov, const double *value, double *thet
     if (joint->effects > 0)
         shift_mean(cov, -1, margin, theta + joint->at_effects, theta + cov->at_mean);
     return PLUGIN_OK;
+}
+
+static const struct model_values values_hooks = {.report = report, .invert = invert};
+
+void joint_complete(struct covariates *cov, struct model *model) {
+    struct joint *joint = cov->joint;
+    joint->coordinates = model->coordinates;
+    joint->described.first = joint->at_count = model->complete;
+    model->complete += joint->cells;
+    model->reported = count_reported(cov, &model->coordinates);
+    model->values = &values_hooks;
 }
 
 /* ---- prior -------------------------------------------------------------- */

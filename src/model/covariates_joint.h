@@ -15,16 +15,11 @@ int joint_create(const struct fields *fields, struct covariates *cov);
 int joint_describe(const struct covariates *cov, struct theta_block *block);
 void joint_place(struct covariates *cov, const struct theta_block *block);
 
-/* The natural values, for the model's hooks report() and invert(): those of the blocks, but that
- * mean[] is the mean over the cells, and that the shares of each factor's levels stand before those
- * of the cells. PLUGIN_*. */
-void joint_report(const struct covariates *cov, const double *theta, double *out);
-int joint_invert(const struct covariates *cov, const double *value, double *theta);
-
 /* Last in the model's create(): the counts of the cells follow what is in the complete-data
- * statistic, and the model has these two hooks. What other methods than "augment" and "collapse" of
- * a known n ask for is not there. PLUGIN_OK. */
-void joint_complete(struct covariates *cov, struct model *model, const struct model_values *values);
+ * statistic, and the model has values of its own: those of the blocks, but that mean[] is the mean
+ * over the cells, and that the shares of each factor's levels stand before those of the cells. What
+ * other methods than "augment" and "collapse" of a known n ask for is not there. */
+void joint_complete(struct covariates *cov, struct model *model);
 
 /* `chol`: of the numbers' covariance, under theta */
 void joint_rprior(struct covariates *cov, const double *chol, struct rng *rng, double *theta);

@@ -153,6 +153,14 @@ static void set_groups(const struct covariates *cov, struct model *model) {
     for (int j = own; j < model->moving; ++j) model->group[j] = 1;
 }
 
+static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
+    const struct covariates *cov = self;
+    if (cov->joint)
+        joint_read_cells(cov, m, x, level);
+    else
+        factor_read_levels(cov->factor + factor, m, x, level);
+}
+
 int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
                       struct model *model, struct covariates *cov) {
     int status = read_layout(fields, cov);
@@ -193,6 +201,7 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     }
     cov->of_levels.factors = cov->factors;
     cov->of_levels.factor = described;
+    cov->of_levels.read_levels = read_levels;
     if (cov->joint) cov->of_levels.joint = &cov->joint->described;
     if (cov->factors > 0) model->levels = &cov->of_levels;
 
@@ -424,14 +433,6 @@ static void set_map(struct covariates *cov, const double *theta_new) {
         }
         cov->move_shift[i] = theta_new[cov->at_mean + i] - linalg_dot(i + 1, row, cov->mean_now);
     }
-}
-
-void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
-                            double *level) {
-    if (cov->joint)
-        joint_read_cells(cov, m, x, level);
-    else
-        factor_read_levels(cov->factor + factor, m, x, level);
 }
 
 void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,

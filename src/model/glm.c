@@ -34,7 +34,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/model_values.h"
 #include "model/covariates.h"
 #include "model/covariates_joint.h"
 #include "model/family.h"
@@ -42,10 +41,10 @@
 #include "model/scale_prior.h"
 
 struct glm {
-    int columns; /* of a record */
-    int k;       /* coefficients */
+    struct covariates cov; /* first */
+    int columns;           /* of a record */
+    int k;                 /* coefficients */
     int at_omega, at_kappa;
-    struct covariates cov;
     struct predictor predictor;
     struct moments moments;
     struct family *family;
@@ -86,16 +85,6 @@ static const int first[] = {0};
 static void cell_logs(void *self, const double *eta, double *log_p, double *slope) {
     const struct family *family = self;
     family->class->logs(*eta, log_p, slope);
-}
-
-static void report(void *self, const double *theta, double *out) {
-    const struct glm *s = self;
-    joint_report(&s->cov, theta, out);
-}
-
-static int invert(void *self, const double *value, double *theta) {
-    const struct glm *s = self;
-    return joint_invert(&s->cov, value, theta);
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -237,11 +226,6 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     linear_predictor(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved),
                      s->eta_new);
     respond(s, rng, 1, m, s->theta_new, x[0], x_new[0]);
-}
-
-static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
-    const struct glm *s = self;
-    covariates_read_levels(&s->cov, factor, m, x, level);
 }
 
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
@@ -420,7 +404,6 @@ static void information(void *self, const double *theta, double *matrix) {
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_values values_hooks = {.report = report, .invert = invert};
 static const struct model_prior prior_hooks = {.dprior = dprior};
 static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
                                                       .prior_gradient = prior_gradient};
@@ -504,7 +487,6 @@ static int create(const struct fields *fields, struct model *model) {
     };
     status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
     if (status != PLUGIN_OK) return status;
-    s->cov.of_levels.read_levels = read_levels;
     s->cov.of_levels.relevel = relevel;
     s->at_cv = shaped ? k : 0;
 
@@ -544,7 +526,7 @@ static int create(const struct fields *fields, struct model *model) {
     const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
     offer_records(s, by_records, model);
-    if (s->cov.joint) joint_complete(&s->cov, model, &values_hooks);
+    if (s->cov.joint) joint_complete(&s->cov, model);
     return PLUGIN_OK;
 }
 

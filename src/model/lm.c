@@ -36,7 +36,6 @@
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
-#include "contract/model_values.h"
 
 /* a gamma variable, in random normals */
 static const double GAMMA_COST = 6;
@@ -62,16 +61,6 @@ static int read_errors(const struct fields *fields, struct lm *lm) {
         return PLUGIN_OK;
     lm->errors = plugin_memory(1, sizeof *lm->errors);
     return errors_read(fields, lm->errors);
-}
-
-static void report(void *self, const double *theta, double *out) {
-    const struct lm *lm = self;
-    joint_report(&lm->cov, theta, out);
-}
-
-static int invert(void *self, const double *value, double *theta) {
-    const struct lm *lm = self;
-    return joint_invert(&lm->cov, value, theta);
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -293,11 +282,6 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     terms_sum(&lm->terms, lm->move_y_shift, m, x_new[0]);
 }
 
-static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
-    const struct lm *lm = self;
-    covariates_read_levels(&lm->cov, factor, m, x, level);
-}
-
 /* y keeps its residual */
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
@@ -361,7 +345,6 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
 
 /* ---- what it can do -------------------------------------------------------- */
 
-static const struct model_values values_hooks = {.report = report, .invert = invert};
 static const struct model_prior prior_hooks = {.dprior = dprior};
 static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
                                                       .prior_gradient = prior_gradient};
@@ -481,7 +464,6 @@ static int create(const struct fields *fields, struct model *model) {
     };
     status = covariates_create(fields, lm->errors ? 3 : 2, own, model, &lm->cov);
     if (status != PLUGIN_OK) return status;
-    lm->cov.of_levels.read_levels = read_levels;
     lm->cov.of_levels.relevel = relevel;
     lm->at_sigma = model->coordinates.block[1].offset;
     if (lm->errors) lm->errors->at = lm->at_sigma + 1;
@@ -513,7 +495,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->follows) prepare_derived(lm);
     offer(lm, model);
     if (lm->errors) describe_errors(lm, model);
-    if (lm->cov.joint) joint_complete(&lm->cov, model, &values_hooks);
+    if (lm->cov.joint) joint_complete(&lm->cov, model);
     return PLUGIN_OK;
 }
 

@@ -16,8 +16,8 @@
 enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT, BETA_FLAT };
 
 struct lm {
+    struct covariates cov; /* first */
     int p, k; /* covariate columns; coefficients, and columns of a record unless derived */
-    struct covariates cov;
     struct predictor predictor;
     struct moments moments;
 
