@@ -27,9 +27,7 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
-#include "contract/model_cells.h"
 #include "contract/model_density.h"
-#include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
@@ -95,20 +93,6 @@ static void make_workspace(struct graded *s) {
     s->sums = doubles(k * (k + 1) / 2);
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
-}
-
-static struct glm_cells *create_cells(struct graded *s) {
-    const struct cell_response response = {.self = s,
-                                           .levels = s->response.levels,
-                                           .columns = s->response.tails,
-                                           .predictors = s->response.predictors,
-                                           .cuts = s->response.ordered ? s->response.tails - 1 : 0,
-                                           .cut_at = 1,
-                                           .constant = s->constants,
-                                           .slopes = s->before_slopes,
-                                           .use = graded_use_cuts,
-                                           .logs = graded_cell_logs};
-    return glm_cells_create(&s->cov, &s->predictor, &response);
 }
 
 static void place_coefficients(struct graded *s) {
@@ -353,39 +337,6 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
 }
 
-/* ---- as a table: model/glm_as_table.c ------------------------------------------------- */
-
-static void log_cells(void *self, const double *theta, double *log_p) {
-    struct graded *s = self;
-    glm_cells_log(s->cells, theta, log_p);
-}
-
-static void observe(void *self, const double *c, double n) {
-    struct graded *s = self;
-    (void)n; /* the counts add up to it */
-    glm_cells_observe(s->cells, c);
-}
-
-static double log_likelihood(void *self, const double *theta, const double *c, double n,
-                             double *gradient) {
-    struct graded *s = self;
-    observe(s, c, n);
-    return glm_cells_log_likelihood(s->cells, theta, gradient ? gradient : s->theta_new);
-}
-
-static void rshares(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    struct graded *s = self;
-    observe(s, c, n);
-    glm_cells_draw_shares(s->cells, rng, theta);
-}
-
-static double log_posterior(void *self, const double *theta, double *gradient) {
-    struct graded *s = self;
-    memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
-    prior_gradient(s, theta, gradient);
-    return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
-}
-
 /* ---- what it can do -------------------------------------------------------- */
 
 static const struct model_prior prior_hooks = {.dprior = dprior};
@@ -394,13 +345,7 @@ static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
 static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_statistic latent_statistic_hooks = {.add = add, .add_latent = add_latent};
 static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
-                                                         .rshares = rshares};
 static const struct model_marginal marginal_hooks = {.marginal = marginal};
-static const struct model_cells cells_hooks = {.log_cells = log_cells,
-                                               .observe = observe,
-                                               .log_posterior = log_posterior,
-                                               .information = graded_information};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
@@ -425,12 +370,19 @@ static void offer_records(struct graded *s, int by_records, struct model *model)
 
 /* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
 static int offer_cells(struct graded *s, double cells, struct model *model) {
-    s->cells = create_cells(s);
-    model->complete = glm_cells_count(s->cells);
-    model->prior = &smooth_prior_hooks;
-    model->likelihood = &likelihood_hooks;
-    model->cells = &cells_hooks;
-    return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+    const struct cell_response response = {.self = s,
+                                           .levels = s->response.levels,
+                                           .columns = s->response.tails,
+                                           .predictors = s->response.predictors,
+                                           .cuts = s->response.ordered ? s->response.tails - 1 : 0,
+                                           .cut_at = 1,
+                                           .constant = s->constants,
+                                           .slopes = s->before_slopes,
+                                           .use = graded_use_cuts,
+                                           .logs = graded_cell_logs,
+                                           .prior = &smooth_prior_hooks,
+                                           .prior_information = graded_prior_information};
+    return glm_cells_create(&s->cov, &s->predictor, &response, cells, model);
 }
 
 static int create(const struct fields *fields, struct model *model) {

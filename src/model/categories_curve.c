@@ -92,9 +92,10 @@ double graded_curve(void *self, int m, const double *const *x, double *gradient,
 }
 
 /* Adds those of the own prior to a matrix with so many rows: each constant less its mean is linear
- * in the coordinates but for the distances' exponential functions. `slope`: own coordinates. */
-static void prior_information(const struct graded *s, const double *theta, int rows, double *slope,
-                              double *matrix) {
+ * in the coordinates but for the distances' exponential functions. */
+void graded_prior_information(void *self, const double *theta, int rows, double *matrix) {
+    const struct graded *s = self;
+    double *slope = s->theta_new; /* own coordinates */
     const size_t size = (size_t)rows;
     const int constants = s->response.ordered ? s->response.tails : 1;
     const double precision = 1 / (s->constant_sd * s->constant_sd);
@@ -118,13 +119,5 @@ void graded_prior_curve(void *self, const double *theta, double *gradient, doubl
     struct graded *s = self;
     (void)graded_tied_prior(s, theta, gradient);
     memset(matrix, 0, (size_t)s->own * (size_t)s->own * sizeof(double));
-    prior_information(s, theta, s->own, s->theta_new, matrix);
-}
-
-void graded_information(void *self, const double *theta, double *matrix) {
-    struct graded *s = self;
-    const size_t size = (size_t)s->cov.end;
-    memset(matrix, 0, size * size * sizeof(double));
-    prior_information(s, theta, s->cov.end, s->theta_new, matrix);
-    glm_cells_information(s->cells, theta, s->cov.end, matrix);
+    graded_prior_information(s, theta, s->own, matrix);
 }

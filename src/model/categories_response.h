@@ -20,7 +20,6 @@ struct graded {
     struct model_categories categories;
     struct model_density density;
     struct model_predictor tied;
-    struct glm_cells *cells; /* where records are a table of counts */
     /* of each predictor: the constant's place in theta, and that of the first slope less 1 */
     int *constants, *before_slopes;
     const double *beta; /* if they are known */
@@ -59,7 +58,7 @@ void graded_cell_logs(void *self, const double *eta, double *log_p, double *slop
 double graded_tied_prior(void *self, const double *theta, double *gradient);
 double graded_curve(void *self, int m, const double *const *x, double *gradient, double *matrix);
 void graded_prior_curve(void *self, const double *theta, double *gradient, double *matrix);
-void graded_information(void *self, const double *theta, double *matrix);
+void graded_prior_information(void *self, const double *theta, int rows, double *matrix);
 int graded_is_coded(const struct graded *s);
 double graded_own_prior(const struct graded *s, const double *theta, double *gradient);
 double graded_tilted(const struct graded *s, const double *slopes);

@@ -60,6 +60,8 @@ struct joint {
     double *gram, *cross, *draw;             /* (1 + dummies)^2; that times the numbers, twice */
 };
 
+struct glm_cells;
+
 struct covariates {
     int q; /* columns of the moments, and of the design */
     const double *centre;
@@ -73,6 +75,7 @@ struct covariates {
     const double *design_column, *design_code;
     struct products products; /* the last columns of the design */
     struct joint *joint;      /* NULL: factors are independent of all else */
+    struct glm_cells *table;  /* model/glm_as_table.c; NULL: records are not a table */
 
     int lones, lone_blocks, lone_statistics;
     struct lone *lone;

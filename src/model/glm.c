@@ -24,9 +24,7 @@
  */
 #include "base/dist.h"
 #include "base/linalg.h"
-#include "contract/model_cells.h"
 #include "contract/model_density.h"
-#include "contract/model_likelihood.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_predictor.h"
@@ -57,7 +55,6 @@ struct glm {
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
     struct model_density density;
     struct model_predictor tied;
-    struct glm_cells *cells; /* where records are a table of counts */
 
     /* current parameter and the one that a move goes to, intercepts natural */
     double *theta, intercept, *theta_new, intercept_new;
@@ -362,44 +359,12 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 
 /* ---- as a table: model/glm_as_table.c ------------------------------------------------- */
 
-static void log_cells(void *self, const double *theta, double *log_p) {
-    struct glm *s = self;
-    glm_cells_log(s->cells, theta, log_p);
-}
-
-static void observe(void *self, const double *c, double n) {
-    struct glm *s = self;
-    (void)n; /* the counts add up to it */
-    glm_cells_observe(s->cells, c);
-}
-
-static double log_likelihood(void *self, const double *theta, const double *c, double n,
-                             double *gradient) {
-    struct glm *s = self;
-    observe(s, c, n);
-    return glm_cells_log_likelihood(s->cells, theta, gradient ? gradient : s->theta_new);
-}
-
-static void rshares(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    struct glm *s = self;
-    observe(s, c, n);
-    glm_cells_draw_shares(s->cells, rng, theta);
-}
-
-static double log_posterior(void *self, const double *theta, double *gradient) {
-    struct glm *s = self;
-    memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
-    prior_gradient(s, theta, gradient);
-    return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
-}
-
-static void information(void *self, const double *theta, double *matrix) {
-    struct glm *s = self;
-    const size_t size = (size_t)s->cov.end, k = (size_t)s->k;
-    memset(matrix, 0, size * size * sizeof(double));
+static void prior_information(void *self, const double *theta, int rows, double *matrix) {
+    const struct glm *s = self;
+    const size_t size = (size_t)rows, k = (size_t)s->k;
+    (void)theta;
     for (size_t i = 0; i < k; ++i)
         for (size_t j = 0; j <= i; ++j) matrix[i * size + j] = s->beta_precision[i * k + j];
-    glm_cells_information(s->cells, theta, s->cov.end, matrix);
 }
 
 /* ---- what it can do -------------------------------------------------------- */
@@ -409,13 +374,7 @@ static const struct model_prior smooth_prior_hooks = {.dprior = dprior,
                                                       .prior_gradient = prior_gradient};
 static const struct model_statistic statistic_hooks = {.add = add, .add_latent = add_latent};
 static const struct model_update update_hooks = {.rtheta = rtheta};
-static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
-                                                         .rshares = rshares};
 static const struct model_marginal marginal_hooks = {.marginal = marginal};
-static const struct model_cells cells_hooks = {.log_cells = log_cells,
-                                               .observe = observe,
-                                               .log_posterior = log_posterior,
-                                               .information = information};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
@@ -447,13 +406,10 @@ static int offer_cells(struct glm *s, double cells, struct model *model) {
                                            .predictors = 1,
                                            .constant = first,
                                            .slopes = first,
-                                           .logs = cell_logs};
-    s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
-    model->complete = glm_cells_count(s->cells);
-    model->prior = &smooth_prior_hooks;
-    model->likelihood = &likelihood_hooks;
-    model->cells = &cells_hooks;
-    return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+                                           .logs = cell_logs,
+                                           .prior = &smooth_prior_hooks,
+                                           .prior_information = prior_information};
+    return glm_cells_create(&s->cov, &s->predictor, &response, cells, model);
 }
 
 static int create(const struct fields *fields, struct model *model) {

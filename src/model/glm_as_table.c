@@ -23,6 +23,8 @@
 #include "base/linalg.h"
 #include "base/sticks.h"
 #include "base/sticks_draw.h"
+#include "contract/model_cells.h"
+#include "contract/model_likelihood.h"
 #include "model/covariates_factors.h"
 
 struct glm_cells {
@@ -38,8 +40,15 @@ struct glm_cells {
     double *eta, *log_p, *slope, *sum;
     double *effect;
     double *probability;
+    double *unwanted; /* a gradient */
     int *row;
 };
+
+/* `self`: a model, whose covariates stand first. */
+static struct glm_cells *table_of(void *self) {
+    const struct covariates *cov = self;
+    return cov->table;
+}
 
 /* Is a dummy, or a product of dummies, 1 in combination x? */
 static int is_one(const struct glm_cells *s, int x, int column) {
@@ -99,35 +108,7 @@ static void list_all(struct glm_cells *s) {
         (void)list_coefficients(s, x, s->listed + s->start[x]);
 }
 
-struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
-                                   const struct cell_response *response) {
-    struct glm_cells *s = plugin_memory(1, sizeof *s);
-    s->cov = cov;
-    s->predictor = predictor;
-    s->response = *response;
-    s->combinations = 1;
-    for (int f = 0; f < cov->factors; ++f) {
-        s->combinations *= cov->factor[f].levels;
-        s->levels += cov->factor[f].levels;
-    }
-    const size_t size = (size_t)s->combinations, of_y = (size_t)response->levels,
-                 predictors = (size_t)response->predictors,
-                 own = predictors + (size_t)response->cuts;
-    s->count = doubles(of_y * size);
-    s->all = doubles(size);
-    s->value = doubles(predictors * size);
-    s->eta = doubles(predictors);
-    s->log_p = doubles(of_y);
-    s->slope = doubles(of_y * own);
-    s->sum = doubles(own * own);
-    DOUBLES((size_t)s->levels, &s->counted, &s->effect, &s->probability);
-    const int most = predictor->derived ? predictor->k : cov->factors + 1;
-    s->row = plugin_memory((size_t)most, sizeof *s->row);
-    if (predictor->derived) list_all(s);
-    return s;
-}
-
-int glm_cells_count(const struct glm_cells *s) { return s->response.levels * s->combinations; }
+static int count_cells(const struct glm_cells *s) { return s->response.levels * s->combinations; }
 
 /* value[x] = constant + sum over factors of that of the level */
 static void spread(const struct glm_cells *s, double constant, const double *of_level,
@@ -215,7 +196,8 @@ static void log_levels(const struct glm_cells *s, const double *theta, double *l
     }
 }
 
-void glm_cells_log(struct glm_cells *s, const double *theta, double *log_p) {
+static void log_cells(void *self, const double *theta, double *log_p) {
+    struct glm_cells *s = table_of(self);
     const int levels = s->response.levels;
     /* its last part, read before it is written */
     double *of_covariates = log_p + (size_t)(levels - 1) * (size_t)s->combinations;
@@ -229,9 +211,11 @@ void glm_cells_log(struct glm_cells *s, const double *theta, double *log_p) {
     }
 }
 
-void glm_cells_observe(struct glm_cells *s, const double *count) {
+static void observe(void *self, const double *count, double n) {
+    struct glm_cells *s = table_of(self);
+    (void)n; /* the counts add up to it */
     const int levels = s->response.levels;
-    memcpy(s->count, count, (size_t)glm_cells_count(s) * sizeof(double));
+    memcpy(s->count, count, (size_t)count_cells(s) * sizeof(double));
     for (int x = 0; x < s->combinations; ++x) {
         s->all[x] = 0;
         for (int l = 0; l < levels; ++l) s->all[x] += *count++;
@@ -281,7 +265,8 @@ static void fold_slopes(struct glm_cells *s, int e, double *value, double *gradi
     }
 }
 
-double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double *gradient) {
+/* Of the counts; gradient += its gradient. */
+static double log_of_counts(struct glm_cells *s, const double *theta, double *gradient) {
     use(s, theta);
     double log_likelihood = likelihood_of_response(s, gradient);
     for (int e = 0; e < s->response.predictors; ++e)
@@ -300,8 +285,25 @@ double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double
     return log_likelihood;
 }
 
-void glm_cells_draw_shares(struct glm_cells *s, struct rng *rng, double *theta) {
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
+    struct glm_cells *s = table_of(self);
+    observe(self, c, n);
+    return log_of_counts(s, theta, gradient ? gradient : s->unwanted);
+}
+
+static double log_posterior(void *self, const double *theta, double *gradient) {
+    struct glm_cells *s = table_of(self);
+    const struct model_prior *prior = s->response.prior;
+    memset(gradient, 0, (size_t)s->cov->end * sizeof(double));
+    prior->prior_gradient(self, theta, gradient);
+    return prior->dprior(self, theta) + log_of_counts(s, theta, gradient);
+}
+
+static void rshares(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct glm_cells *s = table_of(self);
     const struct covariates *cov = s->cov;
+    observe(self, c, n);
     const double *counted = s->counted;
     double *weight = s->probability;
     for (int f = 0; f < cov->factors; counted += cov->factor[f++].levels) {
@@ -324,10 +326,14 @@ static void expect_squares(struct glm_cells *s, int x) {
     }
 }
 
-void glm_cells_information(struct glm_cells *s, const double *theta, int rows, double *matrix) {
+/* About that: of the coefficients as expected, of the sticks with those of their prior. */
+static void information(void *self, const double *theta, double *matrix) {
+    struct glm_cells *s = table_of(self);
     const struct covariates *cov = s->cov;
     const struct cell_response *response = &s->response;
-    const size_t size = (size_t)rows;
+    const size_t size = (size_t)cov->end;
+    memset(matrix, 0, size * size * sizeof(double));
+    response->prior_information(self, theta, cov->end, matrix);
     const int predictors = response->predictors, own = predictors + response->cuts;
     use(s, theta);
     for (int x = 0; x < s->combinations; ++x) {
@@ -361,4 +367,45 @@ void glm_cells_information(struct glm_cells *s, const double *theta, int rows, d
             matrix[(size_t)(factor->stick + l) * (size + 1)] += rest * share * (1 - share);
         }
     }
+}
+
+static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
+                                                         .rshares = rshares};
+static const struct model_cells cells_hooks = {.log_cells = log_cells,
+                                               .observe = observe,
+                                               .log_posterior = log_posterior,
+                                               .information = information};
+
+int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
+                     const struct cell_response *response, double cells, struct model *model) {
+    struct glm_cells *s = plugin_memory(1, sizeof *s);
+    s->cov = cov;
+    s->predictor = predictor;
+    s->response = *response;
+    s->combinations = 1;
+    for (int f = 0; f < cov->factors; ++f) {
+        s->combinations *= cov->factor[f].levels;
+        s->levels += cov->factor[f].levels;
+    }
+    const size_t size = (size_t)s->combinations, of_y = (size_t)response->levels,
+                 predictors = (size_t)response->predictors,
+                 own = predictors + (size_t)response->cuts;
+    s->count = doubles(of_y * size);
+    s->all = doubles(size);
+    s->value = doubles(predictors * size);
+    s->eta = doubles(predictors);
+    s->log_p = doubles(of_y);
+    s->slope = doubles(of_y * own);
+    s->sum = doubles(own * own);
+    DOUBLES((size_t)s->levels, &s->counted, &s->effect, &s->probability);
+    const int most = predictor->derived ? predictor->k : cov->factors + 1;
+    s->row = plugin_memory((size_t)most, sizeof *s->row);
+    if (predictor->derived) list_all(s);
+    s->unwanted = doubles((size_t)cov->end);
+    cov->table = s;
+    model->complete = count_cells(s);
+    model->prior = response->prior;
+    model->likelihood = &likelihood_hooks;
+    model->cells = &cells_hooks;
+    return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }

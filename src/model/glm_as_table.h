@@ -1,12 +1,12 @@
 #ifndef NOISEAWARE_MODEL_GLM_AS_TABLE_H
 #define NOISEAWARE_MODEL_GLM_AS_TABLE_H
 
+#include "contract/model_prior.h"
 #include "model/covariates.h"
 #include "model/derived_columns.h"
 
 /* A generalised linear model of a response with levels whose covariates are all factors, as a
  * table: see model/glm_as_table.c. */
-struct glm_cells;
 
 /* How the response depends on theta. */
 struct cell_response {
@@ -25,30 +25,18 @@ struct cell_response {
     /* Goal: log P(y = l) at these predictors; slope: for each level a row of its slopes in the
      * predictors, then in the cuts. Every number finite where the predictors are. */
     void (*logs)(void *self, const double *eta, double *log_p, double *slope);
+
+    const struct model_prior *prior; /* the model's, with a gradient */
+    /* Goal: matrix += about minus the second derivatives of that of the response's coordinates; the
+     * lower triangle of so many rows. `self` is the model's. */
+    void (*prior_information)(void *self, const double *theta, int rows, double *matrix);
 };
 
-/* `cov` and `predictor` must outlive it. */
-struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
-                                   const struct cell_response *response);
-
-/* Cells of the table: combinations of the factors' levels, in their order and the last one's the
- * fastest, each with the response's levels. */
-int glm_cells_count(const struct glm_cells *s);
-
-/* Log probabilities of the cells. */
-void glm_cells_log(struct glm_cells *s, const double *theta, double *log_p);
-
-/* The counts that the next two speak of. */
-void glm_cells_observe(struct glm_cells *s, const double *count);
-
-/* Log probability of the counts, up to a constant; gradient += its gradient in theta. */
-double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double *gradient);
-
-/* Draws the sticks of the factors' probabilities in theta, given those counts. */
-void glm_cells_draw_shares(struct glm_cells *s, struct rng *rng, double *theta);
-
-/* matrix += about minus the second derivatives, of the coefficients as expected, of the sticks with
- * those of their prior; the lower triangle of a matrix with so many rows. */
-void glm_cells_information(struct glm_cells *s, const double *theta, int rows, double *matrix);
+/* Offers what a table of so many cells can do: combinations of the factors' levels, in their order
+ * and the last one's the fastest, each with the response's levels. The complete-data statistic is
+ * their counts. `cov`, which stands first in the model, and `predictor` must last. Returns
+ * PLUGIN_*. */
+int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
+                     const struct cell_response *response, double cells, struct model *model);
 
 #endif
