@@ -69,14 +69,18 @@ exponential_copy <- function(folder) {
   source <- readLines("src/model/exponential.c")
   text <- paste(source, collapse = "\n")
   swap <- function(from, to) text <<- gsub(from, to, text, fixed = TRUE)
-  swap('#include "base/dist.h"\n#include "contract/plugin.h"', '#include <math.h>\n#include <noiseaware.h>')
+  text <- sub('(#include "[^\n]*\n)+', "#include <math.h>\n#include <noiseaware.h>\n", text)
+  # capabilities are hooks of the one table there, and theta has no description
+  text <- sub("/[*] ---- what it can do.*?\n\n(static const struct model_[^;]*;\n)+\n", "", text, perl = TRUE)
+  text <- gsub("    model->[a-z]+ = &[a-z_]+;\n", "", text)
+  text <- sub("    const struct theta_block .*\n    model_describe[^\n]*\n    model->costs[^\n]*\n",
+              paste0("    model->parameters = model->moving = model->innovations = 1;\n    model->innovation = NOISEAWARE_EXPONENTIAL;\n",
+                     "    model->moves = host->memory(host, 1, sizeof(int));\n"), text)
   swap("VECTOR_CLONES ", "")
-  swap("    model->perturb_draws = 3; /* and a root */\n", "") # the schedule's price of a refresh, not in the public header
   swap("FOR_RECORDS", "NOISEAWARE_RECORDS")
   swap("const struct fields *fields, struct model *model", "const struct noiseaware_host *host, struct noiseaware_model *model")
   swap("fields_vector(fields, ", "host->field(host, ")
   swap("plugin_memory(", "host->memory(host, ")
-  swap("RNG_EXPONENTIAL", "NOISEAWARE_EXPONENTIAL")
   swap("MAX_BLOCK", "NOISEAWARE_MAX_BLOCK")
   swap("PLUGIN_", "NOISEAWARE_")
   swap("dist_log_gamma(rng", "rng->log_gamma(rng")
@@ -86,6 +90,8 @@ exponential_copy <- function(folder) {
   swap("block_sum", "noiseaware_sum")
   swap("const struct model_class model_exponential = {",
        "static const struct noiseaware_model_class table = {\n    .abi = NOISEAWARE_ABI,\n    .size = sizeof table,")
+  hooks <- c("dprior", "add", "rtheta", "from_innovations", "refresh", "set_move", "move")
+  swap("    .rrecords = rrecords,\n", paste0("    .rrecords = rrecords,\n", paste0("    .", hooks, " = ", hooks, ",\n", collapse = "")))
   file <- file.path(folder, "copy.c")
   writeLines(c(text, "const struct noiseaware_model_class *copy(void) { return &table; }"), file)
   file
