@@ -10,7 +10,6 @@
 #define NOISEAWARE_CLT_MOMENTS_LM_H
 
 #include "contract/coordinates.h"
-#include "contract/moments.h"
 #include "contract/plugin.h"
 
 /* its dummies are regressors first, ..., first + dummies - 1 */

@@ -32,6 +32,7 @@
  * d^3, or w * rank.
  */
 #include "clt/moments_lm.h"
+#include "contract/moments.h"
 
 /* As the model has them: regressor v is its column v, 0 the response. */
 static int read_covariates(const struct fields *fields, struct lm_distribution *m) {

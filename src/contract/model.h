@@ -58,12 +58,12 @@ struct model {
     int rounds;
     struct model_costs costs;
 
-    /* Capabilities, contract/model_<name>.h, and what stands for one that is NULL. */
-    const struct model_values *values; /* a draw's values are those of theta's unknown blocks */
-    const struct model_prior *prior;   /* theta moves by the update alone */
-    const struct model_statistic *statistic;     /* nothing is summed for an update */
-    const struct model_update *update;           /* random walks on theta */
-    const struct model_density *density;         /* as there */
+    /* Capabilities, contract/model_<name>.h, and what is done where one is NULL. */
+    const struct model_values *values;           /* natural values of theta's unknown blocks */
+    const struct model_prior *prior;             /* theta moves by its update alone */
+    const struct model_statistic *statistic;     /* nothing is summed over the records */
+    const struct model_update *update;           /* theta walks, by the densities */
+    const struct model_density *density;         /* the update moves all of theta */
     const struct model_likelihood *likelihood;   /* a pass over the records */
     const struct model_marginal *marginal;       /* theta and totals move in turns */
     const struct model_normal *normal;           /* no "collapse" of normal totals */

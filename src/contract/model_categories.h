@@ -5,8 +5,7 @@
 
 struct model_categories {
     int levels;       /* of the response */
-    int coefficients; /* so many of the first coordinates of theta, all of them unknown, have a
-                       * part in the probabilities */
+    int coefficients; /* on which the probabilities depend: theta's first, all of them unknown */
 
     /* Goal: the response's columns are those of this level; writes no others. */
     void (*categorise)(void *self, int level, int m, double *const *x);

@@ -14,7 +14,7 @@ struct model_update {
     int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
 
     /* Goal: the same under the prior as it is before it is cut off, which is what marginal() sees.
-     * NULL: it is not cut off. */
+     * NULL: it is not cut off, or totals do not move by marginal(). */
     int (*rtheta_uncut)(void *self, const double *c, double n, struct rng *rng, double *theta);
 };
 

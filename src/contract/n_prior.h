@@ -2,7 +2,6 @@
 #define NOISEAWARE_CONTRACT_N_PRIOR_H
 
 #include "base/dist.h"
-#include "contract/plugin.h"
 
 /* What is believed of an unknown number of records n; see contract/n_prior.c. */
 

@@ -27,7 +27,6 @@
 
 #include "base/dist.h"
 #include "base/linalg.h"
-#include "contract/model_density.h"
 #include "contract/model_marginal.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"

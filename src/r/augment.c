@@ -2,7 +2,6 @@
 #include "r/augment.h"
 #include "contract/model.h"
 #include "contract/model_marginal.h"
-#include "contract/model_move.h"
 #include "contract/model_predictor.h"
 #include "records/category_hmc.h"
 #include "records/response_hmc.h"

@@ -17,7 +17,6 @@
  * them. No allocation except in prepare().
  */
 #include "contract/model_statistic.h"
-#include "contract/model_update.h"
 #include "records/augment_internal.h"
 
 /* Those that the model cannot make are left out. */

@@ -2,7 +2,6 @@
 #define NOISEAWARE_TOTALS_DENSITY_H
 
 #include "contract/model.h"
-#include "contract/model_marginal.h"
 #include "mcmc/hmc.h"
 #include "mcmc/online_least_squares.h"
 #include "totals/clamped_moments_by_cell.h"
