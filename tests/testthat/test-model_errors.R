@@ -175,6 +175,21 @@ test_that("many degrees of freedom are normal errors", {
   for (name in c("(Intercept)", "x", "sigma", "cov[x,x]")) expect_agreement(parameter_draws(many, name), parameter_draws(normal, name))
 })
 
+test_that("an unknown number of records goes with a covariates' prior that is cut off", {
+  skip_on_cran()
+  set.seed(1)
+  data <- data.frame(x = rnorm(60, 0, 0.6))
+  data$y <- 1 + data$x + rnorm(60, 0, 0.5)
+  laplace <- function(epsilon) mech_laplace(epsilon = epsilon)
+  release <- simulate_release(data, list(size = stat_size(), rest = line), list(size = laplace(1), rest = laplace(3)), neighbours = "add_remove")
+  cut <- prior_niw(0.5, 1, 1, 3, within = c(0.1, 2)) # the records' mean is 0
+  fit <- function(errors) sample_posterior(release, model_lm(covariates = cut, errors = errors), method = "augment", iter = 4000, seed = 1)
+  many <- fit(student(1e7))
+  normal <- fit(NULL)
+  for (name in c("(Intercept)", "sigma", "mean[x]", "n")) expect_agreement(parameter_draws(many, name), parameter_draws(normal, name))
+  expect_gte(min(parameter_draws(many, "mean[x]")), 0.1)
+})
+
 test_that("a chain cut in two is the same chain", {
   set.seed(4)
   release <- simulate_release(plain, line, mech_laplace(epsilon = 2), n = 12)
