@@ -45,7 +45,7 @@ grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call
   unit <- rep_len(unit, length(statistic$components))
   # and a hair for the last bits of a record's products, or what they can be
   added <- (1 + pmax(2^-20, product_error(statistic) / unit)) * unit
-  exact + contributions_of(neighbours) * length_of(added, norm)
+  exact + contributions_of(match_neighbours(neighbours, call)) * length_of(added, norm)
 }
 
 # largest absolute value of a record's contribution to any component; where it

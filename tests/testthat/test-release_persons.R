@@ -32,6 +32,9 @@ test_that("noise is for all records of a person, and the guarantee is the budget
   expect_lt(real$scale[[1L]], 2 * (10 + unit) / 0.7 * (1 + 1e-5))
   expect_equal(privacy(real)$epsilon, 0.7, tolerance = 1e-5)
   expect_lte(privacy(real)$epsilon, 0.7)
+  scaled <- mech_laplace(scale = 20)
+  expect_equal(privacy(scaled, statistic = st, neighbours = persons(contributions = 3))$epsilon, 1.5)
+  expect_equal(privacy(scaled, statistic = st, unit = 0.5, neighbours = persons(contributions = 3))$epsilon, 3 * 10.5 / 20, tolerance = 1e-5)
 })
 
 # persons differ in how many records they have; all records of one have the same value, so that it does not matter which are used
