@@ -11,7 +11,7 @@
 #'     slopes come before the intercept.
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
 #'     the probabilities of all cells with each other.
-#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`. For models with
+#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`; `"age < 0"` means `"0 - age"`. For models with
 #'     `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
 #' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
@@ -37,7 +37,7 @@
 #' Comparisons are made draw by draw, so they account for the dependence between sites. With partial pooling, multiple comparisons need no further correction
 #' (Gelman et al. 2012): estimates that the releases hardly distinguish are pulled together.
 #'
-#' **Which is larger?** The probability that one of two is larger is `p_above`, printed as P(> 0). For `contrast = "a - b"` it is P(a > b), and
+#' **Which is larger?** The probability that one of two is larger is `p_above`, printed as P(> 0). For `of = "a - b"` it is P(a > b), and
 #' 1 - `p_above` is P(a < b).
 #'
 #' The method is also registered for the generic in emmeans, so it works whichever of the two packages is attached last. For contrasts of a regression's

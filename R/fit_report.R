@@ -198,7 +198,7 @@ drawn_sentence <- function(fit) {
   table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
   sprintf(paste("There were %d chain%s of %s draws, after %s warmup iterations each. The largest R-hat was %s; the smallest effective number of draws, bulk or",
                 "tail, was %s."), size[2L], if (size[2L] == 1L) "" else "s", format_size(size[1L]),
-          format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(table$ess_bulk, table$ess_tail))))
+          format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(unlist(table[c("ess_bulk", "ess_tail")])))))
 }
 
 # what the tail probabilities of a posterior predictive check amount to
@@ -217,5 +217,6 @@ cost_words <- function(cost) {
   if (nrow(cost) == 1L) return(sprintf("The interval is %s times as wide as the interval from the records would be.", times(cost)))
   least <- cost[which.min(cost$ratio), ]
   most <- cost[which.max(cost$ratio), ]
-  sprintf("Intervals are %s times (%s) to %s times (%s) as wide as intervals from the records would be.", times(least), least$variable, times(most), most$variable)
+  sprintf("Intervals are between %s times (%s) and %s times (%s) as wide as intervals from the records would be.", times(least), least$variable, times(most),
+          most$variable)
 }

@@ -32,9 +32,9 @@
 #'   argument of a normal or Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use
 #'   `prior_summary(model, statistic)`.
 #' * generics (and broom): `tidy()`, a data frame with the columns `term`,
-#'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess`;
+#'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk);
 #'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
-#'   `rhat` (largest), `ess` (smallest).
+#'   `rhat` (largest), `ess` (bulk, smallest).
 #' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with partial pooling, of
 #'   the mean over sites). The likelihood component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled
 #'   sites. Otherwise it is the density of the noise at the imputed totals; its powers show the effect of more or less noise. If neither is available (method

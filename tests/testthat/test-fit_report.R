@@ -39,6 +39,10 @@ test_that("the paragraph for a paper has what was done", {
                fixed = TRUE)
   expect_match(words, paste0("The method was \"", fit$method, "\", exactly under the model, up to Monte Carlo error. There were 2 chains of 1,500 draws"), fixed = TRUE)
   expect_match(words, "The seed was 1.", fixed = TRUE)
+  variables <- posterior::variables(fit$draws)
+  least <- function(ess) min(vapply(variables, function(v) ess(posterior::extract_variable_matrix(fit$draws, v)), 0))
+  expect_lt(least(posterior::ess_tail), least(posterior::ess_bulk) - 1) # else either would do
+  expect_match(words, paste0("bulk or tail, was ", format(floor(least(posterior::ess_tail)), big.mark = ","), "."), fixed = TRUE)
   naive <- sample_posterior(fit$release, model_lm(), method = "naive", chains = 1, iter = 400, seed = 1)
   expect_match(internal("methods_words")(naive), "The method was \"naive\", approximately. There were", fixed = TRUE)
   asked <- stat_counts(~ y, levels = list(y = c("no", "yes")))
@@ -76,7 +80,7 @@ test_that("diagnostics are said in words", {
   check <- structure(data.frame(component = c("a", "b"), value = c(1, 9), lower = 0, upper = 2, p = c(0.5, 0)), level = 0.9)
   expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as extreme as the published value of b")
   cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1))
-  expect_identical(internal("cost_words")(cost), "Intervals are 1.1 times (b) to 3.46 times (a) as wide as intervals from the records would be.")
+  expect_identical(internal("cost_words")(cost), "Intervals are between 1.1 times (b) and 3.46 times (a) as wide as intervals from the records would be.")
 })
 
 test_that("what cannot be reported or written is refused", {
