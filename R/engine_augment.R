@@ -78,12 +78,12 @@ augment_part.default <- function(part, bound, n) {
   spec$index <- part$index
   spec$at <- part$at
   spec$released <- as.double(part$value)
-  spec$weight <- as.double(1 / part$scale)
-  if (statistic$kind == "records") spec$weight <- spec$weight[seq(1, length(spec$weight), by = n)] # one a component
+  spec$scale <- as.double(part$scale)
+  if (statistic$kind == "records") spec$scale <- spec$scale[seq(1, length(spec$scale), by = n)] # one a component
   spec
 }
 
-# The parts, their released values and weights in the order of C (augment_lay_out() in
+# The parts, the noise of their components in the order of C (augment_lay_out() in
 # src/records/augment_chain.c), and `where` among those the release's components are that are
 # totals, `summed`.
 layout_parts <- function(parts) {
@@ -91,7 +91,7 @@ layout_parts <- function(parts) {
   where <- integer()
   for (k in seq_along(parts)) if (length(laid$where[[k]])) where[parts[[k]]$index] <- laid$where[[k]][parts[[k]]$at]
   summed <- which(!is.na(where))
-  list(parts = parts, released = laid$released, weight = laid$weight, where = where[summed], summed = summed, dense = laid$dense)
+  c(laid[c("released", "scale", "kernel")], list(parts = parts, where = where[summed], summed = summed, dense = laid$dense))
 }
 
 # Spread of the prior, robust to heavy tails, for each place in theta: where

@@ -145,7 +145,7 @@ clt_totals_problem <- function(release, bound, words, chains, prior_n, call) {
   released_distribution(bound, if (is.null(prior_n)) release else without_size(release, 2), call) # or a refusal
   problem <- collapse_problem(release, bound, prior_n, call)
   problem[c("method", "engine", "sampler", "exact")] <- list("clt", "collapse", "totals", FALSE)
-  problem$fields[c("clamp_weight", "spread")] <- list(problem$weight, double())
+  problem$fields[c("clamp_weight", "spread")] <- list(1 / problem$scale, double())
   if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
   problem$fields$bend <- collapse_bend(problem, bound, clamped = is.finite(problem$fields$lower))
   spread <- clt_spread(problem, bound, words, chains)
@@ -159,7 +159,8 @@ clt_totals_problem <- function(release, bound, words, chains, prior_n, call) {
 clt_spread <- function(problem, bound, words, chains, drowned = 0.02) {
   complete <- clt_reference(problem, bound, words, chains)
   left <- .Call(ffi_collapse_clamped, problem, complete * problem$n)$left
-  noise <- ifelse(seq_along(left) <= problem$absolute, 2, 1) / problem$weight^2
+  weight <- 1 / problem$scale
+  noise <- noise_variance(problem$kernel, 1) / weight^2
   residuals <- function() with_seed(chain_seed(words, chains + 2L), clamping_residuals(problem, bound, complete))
   # that cells differ by more than what is known of them adds to what is left in each
   residual <- if (length(bound$levels)) residuals()
@@ -178,7 +179,7 @@ clt_spread <- function(problem, bound, words, chains, drowned = 0.02) {
     rest <- pmax(share - colSums(root^2), 0)
     spread <- as.double(t(root) * sqrt(noise))
   }
-  list(clamp_weight = problem$weight / sqrt(1 + rest), spread = spread)
+  list(clamp_weight = weight / sqrt(1 + rest), spread = spread)
 }
 
 # About what the records' means and products are, and their shares of the factors' cross-table, one
@@ -188,7 +189,7 @@ clt_reference <- function(problem, bound, words, chains, starts = 3L, far = 3) {
   runs <- list()
   for (k in seq_len(starts)) {
     runs[[k]] <- short_totals_run(problem, bound, words, chains + 1L + k)
-    if (isTRUE(runs[[k]]$log_noise > -far * problem$noisy)) break
+    if (isTRUE(runs[[k]]$log_noise > -far * sum(problem$kernel != "exact"))) break
   }
   runs[[order(vapply(runs, `[[`, 0, "log_noise"), decreasing = TRUE)[1L]]]$complete
 }
@@ -278,17 +279,16 @@ clt_problem <- function(release, bound, control, words, chains, prior_n, call) {
   all <- names(release$value)
   release <- without_size(release, size$n)
   distribution <- released_distribution(bound, release, call)
-  flat <- clt_noise(release_parts(release), call)
   index <- distribution$index
+  noise <- clt_noise(release_parts(release), call, index)
   moving <- length(bound$unknown)
   sampler <- control$sampler %||% clt_sampler(distribution, moving, bound_is_cut(bound))
   check_sampler_serves(sampler, distribution, call)
   problem <- list(method = "clt", prior_n = prior_n, model = bound$spec, moments = distribution$spec,
-                  released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = sampler, conjugate = as.double(has_update(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(distribution, sampler, moving)), move_sd = prior_sd(bound, words, chains),
                   search = clt_search(distribution, sampler), where = seq_along(index), summed = match(names(release$value)[index], all))
-  problem <- c(problem, size)
+  problem <- c(problem, noise, size)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
 
@@ -297,9 +297,7 @@ clt_size <- function(release, prior_n) {
   if (is.null(prior_n)) return(list(n = as.double(release$n), size_prior = NULL))
   size <- typical_size(release, prior_n)
   parts <- Filter(function(p) inherits(p$statistic, "stat_size"), release_parts(release))
-  flat <- clt_noise(parts)
-  list(n = max(size$n, 2), size_prior = size_prior_spec(prior_n), size_spread = size$sd, size_released = as.double(unlist(lapply(parts, `[[`, "value"))),
-       size_scale = as.double(flat$scale), size_absolute = as.double(flat$absolute))
+  list(n = max(size$n, 2), size_prior = size_prior_spec(prior_n), size_spread = size$sd, size_noise = clt_noise(parts))
 }
 
 # The shape of moves of more parameters can be neither learned nor stored.
@@ -356,15 +354,14 @@ clt_search <- function(distribution, sampler) {
   floor(min(if (isTRUE(distribution$integrates)) 20 else 200, 5e7 / (2000 + length(distribution$index)^3)))
 }
 
-# scale of the noise of every component, and whether its kernel is absolute
-clt_noise <- function(parts, call = caller_env()) {
+# the noise of every component
+clt_noise <- function(parts, call = caller_env(), ...) {
   if (any(vapply(parts, function(p) p$mechanism$kernel == "density", TRUE))) {
     stop_classed("method", "Method {.val clt} needs noise from a built-in mechanism, not {.fn mech_custom}.", call = call)
   }
   check_no_exact(parts, "clt", call)
   for (p in parts) check_as_noise_left(p, "clt", call)
-  list(scale = unlist(lapply(parts, function(p) as.double(p$scale))),
-       absolute = unlist(lapply(parts, function(p) rep(as.double(p$mechanism$kernel == "absolute"), length(p$index)))))
+  noise_fields(parts, ...)
 }
 
 # Where the noise is below a millionth of the sampling standard deviation that

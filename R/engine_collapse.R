@@ -34,22 +34,19 @@ collapse_problem <- function(release, bound, prior_n = NULL, call = caller_env()
   if (!is.null(prior_n)) check_size_least(prior_n, bound, distribution$family, call)
   check_size_exact(prior_n, distribution$fields$group_total %||% distribution$fields$exact_start, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
-  kernel <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index))))
+  kernel <- part_kernels(parts)
   # components with the absolute kernel first, then the squared one, those of published(), the exact ones
   order <- order(kernel == "exact", kernel != "absolute", kernel == "published")
-  published <- do.call(rbind, lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval))
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
   problem <- list(method = "collapse", exact = engine_exact(as_engine("collapse"), bound), independent = distribution$independent,
                   model = bound$model_spec %||% bound$spec, family = distribution$family, n = size$n, prior_n = prior_n,
-                  size_prior = size_prior_spec(prior_n), released = unlist(lapply(parts, `[[`, "value"))[order],
-                  weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
-                  separable = sum(!kernel %in% c("published", "exact")), noisy = sum(kernel != "exact"),
-                  published = list(fields = lapply(published, as.double)), where = order(order),
-                  summed = seq_along(release$value), times = released_times(parts), tracked = as.double(distribution$tracked %||% 0),
+                  size_prior = size_prior_spec(prior_n), where = order(order), summed = seq_along(release$value),
+                  times = released_times(parts), tracked = as.double(distribution$tracked %||% 0),
                   fields = fields)
+  problem <- c(problem, noise_fields(parts, order))
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
 }
@@ -59,7 +56,7 @@ collapse_problem <- function(release, bound, prior_n = NULL, call = caller_env()
 # them too tightly to move. A short run tells.
 hides_residual <- function(problem, bound, words, chains, warmup = 200, draws = 200) {
   own <- inherits(bound, "bound_lm") && !is.null(bound$model$sigma) && !inherits(bound$model$sigma, "fixed")
-  if (!own || length(bound$levels) || !is.null(problem$prior_n) || problem$noisy < length(problem$released) || problem$n <= nrow(bound$columns)) return(FALSE)
+  if (!own || length(bound$levels) || !is.null(problem$prior_n) || "exact" %in% problem$kernel || problem$n <= nrow(bound$columns)) return(FALSE)
   state <- start_chain(problem, bound, words, chains + 2L, NULL)
   chain <- run_blocks(problem, state, warmup + draws, list(warmup = warmup, thin = 1), function(...) NULL)
   log_sigma <- log(chain$draws[, match("sigma", bound$parameters)])

@@ -65,11 +65,11 @@ answers_problem <- function(release, bound, call) {
   place <- function(codes) drop(codes %*% stride)
   own <- table$parts[[1L]]$codes
   tracked <- if (nrow(own) <= most_tracked) nrow(own) else 0
-  list(method = "collapse", exact = TRUE, model = table$model_spec %||% table$spec, family = "answers", n = as.double(release$n), prior_n = NULL,
-       size_prior = size_prior_spec(NULL), released = double(), weight = double(), absolute = 0L, separable = 0L, noisy = 0L,
-       published = list(fields = list()), where = integer(), summed = integer(), times = double(), tracked = as.double(tracked),
-       fields = list(levels = as.double(levels), log_odds = as.double(answers$log_odds), place = as.double(place(own)),
-                     counts = as.double(tabulate(place(answers$codes) + 1, prod(levels))), tracked = as.double(tracked > 0)))
+  c(noise_fields(), list(
+    method = "collapse", exact = TRUE, model = table$model_spec %||% table$spec, family = "answers", n = as.double(release$n), prior_n = NULL,
+    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = double(), tracked = as.double(tracked),
+    fields = list(levels = as.double(levels), log_odds = as.double(answers$log_odds), place = as.double(place(own)),
+                  counts = as.double(tabulate(place(answers$codes) + 1, prod(levels))), tracked = as.double(tracked > 0))))
 }
 
 #' @export

@@ -70,21 +70,19 @@ normal_terms <- function(part, names, origin, n, call) {
 # draws a second, at 0.85 some 10%. From the release alone: chains agree.
 tells_scatter <- function(problem, bound) {
   d <- nrow(bound$columns)
-  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$prior_n) || problem$noisy < length(problem$released) ||
+  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$prior_n) || "exact" %in% problem$kernel ||
       problem$n <= d) return(FALSE)
-  kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
-  scatter_noise(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight), d, problem$n) < 0.6
+  scatter_noise(matrix(problem$fields$terms, 6L), problem$released, noise_variance(problem$kernel, problem$scale), d, problem$n) < 0.6
 }
 
 # bends of the coordinates of the totals (R/engine_totals_bend.R), where these are M and F themselves
 # `clamped`: whether each column is
 collapse_bend <- function(problem, bound, clamped) {
-  if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || problem$noisy < length(problem$released) ||
+  if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || "exact" %in% problem$kernel ||
       problem$n <= nrow(bound$columns)) return(double())
-  kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
   origin <- collapse_origin(bound)
   range <- declared_range(bound, problem$fields)
-  totals_bend(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight),
+  totals_bend(matrix(problem$fields$terms, 6L), problem$released, noise_variance(problem$kernel, problem$scale),
               range$lower - origin, range$upper - origin, problem$n, clamped)
 }
 
@@ -93,8 +91,6 @@ declared_range <- function(bound, bounds) {
   list(lower = ifelse(is.finite(bounds$lower), bounds$lower, bound$columns$lower),
        upper = ifelse(is.finite(bounds$upper), bounds$upper, bound$columns$upper))
 }
-
-noise_variance <- function(kernel, scale) ifelse(kernel == "absolute", 2, 1) * scale^2
 
 # How far from 0 the eigenvalues of noise alone on the scatter of columns 1 to d would reach, in units of its diagonal: those of a
 # random symmetric matrix with d columns reach to 2 sqrt(d) standard deviations of an entry, taken of the mean variance (Wigner).

@@ -246,12 +246,11 @@ stop_cut_exact <- function(bound, call) {
 
 totals_site <- function(release, bound, prior_n, call) {
   problem <- collapse_problem(release, bound, prior_n, call)
-  if (problem$separable < problem$noisy) {
+  if ("published" %in% problem$kernel) {
     stop_classed("method", "Numbers that were hidden or rounded cannot be pooled under a model of normal records.", call = call)
   }
-  list(components = length(problem$released), noisy = problem$noisy, absolute = problem$absolute, released = problem$released, weight = problem$weight,
-       where = problem$where, times = problem$times, alone = problem, size_prior = problem$size_prior,
-       fields = c(problem$fields[c("terms", "lower", "upper")], list(n = problem$n, size_spread = 0)))
+  c(problem[c("released", "scale", "kernel", "published", "where", "times", "size_prior")],
+    list(components = length(problem$released), alone = problem, fields = c(problem$fields[c("terms", "lower", "upper")], list(n = problem$n, size_spread = 0))))
 }
 
 # ---- rates ---------------------------------------------------------------------------------

@@ -118,11 +118,10 @@ clt_site <- function(release, bound, words, chains, prior_n, call) {
   all <- names(release$value)
   release <- without_size(release, size$n)
   distribution <- sites_distribution(bound, release, call)
-  flat <- clt_noise(release_parts(release), call)
   index <- distribution$index
-  site <- list(n = size$n, moments = distribution$spec, released = as.double(release$value[index]), scale = as.double(flat$scale[index]),
-               absolute = as.double(flat$absolute[index]), index = match(names(release$value)[index], all), components = length(index),
-               distribution = distribution, size = size[names(size) != "n"])
+  site <- c(clt_noise(release_parts(release), call, index),
+            list(n = size$n, moments = distribution$spec, index = match(names(release$value)[index], all), components = length(index),
+                 distribution = distribution, size = size[names(size) != "n"]))
   c(site, clt_expectation(site, bound, words, chains, call))
 }
 
@@ -140,7 +139,7 @@ pool_clt_problem <- function(releases, bound, words, chains, call) {
   width <- vapply(each, `[[`, 0L, "components")
   list(method = "clt", family = c("clt_complete", "clt"), exact = FALSE, model = bound$spec, n = sum(n), size_prior = NULL,
        moments = list(name = "sites", share = unname(n) / sum(n), sites = unname(lapply(each, `[[`, "moments"))),
-       released = joined("released"), scale = joined("scale"), absolute = joined("absolute"), ridge = joined("ridge"), drowned = all(joined("drowned")),
+       released = joined("released"), scale = joined("scale"), kernel = joined("kernel"), ridge = joined("ridge"), drowned = all(joined("drowned")),
        sampler = sampler, conjugate = as.double(has_update(distribution)), passes = as.double(clt_passes(distribution, sampler, moving)),
        move_sd = prior_sd(bound, words, chains), search = clt_search(distribution, sampler), where = distribution$index, summed = distribution$index,
        sites = lapply(each, `[`, c("components", "index")), first = cumsum(width) - width, names = bound$parameters)

@@ -4,7 +4,7 @@ clt_sites_problem <- function(releases, bound, words, chains, prior_n, call) {
   each <- lapply(stats::setNames(nm = names(releases)), function(name) clt_site(releases[[name]], bound, words, chains, prior_n[[name]], call))
   move_sd <- prior_sd(bound, words, chains)
   sites <- lapply(each, function(site) {
-    alone <- c(site[c("n", "released", "scale", "absolute", "ridge")],
+    alone <- c(site[c("n", "released", "scale", "kernel", "ridge")],
                list(method = "clt", model = bound$spec, moments = with_innovations(site$distribution, bound), sampler = "nuts",
                     conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0), site$size)
     list(components = site$components, index = site$index, alone = alone, fields = list())

@@ -393,7 +393,7 @@ prior_of_means <- function(bound, places) {
 # than the parameters from the totals? 0: no; as in src/pool/pool_nuts.h 1: those of the response do, 2: all.
 innovations_of <- function(site, se, coordinates, bound) {
   n <- site$fields$n
-  if (site$noisy < site$components || !is.null(site$size_prior) || n <= nrow(bound$columns)) return(0L)
+  if ("exact" %in% site$kernel || !is.null(site$size_prior) || n <= nrow(bound$columns)) return(0L)
   if (is_regression(bound)) {
     se <- se[match("sigma", coordinates)]
     return(as.integer(is.na(se) || is_hidden(se, n)))

@@ -77,10 +77,10 @@ public_problem <- function(release, bound, call = caller_env()) {
   if (release$statistic$kind == "totals") return(public_totals_problem(release, bound, call))
   answers <- public_answers(release, bound, call)
   design <- public_design(release, bound, call)
-  list(method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), prior_n = NULL,
-       size_prior = size_prior_spec(NULL), released = double(), weight = double(), absolute = 0L, separable = 0L, noisy = 0L,
-       published = list(fields = list()), where = integer(), summed = integer(), times = double(), tracked = 0,
-       fields = c(answers, design, public_start(answers, design$offset, bound)))
+  c(noise_fields(), list(
+    method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), prior_n = NULL,
+    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = double(), tracked = 0,
+    fields = c(answers, design, public_start(answers, design$offset, bound))))
 }
 
 # Where the search for the mode begins, all of theta: slopes 0, the constant that gives the answers' mean, and their spread. NULL for several levels.
@@ -200,12 +200,10 @@ public_totals_problem <- function(release, bound, call) {
   design <- centred_design(release, bound, call)
   row <- seen_columns(part$statistic)
   row <- row[row$variable == bound$columns$variable[1L], ]
-  size <- length(told)
-  list(method = "collapse", exact = if (isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "public_totals", n = as.double(release$n), prior_n = NULL,
-       size_prior = size_prior_spec(NULL), released = unname(part$value)[told], weight = 1 / unname(part$scale)[told],
-       absolute = if (part$mechanism$kernel == "absolute") size else 0L, separable = size, noisy = size, published = list(fields = list()), where = seq_len(size),
-       summed = told, times = NULL, tracked = 0,
-       fields = total_fields(lapply(sums, function(s) if (is.matrix(s)) s[told, , drop = FALSE] else s[told]), design, part, told, row, bound))
+  c(noise_fields(list(part), told), list(
+    method = "collapse", exact = if (isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "public_totals", n = as.double(release$n), prior_n = NULL,
+    size_prior = size_prior_spec(NULL), where = seq_along(told), summed = told, times = NULL, tracked = 0,
+    fields = total_fields(lapply(sums, function(s) if (is.matrix(s)) s[told, , drop = FALSE] else s[told]), design, part, told, row, bound)))
 }
 
 total_fields <- function(sums, design, part, told, row, bound) {

@@ -31,8 +31,8 @@ records_problem <- function(release, bound, call) {
   terms <- normal_terms(part, bound$columns$name, collapse_origin(bound), release$n, call)
   seen <- bound_complete(bound, crossprod_moments(part$statistic, part$value, release$n), release$n)
   list(method = "collapse", exact = TRUE, model = bound$spec, family = "records", n = as.double(release$n), prior_n = NULL,
-       size_prior = size_prior_spec(NULL), released = part$value, weight = rep(1, size), absolute = 0L, separable = size, noisy = size,
-       published = list(fields = list()), where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
+       size_prior = size_prior_spec(NULL), released = part$value, scale = rep(1, size), kernel = rep("squared", size),
+       where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
        fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
 }
 
@@ -43,11 +43,11 @@ imputed_problem <- function(release, bound, call) {
   noise <- record_sd(release$mechanism, bound$columns)^2
   spread <- apply(seen, 2L, stats::var)
   left <- pmax(spread - noise, spread / 25)
-  list(method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), prior_n = NULL,
-       size_prior = size_prior_spec(NULL), released = numeric(), weight = numeric(), absolute = 0L, separable = 0L, noisy = 0L,
-       published = list(fields = list()), where = integer(), summed = integer(), times = NULL, tracked = 0,
-       fields = c(list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))),
-                  answer_fields(seen, release, bound)))
+  c(noise_fields(), list(
+    method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), prior_n = NULL,
+    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = NULL, tracked = 0,
+    fields = c(list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))),
+               answer_fields(seen, release, bound))))
 }
 
 answered_factors <- function(release, bound) intersect(names(bound$levels), names(answer_log_odds(release$mechanism, release$statistic)))

@@ -1,5 +1,17 @@
 # What several engines need to know about a release and a bound model.
 
+# What was published of totals and how it is distributed about them, for read_noise() in src/r/read_problem.c: the numbers, the scale and the
+# kernel of the noise of each, and the intervals that published() leaves. `at`: the numbers that are taken, by their places in the parts.
+noise_fields <- function(parts = list(), at = seq_along(part_kernels(parts))) {
+  flat <- function(name) as.double(unlist(lapply(parts, `[[`, name)))[at]
+  published <- do.call(rbind, lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval))
+  list(released = flat("value"), scale = flat("scale"), kernel = part_kernels(parts)[at], published = list(fields = lapply(published, as.double)))
+}
+
+part_kernels <- function(parts) as.character(unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index)))))
+
+noise_variance <- function(kernel, scale) ifelse(kernel == "absolute", 2, 1) * scale^2
+
 # NULL: all 1
 released_times <- function(parts) {
   times <- unlist(lapply(parts, `[[`, "times"))

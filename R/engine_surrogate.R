@@ -50,7 +50,7 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
   for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {
     at <- layout$where[match(part$index, layout$summed)]
     terms[at, ] <- if (inherits(part$statistic, "stat_products")) product_terms(part, bound) else normal_terms(part, design$name, design$centre, n, caller_env())
-    variance[at] <- noise_variance(part$mechanism$kernel, 1 / layout$weight[at])
+    variance[at] <- noise_variance(part$mechanism$kernel, layout$scale[at])
   }
   place <- function(role) which(design$role == role) - 1L
   column <- free_order(design)

@@ -6,7 +6,7 @@
 clt_evidence <- function(fit, draws, seed, call) {
   problem <- fit$problem
   check_clt_evidence(fit, call)
-  absolute <- problem$absolute != 0
+  absolute <- problem$kernel == "absolute"
   at <- fit$chains[[1L]]$state$theta
   unknown <- fit$bound$unknown
   log_density <- function(q) clt_log_density(problem, fit$bound$spec, at, unknown, q)
@@ -30,7 +30,7 @@ check_clt_evidence <- function(fit, call) {
 clt_places <- function(fit, draws) {
   problem <- fit$problem
   problem$conjugate <- 0
-  absolute <- which(problem$absolute != 0)
+  absolute <- which(problem$kernel == "absolute")
   scale <- problem$scale[absolute]
   unknown <- fit$bound$unknown
   size <- length(unknown) + length(absolute)
@@ -61,7 +61,7 @@ inverse_gaussian <- function(mean, shape) {
 }
 
 clt_log_density <- function(problem, spec, at, unknown, q) {
-  absolute <- which(problem$absolute != 0)
+  absolute <- which(problem$kernel == "absolute")
   own <- seq_along(unknown)
   theta <- matrix(at, length(at), nrow(q))
   theta[unknown, ] <- t(q[, own, drop = FALSE])
@@ -69,7 +69,7 @@ clt_log_density <- function(problem, spec, at, unknown, q) {
   rate <- 1 / (2 * problem$scale[absolute]^2)
   of_noise <- if (length(absolute)) colSums(log(rate) + t(v) - rate * exp(t(v))) else 0
   here <- seq_along(problem$released)
-  fixed <- problem$ridge + ifelse(problem$absolute != 0, 0, problem$scale^2)
+  fixed <- problem$ridge + ifelse(problem$kernel == "absolute", 0, problem$scale^2)
   of_release <- vapply(seq_len(nrow(q)), function(k) {
     moments <- .Call(ffi_clt_moments, problem$moments, theta[, k, drop = FALSE])[[1L]]
     if (is.null(moments)) return(-Inf)

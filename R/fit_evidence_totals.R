@@ -75,7 +75,7 @@ check_totals_problem <- function(fit, call) {
   check_totals(fit$release, fit$bound, call)
   problem <- fit$problem
   if (!moves_totals(fit)) stop_no_evidence("Method {.val {fit$method}} has no density of the totals here.", call)
-  if (problem$separable < length(problem$released)) stop_no_evidence("Numbers were published without noise, or were hidden or rounded.", call)
+  if (!all(problem$kernel %in% c("absolute", "squared"))) stop_no_evidence("Numbers were published without noise, or were hidden or rounded.", call)
   fit
 }
 
@@ -121,7 +121,7 @@ totals_note <- function(fit) {
 # Of the noise's kernels, and of the innovations of clamped totals. Method "clt" widens the noise by what it leaves out.
 log_kernel_constant <- function(problem, release, call) {
   wide <- problem$fields$clamp_weight
-  log_noise_constant(release, call) + (if (is.null(wide)) 0 else sum(log(wide / problem$weight))) -
+  log_noise_constant(release, call) + (if (is.null(wide)) 0 else sum(log(wide * problem$scale))) -
     length(problem$fields$spread) / length(problem$released) / 2 * log(2 * pi)
 }
 

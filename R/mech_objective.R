@@ -164,7 +164,7 @@ augment_part.mech_objective <- function(part, bound, n) {
   c(objective_spec(statistic, part$value),
     list(kind = "totals", kernel = "density", index = integer(),
          density = objective_density(part$mechanism, statistic, part$value, part$neighbours),
-         column = match(statistic$columns$name, bound$columns$name) - 1L, released = numeric(size), weight = rep(1, size)))
+         column = match(statistic$columns$name, bound$columns$name) - 1L, released = numeric(size), scale = rep(1, size)))
 }
 
 #' @export

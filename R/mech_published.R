@@ -232,7 +232,7 @@ augment_part.mech_published <- function(part, bound, n) {
   spec <- statistic_spec(statistic)
   size <- length(statistic$components)
   c(spec, list(kind = "totals", kernel = "density", density = published_spec(part$interval), column = match(statistic$columns$name, bound$columns$name) - 1L,
-               index = part$index, at = part$at, released = numeric(size), weight = rep(1, size)))
+               index = part$index, at = part$at, released = numeric(size), scale = rep(1, size)))
 }
 
 #' @export

@@ -38,16 +38,17 @@ int main(void) {
     const struct fields model_fields = FIELDS(prior), stat_fields = FIELDS(total);
     const int column[] = {0};
     const double released[LANES] = {4}, weight[LANES] = {1e-6}; /* noise that says nothing */
+    const enum kernel kernel[LANES] = {KERNEL_ABSOLUTE};
     struct part part = {.stat.class = &stat_sums, .kernel = KERNEL_ABSOLUTE, .column = column};
     struct augment a = {
         .model.class = &model_exponential,
-        .noise.parts = 1,
-        .noise.part = &part,
-        .noise.absolute = LANES,
-        .noise.separable = LANES,
-        .noise.dense = LANES,
-        .noise.released = released,
-        .noise.weight = weight,
+        .layout = {.parts = 1, .part = &part, .dense = LANES},
+        .noise = {.size = LANES,
+                  .kernel = kernel,
+                  .released = released,
+                  .weight = weight,
+                  .absolute = LANES,
+                  .separable = LANES},
         .n = N,
         .stride = PAD_LANES(N),
     };

@@ -5,6 +5,7 @@
 #include "contract/model.h"
 #include "contract/moments.h"
 #include "contract/n_prior.h"
+#include "contract/noise_totals.h"
 #include "mcmc/adapt.h"
 #include "mcmc/n_regression_proposal.h"
 
@@ -28,13 +29,10 @@ struct clt {
     double n;                            /* a part of the state where it is unknown */
     const struct size_prior *size_prior; /* NULL: n is known */
     double size_about, size_spread;      /* its starts: about n as it is given, with that sd */
-    int sizes;                           /* released numbers that are n with noise, as below */
-    const double *size_released, *size_scale, *size_absolute;
-    int size, wide;         /* released; released + aside */
-    const double *released; /* z */
-    const double *scale;    /* of the noise */
-    const double *absolute; /* 1: Laplace, a scale mixture; 0: Gaussian */
-    const double *ridge;    /* variance added to a total, where noise and covariance both vanish */
+    struct noise size_noise;             /* of released numbers that are n */
+    int size, wide;                      /* released; released + aside */
+    struct noise noise;                  /* of z; Laplace noise is a scale mixture */
+    const double *ridge; /* variance added to a total, where noise and covariance both vanish */
     enum clt_sampler sampler;
     int conjugate; /* does theta | c follow? */
 

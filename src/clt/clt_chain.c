@@ -125,8 +125,9 @@ static void start_size(struct clt *a) {
 
 void clt_start(struct clt *a, int search, const double *move_sd) {
     if (a->size_prior) start_size(a);
+    const struct noise *z = &a->noise;
     for (int j = 0; j < a->size; ++j)
-        a->variance[j] = (a->absolute[j] != 0 ? 2 : 1) * a->scale[j] * a->scale[j];
+        a->variance[j] = (z->kernel[j] == KERNEL_ABSOLUTE ? 2 : 1) * z->scale[j] * z->scale[j];
     if (a->sampler == CLT_NUTS) {
         clt_nuts_start(a, search, move_sd);
         return;
@@ -242,7 +243,8 @@ static void draw_total(struct clt *a) {
     rng_fill_normal(a->rng, d, a->normal);
     for (int j = 0; j < d; ++j) {
         a->extra[j] = a->ridge[j] > 0 ? sqrt(a->ridge[j]) * rng_normal(a->rng) : 0;
-        pull[j] = a->released[j] - total[j] - a->extra[j] - sqrt(a->variance[j]) * a->normal[j];
+        pull[j] =
+            a->noise.released[j] - total[j] - a->extra[j] - sqrt(a->variance[j]) * a->normal[j];
     }
     linalg_forward(d, a->now.factor, pull);
     linalg_backward(d, a->now.factor, pull);
@@ -278,10 +280,9 @@ static int draw_possible_total(struct clt *a, int learning) {
 
 static void draw_variances(struct clt *a) {
     for (int j = 0; j < a->size; ++j) {
-        if (a->absolute[j] == 0) continue;
-        const double b = a->scale[j];
-        a->variance[j] =
-            b * b * dist_laplace_variance(a->rng, fabs(a->released[j] - a->total[j]) / b);
+        if (a->noise.kernel[j] != KERNEL_ABSOLUTE) continue;
+        const double b = a->noise.scale[j], away = fabs(a->noise.released[j] - a->total[j]);
+        a->variance[j] = b * b * dist_laplace_variance(a->rng, away / b);
     }
 }
 

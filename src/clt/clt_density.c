@@ -16,7 +16,7 @@ int clt_set_density(const struct clt *a, struct distribution *totals) {
         double *restrict row = totals->factor + (size_t)i * d;
         for (int j = 0; j <= i; ++j) row[j] = a->n * cov[j];
         row[i] += a->ridge[i] + a->variance[i];
-        totals->white[i] = a->released[i] - a->n * totals->mean[i];
+        totals->white[i] = a->noise.released[i] - a->n * totals->mean[i];
     }
     if (linalg_cholesky(d, totals->factor) != 0) return PLUGIN_NUMERICAL;
     linalg_forward(d, totals->factor, totals->white);
@@ -39,10 +39,5 @@ int clt_set_distribution(const struct clt *a, const double *theta, struct distri
 }
 
 double clt_log_noise(const struct clt *a, const double *total) {
-    double energy = 0;
-    for (int j = 0; j < a->size; ++j) {
-        const double r = fabs(a->released[j] - total[j]) / a->scale[j];
-        energy += a->absolute[j] != 0 ? r : 0.5 * r * r;
-    }
-    return -energy;
+    return -noise_energy(&a->noise, total);
 }

@@ -19,10 +19,7 @@ enum { WALKS = 3 };
 
 static double size_energy(const struct clt *a, double n) {
     double energy = 0;
-    for (int k = 0; k < a->sizes; ++k) {
-        const double r = fabs(a->size_released[k] - n) / a->size_scale[k];
-        energy += a->size_absolute[k] != 0 ? r : 0.5 * r * r;
-    }
+    for (int k = 0; k < a->size_noise.size; ++k) energy += noise_energy_of(&a->size_noise, k, n);
     return energy;
 }
 

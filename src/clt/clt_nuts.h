@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_CLT_CLT_NUTS_H
 #define NOISEAWARE_CLT_CLT_NUTS_H
 
+#include "contract/noise.h"
 #include "mcmc/hmc.h"
 
 /* The sampler "nuts" of method "clt", see clt/clt_nuts_moves.c. */
@@ -23,11 +24,12 @@ struct clt_nuts {
     double *misfit;              /* gradient in the total */
     double *point, *point_slope; /* theta and u, and the slopes there */
     double *scout, *curvature;   /* while starting */
-    double *noise_scale;         /* that NUTS sees, no smaller than the ridge's */
     double round;                /* where absolute kernels are rounded, in their scales */
-    /* while the mode is looked for: all kernels squared, and the noise wider by this factor */
-    int climbs;
-    double widen;
+    /* What NUTS sees, no smaller than the ridge's; while the mode is looked for, all kernels are
+     * squared, and weights are less by the factor `widen`. */
+    struct noise noise;
+    enum kernel *squared;
+    double widen, *weight;
 };
 
 /* Doubles in the store. */

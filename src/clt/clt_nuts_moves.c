@@ -34,48 +34,40 @@ size_t clt_nuts_stored(const struct clt *a) {
     return 1 + size + size * (size + 1) / 2 + hmc_stored((int)size, HMC_DIAGONAL);
 }
 
+static void widen(struct clt *a, double factor) {
+    a->nuts.widen = factor;
+    for (int j = 0; j < a->size; ++j) a->nuts.weight[j] = 1 / (factor * a->nuts.noise.scale[j]);
+}
+
 void clt_nuts_prepare(struct clt *a) {
     a->nuts.work = doubles(hmc_workspace(coordinates(a), HMC_DIAGONAL));
     const size_t size = (size_t)coordinates(a);
     a->nuts.scout = doubles(4 * size);
     DOUBLES(size, &a->nuts.point, &a->nuts.point_slope);
     a->nuts.curvature = doubles(size * size);
-    DOUBLES((size_t)a->size, &a->nuts.misfit, &a->nuts.noise_scale);
+    a->nuts.misfit = doubles((size_t)a->size);
     /* then the log ratio has the variance 0.2 if residuals are as their noise */
     a->nuts.round = fmin(1, cbrt(2.0 / a->size));
+    double *scale;
+    DOUBLES((size_t)a->size, &scale, &a->nuts.weight);
+    a->nuts.squared = plugin_memory((size_t)a->size, sizeof *a->nuts.squared);
+    for (int j = 0; j < a->size; ++j) a->nuts.squared[j] = KERNEL_SQUARED;
     for (int j = 0; j < a->size; ++j)
-        a->nuts.noise_scale[j] = sqrt(a->scale[j] * a->scale[j] + a->ridge[j]);
+        scale[j] = sqrt(a->noise.scale[j] * a->noise.scale[j] + a->ridge[j]);
+    a->nuts.noise = a->noise;
+    a->nuts.noise.scale = scale;
+    a->nuts.noise.weight = a->nuts.weight;
+    widen(a, 1);
 }
 
 /* log eta(z | total), its kinks rounded, and its gradient in the total */
 static double fit_noise(const struct clt *a, const double *total, double *slope) {
-    double energy = 0;
-    for (int j = 0; j < a->size; ++j) {
-        const double weight = 1 / (a->nuts.widen * a->nuts.noise_scale[j]);
-        const double r = (a->released[j] - total[j]) * weight;
-        if (a->absolute[j] == 0 || a->nuts.climbs) {
-            energy += 0.5 * r * r;
-            slope[j] = weight * r;
-        } else if (fabs(r) < a->nuts.round) {
-            energy += 0.5 * (r * r / a->nuts.round + a->nuts.round);
-            slope[j] = weight * r / a->nuts.round;
-        } else {
-            energy += fabs(r);
-            slope[j] = weight * ((r > 0) - (r < 0));
-        }
-    }
-    return -energy;
+    return -noise_pull_rounded(&a->nuts.noise, total, a->nuts.round, slope);
 }
 
 /* log of the true density over the rounded one */
 static double log_unrounded(const struct clt *a, const double *total) {
-    double sum = 0;
-    for (int j = 0; j < a->size; ++j) {
-        const double within =
-            a->nuts.round - fabs(a->released[j] - total[j]) / a->nuts.noise_scale[j];
-        if (a->absolute[j] != 0 && within > 0) sum += 0.5 * within * within / a->nuts.round;
-    }
-    return sum;
+    return noise_rounding(&a->nuts.noise, total, a->nuts.round);
 }
 
 /* The first row of an unknown Cholesky factor from block `*at` on, packed row by row, logarithms on
@@ -239,7 +231,6 @@ static void take_state(struct clt *a) {
 void clt_nuts_resume(struct clt *a) {
     const struct hmc_target target = {coordinates(a), a, mapped_density, NULL};
     const size_t size = (size_t)target.size;
-    a->nuts.widen = 1;
     a->nuts.rotated = a->nuts.store;
     a->nuts.reference = a->nuts.store + 1;
     a->nuts.map = a->nuts.reference + size;
@@ -263,7 +254,7 @@ static void set_curvature(struct clt *a, const double *q, const double *precisio
     memset(a->nuts.misfit, 0, (size_t)a->size * sizeof(double));
     for (int j = 0; j < a->size; ++j) {
         double *row = a->nuts.point_slope;
-        a->nuts.misfit[j] = 1 / (a->nuts.widen * a->nuts.noise_scale[j]);
+        a->nuts.misfit[j] = a->nuts.noise.weight[j];
         memset(a->step, 0, (size_t)a->model.parameters * sizeof(double));
         memset(row, 0, (size_t)size * sizeof(double));
         m->class->gradient(m->self, a->n, u, a->nuts.misfit, a->step);
@@ -306,7 +297,7 @@ static void search_expected(struct clt *a, int search) {
         a->moments.class->from_innovations(a->moments.self, a->theta_new, a->n, a->u, a->total_new);
         double away = 0;
         for (int j = 0; j < a->size; ++j)
-            away += log1p(fabs(a->released[j] - a->total_new[j]) / a->nuts.noise_scale[j]);
+            away += log1p(fabs(a->noise.released[j] - a->total_new[j]) / a->nuts.noise.scale[j]);
         if (!(away < best)) continue;
         best = away;
         memcpy(a->theta, a->theta_new, bytes);
@@ -317,7 +308,7 @@ static void search_expected(struct clt *a, int search) {
 static double distance(const struct clt *a) {
     double square = 0;
     for (int j = 0; j < a->size; ++j) {
-        const double r = (a->released[j] - a->total_new[j]) / a->nuts.noise_scale[j];
+        const double r = (a->noise.released[j] - a->total_new[j]) / a->nuts.noise.scale[j];
         square += r * r;
     }
     return sqrt(square / a->size);
@@ -350,23 +341,23 @@ static double ascend(struct clt *a) {
 static int climb(struct clt *a, const double *precision, int most) {
     const double NARROWER = 0.5;
     int possible = 0, arrived = most == 0;
-    a->nuts.climbs = 1;
+    a->nuts.noise.kernel = a->nuts.squared;
     if (most > 0) {
         (void)joint_density(a, a->nuts.reference, a->nuts.scout);
         const double away = distance(a);
-        if (away > 1 && isfinite(away)) a->nuts.widen = away;
+        if (away > 1 && isfinite(away)) widen(a, away);
     }
     for (int k = 0; k <= most; ++k) {
         if (k == most) arrived = 1;
-        if (arrived) a->nuts.widen = 1;
+        if (arrived) widen(a, 1);
         possible = factor_curvature(a, a->nuts.reference, precision) == 0;
         if (!possible || arrived) break;
         const double gain = ascend(a);
         arrived = a->nuts.widen == 1 && gain < 0.01 * coordinates(a);
         const double away = gain > 0 ? distance(a) : INFINITY;
-        a->nuts.widen = fmax(1, fmin(NARROWER * a->nuts.widen, away));
+        widen(a, fmax(1, fmin(NARROWER * a->nuts.widen, away)));
     }
-    a->nuts.climbs = 0;
+    a->nuts.noise.kernel = a->noise.kernel;
     return possible;
 }
 

@@ -10,7 +10,7 @@
 
 #include "contract/model.h"
 #include "contract/n_prior.h"
-#include "contract/published.h"
+#include "contract/noise_totals.h"
 
 struct collapse_class;
 
@@ -24,14 +24,10 @@ struct collapse {
     struct model model;
     double n;                            /* where it is unknown, about what the release says */
     const struct size_prior *size_prior; /* NULL: n is known */
-    /* released components: first those with the absolute kernel, up to `separable` those with the
-     * squared one, up to `noisy` those that were hidden, rounded or clipped, then exact ones */
-    int size, absolute, separable, noisy;
-    const double *released, *weight;
-    struct published published;
-    int stored;    /* length of store */
-    int described; /* length of what complete() writes */
-    int given;     /* theta is the user's: start from there */
+    struct noise noise;                  /* in runs of kernels */
+    int stored;                          /* length of store */
+    int described;                       /* length of what complete() writes */
+    int given;                           /* theta is the user's: start from there */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta, *store, *counter;
@@ -102,20 +98,6 @@ struct collapse_class {
      * "tables" from then on; NULL where there is nothing. */
     const double *(*tables)(const struct collapse *c, size_t *size);
 };
-
-/* How far a component's misfit is from 0, in energy. */
-static inline double collapse_kernel(const struct collapse *c, int component, double residual) {
-    const double r = residual * c->weight[component];
-    return component < c->absolute ? fabs(r) : 0.5 * r * r;
-}
-
-/* Minus the log probability of what was published of a component with that total; not of an exact
- * one, which families keep. */
-static inline double collapse_energy(const struct collapse *c, int component, double total) {
-    if (component >= c->separable)
-        return -published_log(&c->published, component - c->separable, total);
-    return collapse_kernel(c, component, c->released[component] - total);
-}
 
 static inline void collapse_count(struct collapse *c, int kind, int accepted) {
     c->counter[2 * kind + MADE] += 1;

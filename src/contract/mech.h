@@ -10,7 +10,9 @@ enum kernel {
     KERNEL_ABSOLUTE /* |r| */,
     KERNEL_SQUARED /* r^2 / 2 */,
     KERNEL_MATCH,
-    KERNEL_DENSITY
+    KERNEL_DENSITY,
+    KERNEL_PUBLISHED, /* hidden, rounded or clipped: contract/noise.h */
+    KERNEL_EXACT
 };
 
 /* With DENSITY, any log density, up to a constant, of the noise z - s of several

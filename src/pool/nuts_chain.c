@@ -269,13 +269,10 @@ static void measure(struct pool *s) {
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         struct totals_density *density = &site->density;
-        site->energy = 0;
-        doubles_copy(site->statistic, density->released, site->components); /* exact ones stay */
-        for (int k = 0; k < site->noisy; ++k) {
+        doubles_copy(site->statistic, site->noise.released, site->noise.size); /* exact ones stay */
+        for (int k = 0; k < site->noise.noisy; ++k)
             site->statistic[k] = component_value(density->component + k, density->c);
-            const double r = (density->released[k] - site->statistic[k]) * density->weight[k];
-            site->energy += k < density->absolute ? fabs(r) : 0.5 * r * r;
-        }
+        site->energy = noise_energy(&site->noise, site->statistic);
     }
 }
 

@@ -24,8 +24,8 @@ static int read_size(const struct fields *fields, const struct model *model,
                                 site->density.totals.size);
 }
 
-int pool_read_totals(const struct fields *fields, const struct model *model, int absolute,
-                     const double *released, const double *weight, struct pool_site *site) {
+int pool_read_totals(const struct fields *fields, const struct model *model,
+                     struct pool_site *site) {
     const int d = model->columns;
     const double *n = fields_vector(fields, "n", 1);
     const double *terms = fields_vector(fields, "terms", TERM_ROWS * site->components);
@@ -34,15 +34,11 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     if (!n || !terms || !site->lower || !site->upper || !model->normal || !model->marginal)
         return PLUGIN_BAD_FIELDS;
     site->n = *n;
-    site->density.components = site->noisy;
-    site->density.absolute = absolute;
-    site->density.released = released;
-    site->density.weight = weight;
+    site->density.noise = noise_first(&site->noise, site->noise.noisy);
     site->density.component = read_components(d, site->components, terms);
     totals_density_create(&site->density, model, *n, d, model->normal->order, 1, NULL);
     (void)totals_design(&site->density.totals, NULL);
-    site->exact = totals_exact_new(&site->density, site->density.totals.size, site->noisy,
-                                   site->components, released);
+    site->exact = totals_exact_new(&site->density, site->density.totals.size, &site->noise);
     return site->size_prior ? read_size(fields, model, site) : PLUGIN_OK;
 }
 
@@ -143,7 +139,7 @@ void pool_totals_expand(struct pool *s, const double *q) {
  * gradient at q, that in c of all else being there. */
 static double pull(struct pool_site *site, const double *q, double *gradient) {
     struct totals_density *density = &site->density;
-    totals_density_noise(density, density->released, density->gradient_c);
+    totals_density_noise(density, density->noise.released, density->gradient_c);
     double log_density = totals_pull(&density->totals, site->placed, density->gradient_c, gradient);
     if (site->exact) log_density += totals_exact_pull(site->exact, q, gradient);
     for (int j = 0; site->resize && j < density->totals.d; ++j)

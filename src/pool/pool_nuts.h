@@ -3,6 +3,7 @@
 #ifndef NOISEAWARE_POOL_POOL_NUTS_H
 #define NOISEAWARE_POOL_POOL_NUTS_H
 
+#include "contract/noise_totals.h"
 #include "mcmc/hmc.h"
 #include "pool/group_sizes.h"
 #include "pool/hyperprior.h"
@@ -37,7 +38,7 @@ struct pool_site {
     double n;
     const struct size_prior *size_prior; /* NULL: n is known */
     int components, first;               /* its components among those of all sites */
-    int noisy;                           /* of totals: of these the first; the others are exact */
+    struct noise noise;                  /* of totals */
     int at, size;
     struct pool_rate rate;
     struct totals_density density;
@@ -79,7 +80,6 @@ struct pool {
     int shown, *show; /* parameters of each site that are reported */
 
     int columns; /* of the release: all components */
-    const double *released;
 
     int sites;
     struct pool_site *site;
@@ -110,12 +110,11 @@ struct pool {
 int pool_create(struct pool *pool);
 int pool_stored(const struct pool *pool);
 
-/* A site's release, of rates, of normal totals, and of totals with a normal distribution, with
- * site->clt.alone. `absolute`, `released` and `weight` as in
- * contract/collapse.h. Return PLUGIN_*. */
+/* A site's release, of rates, of normal totals with site->noise, and of totals with a normal
+ * distribution with site->clt.alone. Return PLUGIN_*. */
 int pool_read_rate(const struct fields *fields, struct pool_site *site);
-int pool_read_totals(const struct fields *fields, const struct model *model, int absolute,
-                     const double *released, const double *weight, struct pool_site *site);
+int pool_read_totals(const struct fields *fields, const struct model *model,
+                     struct pool_site *site);
 int pool_read_clt(const struct fields *fields, const struct pool *pool, struct pool_site *site);
 
 /* Points into the state. */

@@ -44,7 +44,6 @@ int pool_clt_create(struct pool_clt *s, const struct fields *fields, int paramet
     }
     for (int j = 0, own = 0; j < points; ++j)
         if (j >= moving || !pooled[j]) s->own_at[own++] = j;
-    alone->nuts.widen = 1;
     coordinates_set_known(&alone->model.coordinates, alone->theta_new);
     alone->pooled = parameters;
     alone->pooled_at = place;

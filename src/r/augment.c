@@ -12,63 +12,61 @@ static const char *const part_kinds[] = {
     [PART_CELLS] = "cells",
     [PART_RECORDS] = "records",
 };
-static const char *const kernels[] = {
-    [KERNEL_ABSOLUTE] = "absolute",
-    [KERNEL_SQUARED] = "squared",
-    [KERNEL_MATCH] = "match",
-    [KERNEL_DENSITY] = "density",
-};
 
 static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);
     part->kind =
         (enum part_kind)find_name(list_element(spec, "kind"), COUNT(part_kinds), part_kinds);
     if (part->kind == PART_CELLS && part->stat.columns == 0) part->kind = PART_SIZE;
-    part->kernel = (enum kernel)find_name(list_element(spec, "kernel"), COUNT(kernels), kernels);
+    part->kernel = find_kernel(STRING_ELT(list_element(spec, "kernel"), 0));
     part->column = INTEGER(list_element(spec, "column"));
     if (part->kernel == KERNEL_DENSITY)
         part->density = read_density(list_element(spec, "density"), part->stat.size);
     if (part->kind != PART_RECORDS) return;
     part->local_released = REAL(list_element(spec, "released"));
-    part->local_weight = REAL(list_element(spec, "weight"));
+    part->local_weight = weights_of(list_element(spec, "scale"));
 }
 
 static void read_parts(SEXP parts, struct augment *a) {
-    a->noise.parts = (int)Rf_xlength(parts);
-    a->noise.part = plugin_memory((size_t)a->noise.parts, sizeof *a->noise.part);
-    for (int k = 0; k < a->noise.parts; ++k) read_part(VECTOR_ELT(parts, k), a->noise.part + k);
+    a->layout.parts = (int)Rf_xlength(parts);
+    a->layout.part = plugin_memory((size_t)a->layout.parts, sizeof *a->layout.part);
+    for (int k = 0; k < a->layout.parts; ++k) read_part(VECTOR_ELT(parts, k), a->layout.part + k);
     augment_lay_out(a);
 }
 
-/* The parts' released values and weights as they are laid out, 0 where components only
- * pad; `where`, for each part, its components stand among them, from 1 on: none of a part of
- * records. `dense`: how many stand before the cells. */
+/* The parts' released values, scales and kernels as they are laid out, 0 and without limit where
+ * components only pad; `where`, for each part, its components stand among them, from 1 on: none of
+ * a part of records. `dense`: how many stand before the cells. */
 SEXP ffi_augment_layout(SEXP parts) {
     struct augment *a = plugin_memory(1, sizeof *a);
     read_parts(parts, a);
-    const int size = a->noise.dense + a->noise.cells;
+    const int size = a->noise.size;
     SEXP released = PROTECT(Rf_allocVector(REALSXP, size));
-    SEXP weight = PROTECT(Rf_allocVector(REALSXP, size));
-    SEXP where = PROTECT(Rf_allocVector(VECSXP, a->noise.parts));
-    SEXP dense = PROTECT(Rf_ScalarInteger(a->noise.dense));
-    memset(REAL(released), 0, (size_t)size * sizeof(double));
-    memset(REAL(weight), 0, (size_t)size * sizeof(double));
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
+    SEXP scale = PROTECT(Rf_allocVector(REALSXP, size));
+    SEXP kernel = PROTECT(Rf_allocVector(STRSXP, size));
+    SEXP where = PROTECT(Rf_allocVector(VECSXP, a->layout.parts));
+    SEXP dense = PROTECT(Rf_ScalarInteger(a->layout.dense));
+    for (int j = 0; j < size; ++j) {
+        REAL(released)[j] = 0;
+        REAL(scale)[j] = INFINITY;
+        SET_STRING_ELT(kernel, j, Rf_mkChar(kernel_names[a->noise.kernel[j]]));
+    }
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
         const int summed = part->kind != PART_RECORDS, count = summed ? part->stat.size : 0;
-        const int at = part->offset + (part_is_counts(part->kind) ? a->noise.dense : 0);
+        const int at = part->offset + (part_is_counts(part->kind) ? a->layout.dense : 0);
         SEXP spec = VECTOR_ELT(parts, k), places = Rf_allocVector(INTSXP, count);
         SET_VECTOR_ELT(where, k, places);
         for (int j = 0; j < count; ++j) {
             INTEGER(places)[j] = at + j + 1;
             REAL(released)[at + j] = REAL(list_element(spec, "released"))[j];
-            REAL(weight)[at + j] = REAL(list_element(spec, "weight"))[j];
+            REAL(scale)[at + j] = REAL(list_element(spec, "scale"))[j];
         }
     }
-    const char *const names[] = {"released", "weight", "where", "dense"};
-    const SEXP values[] = {released, weight, where, dense};
-    SEXP list = named_list(4, names, values);
-    UNPROTECT(4);
+    const char *const names[] = {"released", "scale", "kernel", "where", "dense"};
+    const SEXP values[] = {released, scale, kernel, where, dense};
+    SEXP list = named_list(5, names, values);
+    UNPROTECT(5);
     return list;
 }
 
@@ -85,10 +83,8 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->upper = REAL(list_element(spec, "upper"));
     s->scatter_noise = list_number(spec, "scatter_noise");
     s->same_bounds = Rf_asLogical(list_element(spec, "same_bounds"));
-    s->density.components = a->noise.dense;
-    s->density.absolute = a->noise.absolute;
-    s->density.weight = a->noise.weight;
-    s->density.component = read_components(model_moments(&a->model), a->noise.dense,
+    s->density.noise = noise_first(&a->noise, a->layout.dense);
+    s->density.component = read_components(model_moments(&a->model), a->layout.dense,
                                            REAL(list_element(spec, "terms")));
     if (free > 0 && surrogate_create(s, &a->model, (double)a->n, free, INTEGER(column),
                                      1 + (int)Rf_xlength(fixed), INTEGER(fixed),
@@ -97,16 +93,16 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     if (Rf_xlength(bend) > 0) s->density.totals.bend = REAL(bend);
     if (a->surrogate && a->size.prior) surrogate_vary(s);
     struct response *r = plugin_memory(1, sizeof *r);
-    s->density.released = a->noise.released;
+    s->density.noise.released = a->noise.released;
     if ((a->surrogate || free == 0) && response_create(r, &a->model, (double)a->n, &s->density))
         OWN(a, response) = r;
-    s->density.released = s->offset;
+    s->density.noise.released = s->offset;
 }
 
 void read_augment_release(SEXP spec, struct augment *a) {
     read_parts(list_element(spec, "parts"), a);
-    a->noise.released = REAL(list_element(spec, "released"));
-    a->noise.weight = REAL(list_element(spec, "weight"));
+    a->noise = read_noise(spec);
+    noise_find_runs(&a->noise, a->layout.dense);
     a->n = (ptrdiff_t)list_number(spec, "n");
     a->stride = PAD_LANES(a->n);
     SEXP hold = list_element(spec, "hold");
@@ -194,7 +190,7 @@ void augment_record_parts(int sites, struct augment *const *site, struct state_p
     R_xlen_t room = 0, released = 0, size = 0;
     for (int k = 0; k < sites; ++k) {
         room += site[k]->stride;
-        released += site[k]->noise.dense + site[k]->noise.cells;
+        released += site[k]->noise.size;
         size += size_stored(site[k]);
     }
     part[0] = (struct state_part){"x", REALSXP, room * site[0]->model.columns};
@@ -252,12 +248,11 @@ void attach_augment_records(int sites, struct augment *const *site, SEXP state) 
         size += size_stored(a);
         a->x = x;
         a->accepted = accepted;
-        memcpy(a->residual.dense, residual, (size_t)a->noise.dense * sizeof(double));
-        memcpy(a->residual.cells, residual + a->noise.dense,
-               (size_t)a->noise.cells * sizeof(double));
+        doubles_copy(a->residual.dense, residual, a->layout.dense);
+        doubles_copy(a->residual.cells, residual + a->layout.dense, a->layout.cells);
         x += a->stride * a->model.columns;
         accepted += a->stride;
-        residual += a->noise.dense + a->noise.cells;
+        residual += a->noise.size;
     }
 }
 
@@ -272,10 +267,9 @@ void detach_augment_records(int sites, struct augment *const *site, SEXP state) 
             memcpy(size + 1, &a->size.births, sizeof a->size.births);
         }
         size += size_stored(a);
-        memcpy(residual, a->residual.dense, (size_t)a->noise.dense * sizeof(double));
-        memcpy(residual + a->noise.dense, a->residual.cells,
-               (size_t)a->noise.cells * sizeof(double));
-        residual += a->noise.dense + a->noise.cells;
+        doubles_copy(residual, a->residual.dense, a->layout.dense);
+        doubles_copy(residual + a->layout.dense, a->residual.cells, a->layout.cells);
+        residual += a->noise.size;
     }
 }
 
@@ -380,12 +374,10 @@ void augment_sizes(int sites, struct augment *const *site, double *out) {
 void augment_statistic(int sites, struct augment *const *site, double *out) {
     for (int k = 0; k < sites; ++k) {
         const struct augment *a = site[k];
-        const int dense = a->noise.dense;
-        for (int j = 0; j < dense + a->noise.cells; ++j) {
-            const double residual = j < dense ? a->residual.dense[j] : a->residual.cells[j - dense];
-            *out++ =
-                a->noise.weight[j] > 0 ? a->noise.released[j] - residual / a->noise.weight[j] : 0;
-        }
+        const int dense = a->layout.dense;
+        for (int j = 0; j < a->noise.size; ++j)
+            *out++ = noise_total(&a->noise, j,
+                                 j < dense ? a->residual.dense[j] : a->residual.cells[j - dense]);
     }
 }
 

@@ -76,17 +76,11 @@ struct clt *read_clt(SEXP problem) {
     a->n = list_number(problem, "n");
     a->size_prior = read_size_prior(problem);
     if (a->size_prior) {
-        SEXP released = list_element(problem, "size_released");
-        a->sizes = (int)Rf_xlength(released);
-        a->size_released = REAL(released);
-        a->size_scale = REAL(list_element(problem, "size_scale"));
-        a->size_absolute = REAL(list_element(problem, "size_absolute"));
+        a->size_noise = read_noise(list_element(problem, "size_noise"));
         a->size_about = a->n;
         a->size_spread = list_number(problem, "size_spread");
     }
-    a->released = REAL(list_element(problem, "released"));
-    a->scale = REAL(list_element(problem, "scale"));
-    a->absolute = REAL(list_element(problem, "absolute"));
+    a->noise = read_noise(problem);
     a->ridge = REAL(list_element(problem, "ridge"));
     a->sampler = (enum clt_sampler)find_name(list_element(problem, "sampler"), CLT_SAMPLERS,
                                              clt_sampler_names);

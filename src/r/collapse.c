@@ -15,18 +15,10 @@ struct collapse *read_collapse(SEXP problem) {
     c->model = read_model(list_element(problem, "model"));
     c->n = list_number(problem, "n");
     c->size_prior = read_size_prior(problem);
-    c->size = (int)Rf_xlength(list_element(problem, "released"));
-    c->absolute = Rf_asInteger(list_element(problem, "absolute"));
-    c->separable = Rf_asInteger(list_element(problem, "separable"));
-    c->noisy = Rf_asInteger(list_element(problem, "noisy"));
-    c->released = REAL(list_element(problem, "released"));
-    c->weight = REAL(list_element(problem, "weight"));
+    c->noise = read_noise(problem);
     c->class = find_class(&families, list_element(problem, "family"));
     const struct fields fields = read_fields(problem);
-    const struct fields published = read_fields(list_element(problem, "published"));
-    const int intervals = c->noisy - c->separable;
-    if ((intervals > 0 && published_read(&published, intervals, &c->published) != PLUGIN_OK) ||
-        c->class->create(&fields, c) != PLUGIN_OK)
+    if (c->class->create(&fields, c) != PLUGIN_OK)
         Rf_error("internal error: family '%s' refuses its fields", c->class->name);
     return c;
 }
@@ -147,8 +139,8 @@ SEXP ffi_collapse_complete(SEXP problem, SEXP state) {
  * statistic and a cross-table, and what is left of their variances. */
 SEXP ffi_collapse_clamped(SEXP problem, SEXP complete) {
     const struct collapse *c = read(problem);
-    SEXP mean = PROTECT(Rf_allocVector(REALSXP, c->size));
-    SEXP left = PROTECT(Rf_allocVector(REALSXP, c->size));
+    SEXP mean = PROTECT(Rf_allocVector(REALSXP, c->noise.size));
+    SEXP left = PROTECT(Rf_allocVector(REALSXP, c->noise.size));
     c->class->clamped(c, REAL(complete), REAL(mean), REAL(left));
     const char *const names[] = {"mean", "left"};
     const SEXP values[] = {mean, left};

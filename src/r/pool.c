@@ -50,12 +50,9 @@ static int read_site(SEXP spec, struct pool *s, struct pool_site *site) {
     case POOL_RATES:
         return pool_read_rate(&fields, site);
     case POOL_TOTALS:
-        site->noisy = Rf_asInteger(list_element(spec, "noisy"));
+        site->noise = read_noise(spec);
         site->size_prior = read_size_prior(spec);
-        return pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model,
-                                Rf_asInteger(list_element(spec, "absolute")),
-                                s->released + site->first, REAL(list_element(spec, "weight")),
-                                site);
+        return pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model, site);
     case POOL_CLT:
         break;
     }
@@ -70,7 +67,6 @@ static void *read(SEXP problem) {
     s->family = (enum pool_family)find_name(list_element(problem, "family"), COUNT(family_names),
                                             family_names);
     s->n = list_number(problem, "n");
-    s->released = REAL(list_element(problem, "released"));
     read_partial(optional_element(problem, "partial"), s);
     s->sites = (int)Rf_xlength(sites);
     s->site = plugin_memory((size_t)s->sites, sizeof *s->site);

@@ -213,7 +213,7 @@ static void statistic(void *self, double *out) {
     for (int j = 0; s->tables && j < s->sites; ++j) {
         const struct collapse *table = s->site[j].table;
         table->class->statistic(table, out);
-        out += table->size;
+        out += table->noise.size;
     }
 }
 

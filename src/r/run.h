@@ -3,6 +3,7 @@
 #define NOISEAWARE_R_RUN_H
 
 #include "contract/n_prior.h"
+#include "contract/noise.h"
 #include "contract/run.h"
 #include "r/ffi.h"
 
@@ -48,6 +49,16 @@ struct method {
     int may_fail;
     void (*start)(void *self, SEXP problem);
 };
+
+/* R's names of kernels. */
+extern const char *const kernel_names[];
+enum kernel find_kernel(SEXP name);
+
+/* 1 over each scale. */
+const double *weights_of(SEXP scale);
+
+/* What was published of totals, with its noise: R's noise_fields(). */
+struct noise read_noise(SEXP spec);
 
 /* What is believed of the number of records; NULL where it is known. */
 const struct size_prior *read_size_prior(SEXP problem);

@@ -80,7 +80,7 @@ static INLINE double step_squared(int size, const double *restrict residual,
 /* Change of energy when a record leaves one cell and enters another. */
 static INLINE double step_cells(const struct augment *a, const struct part *part, int i) {
     const double *residual = a->residual.cells + part->offset;
-    const double *weight = a->noise.weight + a->noise.dense + part->offset;
+    const double *weight = a->noise.weight + a->layout.dense + part->offset;
     double step = 0;
     for (int k = 0; k < part->stat.touched; ++k) {
         const int from = part->cell_before[k * a->block.most + i];
@@ -98,7 +98,7 @@ static INLINE double step_cells(const struct augment *a, const struct part *part
 
 static INLINE void change_cells(struct augment *a, const struct part *part, int i) {
     double *residual = a->residual.cells + part->offset;
-    const double *weight = a->noise.weight + a->noise.dense + part->offset;
+    const double *weight = a->noise.weight + a->layout.dense + part->offset;
     for (int k = 0; k < part->stat.touched; ++k) {
         const int from = part->cell_before[k * a->block.most + i];
         const int to = part->cell_after[k * a->block.most + i];
@@ -110,8 +110,8 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
 VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
-    const int width = a->noise.dense, absolute = a->noise.absolute;
-    const int sparse = a->noise.open > 0 || a->noise.locals > 0;
+    const int width = a->layout.dense, absolute = a->noise.absolute;
+    const int sparse = a->layout.open > 0 || a->layout.locals > 0;
     const double *diff = a->visit.diff;
     double *residual = a->residual.dense, *candidate = a->candidate.dense;
     double energy = augment_dense_energy(a, residual), most = a->count.most_energy_step;
@@ -126,9 +126,9 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
         double step = proposed - energy;
         if (sparse) {
             step += a->visit.extra[i];
-            for (int k = 0; k < a->noise.parts; ++k)
-                if (a->noise.part[k].kind == PART_CELLS)
-                    step += step_cells(a, a->noise.part + k, i);
+            for (int k = 0; k < a->layout.parts; ++k)
+                if (a->layout.part[k].kind == PART_CELLS)
+                    step += step_cells(a, a->layout.part + k, i);
         }
         most = step > most ? step : most;
         taken += step > 0;
@@ -139,8 +139,8 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
         residual = candidate;
         candidate = swap;
         energy = proposed;
-        for (int k = 0; sparse && k < a->noise.parts; ++k)
-            if (a->noise.part[k].kind == PART_CELLS) change_cells(a, a->noise.part + k, i);
+        for (int k = 0; sparse && k < a->layout.parts; ++k)
+            if (a->layout.part[k].kind == PART_CELLS) change_cells(a, a->layout.part + k, i);
     }
     a->residual.dense = residual;
     a->candidate.dense = candidate;
@@ -228,9 +228,9 @@ static INLINE void decide_few(struct augment *a, const struct draws *draws, int 
 }
 
 static int few_totals_alone(const struct augment *a) {
-    const int one_kernel = a->noise.absolute == a->noise.dense || a->noise.absolute == 0;
-    const int alone = a->noise.open == 0 && a->noise.locals == 0 && a->noise.dense > 0;
-    return one_kernel && alone && a->noise.dense <= 4 * LANES;
+    const int one_kernel = a->noise.absolute == a->layout.dense || a->noise.absolute == 0;
+    const int alone = a->layout.open == 0 && a->layout.locals == 0 && a->layout.dense > 0;
+    return one_kernel && alone && a->layout.dense <= 4 * LANES;
 }
 
 static int few_totals_waiting(const struct augment *a, int ahead) {
@@ -239,12 +239,12 @@ static int few_totals_waiting(const struct augment *a, int ahead) {
 
 static int few_totals_ahead(const struct augment *a, int ahead) {
     return ahead && few_totals_alone(a) &&
-           (a->noise.used <= 2 || a->model.innovations->kind == RNG_NORMAL);
+           (a->layout.used <= 2 || a->model.innovations->kind == RNG_NORMAL);
 }
 
 /* In both, constants choose the copy that the compiler makes: registers have no index. */
 VECTOR_CLONES static void accept_waiting(struct augment *a, int m) {
-    switch (a->noise.dense / LANES) {
+    switch (a->layout.dense / LANES) {
     case 1:
         decide_few(a, NULL, 0, m, 1, LANES, RNG_NORMAL);
         break;
@@ -261,17 +261,17 @@ VECTOR_CLONES static void accept_waiting(struct augment *a, int m) {
 
 VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *draws, int m) {
     const enum rng_kind kind = a->model.innovations->kind;
-    if (a->noise.used == 1 && kind == RNG_UNIFORM)
+    if (a->layout.used == 1 && kind == RNG_UNIFORM)
         decide_few(a, draws, 1, m, 1, 1, RNG_UNIFORM);
-    else if (a->noise.used == 1 && kind == RNG_NORMAL)
+    else if (a->layout.used == 1 && kind == RNG_NORMAL)
         decide_few(a, draws, 1, m, 1, 1, RNG_NORMAL);
-    else if (a->noise.used == 1)
+    else if (a->layout.used == 1)
         decide_few(a, draws, 1, m, 1, 1, RNG_EXPONENTIAL);
-    else if (a->noise.used == 2 && kind == RNG_UNIFORM)
+    else if (a->layout.used == 2 && kind == RNG_UNIFORM)
         decide_few(a, draws, 1, m, 1, 2, RNG_UNIFORM);
-    else if (a->noise.used == 2 && kind == RNG_NORMAL)
+    else if (a->layout.used == 2 && kind == RNG_NORMAL)
         decide_few(a, draws, 1, m, 1, 2, RNG_NORMAL);
-    else if (a->noise.used == 2)
+    else if (a->layout.used == 2)
         decide_few(a, draws, 1, m, 1, 2, RNG_EXPONENTIAL);
     else if (draws->each == 1)
         decide_few(a, draws, 1, m, 1, LANES, RNG_NORMAL);
@@ -288,16 +288,16 @@ VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *dr
 
 /* One record, whose densities change the energy by `change`. */
 static int accept_one(struct augment *a, struct draws *draws, int i, double change) {
-    const double *diff = a->visit.diff + (size_t)i * a->noise.dense;
+    const double *diff = a->visit.diff + (size_t)i * a->layout.dense;
     double *residual = a->residual.dense, *candidate = a->candidate.dense;
     const int absolute = a->noise.absolute, separable = a->noise.separable;
     double step = change + a->visit.extra[i] - augment_dense_energy(a, residual);
     step += step_absolute(absolute, residual, diff, candidate);
     step += step_squared(separable - absolute, residual + absolute, diff + absolute,
                          candidate + absolute);
-    for (int j = separable; j < a->noise.dense; ++j) candidate[j] = residual[j] - diff[j];
-    for (int k = 0; k < a->noise.parts; ++k)
-        if (a->noise.part[k].kind == PART_CELLS) step += step_cells(a, a->noise.part + k, i);
+    for (int j = separable; j < a->layout.dense; ++j) candidate[j] = residual[j] - diff[j];
+    for (int k = 0; k < a->layout.parts; ++k)
+        if (a->layout.part[k].kind == PART_CELLS) step += step_cells(a, a->layout.part + k, i);
     if (step > a->count.most_energy_step) a->count.most_energy_step = step;
     const int accepted = !(step > next_threshold(a, draws, a->visit.taken));
     a->visit.gap[i] = accepted ? 0 : 1;
@@ -305,8 +305,8 @@ static int accept_one(struct augment *a, struct draws *draws, int i, double chan
     if (!accepted) return 0;
     a->residual.dense = candidate;
     a->candidate.dense = residual;
-    for (int k = 0; k < a->noise.parts; ++k)
-        if (a->noise.part[k].kind == PART_CELLS) change_cells(a, a->noise.part + k, i);
+    for (int k = 0; k < a->layout.parts; ++k)
+        if (a->layout.part[k].kind == PART_CELLS) change_cells(a, a->layout.part + k, i);
     return 1;
 }
 
@@ -314,16 +314,16 @@ static int accept_one(struct augment *a, struct draws *draws, int i, double chan
  * `first` + k - 1, if until there all are accepted, or none is. */
 static void speculate(struct augment *a, int first, int count, int accepting) {
     const int separable = a->noise.separable;
-    for (int j = separable; j < a->noise.dense; ++j) {
+    for (int j = separable; j < a->layout.dense; ++j) {
         double *path = a->visit.path + (size_t)(j - separable) * PATH;
         path[0] = a->residual.dense[j];
         for (int k = 0; k < count; ++k)
             path[k + 1] =
-                path[accepting ? k : 0] - a->visit.diff[(size_t)(first + k) * a->noise.dense + j];
+                path[accepting ? k : 0] - a->visit.diff[(size_t)(first + k) * a->layout.dense + j];
     }
     memset(a->visit.path_energy, 0, PATH * sizeof(double));
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
         if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
         augment_log_density(a, part, count + 1, PATH,
                             a->visit.path + (size_t)(part->offset - separable) * PATH,
@@ -382,7 +382,7 @@ static INLINE double kernel_change(enum kernel kernel, double old, double change
 /* A record's change of energy, in lanes: leaving the cell of an even margin,
  * entering its other one, leaving that of an odd margin, entering. */
 static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one, int count) {
-    const struct part *part = a->noise.counts;
+    const struct part *part = a->layout.counts;
     const int touched = one ? 1 : part->stat.touched, stride = a->block.most;
     const int *from = part->cell_before, *to = part->cell_after;
     const double weight = a->noise.weight[0], *by = a->visit.by, *threshold = a->visit.threshold;
@@ -415,12 +415,12 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
 
 static int one_margin_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->noise.counts && a->noise.counts->stat.touched == 1;
+    return a->layout.counts && a->layout.counts->stat.touched == 1;
 }
 
 /* A record that is known to change nothing is accepted without a random number. */
 VECTOR_CLONES static void accept_one_margin(struct augment *a, double temper, int m) {
-    const struct part *part = a->noise.counts;
+    const struct part *part = a->layout.counts;
     double *restrict gap = a->visit.gap;
     FOR_RECORDS(i, m) gap[i] = 0;
     const int count = list_changes(m, part->cell_before, part->cell_after, a->visit.listed);
@@ -429,7 +429,7 @@ VECTOR_CLONES static void accept_one_margin(struct augment *a, double temper, in
 }
 
 VECTOR_CLONES static void compare_margins(struct augment *a, int m) {
-    const struct part *part = a->noise.counts;
+    const struct part *part = a->layout.counts;
     for (int at = 0; at < part->stat.touched * a->block.most; at += a->block.most)
         compare_cells(m, a->noise.weight[0], part->cell_before + at, part->cell_after + at,
                       a->visit.by + at);
@@ -437,11 +437,11 @@ VECTOR_CLONES static void compare_margins(struct augment *a, int m) {
 
 static int margins_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->noise.counts != NULL;
+    return a->layout.counts != NULL;
 }
 
 VECTOR_CLONES static void accept_margins(struct augment *a, int m) {
-    accept_changes(a, a->noise.counts->kernel, 0, m);
+    accept_changes(a, a->layout.counts->kernel, 0, m);
 }
 
 #if HAS_LANES
@@ -450,7 +450,7 @@ enum { MOST_PAIRS = 4 };
 /* The same for a few pairs of margins; what the residuals would be stays in
  * registers until it is known whether they will. */
 static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs, int m) {
-    const int *before = a->noise.counts->cell_before, *after = a->noise.counts->cell_after,
+    const int *before = a->layout.counts->cell_before, *after = a->layout.counts->cell_after,
               stride = a->block.most;
     const double *threshold = a->visit.threshold;
     double *restrict residual = a->residual.cells, *restrict gap = a->visit.gap;
@@ -493,11 +493,11 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
 
 static int few_margins_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->noise.counts && a->noise.counts->stat.touched <= 2 * MOST_PAIRS;
+    return a->layout.counts && a->layout.counts->stat.touched <= 2 * MOST_PAIRS;
 }
 
 static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, int m) {
-    const int pairs = (a->noise.counts->stat.touched + 1) / 2;
+    const int pairs = (a->layout.counts->stat.touched + 1) / 2;
     if (pairs == 1) accept_pairs(a, kernel, 1, m);
     if (pairs == 2) accept_pairs(a, kernel, 2, m);
     if (pairs == 3) accept_pairs(a, kernel, 3, m);
@@ -505,7 +505,7 @@ static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, 
 }
 
 VECTOR_CLONES static void accept_few_margins(struct augment *a, int m) {
-    if (a->noise.counts->kernel == KERNEL_ABSOLUTE)
+    if (a->layout.counts->kernel == KERNEL_ABSOLUTE)
         accept_constant_pairs(a, KERNEL_ABSOLUTE, m);
     else
         accept_constant_pairs(a, KERNEL_SQUARED, m);
@@ -558,7 +558,7 @@ static void run_ahead(struct augment *a, struct draws *draws, double temper, int
 
 static int has_density(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->noise.separable < a->noise.dense;
+    return a->noise.separable < a->layout.dense;
 }
 
 static int always(const struct augment *a, int ahead) {

@@ -6,6 +6,7 @@
 #include "contract/model.h"
 #include "contract/model_levels.h"
 #include "contract/n_prior.h"
+#include "contract/noise.h"
 #include "contract/run.h"
 #include "contract/stat.h"
 #include "mcmc/adapt.h"
@@ -65,17 +66,16 @@ struct births {
     double ways[RESIZE_WAYS];   /* and of each way in which records come to have these */
 };
 
-/* What was released, and its noise. Dense components come first: `absolute` with the absolute
- * kernel, then the rest of `separable` with the squared one, the rest of `dense` with a density of
- * their own. All are multiples of LANES; a component that only pads has released = weight = 0. Then
- * the cells, first the `open` ones that records can leave. */
-struct released {
+/* Where the parts' components are among those of struct noise. Dense ones come first: the absolute
+ * kernel, the squared one, the rest of `dense` with densities of their parts' own. Each run is a
+ * multiple of LANES; a component that only pads has released = weight = 0. Then the cells, first
+ * the `open` ones that records can leave. */
+struct layout {
     int parts;
     struct part *part;
-    int absolute, separable, dense, cells, open;
-    int dense_parts, used; /* used: dense components up to the last that does not only pad */
-    int locals;            /* components of all parts of kind RECORDS */
-    const double *released, *weight; /* dense + cells */
+    int dense, cells, open;
+    int dense_parts, used;     /* used: dense components up to the last that does not only pad */
+    int locals;                /* components of all parts of kind RECORDS */
     const struct part *counts; /* if its cells, of one scale, are all that records can change */
     int searching;             /* for a start that the release has density at */
 };
@@ -101,7 +101,8 @@ struct size {
     double **born;              /* records that are to be born */
     double *jump;               /* by which steps of n moved theta's coordinates */
     double *followed, *updates; /* of what warmup learns */
-    double *batch_log, *beside; /* of steps that take theta along */
+    double *batch_log;          /* of steps that take theta along, */
+    struct residuals beside;    /* and of the records that are as they were */
     struct rng *batch_start;
 };
 
@@ -195,7 +196,8 @@ struct augment {
 
     struct model model;
     const struct augment_layer *layer; /* NULL: none */
-    struct released noise;
+    struct layout layout;
+    struct noise noise;  /* of totals: dense components and cells */
     ptrdiff_t n, stride; /* records, and room for them: PAD_LANES(n), or more where n is unknown */
     struct size size;
     int plain;                   /* no partial refresh: the sweep of Ju et al. alone */
@@ -226,8 +228,8 @@ struct augment {
 /* What a move has of its own, by its name in AUGMENT_MOVES. */
 #define OWN(a, name) ((a)->own[OWN_##name])
 
-/* Where each part's components stand: sets the parts' offsets, and absolute, separable,
- * dense and cells, from the parts' kinds, kernels and sizes. */
+/* Where each part's components stand: sets the parts' offsets, the layout and the kernels, from the
+ * parts' kinds, kernels and sizes. */
 void augment_lay_out(struct augment *a);
 void augment_prepare(struct augment *a);
 

@@ -40,8 +40,8 @@ enum { SUPPORT_SWEEPS = 1000 };
 
 /* dense parts with that kernel from `at` on, padded; returns where they end */
 static int place_dense(struct augment *a, enum kernel kernel, int at) {
-    for (int k = 0; k < a->noise.parts; ++k) {
-        struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        struct part *part = a->layout.part + k;
         if (part->kind != PART_DENSE || part->kernel != kernel) continue;
         part->offset = at;
         at += part->stat.size;
@@ -51,8 +51,8 @@ static int place_dense(struct augment *a, enum kernel kernel, int at) {
 
 /* the same of the cells of one kind of part */
 static int place_cells(struct augment *a, enum part_kind kind, int at) {
-    for (int k = 0; k < a->noise.parts; ++k) {
-        struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        struct part *part = a->layout.part + k;
         if (part->kind != kind) continue;
         part->offset = at;
         at += part->stat.size;
@@ -61,43 +61,56 @@ static int place_cells(struct augment *a, enum part_kind kind, int at) {
 }
 
 void augment_lay_out(struct augment *a) {
-    a->noise.absolute = place_dense(a, KERNEL_ABSOLUTE, 0);
-    a->noise.separable = place_dense(a, KERNEL_SQUARED, a->noise.absolute);
-    a->noise.dense = place_dense(a, KERNEL_DENSITY, a->noise.separable);
-    a->noise.open = place_cells(a, PART_CELLS, 0);
-    a->noise.cells = place_cells(a, PART_SIZE, a->noise.open);
+    const int absolute = place_dense(a, KERNEL_ABSOLUTE, 0);
+    const int separable = place_dense(a, KERNEL_SQUARED, absolute);
+    const int dense = a->layout.dense = place_dense(a, KERNEL_DENSITY, separable);
+    a->layout.open = place_cells(a, PART_CELLS, 0);
+    a->layout.cells = place_cells(a, PART_SIZE, a->layout.open);
+    const size_t size = (size_t)(dense + a->layout.cells);
+    enum kernel *kernel = plugin_memory(size, sizeof *kernel);
+    for (int j = 0; j < dense; ++j)
+        kernel[j] = j < absolute    ? KERNEL_ABSOLUTE
+                    : j < separable ? KERNEL_SQUARED
+                                    : KERNEL_DENSITY;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
+        for (int j = 0; part_is_counts(part->kind) && j < part->stat.size; ++j)
+            kernel[dense + part->offset + j] = part->kernel;
+    }
+    a->noise.size = (int)size;
+    a->noise.kernel = kernel;
 }
 
 void augment_prepare(struct augment *a) {
-    const int columns = a->model.columns, size = a->noise.dense + a->noise.cells;
+    const int columns = a->model.columns, size = a->noise.size;
     int whole = a->model.whole, local_size = 0;
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct stat *stat = &a->noise.part[k].stat;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct stat *stat = &a->layout.part[k].stat;
         whole = whole || stat->whole;
-        a->noise.dense_parts += a->noise.part[k].kind == PART_DENSE;
-        if (a->noise.part[k].kind != PART_RECORDS) continue;
-        a->noise.locals += stat->size;
+        a->layout.dense_parts += a->layout.part[k].kind == PART_DENSE;
+        if (a->layout.part[k].kind != PART_RECORDS) continue;
+        a->layout.locals += stat->size;
         local_size = stat->size > local_size ? stat->size : local_size;
     }
-    int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->noise.dense > 0 ? a->noise.dense : 1);
+    int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->layout.dense > 0 ? a->layout.dense : 1);
     block = PAD_LANES(block < LEAST_BLOCK ? LEAST_BLOCK : block);
     if (block > MAX_BLOCK) block = MAX_BLOCK;
     if (whole || (!a->size.prior && a->n < block)) block = (int)a->stride;
     a->block.most = block;
-    for (int j = 0; j < a->noise.dense; ++j)
-        if (a->noise.weight[j] != 0) a->noise.used = j + 1;
+    for (int j = 0; j < a->layout.dense; ++j)
+        if (a->noise.weight[j] != 0) a->layout.used = j + 1;
     a->block.most_moved = whole ? block : MAX_BLOCK;
     a->adapt.most_parts = whole || a->surrogate || a->size.prior ? 1 : MOST_PARTS;
-    const size_t records = (size_t)block, components = (size_t)a->noise.dense * records;
+    const size_t records = (size_t)block, components = (size_t)a->layout.dense * records;
     DOUBLES((size_t)a->model.complete, &a->complete, &a->visit.complete_before, &a->complete_after);
     a->total = doubles((size_t)size);
-    DOUBLES((size_t)a->noise.dense, &a->residual.dense, &a->candidate.dense);
-    a->residual.cells = doubles((size_t)a->noise.cells + 1);
-    a->candidate.cells = doubles((size_t)a->noise.cells);
+    DOUBLES((size_t)a->layout.dense, &a->residual.dense, &a->candidate.dense);
+    a->residual.cells = doubles((size_t)a->layout.cells + 1);
+    a->candidate.cells = doubles((size_t)a->layout.cells);
     DOUBLES(components, &a->visit.before, &a->visit.change, &a->visit.diff);
     DOUBLES(records, &a->visit.extra, &a->visit.threshold, &a->visit.gap);
     a->visit.local = doubles((size_t)local_size * records);
-    a->visit.path = doubles((size_t)(a->noise.dense - a->noise.separable) * PATH);
+    a->visit.path = doubles((size_t)(a->layout.dense - a->noise.separable) * PATH);
     a->visit.path_energy = doubles(PATH);
     a->visit.path_log = doubles((size_t)(block > PATH ? block : PATH));
     a->visit.accepted_share = 1;
@@ -117,8 +130,8 @@ void augment_prepare(struct augment *a) {
     a->block.map = terms_new(model_moments(&a->model));
     a->step.changed = plugin_memory((size_t)columns, sizeof(int));
     DOUBLES((size_t)a->model.parameters, &a->theta_new, &a->step.by, &a->step.place, &a->size.jump);
-    for (int k = 0; k < a->noise.parts; ++k) {
-        struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        struct part *part = a->layout.part + k;
         if (part->kind != PART_CELLS) continue;
         /* an odd number of margins is made even by a cell that nobody leaves */
         const size_t own = (size_t)part->stat.touched * records, touched = own + records;
@@ -126,10 +139,10 @@ void augment_prepare(struct augment *a) {
         part->cell_after = plugin_memory(touched, sizeof(int));
         for (size_t i = own; i < touched; ++i)
             part->cell_before[i] = part->cell_after[i] = part->stat.size;
-        const int alone = a->noise.dense + a->noise.locals == 0;
-        a->noise.counts = alone && a->noise.open == part->stat.size ? part : NULL;
-        for (int j = 0; j < a->noise.open; ++j)
-            if (a->noise.weight[j] != a->noise.weight[0]) a->noise.counts = NULL;
+        const int alone = a->layout.dense + a->layout.locals == 0;
+        a->layout.counts = alone && a->layout.open == part->stat.size ? part : NULL;
+        for (int j = 0; j < a->layout.open; ++j)
+            if (a->noise.weight[j] != a->noise.weight[0]) a->layout.counts = NULL;
         a->visit.listed = plugin_memory(records, sizeof(int));
         a->visit.by = doubles(touched);
     }
@@ -202,8 +215,7 @@ static double released_values(const struct augment *a) {
     double values = 0;
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        values +=
-            site->noise.dense + site->noise.cells + (double)site->noise.locals * (double)site->n;
+        values += site->noise.size + (double)site->layout.locals * (double)site->n;
     }
     return values;
 }
@@ -224,7 +236,7 @@ static int update_theta_given_records(struct augment *a, int learning) {
 }
 
 static void set_searching(struct augment *a, int searching) {
-    for (int k = 0; k < a->sites; ++k) a->site[k]->noise.searching = searching;
+    for (int k = 0; k < a->sites; ++k) a->site[k]->layout.searching = searching;
 }
 
 static void make_moves(struct augment *a, enum move_phase phase, struct round *round) {

@@ -134,6 +134,10 @@ void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *
 void augment_clear_total(struct augment *a);
 double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x);
 
+/* The candidate: residuals of `of` with m records more, or by `sign` less. */
+void augment_add_records(struct augment *a, const struct residuals *of, int m, double *const *x,
+                         int sign);
+
 /* residuals from a->total */
 void augment_residuals(const struct augment *a, struct residuals *out);
 void augment_copy_residuals(const struct augment *a, struct residuals *to,

@@ -101,14 +101,8 @@ static void expect(struct category_moves *r, const double *q) {
 /* The energy of the noise; its slopes in the totals, with the sign of the log density, to
  * r->pull. */
 static double weigh_noise(struct category_moves *r) {
-    double energy = 0;
-    for (int j = 0; j < r->dense + r->cells; ++j) {
-        const double weight = r->weight[j], z = (r->offset[j] - r->expected[j]) * weight;
-        const double size = fabs(z);
-        const double slope = !r->bent[j] ? z : size < r->rounded ? z / r->rounded : copysign(1, z);
-        energy += r->bent[j] ? size : 0.5 * z * z;
-        r->pull[j] = r->temper * r->share * weight * slope;
-    }
+    const double energy = noise_pull(&r->noise, r->expected, r->rounded, r->pull);
+    for (int j = 0; j < r->noise.size; ++j) r->pull[j] *= r->temper * r->share;
     return energy;
 }
 

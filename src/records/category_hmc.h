@@ -3,17 +3,18 @@
 
 #include "contract/model.h"
 #include "contract/model_categories.h"
+#include "contract/noise.h"
 #include "mcmc/surrogate_trajectory.h"
 
 /* Moves of the coefficients of a response of several levels for method "augment", the innovations
  * of the responses held fixed; see records/category_hmc.c. */
 struct category_moves {
     const struct model *model;
-    int size;         /* coordinates */
-    int dense;        /* of the released components these come first, */
-    int cells;        /* then counts of which a record touches a few */
-    const char *bent; /* is the noise of a component that of the absolute kernel? */
-    const double *released, *weight;
+    int size;           /* coordinates */
+    int dense;          /* of the released components these come first, */
+    int cells;          /* then counts of which a record touches a few */
+    struct noise noise; /* its released numbers are `offset` */
+    const double *released;
     double temper, rounded;
 
     struct trajectory path;
@@ -35,7 +36,7 @@ struct category_moves {
 
 enum { MAX_POINTS = 128 };
 
-/* Returns 0 where there are no such moves. The caller fills in bent, released and weight. */
+/* Returns 0 where there are no such moves. The caller fills in released, and noise but for that. */
 int category_moves_create(struct category_moves *r, const struct model *model, int dense, int cells,
                           int touched);
 size_t category_moves_stored(const struct category_moves *r);

@@ -10,30 +10,23 @@
 
 /* Totals of single records of one site, with noise whose kernel is separable. */
 static int serves(const struct augment *a) {
-    if (a->sites > 1 || a->plain || a->noise.locals > 0 || a->noise.separable < a->noise.dense)
+    if (a->sites > 1 || a->plain || a->layout.locals > 0 || a->noise.separable < a->layout.dense)
         return 0;
-    for (int k = 0; k < a->noise.parts; ++k)
-        if (a->noise.part[k].stat.whole || a->noise.part[k].kernel == KERNEL_MATCH) return 0;
+    for (int k = 0; k < a->layout.parts; ++k)
+        if (a->layout.part[k].stat.whole || a->layout.part[k].kernel == KERNEL_MATCH) return 0;
     return 1;
 }
 
 static void prepare(struct augment *a) {
     if (!serves(a)) return;
     int touched = 0;
-    for (int k = 0; k < a->noise.parts; ++k)
-        if (a->noise.part[k].kind == PART_CELLS) touched += a->noise.part[k].stat.touched;
+    for (int k = 0; k < a->layout.parts; ++k)
+        if (a->layout.part[k].kind == PART_CELLS) touched += a->layout.part[k].stat.touched;
     struct category_moves *r = plugin_memory(1, sizeof *r);
-    if (!category_moves_create(r, &a->model, a->noise.dense, a->noise.cells, touched)) return;
+    if (!category_moves_create(r, &a->model, a->layout.dense, a->layout.cells, touched)) return;
+    r->noise = a->noise;
+    r->noise.released = r->offset;
     r->released = a->noise.released;
-    r->weight = a->noise.weight;
-    char *bent = plugin_memory((size_t)(a->noise.dense + a->noise.cells), sizeof *bent);
-    memset(bent, 1, (size_t)a->noise.absolute);
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
-        if (part_is_counts(part->kind) && part->kernel == KERNEL_ABSOLUTE)
-            memset(bent + a->noise.dense + part->offset, 1, (size_t)part->stat.size);
-    }
-    r->bent = bent;
     OWN(a, categories) = r;
 }
 
@@ -43,8 +36,8 @@ static void evaluate_points(struct augment *a, int level) {
     double *add = r->add + (size_t)level * (size_t)r->dense * MAX_POINTS;
     int *touch = r->touch + (size_t)level * (size_t)r->touched * MAX_POINTS;
     a->model.categories->categorise(a->model.self, level, r->points, r->x);
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
         const struct stat *stat = &part->stat;
         const double *const *view = augment_view(a, part, augment_read_only(r->x), 0);
         if (part->kind == PART_DENSE) {

@@ -35,7 +35,7 @@ static const double SAME = 1e-13;
 enum { MEAN, LOG_SD };
 
 static int serves(const struct augment *a) {
-    return OWN(a, held_total) && a->n > 0 && !a->plain && !a->noise.searching && a->sites == 1 &&
+    return OWN(a, held_total) && a->n > 0 && !a->plain && !a->layout.searching && a->sites == 1 &&
            !OWN(a, redraw) && !(a->layer && a->model.moving < 2) && a->model.move &&
            a->model.normal;
 }

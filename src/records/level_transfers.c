@@ -163,17 +163,6 @@ static void relevel(struct augment *a, int f, int from, int to, int m) {
     }
 }
 
-/* residuals += sign * weight * the m records' totals */
-static void add_residuals(struct augment *a, int m, double *const *x, double sign) {
-    augment_clear_total(a);
-    (void)augment_add_totals(a, 0, m, augment_read_only(x));
-    for (int j = 0; j < a->noise.dense; ++j)
-        a->candidate.dense[j] += sign * a->noise.weight[j] * a->total[j];
-    for (int j = 0; j < a->noise.cells; ++j)
-        a->candidate.cells[j] +=
-            sign * a->noise.weight[a->noise.dense + j] * a->total[a->noise.dense + j];
-}
-
 static void add_complete(struct augment *a, int m, double *const *x, double *c) {
     const struct model *model = &a->model;
     for (int start = 0, chunk; start < m; start += chunk) {
@@ -210,9 +199,8 @@ static int transfer(struct augment *a, int f, int k, int m) {
     const int *list = g->sorted + g->first[k + 1] - (up ? m : 0);
     gather(a, list, m, g->before);
     relevel(a, f, from, to, m);
-    augment_copy_residuals(a, &a->candidate, &a->residual);
-    add_residuals(a, m, g->before, 1);
-    add_residuals(a, m, g->after, -1);
+    augment_add_records(a, &a->residual, m, g->before, -1);
+    augment_add_records(a, &a->candidate, m, g->after, 1);
     const double rise =
         augment_total_energy(a, &a->candidate) - augment_total_energy(a, &a->residual);
     const double log_ratio = log_weight(alpha[from], out - m) - log_weight(alpha[from], out) +

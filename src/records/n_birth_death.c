@@ -75,7 +75,8 @@ static void prepare_site(struct augment *a) {
     for (int v = 0; v < a->model.columns; ++v) a->size.born[v] = doubles((size_t)a->size.most_born);
     a->size.batch_log = doubles(MOST_BATCHES);
     a->size.batch_start = plugin_memory(MOST_BATCHES, sizeof *a->size.batch_start);
-    a->size.beside = doubles((size_t)(a->noise.dense + a->noise.cells));
+    a->size.beside.dense = doubles((size_t)a->layout.dense);
+    a->size.beside.cells = doubles((size_t)a->layout.cells);
     a->size.followed = doubles((size_t)a->model.parameters);
     a->size.updates = doubles((size_t)a->size.slope.moving * UPDATES);
     int *all = plugin_memory((size_t)complete, sizeof(int));
@@ -128,16 +129,9 @@ static void find_records(struct augment *a, int m, int birth) {
         memcpy(a->size.born[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
 }
 
-/* Energy with the m records of `born` more or less than dense and cells have, as candidate. */
-static double changed_energy(struct augment *a, const double *dense, const double *cells, int m,
-                             int sign) {
-    augment_clear_total(a);
-    (void)augment_add_totals(a, 0, m, augment_read_only(a->size.born));
-    for (int j = 0; j < a->noise.dense; ++j)
-        a->candidate.dense[j] = dense[j] - sign * a->total[j] * a->noise.weight[j];
-    for (int j = 0; j < a->noise.cells; ++j)
-        a->candidate.cells[j] =
-            cells[j] - sign * a->total[a->noise.dense + j] * a->noise.weight[a->noise.dense + j];
+/* Energy with the m records of `born` more or less than `of` has, as candidate. */
+static double changed_energy(struct augment *a, const struct residuals *of, int m, int sign) {
+    augment_add_records(a, of, m, a->size.born, sign);
     return augment_total_energy(a, &a->candidate);
 }
 
@@ -173,8 +167,7 @@ static void move_size(struct augment *a, int learning) {
         find_records(a, m, birth);
         const double log_ratio =
             log_prior - size_prior_log(a->size.prior, (double)a->n) -
-            *a->adapt.temper *
-                (changed_energy(a, a->residual.dense, a->residual.cells, m, sign) - energy);
+            *a->adapt.temper * (changed_energy(a, &a->residual, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
         a->lead->count.work += a->cost.pass * m / fmax((double)a->n, m);
         if (accept) augment_keep_size(a, m, birth);
@@ -216,8 +209,7 @@ static double draw_batches(struct augment *a, const double *theta, int m, int fi
     for (int k = first; k < count; ++k) {
         a->size.batch_start[k] = *a->rng;
         draw_born(a, theta, m);
-        log_eta[k] = -*a->adapt.temper *
-                     changed_energy(a, a->size.beside, a->size.beside + a->noise.dense, m, 1);
+        log_eta[k] = -*a->adapt.temper * changed_energy(a, &a->size.beside, m, 1);
     }
     return log_mean(count, log_eta);
 }
@@ -233,7 +225,7 @@ static void choose_batch(struct augment *a, int m, int count) {
     *a->rng = a->size.batch_start[chosen];
     draw_born(a, a->theta_new, m);
     *a->rng = later;
-    (void)changed_energy(a, a->size.beside, a->size.beside + a->noise.dense, m, 1);
+    (void)changed_energy(a, &a->size.beside, m, 1);
 }
 
 static void set_move(struct augment *a) {
@@ -261,18 +253,13 @@ static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovatio
     return own;
 }
 
-static void copy_beside(struct augment *a) {
-    memcpy(a->size.beside, a->candidate.dense, (size_t)a->noise.dense * sizeof(double));
-    doubles_copy(a->size.beside + a->noise.dense, a->candidate.cells, a->noise.cells);
-}
-
 /* What the ratio of a step to m records more, with theta_new, has of eta */
 static double tilted_birth(struct augment *a, int m, struct rng *innovations) {
     const int count = count_batches((double)a->n, m);
     const double energy = augment_total_energy(a, &a->residual);
     double others;
     (void)moved_energy(a, a->n, innovations, &others);
-    copy_beside(a);
+    augment_copy_residuals(a, &a->size.beside, &a->candidate);
     return draw_batches(a, a->theta_new, m, 0, count) + *a->adapt.temper * (energy - others);
 }
 
@@ -281,8 +268,8 @@ static double tilted_death(struct augment *a, int m, struct rng *innovations) {
     const int count = count_batches((double)(a->n - m), m);
     const double energy = augment_total_energy(a, &a->residual);
     find_records(a, m, 0);
-    (void)changed_energy(a, a->residual.dense, a->residual.cells, m, -1);
-    copy_beside(a);
+    (void)changed_energy(a, &a->residual, m, -1);
+    augment_copy_residuals(a, &a->size.beside, &a->candidate);
     a->size.batch_log[0] = -*a->adapt.temper * energy;
     const double back = draw_batches(a, a->theta, m, 1, count);
     double others;

@@ -83,14 +83,14 @@ static void fill_values(struct augment *a, double *value) {
     for (int start = 0, m; start <= MOST; start += m) {
         m = MOST + 1 - start < most ? MOST + 1 - start : most;
         for (int i = 0; i < m; ++i) x[i] = start + i;
-        for (int k = 0; k < a->noise.parts; ++k) {
-            const struct part *part = a->noise.part + k;
+        for (int k = 0; k < a->layout.parts; ++k) {
+            const struct part *part = a->layout.part + k;
             if (part->kind != PART_DENSE) continue;
             part->stat.class->eval(part->stat.self, m, augment_view(a, part, columns, 0),
                                    a->block.most, a->visit.before);
             for (int j = 0; j < part->stat.size; ++j)
                 for (int i = 0; i < m; ++i)
-                    value[(size_t)(start + i) * (size_t)a->noise.dense +
+                    value[(size_t)(start + i) * (size_t)a->layout.dense +
                           (size_t)(part->offset + j)] =
                         a->visit.before[(size_t)j * (size_t)a->block.most + (size_t)i];
         }
@@ -99,7 +99,7 @@ static void fill_values(struct augment *a, double *value) {
 
 static double value_of(const struct augment *a, int x, int j) {
     const struct resize_counts *r = counts_of(a);
-    return r->value[(size_t)(x < r->size ? x : r->size) * (size_t)a->noise.dense + (size_t)j];
+    return r->value[(size_t)(x < r->size ? x : r->size) * (size_t)a->layout.dense + (size_t)j];
 }
 
 /* The component that tells most of the counts, from how it goes with them; -1: none that rises. */
@@ -107,7 +107,7 @@ static int choose_held(const struct augment *a) {
     const struct resize_counts *r = counts_of(a);
     int held = -1;
     double most = 0;
-    for (int j = 0; j < a->noise.dense; ++j) {
+    for (int j = 0; j < a->layout.dense; ++j) {
         int rises = 1;
         for (int x = 0; x < r->size; ++x)
             rises = rises && value_of(a, x + 1, j) >= value_of(a, x, j);
@@ -125,49 +125,49 @@ static double mean_at(int k) { return (double)k * k / (FINE * FINE); }
 static void expect(const struct augment *a, double mean, double *expected) {
     const int size = counts_of(a)->size;
     double left = 1;
-    memset(expected, 0, (size_t)a->noise.dense * sizeof(double));
+    memset(expected, 0, (size_t)a->layout.dense * sizeof(double));
     const int mode = (int)fmin(floor(mean), size - 1);
     const double at_mode = mean > 0 ? exp(dist_log_poisson(mode, mean)) : 1;
     double p = at_mode;
     for (int x = mode; x >= 0 && p > RARE; p *= x-- / mean) {
-        for (int j = 0; j < a->noise.dense; ++j) expected[j] += p * value_of(a, x, j);
+        for (int j = 0; j < a->layout.dense; ++j) expected[j] += p * value_of(a, x, j);
         left -= p;
     }
     p = at_mode * mean / (mode + 1);
     for (int x = mode + 1; x < size && p > RARE; p *= mean / ++x) {
-        for (int j = 0; j < a->noise.dense; ++j) expected[j] += p * value_of(a, x, j);
+        for (int j = 0; j < a->layout.dense; ++j) expected[j] += p * value_of(a, x, j);
         left -= p;
     }
-    for (int j = 0; j < a->noise.dense; ++j) expected[j] += fmax(left, 0) * value_of(a, size, j);
+    for (int j = 0; j < a->layout.dense; ++j) expected[j] += fmax(left, 0) * value_of(a, size, j);
 }
 
 static void fill_table(struct augment *a) {
     struct resize_counts *r = counts_of(a);
     r->points = 1 + (int)ceil(FINE * (sqrt(r->size) + BEYOND));
-    r->table = doubles((size_t)r->points * (size_t)a->noise.dense);
+    r->table = doubles((size_t)r->points * (size_t)a->layout.dense);
     for (int k = 0; k < r->points; ++k)
-        expect(a, mean_at(k), r->table + (size_t)k * (size_t)a->noise.dense);
+        expect(a, mean_at(k), r->table + (size_t)k * (size_t)a->layout.dense);
     for (int k = 1; k < r->points; ++k) {
-        const double *const at = r->table + (size_t)k * (size_t)a->noise.dense + r->held;
+        const double *const at = r->table + (size_t)k * (size_t)a->layout.dense + r->held;
         r->steepest =
-            fmax(r->steepest, (at[0] - at[-a->noise.dense]) / (mean_at(k) - mean_at(k - 1)));
+            fmax(r->steepest, (at[0] - at[-a->layout.dense]) / (mean_at(k) - mean_at(k - 1)));
     }
 }
 
 static void prepare(struct augment *a) {
     const struct model *model = &a->model;
     if (!a->size.prior || a->plain || a->sites > 1 || !model->likelihood ||
-        !model->likelihood->log_total || model_is_cut(model) || a->noise.open > 0 ||
-        a->noise.locals > 0 || a->noise.dense == 0 || a->noise.separable < a->noise.dense ||
+        !model->likelihood->log_total || model_is_cut(model) || a->layout.open > 0 ||
+        a->layout.locals > 0 || a->layout.dense == 0 || a->noise.separable < a->layout.dense ||
         !a->block.moved_x)
         return;
     struct resize_counts *r = plugin_memory(1, sizeof *r);
-    r->value = doubles((size_t)(MOST + 1) * (size_t)a->noise.dense);
+    r->value = doubles((size_t)(MOST + 1) * (size_t)a->layout.dense);
     fill_values(a, r->value);
     r->size = MOST;
     OWN(a, resize_counts) = r;
     for (int same = 1; same && r->size > 0; r->size -= same)
-        for (int j = 0; j < a->noise.dense; ++j)
+        for (int j = 0; j < a->layout.dense; ++j)
             same = same && value_of(a, r->size, j) == value_of(a, r->size - 1, j);
     r->held = r->size < MOST / 2 ? choose_held(a) : -1;
     r->records = plugin_memory(1, sizeof *r->records);
@@ -194,13 +194,13 @@ static int place(const struct resize_counts *r, double mean, double *share) {
 
 /* E t of component j in one record at that place, and its slope in the mean */
 static double expected_at(const struct augment *a, int j, int k, double share) {
-    const double *const at = counts_of(a)->table + (size_t)k * (size_t)a->noise.dense + j;
-    return at[0] + share * (at[a->noise.dense] - at[0]);
+    const double *const at = counts_of(a)->table + (size_t)k * (size_t)a->layout.dense + j;
+    return at[0] + share * (at[a->layout.dense] - at[0]);
 }
 
 static double slope_at(const struct augment *a, int j, int k) {
-    const double *const at = counts_of(a)->table + (size_t)k * (size_t)a->noise.dense + j;
-    return (at[a->noise.dense] - at[0]) / (mean_at(k + 1) - mean_at(k));
+    const double *const at = counts_of(a)->table + (size_t)k * (size_t)a->layout.dense + j;
+    return (at[a->layout.dense] - at[0]) / (mean_at(k + 1) - mean_at(k));
 }
 
 /* The mean of a record for which the held component is expected to be `aim`; -1 where there is
@@ -229,9 +229,8 @@ static void evaluate(struct augment *a, struct counts_state *s) {
     s->log_density = -INFINITY;
     if (!(log_prior > -INFINITY)) return;
     const int k = place(counts_of(a), s->sum / s->n, &share);
-    for (int j = 0; j < a->noise.dense; ++j)
-        a->candidate.dense[j] =
-            (a->noise.released[j] - s->n * expected_at(a, j, k, share)) * a->noise.weight[j];
+    for (int j = 0; j < a->layout.dense; ++j)
+        a->candidate.dense[j] = noise_misfit(&a->noise, j, s->n * expected_at(a, j, k, share));
     s->energy =
         augment_dense_energy(a, a->candidate.dense) + augment_size_energy(a, s->n - (double)a->n);
     s->log_density = log_prior + a->model.likelihood->log_total(a->model.self, s->sum, s->n) -
@@ -241,14 +240,12 @@ static void evaluate(struct augment *a, struct counts_state *s) {
 /* A new value of what is held from its release and the noise; the log density of the old value over
  * that of the new. */
 static double refresh(struct augment *a, double *at) {
-    const int j = counts_of(a)->held, bent = j < a->noise.absolute;
-    const double temper = *a->adapt.temper,
-                 weight = a->noise.weight[j] * (bent ? temper : sqrt(temper));
-    const double noise =
-        bent ? rng_exponential(a->rng) - rng_exponential(a->rng) : rng_normal(a->rng);
-    const double old = (a->noise.released[j] - *at) * weight;
+    const int j = counts_of(a)->held;
+    const enum kernel kernel = a->noise.kernel[j];
+    const double weight = a->noise.weight[j] * kernel_temper(kernel, *a->adapt.temper);
+    const double noise = kernel_draw(kernel, a->rng), old = (a->noise.released[j] - *at) * weight;
     *at = a->noise.released[j] - noise / weight;
-    return bent ? fabs(noise) - fabs(old) : 0.5 * (noise * noise - old * old);
+    return kernel_energy(kernel, noise) - kernel_energy(kernel, old);
 }
 
 /* A step of the chain: to `next`, with its log ratio. */

@@ -334,14 +334,13 @@ static double propose_product(struct augment *a, int i, int j) {
  * the change, and the log density of the old value over that of the new. */
 static double refresh(struct augment *a, int at, double *log_back) {
     const struct resize *r = resize_of(a);
-    const double temper = *a->adapt.temper;
     if (at == 0 || rng_bits(a->rng) >> 63) return 0;
-    const int j = at - 1, bent = j < a->noise.absolute;
-    const double weight = a->noise.weight[j] * (bent ? temper : sqrt(temper));
-    const double noise =
-        bent ? rng_exponential(a->rng) - rng_exponential(a->rng) : rng_normal(a->rng);
+    const int j = at - 1;
+    const enum kernel kernel = a->noise.kernel[j];
+    const double weight = a->noise.weight[j] * kernel_temper(kernel, *a->adapt.temper);
+    const double noise = kernel_draw(kernel, a->rng);
     const double old = weight * (a->noise.released[j] - r->now->value[j]);
-    *log_back += bent ? fabs(noise) - fabs(old) : 0.5 * (noise * noise - old * old);
+    *log_back += kernel_energy(kernel, noise) - kernel_energy(kernel, old);
     return (old + noise) / weight;
 }
 

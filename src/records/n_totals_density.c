@@ -33,7 +33,7 @@ static int serves(const struct augment *a) {
         !model->marginal->marginal_size || model->predictor || model_factors(model) > 1)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
-    return t->riders == 0 && t->d > 0 && a->noise.dense > 0 &&
+    return t->riders == 0 && t->d > 0 && a->layout.dense > 0 &&
            t->k == (model->levels ? model->levels->factor[0].levels : 1);
 }
 
@@ -75,7 +75,7 @@ static void create_totals(struct resize_totals *t, int d, int k, const struct au
     t->column = plugin_memory((size_t)(k * d), sizeof *t->column);
     t->c = doubles(a->model.complete);
     t->theta = doubles(a->model.parameters);
-    t->value = doubles(a->noise.dense);
+    t->value = doubles(a->layout.dense);
 }
 
 int resize_create(struct augment *a) {
@@ -103,7 +103,7 @@ int resize_create(struct augment *a) {
     r->all_told = integers(d);
     r->cross_told = integers(k * d);
     r->product_told = integers(d * d);
-    for (int j = 0; j < a->noise.dense; ++j)
+    for (int j = 0; j < a->layout.dense; ++j)
         if (a->noise.weight[j] > 0)
             read_component(r, s->density.component + j, j, s->density.rate[j], s->centre);
     for (int g = 1; g < k; ++g) r->level_pace[g] += s->centre[r->fixed[g - 1]];
@@ -240,7 +240,7 @@ void resize_evaluate(struct augment *a, struct resize_totals *t) {
     write_expected(a, t, density->seen);
     memset(r->gradient_c, 0, complete * sizeof(double));
     totals_density_noise(density, a->noise.released, r->gradient_c);
-    for (int j = 0; j < a->noise.dense; ++j)
+    for (int j = 0; j < a->layout.dense; ++j)
         t->value[j] = component_value(density->component + j, density->seen);
     t->energy = density->energy + augment_size_energy(a, t->n - (double)a->n);
     t->log_density -= *a->adapt.temper * t->energy;

@@ -6,19 +6,8 @@
  */
 #include "records/augment_internal.h"
 
-static double kernel_energy(enum kernel kernel, int size, const double *residual) {
-    double energy = 0;
-    if (kernel == KERNEL_ABSOLUTE)
-        for (int j = 0; j < size; ++j) energy += fabs(residual[j]);
-    else
-        for (int j = 0; j < size; ++j) energy += 0.5 * residual[j] * residual[j];
-    return energy;
-}
-
 double augment_dense_energy(const struct augment *a, const double *residual) {
-    return kernel_energy(KERNEL_ABSOLUTE, a->noise.absolute, residual) +
-           kernel_energy(KERNEL_SQUARED, a->noise.separable - a->noise.absolute,
-                         residual + a->noise.absolute);
+    return noise_misfit_energy(&a->noise, 0, a->noise.separable, residual);
 }
 
 /* Of the search for a start: the energy of noise that is impossible, beside that of any that is
@@ -36,7 +25,7 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
                          int stride, const double *noise, double *out) {
     const struct density *density = &part->density;
     density->log_density(density->self, candidates, stride, noise, out);
-    for (int i = 0; a->noise.searching && i < candidates; ++i)
+    for (int i = 0; a->layout.searching && i < candidates; ++i)
         if (out[i] == -INFINITY)
             out[i] = -IMPOSSIBLE - NEARER * distance(density, stride, noise + i);
 }
@@ -44,8 +33,8 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
 /* of the totals whose noise has a density of its own */
 static double density_energy(const struct augment *a, const double *residual) {
     double energy = 0;
-    for (int k = 0; k < a->noise.parts && a->noise.separable < a->noise.dense; ++k) {
-        const struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts && a->noise.separable < a->layout.dense; ++k) {
+        const struct part *part = a->layout.part + k;
         if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
         double value;
         augment_log_density(a, part, 1, 1, residual + part->offset, &value);
@@ -55,25 +44,16 @@ static double density_energy(const struct augment *a, const double *residual) {
 }
 
 static double cells_energy(const struct augment *a, const double *residual) {
-    double energy = 0;
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
-        if (part_is_counts(part->kind))
-            energy += kernel_energy(part->kernel, part->stat.size, residual + part->offset);
-    }
-    return energy;
+    return noise_misfit_energy(&a->noise, a->layout.dense, a->layout.cells, residual);
 }
 
 /* Energy of a release of n itself, with so many records more. */
 double augment_size_energy(const struct augment *a, double more) {
     double energy = 0;
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
-        for (int j = 0; part->kind == PART_SIZE && j < part->stat.size; ++j) {
-            const int at = part->offset + j;
-            const double left = a->residual.cells[at] - more * a->noise.weight[a->noise.dense + at];
-            energy += part->kernel == KERNEL_ABSOLUTE ? fabs(left) : 0.5 * left * left;
-        }
+    for (int j = a->layout.open; j < a->layout.cells; ++j) {
+        const int at = a->layout.dense + j;
+        energy +=
+            kernel_energy(a->noise.kernel[at], a->residual.cells[j] - more * a->noise.weight[at]);
     }
     return energy;
 }
@@ -95,7 +75,7 @@ static void add_value(enum kernel kernel, int m, double sign, double weight,
     case KERNEL_MATCH:
         for (int i = 0; i < m; ++i) extra[i] += released[i] != t[i] ? sign * weight : 0;
         break;
-    case KERNEL_DENSITY:
+    default:
         break; /* not a sum over values, see add_local_density */
     }
 }
@@ -115,8 +95,8 @@ static void add_local_density(struct augment *a, const struct part *part, ptrdif
 
 void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
                        double sign) {
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
         if (part->kind != PART_RECORDS) continue;
         const struct stat *stat = &part->stat;
         for (int at = 0, chunk; at < m; at += chunk) {
@@ -140,37 +120,50 @@ void augment_clear_extra(struct augment *a) {
 }
 
 double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x) {
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
         if (part->kind == PART_RECORDS) continue;
         const struct stat *stat = &part->stat;
-        double *total = a->total + part->offset + (part_is_counts(part->kind) ? a->noise.dense : 0);
+        double *total =
+            a->total + part->offset + (part_is_counts(part->kind) ? a->layout.dense : 0);
         for (int at = 0, chunk; at < m; at += chunk) {
             chunk = augment_chunk(stat->whole, m - at);
             stat->class->total(stat->self, chunk, augment_view(a, part, x, at), total);
         }
     }
-    if (a->noise.locals == 0) return 0;
+    if (a->layout.locals == 0) return 0;
     augment_clear_extra(a);
     augment_add_local(a, start, m, x, 1);
     return block_sum(m, a->visit.extra);
 }
 
 void augment_residuals(const struct augment *a, struct residuals *out) {
-    for (int j = 0; j < a->noise.dense; ++j)
-        out->dense[j] = (a->noise.released[j] - a->total[j]) * a->noise.weight[j];
-    for (int j = a->noise.dense; j < a->noise.dense + a->noise.cells; ++j)
-        out->cells[j - a->noise.dense] = (a->noise.released[j] - a->total[j]) * a->noise.weight[j];
+    const int dense = a->layout.dense;
+    for (int j = 0; j < dense; ++j) out->dense[j] = noise_misfit(&a->noise, j, a->total[j]);
+    for (int j = dense; j < a->noise.size; ++j)
+        out->cells[j - dense] = noise_misfit(&a->noise, j, a->total[j]);
+}
+
+void augment_add_records(struct augment *a, const struct residuals *of, int m, double *const *x,
+                         int sign) {
+    const int dense = a->layout.dense;
+    const double *weight = a->noise.weight, *total = a->total;
+    augment_clear_total(a);
+    (void)augment_add_totals(a, 0, m, augment_read_only(x));
+    for (int j = 0; j < dense; ++j)
+        a->candidate.dense[j] = of->dense[j] - sign * total[j] * weight[j];
+    for (int j = dense; j < a->noise.size; ++j)
+        a->candidate.cells[j - dense] = of->cells[j - dense] - sign * total[j] * weight[j];
 }
 
 void augment_clear_total(struct augment *a) {
-    memset(a->total, 0, (size_t)(a->noise.dense + a->noise.cells) * sizeof(double));
+    memset(a->total, 0, (size_t)a->noise.size * sizeof(double));
 }
 
 /* local energy of all records, whose block must fit the workspace */
 static double local_energy(struct augment *a) {
     double energy = 0;
-    if (a->noise.locals == 0) return 0;
+    if (a->layout.locals == 0) return 0;
     for (ptrdiff_t start = 0; start < a->n; start += a->block.most) {
         const int m = augment_block_at(a, start, a->block.most);
         augment_clear_extra(a);
@@ -182,8 +175,8 @@ static double local_energy(struct augment *a) {
 
 void augment_copy_residuals(const struct augment *a, struct residuals *to,
                             const struct residuals *from) {
-    memcpy(to->dense, from->dense, (size_t)a->noise.dense * sizeof(double));
-    memcpy(to->cells, from->cells, (size_t)a->noise.cells * sizeof(double));
+    doubles_copy(to->dense, from->dense, a->layout.dense);
+    doubles_copy(to->cells, from->cells, a->layout.cells);
 }
 
 double augment_total_energy(const struct augment *a, const struct residuals *of) {

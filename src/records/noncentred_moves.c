@@ -35,7 +35,7 @@ static const double *const *moved_block(struct augment *a, ptrdiff_t start, int 
 static double moved_energy_of(struct augment *a) {
     double energy = 0;
     augment_clear_total(a);
-    const int most = a->noise.locals > 0 ? a->block.most : a->block.most_moved;
+    const int most = a->layout.locals > 0 ? a->block.most : a->block.most_moved;
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = augment_block_at(a, start, most);
         energy += augment_add_totals(a, start, m, moved_block(a, start, m));
@@ -51,7 +51,7 @@ double augment_moved_energy(struct augment *a) {
 }
 
 static void keep_moved_of(struct augment *a) {
-    const int most = a->noise.locals > 0 ? a->block.most : a->block.most_moved;
+    const int most = a->layout.locals > 0 ? a->block.most : a->block.most_moved;
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = augment_block_at(a, start, most);
         if (!a->block.moved_x) (void)moved_block(a, start, m);

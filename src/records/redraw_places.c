@@ -50,7 +50,7 @@ static int serves_untold(struct redraw *r, int found) {
 static int read_components_of(struct redraw *r, const struct augment *a) {
     int found = 0;
     for (int k = 0; k < r->size; ++k) r->total[k].component = -1;
-    for (int k = 0; k < a->noise.dense; ++k) {
+    for (int k = 0; k < a->layout.dense; ++k) {
         if (!(a->noise.weight[k] > 0)) continue;
         const struct component *one = a->surrogate->density.component + k;
         const int i = place_of(r, one->at[0]), j = place_of(r, one->at[1]);
@@ -69,8 +69,8 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
     if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model_is_cut(model) ||
-        model->predictor || model->levels || model->marginal->regressors || a->noise.open > 0 ||
-        a->noise.locals > 0 || a->noise.separable < a->noise.dense)
+        model->predictor || model->levels || model->marginal->regressors || a->layout.open > 0 ||
+        a->layout.locals > 0 || a->noise.separable < a->layout.dense)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->k == 1 && t->d <= MOST_COLUMNS && t->d == model->columns;

@@ -72,7 +72,7 @@ static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.3, FORGET = 0.02;
 enum { HOLD, REFRESH };
 
 static void prepare(struct augment *a) {
-    if (a->size.prior || a->noise.cells > 0) return;
+    if (a->size.prior || a->layout.cells > 0) return;
     if (a->n > (a->model.columns == 1 ? MOST_REDRAWN_ALONE : MOST_REDRAWN)) return;
     struct redraw *r = OWN(a, redraw) = redraw_new(a, a->n);
     if (r) redraw_prepare_guide(r);

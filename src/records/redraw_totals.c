@@ -129,7 +129,7 @@ int redraw_totals(struct augment *a, double temper, const double *now, double *n
         const struct told *one = r->total + k;
         if (one->component < 0) continue;
         const double weight = a->noise.weight[one->component];
-        if (one->component < a->noise.absolute) {
+        if (a->noise.kernel[one->component] == KERNEL_ABSOLUTE) {
             const double scale = 1 / (temper * weight);
             const double away = fabs(left_of(a, one, now)) / scale;
             add_noise(a, one, scale * scale * dist_laplace_variance(a->rng, away));
@@ -153,8 +153,7 @@ static int find_axes(struct augment *a) {
     for (int k = 0; k < size; ++k) {
         const int j = r->total[k].component;
         if (j < 0) continue;
-        add_noise(a, r->total + k,
-                  (j < a->noise.absolute ? 2 : 1) / (a->noise.weight[j] * a->noise.weight[j]));
+        add_noise(a, r->total + k, noise_variance(&a->noise, j));
     }
     if (!find_mean(r)) return 0;
     memcpy(g->factor, g->precision, (size_t)size * (size_t)size * sizeof(double));

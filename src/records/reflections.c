@@ -24,7 +24,7 @@ static void prepare(struct augment *a) {
     if (!maps_of(a)) return;
     const int serves = a->model.marginal && a->model.update && a->model.statistic &&
                        !model_has_latent(&a->model) && !a->model.predictor && a->sites == 1 &&
-                       !a->layer && !a->plain && !a->size.prior && a->noise.locals == 0;
+                       !a->layer && !a->plain && !a->size.prior && a->layout.locals == 0;
     if (!serves) {
         OWN(a, reflections) = NULL;
         return;

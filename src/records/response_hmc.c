@@ -58,16 +58,14 @@ int response_create(struct response *r, const struct model *model, double n,
     r->model = model;
     r->n = n;
     r->p = (int)p;
-    r->released = like->released;
-    r->noise.components = like->components;
-    r->noise.absolute = like->absolute;
-    r->noise.component = like->component;
-    r->noise.weight = like->weight;
-    r->noise.temper = 1;
-    r->noise.theta = doubles((size_t)model->parameters);
-    r->noise.c = r->noise.seen = doubles(complete);
-    r->noise.gradient_c = doubles(complete);
-    r->noise.released = r->offset = doubles((size_t)like->components);
+    r->released = like->noise.released;
+    r->density.noise = like->noise;
+    r->density.component = like->component;
+    r->density.temper = 1;
+    r->density.theta = doubles((size_t)model->parameters);
+    r->density.c = r->density.seen = doubles(complete);
+    r->density.gradient_c = doubles(complete);
+    r->density.noise.released = r->offset = doubles((size_t)like->noise.size);
     DOUBLES(p, &r->mean, &r->along, &r->pull);
     r->factor = doubles(p * p);
     DOUBLES(p + 1, &r->slope, &r->path.here, &r->path.there);
@@ -99,7 +97,7 @@ static void place(const struct response *r, const double *q, double *theta) {
 static void expect(struct response *r, const double *q, double *g, double *square) {
     const int columns = r->p + 1;
     const double *b = q + 1;
-    double *c = r->noise.c;
+    double *c = r->density.c;
     r->model->predictor->tied_means(r->model->self, q[0], sqrt(dot(r->p, b, b)), g, square);
     c[0] = r->n * g[0];
     c[moments_at(columns, 0, 0)] = r->n * square[0];
@@ -113,12 +111,13 @@ static double log_density(void *self, const double *q, double *gradient) {
     struct response *r = self;
     const int p = r->p, columns = p + 1;
     const double *b = q + 1;
-    double g[MEANS], square[SQUARES], *slope = r->slope, *of_c = r->noise.gradient_c;
+    double g[MEANS], square[SQUARES], *slope = r->slope, *of_c = r->density.gradient_c;
     expect(r, q, g, square);
-    place(r, q, r->noise.theta);
-    const double log_prior = r->model->predictor->tied_prior(r->model->self, r->noise.theta, slope);
+    place(r, q, r->density.theta);
+    const double log_prior =
+        r->model->predictor->tied_prior(r->model->self, r->density.theta, slope);
     memset(of_c, 0, (size_t)r->model->complete * sizeof(double));
-    totals_density_noise(&r->noise, r->noise.released, of_c);
+    totals_density_noise(&r->density, r->density.noise.released, of_c);
 
     const double of_square = of_c[moments_at(columns, 0, 0)];
     double level = of_c[0], tilt = 0;
@@ -136,13 +135,13 @@ static double log_density(void *self, const double *q, double *gradient) {
     const double of_spread = level * g[2] + of_square * square[2] + tilt * g[3];
     for (int l = 0; l < p; ++l)
         gradient[1 + l] = slope[1 + l] + r->n * (g[1] * r->pull[l] + of_spread * b[l]);
-    return log_prior - r->noise.temper * r->noise.energy;
+    return log_prior - r->density.temper * r->density.energy;
 }
 
 double response_density(struct response *r, double *q, double *gradient) {
     if (isnan(q[0])) memcpy(q, r->path.here, ((size_t)r->p + 1) * sizeof(double));
-    memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
-    r->noise.rounded = 0;
+    memcpy(r->offset, r->released, (size_t)r->density.noise.size * sizeof(double));
+    r->density.rounded = 0;
     return log_density(r, q, gradient);
 }
 
@@ -150,7 +149,7 @@ double response_density(struct response *r, double *q, double *gradient) {
 
 int response_begin(struct response *r, const double *c, const double *theta, struct rng *rng) {
     const int p = r->p, columns = p + 1;
-    memcpy(r->noise.c, c, (size_t)r->model->complete * sizeof(double));
+    memcpy(r->density.c, c, (size_t)r->model->complete * sizeof(double));
     for (int i = 0; i < p; ++i) {
         r->mean[i] = c[i + 1] / r->n;
         for (int j = 0; j <= i; ++j)
@@ -169,7 +168,7 @@ int response_begin(struct response *r, const double *c, const double *theta, str
         for (int l = 0; l <= i; ++l)
             here[1 + l] += theta[1 + i] * r->factor[(size_t)i * (size_t)p + (size_t)l];
     if (*r->path.referred != 0) return 1;
-    memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
+    memcpy(r->offset, r->released, (size_t)r->density.noise.size * sizeof(double));
     trajectory_begin(&r->path, NULL, rng);
     return 1;
 }
@@ -179,25 +178,25 @@ int response_begin(struct response *r, const double *c, const double *theta, str
 void response_search(struct response *r, double temper, struct rng *rng, double *theta) {
     struct hmc *hmc = &r->path.hmc;
     struct hmc_step told;
-    const double start = r->noise.components / r->noise.energy;
+    const double start = r->density.noise.size / r->density.energy;
     *r->path.referred = 0;
     if (!(start > 0)) return;
-    r->noise.temper = fmin(start, temper);
-    for (int last = 0; !last; r->noise.temper = fmin(2 * r->noise.temper, temper)) {
-        last = !(r->noise.temper < temper);
+    r->density.temper = fmin(start, temper);
+    for (int last = 0; !last; r->density.temper = fmin(2 * r->density.temper, temper)) {
+        last = !(r->density.temper < temper);
         memcpy(r->path.there, hmc->q, ((size_t)r->p + 1) * sizeof(double));
         hmc_start(hmc, r->path.there, NULL);
-        r->noise.rounded = 0;
+        r->density.rounded = 0;
         if (!hmc_refresh(hmc)) break;
         hmc_find_step(hmc, rng);
         for (int k = 0; k < STAGE; ++k) {
-            r->noise.rounded = *hmc->step_size;
+            r->density.rounded = *hmc->step_size;
             (void)hmc_refresh(hmc); /* where it looked last may be elsewhere */
             hmc_nuts(hmc, rng, &told);
             hmc_learn(hmc, k, STAGE, &told, rng);
         }
     }
-    r->noise.temper = 1; /* as moves have it */
+    r->density.temper = 1; /* as moves have it */
     place(r, hmc->q, theta);
 }
 
@@ -210,15 +209,15 @@ void response_correct(void *self, const double *total) {
     struct response *r = self;
     double g[MEANS], square[SQUARES];
     expect(r, r->path.reference, g, square);
-    for (int k = 0; k < r->noise.components; ++k)
+    for (int k = 0; k < r->density.noise.size; ++k)
         r->offset[k] =
-            r->released[k] - (total[k] - component_value(r->noise.component + k, r->noise.c));
+            r->released[k] - (total[k] - component_value(r->density.component + k, r->density.c));
 }
 
 int response_propose(void *self, struct rng *rng, double *theta, double *gain) {
     struct response *r = self;
-    r->noise.rounded = *r->path.hmc.step_size;
-    if (!trajectory_propose(&r->path, rng, &r->noise.energy, gain)) return 0;
+    r->density.rounded = *r->path.hmc.step_size;
+    if (!trajectory_propose(&r->path, rng, &r->density.energy, gain)) return 0;
     place(r, r->path.there, theta);
     return 1;
 }

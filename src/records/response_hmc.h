@@ -10,9 +10,9 @@
 struct response {
     const struct model *model;
     double n;
-    int p;                       /* columns of the linear predictor */
-    struct totals_density noise; /* of which only the noise serves */
-    const double *released;      /* noise.released is these less the reference's error */
+    int p;                         /* columns of the linear predictor */
+    struct totals_density density; /* of which only the noise serves */
+    const double *released;        /* density.noise has these less the reference's error */
 
     struct trajectory path;
 

@@ -62,7 +62,7 @@ static void respond(struct augment *a, const struct round *round) {
     struct response *r = OWN(a, response);
     a->model.class->set(a->model.self, a->theta);
     if (!response_begin(r, a->complete, a->theta, a->rng)) return;
-    r->noise.temper = *a->adapt.temper;
+    r->density.temper = *a->adapt.temper;
     const struct response_guide guide = {
         r, response_refer, response_correct, response_propose, response_learn, &r->path.told};
     augment_guide(a, &guide, round->iteration, round->warmup);

@@ -124,15 +124,15 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     DOUBLES((size_t)d * ((size_t)model_moments(model) + 1), &s->map, &s->gradient_map);
     DOUBLES(size, &s->here, &s->home, &s->there);
-    s->offset = doubles((size_t)density->components);
+    s->offset = doubles((size_t)density->noise.size);
     DOUBLES((size_t)k * width, &s->mean, &s->coefficient);
     s->inverse = doubles((size_t)d * width);
     s->shift = doubles(2 * (size_t)k + (size_t)d);
     s->work = doubles(hmc_workspace(density->size, metric(s)));
-    density->released = s->offset;
+    density->noise.released = s->offset;
     if (has_tilt(s)) {
         s->tilt_work = doubles(tilt_workspace(density->size));
-        DOUBLES((size_t)density->components, &s->error, &density->tilted, &density->slope);
+        DOUBLES((size_t)density->noise.size, &s->error, &density->tilted, &density->slope);
     }
     /* what is expected of clamped products with riders, or with what is no dummy, is not known */
     if (riders == 0 && !model->marginal->regressors) {
@@ -154,7 +154,7 @@ int surrogate_resize(struct surrogate *s, double n) {
 size_t surrogate_stored(const struct surrogate *s) {
     const int size = s->density.size;
     return SCALARS + 4 * (size_t)size + hmc_stored(size, metric(s)) +
-           (has_tilt(s) ? tilt_stored(size, s->density.components) : 0);
+           (has_tilt(s) ? tilt_stored(size, s->density.noise.size) : 0);
 }
 
 static void use_slopes(struct surrogate *s) {
@@ -182,7 +182,7 @@ void surrogate_attach(struct surrogate *s, double *store) {
     const struct hmc_target target = {size, s, log_density, NULL};
     hmc_attach(&s->hmc, &target, metric(s), s->swept + size, s->work);
     if (!has_tilt(s)) return;
-    tilt_attach(&s->tilt, size, s->density.components,
+    tilt_attach(&s->tilt, size, s->density.noise.size,
                 s->swept + size + hmc_stored(size, metric(s)), s->tilt_work);
     use_slopes(s);
 }
@@ -261,7 +261,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     set_map(s);
     s->records.sum(s->records.self, density->seen);
     memset(density->gradient_seen, 0, (size_t)density->model->complete * sizeof(double));
-    totals_density_noise(density, density->released, density->gradient_seen);
+    totals_density_noise(density, density->noise.released, density->gradient_seen);
     s->records.pull(s->records.self, density->gradient_seen, s->gradient_map);
     const double volume = totals_pull(&density->totals, q, density->gradient_c, gradient);
     pull_map(s, gradient);
@@ -300,7 +300,7 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
 
 /* The density is that of the release, with nothing added at a reference. */
 static void see_release(struct surrogate *s) {
-    memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
+    memcpy(s->offset, s->released, (size_t)s->density.noise.size * sizeof(double));
 }
 
 static void begin_trial(struct surrogate *s) {
@@ -319,7 +319,7 @@ static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng
     hmc_start(&s->hmc, s->here, s->there);
     if (!hmc_refresh(&s->hmc)) return 0;
     hmc_find_step(&s->hmc, rng);
-    const double most = density->components / density->temper;
+    const double most = density->noise.size / density->temper;
     for (int k = 0; k < iterations; ++k) {
         density->rounded = *s->hmc.step_size;
         (void)hmc_refresh(&s->hmc); /* where it looked last may be elsewhere */
@@ -350,7 +350,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     if (iterations > 0 && possible) {
         /* At a draw of the prior the noise's energy may be a hundred thousand, all slopes and
          * kinks: its exponent doubles from where the chain is at home. */
-        density->temper = density->components / density->energy;
+        density->temper = density->noise.size / density->energy;
         for (; density->temper < temper && possible; density->temper *= 2)
             possible = run(s, STAGE, 1, rng);
         density->temper = temper;
@@ -376,7 +376,7 @@ int surrogate_refer(struct surrogate *s) {
 
 void surrogate_correct(struct surrogate *s, const double *total) {
     const struct totals_density *density = &s->density;
-    for (int k = 0; k < density->components; ++k) {
+    for (int k = 0; k < density->noise.size; ++k) {
         const double expected = component_value(density->component + k, density->seen);
         s->offset[k] = s->released[k] - (total[k] - expected);
     }
@@ -387,13 +387,13 @@ static void add_expected(struct surrogate *s, const double *q, double sign) {
     struct totals_density *density = &s->density;
     totals_expand(&density->totals, q, density->c);
     totals_density_expect(density);
-    for (int k = 0; k < density->components; ++k)
+    for (int k = 0; k < density->noise.size; ++k)
         s->error[k] += sign * component_value(density->component + k, density->seen);
 }
 
 void surrogate_compare(struct surrogate *s, const double *gain) {
     if (!has_tilt(s)) return;
-    memcpy(s->error, gain, (size_t)s->density.components * sizeof(double));
+    memcpy(s->error, gain, (size_t)s->density.noise.size * sizeof(double));
     add_expected(s, s->here, 1);
     add_expected(s, s->there, -1); /* where `c` stays */
     for (int j = 0; j < s->density.size; ++j) s->home[j] = s->there[j] - s->here[j];
@@ -474,10 +474,10 @@ static double bounds_cost(struct surrogate *s) {
     density->unbounded = 0;
     totals_density_expect(density);
     density->unbounded = *s->unbounded != 0;
-    for (int k = 0; k < density->components; ++k) {
+    for (int k = 0; k < density->noise.size; ++k) {
         const struct component *one = density->component + k;
         const double off = component_value(one, density->seen) - component_value(one, density->c);
-        sum += fabs(off) * density->weight[k];
+        sum += fabs(off) * density->noise.weight[k];
     }
     return sum;
 }

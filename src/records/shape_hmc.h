@@ -23,7 +23,7 @@ struct surrogate_records {
 struct surrogate {
     struct totals_density density;
     struct surrogate_records records;
-    const double *released;      /* density.released is these less what the bounds do */
+    const double *released;      /* density.noise.released is these less what the bounds do */
     const double *centre;        /* of the columns in the complete-data statistic */
     const double *lower, *upper; /* bounds of the free columns, less their centres */
     double scatter_noise;        /* how large the noise is beside their scatter; see R */

@@ -174,8 +174,7 @@ int augment_draw_within(struct augment *a, const double *c) {
 }
 
 static double total_of(const struct augment *a, int j) {
-    return a->noise.weight[j] > 0 ? a->noise.released[j] - a->residual.dense[j] / a->noise.weight[j]
-                                  : 0;
+    return noise_total(&a->noise, j, a->residual.dense[j]);
 }
 
 /* `again`: since the last one the records have kept their shape. */
@@ -192,7 +191,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         if (surrogate_refer(s)) {
             augment_mapped_totals(a);
         } else {
-            for (int j = 0; j < a->noise.dense; ++j) a->total[j] = total_of(a, j);
+            for (int j = 0; j < a->layout.dense; ++j) a->total[j] = total_of(a, j);
         }
         surrogate_correct(s, a->total);
     }
@@ -204,7 +203,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         augment_mapped_totals(a);
         augment_residuals(a, &a->candidate);
         if (learns) {
-            for (int j = 0; j < a->noise.dense; ++j) a->total[j] -= total_of(a, j);
+            for (int j = 0; j < a->layout.dense; ++j) a->total[j] -= total_of(a, j);
             surrogate_compare(s, a->total);
         }
         const double fall = augment_dense_energy(a, a->residual.dense) -
@@ -219,7 +218,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
     a->count.work += a->cost.leapfrog * s->told.leapfrogs;
     if (accept) {
         augment_keep_mapped(a);
-        memcpy(a->residual.dense, a->candidate.dense, (size_t)a->noise.dense * sizeof(double));
+        memcpy(a->residual.dense, a->candidate.dense, (size_t)a->layout.dense * sizeof(double));
         memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
         memcpy(a->theta, a->theta_new, (size_t)parameters * sizeof(double));
     }
@@ -291,11 +290,11 @@ static void settle(struct augment *a, const double *weight, int sweeps) {
  * together. Under wide noise a record is hardly told where to go, and from a draw of the prior a
  * sweep's records would go a small part of the way; so the noise is first as small as a record. */
 static void settle_levels(struct augment *a) {
-    const int count = a->noise.dense + a->noise.cells;
+    const int count = a->noise.size;
     double *const levels = plugin_memory((size_t)count, sizeof *levels);
     double *const narrow = plugin_memory((size_t)count, sizeof *narrow);
     for (int j = 0; j < count; ++j) {
-        levels[j] = j >= a->noise.dense || is_of_levels(a->surrogate, j) ? a->noise.weight[j] : 0;
+        levels[j] = j >= a->layout.dense || is_of_levels(a->surrogate, j) ? a->noise.weight[j] : 0;
         narrow[j] = levels[j] > 0 ? fmax(levels[j], 1) : 0;
     }
     settle(a, narrow, SETTLE / 2);

@@ -107,11 +107,11 @@ VECTOR_CLONES static void turn_round(int m, int size, int stride, const double *
 /* rows of the only dense part by its own means */
 static int direct_changes(struct augment *a, const struct part *part, int m) {
     const struct stat *stat = &part->stat;
-    if (a->noise.dense_parts > 1 || !stat->class->changes || m > MAX_BLOCK) return 0;
+    if (a->layout.dense_parts > 1 || !stat->class->changes || m > MAX_BLOCK) return 0;
     for (int v = 0; v < stat->columns; ++v) a->block.view_new[v] = a->block.x_new[part->column[v]];
     return stat->class->changes(stat->self, m,
                                 augment_view(a, part, augment_read_only(a->block.x_at), 0),
-                                a->block.view_new, a->noise.weight, a->noise.dense, a->visit.diff);
+                                a->block.view_new, a->noise.weight, a->layout.dense, a->visit.diff);
 }
 
 /* What the proposals of a block would change: residuals of dense components,
@@ -120,8 +120,8 @@ static void find_changes(struct augment *a, int m) {
     const double *const *x = augment_read_only(a->block.x_at), *const *x_new = augment_read_only(
                                                                    a->block.x_new);
     int direct = 0;
-    for (int k = 0; k < a->noise.parts; ++k) {
-        const struct part *part = a->noise.part + k;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
         if (part->kind == PART_CELLS) {
             evaluate(a, part, m, x, NULL, part->cell_before);
             evaluate(a, part, m, x_new, NULL, part->cell_after);
@@ -136,7 +136,8 @@ static void find_changes(struct augment *a, int m) {
         }
     }
     if (!direct)
-        turn_round(m, a->noise.used, a->block.most, a->visit.change, a->noise.dense, a->visit.diff);
+        turn_round(m, a->layout.used, a->block.most, a->visit.change, a->layout.dense,
+                   a->visit.diff);
 }
 
 /* ---- a sweep: the records that are visited --------------------------------------- */
@@ -179,7 +180,7 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     const struct model_innovations *of = a->model.innovations;
     a->visit.taken = a->visit.drawn = 0;
     a->model.class->set(a->model.self, a->theta);
-    const int ahead = a->visit.draws_ahead && !a->noise.counts && rho == 0 &&
+    const int ahead = a->visit.draws_ahead && !a->layout.counts && rho == 0 &&
                       (!of->serve || of->serve(a->model.self));
     const int innovations = ahead ? of->count : 0;
     for (ptrdiff_t start = first; start < end; start += a->block.most) {
@@ -190,14 +191,14 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
         else
             augment_propose(a, rho, m, a->block.x_new);
         find_changes(a, m);
-        if (a->noise.locals > 0) {
+        if (a->layout.locals > 0) {
             augment_clear_extra(a);
             augment_add_local(a, start, m, augment_read_only(a->block.x_at), -1);
             augment_add_local(a, start, m, augment_read_only(a->block.x_new), 1);
         }
         const ptrdiff_t left = end - start - m;
         struct draws draws = {
-            .each = a->noise.dense / LANES,
+            .each = a->layout.dense / LANES,
             .needed = innovations * PAD_LANES((int)(left < a->block.most ? left : a->block.most)),
             .slack = 1 / temper,
             .drawn = a->visit.innovation,

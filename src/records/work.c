@@ -12,9 +12,9 @@ static const double SWEEP = 250, SWEEP_PARAMETER = 80, PASS_PARAMETER = 40;
 void augment_count_work(struct augment *a) {
     const struct model *model = &a->model;
     int cells = 0;
-    for (int k = 0; k < a->noise.parts; ++k)
-        if (a->noise.part[k].kind == PART_CELLS) cells += a->noise.part[k].stat.touched;
-    const double n = (double)a->n, values = a->noise.dense + a->noise.locals;
+    for (int k = 0; k < a->layout.parts; ++k)
+        if (a->layout.part[k].kind == PART_CELLS) cells += a->layout.part[k].stat.touched;
+    const double n = (double)a->n, values = a->layout.dense + a->layout.locals;
     const double draws = model->costs.records > 0 ? model->costs.records : model->columns;
     const double more = model->costs.refresh > 0 ? model->costs.refresh - draws : 0;
     const double square = (double)model->columns * model->columns;

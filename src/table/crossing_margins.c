@@ -156,7 +156,7 @@ static int read_released(const struct fields *fields, const struct collapse *c,
     }
     int *first = plugin_memory((size_t)cells + 1, sizeof *first);
     s->component = plugin_memory((size_t)entries, sizeof *s->component);
-    s->at = plugin_memory((size_t)c->size, sizeof *s->at);
+    s->at = plugin_memory((size_t)c->noise.size, sizeof *s->at);
     for (int e = 0; e < entries; ++e) {
         ++first[(int)target[e] + 1];
         s->component[e] = (int)component[e];
@@ -203,8 +203,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->parts = fields_length(fields, "children");
     const double *columns = fields_vector(fields, "columns", s->columns);
     const double *tracked = fields_vector(fields, "tracked", 1);
-    if (!columns || !tracked || s->parts < 1 || c->size_prior || c->noisy > c->separable ||
-        c->noisy < c->size || !c->model.update)
+    if (!columns || !tracked || s->parts < 1 || c->size_prior ||
+        c->noise.noisy > c->noise.separable || c->noise.noisy < c->noise.size || !c->model.update)
         return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
     s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
@@ -217,7 +217,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     list_places(s);
     s->records = plugin_memory((size_t)s->columns, sizeof *s->records);
     for (int v = 0; v < s->columns; ++v) s->records[v] = doubles(MAX_BLOCK);
-    watch_create(&s->watch, c->size + s->cells);
+    watch_create(&s->watch, c->noise.size + s->cells);
     c->self = s;
     const size_t codes = (size_t)c->n * (size_t)s->columns;
     c->stored = watch_stored(s->watch.count) + 1 +
@@ -233,13 +233,8 @@ static INLINE double gain(const struct collapse *c, const struct crossing *s,
     if (margin->kind == CELLS) return margin->alpha[cell] + n;
     if (margin->kind == ROWS) return 1 / (margin->alpha[cell] + n);
     double sum = 0;
-    for (int e = margin->first[cell]; e < margin->first[cell + 1]; ++e) {
-        const int j = s->component[e];
-        const double weight = c->weight[j], off = c->released[j] - n;
-        /* the energy with n records less that with one more, by the component's kernel */
-        sum +=
-            j < c->absolute ? weight * (fabs(off) - fabs(off - 1)) : weight * weight * (off - 0.5);
-    }
+    for (int e = margin->first[cell]; e < margin->first[cell + 1]; ++e)
+        sum -= noise_change(&c->noise, s->component[e], n, 1);
     return sum;
 }
 
@@ -352,8 +347,8 @@ static int redraw(const struct collapse *c, struct crossing *s, int v, uint16_t 
 
 static void learn(const struct collapse *c, struct crossing *s, int iteration, int warmup) {
     watch_next(&s->watch);
-    for (int k = 0; k < c->size; ++k) watch_add(&s->watch, k, *s->at[k]);
-    for (int k = 0; k < s->cells; ++k) watch_add(&s->watch, c->size + k, s->part_counts[k]);
+    for (int k = 0; k < c->noise.size; ++k) watch_add(&s->watch, k, *s->at[k]);
+    for (int k = 0; k < s->cells; ++k) watch_add(&s->watch, c->noise.size + k, s->part_counts[k]);
     if (adapt_window(iteration, warmup) == WINDOW_GOES_ON) return;
     const double found = rint(*s->visits * watch_factor(&s->watch, 0));
     const double most = fmax(MOST_VISITS, ceil(c->n / MOST_SHARE));
@@ -378,14 +373,14 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
 
 static void statistic(const struct collapse *c, double *out) {
     const struct crossing *s = c->self;
-    for (int k = 0; k < c->size; ++k) out[k] = *s->at[k];
-    if (s->tracked) memcpy(out + c->size, s->part_counts, (size_t)s->cells * sizeof(double));
+    for (int k = 0; k < c->noise.size; ++k) out[k] = *s->at[k];
+    if (s->tracked) memcpy(out + c->noise.size, s->part_counts, (size_t)s->cells * sizeof(double));
 }
 
 static double energy(const struct collapse *c) {
     const struct crossing *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, *s->at[k]);
+    for (int k = 0; k < c->noise.size; ++k) sum += noise_energy_of(&c->noise, k, *s->at[k]);
     return sum;
 }
 

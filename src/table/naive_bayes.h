@@ -85,10 +85,6 @@ static inline double counts_log_root(const struct counts *s, double n) {
     return -cell_log(s->weights.weight + s->root, n);
 }
 
-/* The change of energy of a component that was hidden, rounded or clipped. Not inline: the
- * loop over what the noise left is hot. */
-double counts_interval_gain(const struct collapse *c, int component, double total, double gained);
-
 /* change of energy when a target (a cell, a level, or n) gains `by` */
 static inline double counts_gain_energy(const struct collapse *c, const struct counts *s,
                                         int target, double by) {
@@ -96,11 +92,7 @@ static inline double counts_gain_energy(const struct collapse *c, const struct c
     for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
         const int j = s->component[k];
         const double gained = s->coefficient ? s->coefficient[k] * by : by;
-        const double residual = c->released[j] - s->total[j];
-        if (j < c->separable)
-            change += collapse_kernel(c, j, residual - gained) - collapse_kernel(c, j, residual);
-        else
-            change += counts_interval_gain(c, j, s->total[j], gained);
+        change += noise_change(&c->noise, j, s->total[j], gained);
     }
     return change;
 }

@@ -95,7 +95,8 @@ static void read_kinks(const struct collapse *c, struct counts *s) {
     const int used = s->first[s->size_target]; /* n is the same for both */
     for (int k = 0; k < used; ++k) {
         const int j = s->component[k];
-        if (j >= c->absolute || c->weight[j] != c->weight[s->component[0]]) return;
+        if (j >= c->noise.absolute || c->noise.weight[j] != c->noise.weight[s->component[0]])
+            return;
     }
     int most = 0, most_level = 0;
     for (int t = 0; t < s->cells + s->levels; ++t) {
@@ -104,7 +105,7 @@ static void read_kinks(const struct collapse *c, struct counts *s) {
         if (count > *most_of) *most_of = count;
     }
     if (2 * (most + most_level) > MOST_KINKS) return;
-    s->weight = used > 0 ? c->weight[s->component[0]] : 0;
+    s->weight = used > 0 ? c->noise.weight[s->component[0]] : 0;
     if (s->weight == 0) return;
     for (int k = 1; k <= MOST_KINKS; ++k) s->geometric[k] = -1 / expm1(-k * s->weight);
 }
@@ -112,9 +113,10 @@ static void read_kinks(const struct collapse *c, struct counts *s) {
 static int is_loose(const struct collapse *c, const struct counts *s, int cell) {
     int hidden = 0;
     for (int k = s->first[cell]; k < s->first[cell + 1]; ++k) {
-        const int j = s->component[k] - c->separable;
+        const int j = s->component[k] - c->noise.separable;
         if (j < 0) return 0;
-        if (isfinite(c->published.lower[j]) || !isfinite(c->published.upper[j])) return 0;
+        if (isfinite(c->noise.published.lower[j]) || !isfinite(c->noise.published.upper[j]))
+            return 0;
         ++hidden;
     }
     return hidden;
@@ -134,9 +136,10 @@ static void read_loose(const struct collapse *c, struct counts *s) {
         }
     }
     if (count == 0) s->loose = NULL;
-    for (int j = 0; j < c->noisy - c->separable; ++j)
-        if (isfinite(c->published.upper[j]) && !isfinite(c->published.lower[j]))
-            s->loose_most = fmax(s->loose_most, c->published.upper[j] + c->published.scale[j]);
+    for (int j = 0; j < c->noise.noisy - c->noise.separable; ++j)
+        if (isfinite(c->noise.published.upper[j]) && !isfinite(c->noise.published.lower[j]))
+            s->loose_most =
+                fmax(s->loose_most, c->noise.published.upper[j] + c->noise.published.scale[j]);
 }
 
 /* of births and deaths: of a cell and of all a class has, and of all classes */
@@ -189,8 +192,8 @@ static int read_targets(const struct fields *fields, const struct collapse *c, s
     const double *target = fields_vector(fields, "target", given);
     const double *component = fields_vector(fields, "component", given);
     const double *coefficient = fields_vector(fields, "coefficient", given);
-    const int entries = component ? given : c->noisy;
-    if (!target || (component && !coefficient) || (!component && given != c->size))
+    const int entries = component ? given : c->noise.noisy;
+    if (!target || (component && !coefficient) || (!component && given != c->noise.size))
         return PLUGIN_BAD_FIELDS;
     s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
     s->component = plugin_memory((size_t)entries, sizeof *s->component);
@@ -226,12 +229,12 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->size_target = s->cells + s->levels;
     if (read_targets(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     read_kinks(c, s);
-    if (c->separable < c->noisy) read_loose(c, s);
+    if (c->noise.separable < c->noise.noisy) read_loose(c, s);
     if (read_groups(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     const size_t cells = (size_t)s->cells, levels = (size_t)s->levels + 1;
     s->log_phi = doubles(cells);
     s->log_psi = doubles((size_t)s->rows);
-    s->total = doubles((size_t)c->size);
+    s->total = doubles((size_t)c->noise.size);
     DOUBLES(levels, &s->part_from, &s->part_to, &s->phi_from, &s->phi_to);
     DOUBLES((size_t)s->variables, &s->psi_from, &s->psi_to);
     if (c->size_prior && prepare_size(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
@@ -272,8 +275,8 @@ static double class_sum(const struct counts *s, const double *of) {
 
 static void sum_up(const struct collapse *c) {
     struct counts *s = c->self;
-    memset(s->total, 0, (size_t)c->noisy * sizeof(double));
-    for (int k = c->noisy; k < c->size; ++k) s->total[k] = c->released[k];
+    memset(s->total, 0, (size_t)c->noise.noisy * sizeof(double));
+    for (int k = c->noise.noisy; k < c->noise.size; ++k) s->total[k] = c->noise.released[k];
     counts_gain(s, s->size_target, s->n);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
@@ -462,7 +465,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
 
 static void statistic(const struct collapse *c, double *out) {
     const struct counts *s = c->self;
-    memcpy(out, s->total, (size_t)c->size * sizeof(double));
+    memcpy(out, s->total, (size_t)c->noise.size * sizeof(double));
 }
 
 static double records(const struct collapse *c) {
@@ -472,9 +475,7 @@ static double records(const struct collapse *c) {
 
 static double energy(const struct collapse *c) {
     const struct counts *s = c->self;
-    double sum = 0;
-    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, s->total[k]);
-    return sum;
+    return noise_energy(&c->noise, s->total);
 }
 
 static double work(const struct collapse *c) {

@@ -108,10 +108,10 @@ static void fill_tables(const struct recursion *s, double *tables) {
 static int create(const struct fields *fields, struct collapse *c) {
     struct recursion *s = plugin_memory(1, sizeof *s);
     if (read_table(fields, s, c->n) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    const double *target = fields_vector(fields, "target", c->size);
+    const double *target = fields_vector(fields, "target", c->noise.size);
     if (!target || c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
-    s->target = plugin_memory((size_t)c->size, sizeof *s->target);
-    for (int k = 0; k < c->size; ++k) s->target[k] = (int)target[k];
+    s->target = plugin_memory((size_t)c->noise.size, sizeof *s->target);
+    for (int k = 0; k < c->noise.size; ++k) s->target[k] = (int)target[k];
     const double *tables = fields_vector(fields, "tables", (int)tables_size(s));
     if (!tables) {
         double *filled = doubles(tables_size(s));
@@ -193,13 +193,14 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
 
 static void statistic(const struct collapse *c, double *out) {
     const struct recursion *s = c->self;
-    for (int k = 0; k < c->size; ++k) out[k] = s->count[s->target[k]];
+    for (int k = 0; k < c->noise.size; ++k) out[k] = s->count[s->target[k]];
 }
 
 static double energy(const struct collapse *c) {
     const struct recursion *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, s->count[s->target[k]]);
+    for (int k = 0; k < c->noise.noisy; ++k)
+        sum += noise_energy_of(&c->noise, k, s->count[s->target[k]]);
     return sum;
 }
 

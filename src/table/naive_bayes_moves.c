@@ -74,7 +74,7 @@ static inline int add_kinks(const struct collapse *c, const struct counts *s, in
                             double count, int direction, int kinks, double *kink) {
     for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
         const int j = s->component[k];
-        const double at = count + direction * (c->released[j] - s->total[j]);
+        const double at = count + direction * (c->noise.released[j] - s->total[j]);
         int i = kinks++;
         for (; i > 0 && kink[i - 1] > at; --i) kink[i] = kink[i - 1];
         kink[i] = at;
@@ -330,8 +330,4 @@ void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning) 
         }
         for (int k = 0; k < hidden; ++k) move_between(c, s, i, BETWEEN, fine, learning);
     }
-}
-
-double counts_interval_gain(const struct collapse *c, int component, double total, double gained) {
-    return collapse_energy(c, component, total + gained) - collapse_energy(c, component, total);
 }

@@ -79,7 +79,7 @@ static void carry_parts(struct collapse *c, struct table *s, const double *theta
 
 void table_carry_create(const struct collapse *c, struct table *s) {
     s->carried.count = doubles((size_t)s->nodes);
-    s->carried.total = doubles((size_t)c->size);
+    s->carried.total = doubles((size_t)c->noise.size);
     s->carried.stick = doubles(2 * (size_t)s->cells);
     s->carried.log_p = doubles((size_t)s->cells);
 }
@@ -96,13 +96,14 @@ double table_carry(struct collapse *c, const double *theta_to) {
     struct table *s = c->self;
     if (s->exact.groups > 0) return log_given(c, s, theta_to) - log_given(c, s, c->theta);
     carry_parts(c, s, theta_to);
-    memset(s->carried.total, 0, (size_t)c->size * sizeof(double));
+    memset(s->carried.total, 0, (size_t)c->noise.size * sizeof(double));
     for (int k = 0; k < s->nodes; ++k)
         for (int e = s->first[k]; e < s->first[k + 1]; ++e)
             s->carried.total[s->component[e]] += s->coefficient[e] * s->carried.count[k];
     double gain = 0;
-    for (int k = 0; k < c->noisy; ++k)
-        gain += collapse_energy(c, k, s->total[k]) - collapse_energy(c, k, s->carried.total[k]);
+    for (int k = 0; k < c->noise.noisy; ++k)
+        gain += noise_energy_of(&c->noise, k, s->total[k]) -
+                noise_energy_of(&c->noise, k, s->carried.total[k]);
     return gain;
 }
 
@@ -110,5 +111,5 @@ void table_keep_carried(struct collapse *c) {
     struct table *s = c->self;
     if (s->exact.groups > 0) return;
     memcpy(s->count, s->carried.count, (size_t)s->nodes * sizeof(double));
-    memcpy(s->total, s->carried.total, (size_t)c->size * sizeof(double));
+    memcpy(s->total, s->carried.total, (size_t)c->noise.size * sizeof(double));
 }

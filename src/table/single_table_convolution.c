@@ -144,8 +144,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->width = fields_vector(fields, "width", s->cells);
     s->mean = fields_vector(fields, "mean", s->cells);
     s->variance = fields_vector(fields, "variance", s->cells);
-    s->place = fields_vector(fields, "place", c->size);
-    s->multiple = fields_vector(fields, "multiple", c->size);
+    s->place = fields_vector(fields, "place", c->noise.size);
+    s->multiple = fields_vector(fields, "multiple", c->noise.size);
     const double *size_first = fields_vector(fields, "size_first", 1);
     const double *size_mean = fields_vector(fields, "size_mean", 1);
     s->size_probability = fields_vector(fields, "size_probability", -1);
@@ -270,8 +270,8 @@ static double total(const struct collapse *c, int component) {
 
 static void statistic(const struct collapse *c, double *out) {
     const struct row *s = c->self;
-    for (int k = 0; k < c->size; ++k) out[k] = total(c, k);
-    if (s->tracked) memcpy(out + c->size, s->count, (size_t)s->cells * sizeof(double));
+    for (int k = 0; k < c->noise.size; ++k) out[k] = total(c, k);
+    if (s->tracked) memcpy(out + c->noise.size, s->count, (size_t)s->cells * sizeof(double));
 }
 
 static double records(const struct collapse *c) {
@@ -281,7 +281,7 @@ static double records(const struct collapse *c) {
 
 static double energy(const struct collapse *c) {
     double sum = 0;
-    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, total(c, k));
+    for (int k = 0; k < c->noise.noisy; ++k) sum += noise_energy_of(&c->noise, k, total(c, k));
     return sum;
 }
 

@@ -167,12 +167,12 @@ static void choose_kinds(struct table *s, int unknown) {
 }
 
 static int watched(const struct collapse *c, const struct table *s) {
-    return c->size + s->cells + (c->size_prior != NULL);
+    return c->noise.size + s->cells + (c->size_prior != NULL);
 }
 
 static void prepare_work(const struct collapse *c, struct table *s) {
     struct direction *along = &s->along;
-    const size_t nodes = (size_t)s->nodes, size = (size_t)c->size, cells = (size_t)s->cells;
+    const size_t nodes = (size_t)s->nodes, size = (size_t)c->noise.size, cells = (size_t)s->cells;
     along->node = plugin_memory(nodes, sizeof *along->node);
     along->by = plugin_memory(nodes, sizeof *along->by);
     along->component = plugin_memory(size, sizeof *along->component);
@@ -258,7 +258,7 @@ static void attach(struct collapse *c) {
 
 static void sum_up(const struct collapse *c) {
     struct table *s = c->self;
-    memset(s->total, 0, (size_t)c->size * sizeof(double));
+    memset(s->total, 0, (size_t)c->noise.size * sizeof(double));
     for (int k = 0; k < s->nodes; ++k) table_gain(s, k, s->count[k]);
 }
 
@@ -341,7 +341,7 @@ static void learn_kinds(struct table *s) {
 
 /* Cells with more records are visited more often. */
 static void learn_choices(const struct collapse *c, struct table *s) {
-    const double *mean = s->watch.mean + c->size;
+    const double *mean = s->watch.mean + c->noise.size;
     for (int k = 0; k < s->cells; ++k) s->visit[k] = sqrt(mean[k] + 0.5);
     learn_kinds(s);
     table_set_choices(s);
@@ -351,7 +351,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
     struct table *s = c->self;
     watch_next(&s->watch);
     for (int k = 0; k < s->watch.count; ++k)
-        watch_add(&s->watch, k, k < c->size ? s->total[k] : s->count[k - c->size]);
+        watch_add(&s->watch, k, k < c->noise.size ? s->total[k] : s->count[k - c->noise.size]);
     if (adapt_window(iteration, warmup) == WINDOW_GOES_ON) return;
     choose_moves(c, s);
     learn_choices(c, s);
@@ -408,8 +408,8 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
 
 static void statistic(const struct collapse *c, double *out) {
     const struct table *s = c->self;
-    memcpy(out, s->total, (size_t)c->size * sizeof(double));
-    if (s->tracked) memcpy(out + c->size, s->count, (size_t)s->cells * sizeof(double));
+    memcpy(out, s->total, (size_t)c->noise.size * sizeof(double));
+    if (s->tracked) memcpy(out + c->noise.size, s->count, (size_t)s->cells * sizeof(double));
 }
 
 static double records(const struct collapse *c) {
@@ -419,9 +419,7 @@ static double records(const struct collapse *c) {
 
 static double energy(const struct collapse *c) {
     const struct table *s = c->self;
-    double sum = 0;
-    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, s->total[k]);
-    return sum;
+    return noise_energy(&c->noise, s->total);
 }
 
 static void complete(const struct collapse *c, double *out) {

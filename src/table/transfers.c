@@ -108,13 +108,15 @@ static void find_components(struct table *s) {
 
 static int changes_exact(const struct collapse *c, const struct direction *along) {
     for (int k = 0; k < along->components; ++k)
-        if (along->component[k] >= c->noisy && along->change[along->component[k]] != 0) return 1;
+        if (along->component[k] >= c->noise.noisy && along->change[along->component[k]] != 0)
+            return 1;
     return 0;
 }
 
 /* Sorts the components by kernel. Returns the precision of the noise along the direction. */
 static double prepare(const struct collapse *c, struct table *s) {
     struct direction *along = &s->along;
+    const struct noise *noise = &c->noise;
     double rate = 0;
     along->slope = along->curvature = along->log_p = 0;
     for (int k = 0; s->log_p && k < along->nodes; ++k)
@@ -124,19 +126,19 @@ static double prepare(const struct collapse *c, struct table *s) {
         const int j = along->component[k];
         const double change = along->change[j];
         if (change == 0) continue;
-        const double residual = c->released[j] - s->total[j];
-        if (j < c->absolute) {
+        const double residual = noise->released[j] - s->total[j], weight = noise->weight[j];
+        if (noise->kernel[j] == KERNEL_ABSOLUTE) {
             along->kink_residual[along->kinks] = residual;
             along->kink_change[along->kinks] = change;
-            along->kink_weight[along->kinks++] = c->weight[j];
-            rate += c->weight[j] * fabs(change);
-        } else if (j < c->separable) {
-            const double squared = c->weight[j] * c->weight[j] * change;
+            along->kink_weight[along->kinks++] = weight;
+            rate += weight * fabs(change);
+        } else if (noise->kernel[j] == KERNEL_SQUARED) {
+            const double squared = weight * weight * change;
             along->slope -= squared * residual;
             along->curvature += squared * change;
         } else {
             along->interval[along->intervals++] = j;
-            rate += c->weight[j] * fabs(change);
+            rate += weight * fabs(change);
         }
     }
     return sqrt(along->curvature + rate * rate);
@@ -169,7 +171,7 @@ static double log_at(const struct collapse *c, const struct table *s, double j) 
         log_p -= along->kink_weight[k] * fabs(along->kink_residual[k] - j * along->kink_change[k]);
     for (int k = 0; k < along->intervals; ++k) {
         const int at = along->interval[k];
-        log_p -= collapse_energy(c, at, s->total[at] + j * along->change[at]);
+        log_p -= noise_energy_of(&c->noise, at, s->total[at] + j * along->change[at]);
     }
     const double born = along->by[s->at_size];
     if (born != 0) log_p += size_prior_log(c->size_prior, s->count[s->at_size] + j * born);
@@ -232,7 +234,7 @@ static double move_along(struct collapse *c, struct table *s, int wide) {
     find_range(c, s, &least, &most);
     if (least == most) return 0;
     find_components(s);
-    if (c->noisy < c->size && changes_exact(c, along)) return 0;
+    if (c->noise.noisy < c->noise.size && changes_exact(c, along)) return 0;
     const double precision = prepare(c, s);
     const double j = draw_units(c, s, least, most, wide ? 0 : precision);
     if (j == 0) return 0;
@@ -254,7 +256,7 @@ static void note(const struct collapse *c, struct table *s, int kind, double j) 
     }
     for (int k = 0; k < along->nodes; ++k) {
         const int node = along->node[k];
-        if (node < watched) cells += s->inverse[c->size + node];
+        if (node < watched) cells += s->inverse[c->noise.size + node];
     }
     s->gain_released[kind] += j * j * released / along->nodes;
     s->gain_cells[kind] += j * j * cells / along->nodes;

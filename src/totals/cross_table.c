@@ -126,9 +126,9 @@ int normal_prepare_table(struct normal *s) {
     }
     const struct totals *totals = &s->density.totals;
     const size_t k = (size_t)totals->k;
-    t->of_counts = plugin_memory((size_t)s->density.components, sizeof(int));
-    t->wanted = doubles((size_t)s->density.components);
-    for (int j = 0; j < s->density.components; ++j)
+    t->of_counts = plugin_memory((size_t)s->density.noise.size, sizeof(int));
+    t->wanted = doubles((size_t)s->density.noise.size);
+    for (int j = 0; j < s->density.noise.size; ++j)
         if (is_of_counts(s, s->density.component + j)) t->of_counts[t->counted++] = j;
     t->here = plugin_memory((size_t)t->cells, sizeof(int));
     t->there = plugin_memory((size_t)t->cells, sizeof(int));
@@ -143,7 +143,7 @@ int normal_prepare_table(struct normal *s) {
 
 size_t normal_stored_table(const struct normal *s) {
     return (size_t)s->table.cells + 2 * TABLE_MOVES * (size_t)s->table.factors +
-           (size_t)s->density.totals.d + (s->density.cells ? (size_t)s->density.components + 1 : 0);
+           (size_t)s->density.totals.d + (s->density.cells ? (size_t)s->density.noise.size + 1 : 0);
 }
 
 void normal_attach_table(struct normal *s, double *store) {
@@ -155,7 +155,7 @@ void normal_attach_table(struct normal *s, double *store) {
     s->density.totals.idle_sd = t->idle_sd;
     if (!s->density.cells) return;
     t->clamps = t->idle_sd + s->density.totals.d;
-    t->seen = t->clamps + s->density.components;
+    t->seen = t->clamps + s->density.noise.size;
     s->density.cells->count = t->count;
 }
 

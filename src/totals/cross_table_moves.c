@@ -171,10 +171,10 @@ static void apply_innovations(struct normal *s, const int *old_idle, double *q) 
 static void measure_about(struct normal *s, const double *q) {
     totals_expand(&s->density.totals, q, s->density.c);
     s->misfit = 0;
-    for (int k = 0; k < s->density.components; ++k) {
+    for (int k = 0; k < s->density.noise.size; ++k) {
         const double value = component_value(s->density.component + k, s->density.c);
-        const double away = s->density.released[k] - s->table.clamps[k] - value;
-        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
+        const double away = s->density.noise.released[k] - s->table.clamps[k] - value;
+        s->misfit += kernel_energy(s->noise->kernel[k], away * s->density.noise.weight[k]);
     }
 }
 
@@ -218,8 +218,8 @@ static double misfit_of_counts(const struct normal *s) {
     for (int k = 0; k < t->counted; ++k) {
         const int at = t->of_counts[k];
         const double value = component_value(s->density.component + at, s->density.c);
-        const double r = (t->wanted[k] - value) * s->weight[at];
-        energy += normal_kernel(s, at, r);
+        const double r = (t->wanted[k] - value) * s->noise->weight[at];
+        energy += kernel_energy(s->noise->kernel[at], r);
     }
     return energy;
 }
@@ -341,7 +341,7 @@ static void learn_clamps(struct normal *s) {
     struct cross_table *t = &s->table;
     *t->seen += 1;
     const double pace = fmax(FORGET, 1 / *t->seen);
-    for (int k = 0; k < s->density.components; ++k) {
+    for (int k = 0; k < s->density.noise.size; ++k) {
         const struct component *one = s->density.component + k;
         const double clamps =
             component_value(one, s->density.seen) - component_value(one, s->density.c);

@@ -56,10 +56,10 @@ void totals_density_create(struct totals_density *density, const struct model *m
 }
 
 void totals_density_vary(struct totals_density *s) {
-    const size_t count = (size_t)s->components;
+    const size_t count = (size_t)s->noise.size;
     s->sized = plugin_memory(count, sizeof *s->sized);
     s->rate = doubles(count);
-    for (int k = 0; k < s->components; ++k) {
+    for (int k = 0; k < s->noise.size; ++k) {
         s->sized[k] = s->component[k];
         s->rate[k] = s->component[k].constant / s->totals.n;
     }
@@ -70,7 +70,7 @@ void totals_density_resize(struct totals_density *s, double n) {
     struct totals *t = &s->totals;
     t->power += n - t->n;
     t->n = n;
-    for (int k = 0; k < s->components; ++k) s->sized[k].constant = n * s->rate[k];
+    for (int k = 0; k < s->noise.size; ++k) s->sized[k].constant = n * s->rate[k];
 }
 
 static void own_seen(struct totals_density *density) {
@@ -229,13 +229,13 @@ static double component_left(const struct totals_density *s, const struct compon
 
 static void add_left(const struct totals_density *s, double records, const int *dummy,
                      double *left) {
-    for (int k = 0; k < s->components; ++k)
+    for (int k = 0; k < s->noise.size; ++k)
         left[k] += records * component_left(s, s->component + k, dummy);
 }
 
 void totals_density_left(const struct totals_density *s, double *left) {
     const struct totals *t = &s->totals;
-    memset(left, 0, (size_t)s->components * sizeof(double));
+    memset(left, 0, (size_t)s->noise.size * sizeof(double));
     if (!s->cells) {
         clamped_expand(s->clamped);
         add_left(s, t->n, NULL, left);
@@ -249,37 +249,19 @@ void totals_density_left(const struct totals_density *s, double *left) {
     }
 }
 
-/* components whose noise is weighed together: none waits for the one before it */
-enum { TOGETHER = 64 };
-
-/* Energies of absolute kernels, and their slopes in place: from -1 to 1 within 1 / steep of the
- * kink. TOGETHER numbers, those beyond `count` 0. */
-VECTOR_CLONES static double bend(int count, double steep, double *restrict r) {
-    double part[LANES] = {0};
-    for (int k = 0; k < count; k += LANES)
-        for (int l = 0; l < LANES; ++l) {
-            double slope = r[k + l] * steep;
-            part[l] += fabs(r[k + l]);
-            slope = slope < 1 ? slope : 1;
-            r[k + l] = slope > -1 ? slope : -1;
-        }
-    return (part[0] + part[1]) + (part[2] + part[3]);
-}
-
 void totals_density_noise(struct totals_density *s, const double *released, double *gradient_seen) {
-    double r[TOGETHER];
-    const double steep = fmin(1 / s->rounded, 1e200);
-    const int bent = s->smooth ? 0 : s->absolute;
+    double r[NOISE_BLOCK];
+    const int bent = s->smooth ? 0 : s->noise.absolute;
     s->energy = 0;
-    for (int from = 0, count; from < s->components; from += count) {
-        const int end = from < bent ? bent : s->components;
-        const double *weight = s->weight + from;
+    for (int from = 0, count; from < s->noise.size; from += count) {
+        const enum kernel kernel = from < bent ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
+        const int end = from < bent ? bent : s->noise.size;
+        const double *weight = s->noise.weight + from;
         const struct component *component = s->component + from;
-        count = end - from < TOGETHER ? end - from : TOGETHER;
+        count = end - from < NOISE_BLOCK ? end - from : NOISE_BLOCK;
         for (int k = 0; k < count; ++k)
             r[k] = (released[from + k] - component_value(component + k, s->seen)) * weight[k];
-        for (int k = count; k < PAD_LANES(count); ++k) r[k] = 0;
-        s->energy += from < bent ? bend(count, steep, r) : 0.5 * block_dot(count, r, r);
+        s->energy += noise_slopes(kernel, count, s->rounded, r);
         for (int k = 0; k < count; ++k) {
             const struct component *one = component + k;
             const double slope = s->temper * weight[k] * r[k];
@@ -298,7 +280,7 @@ double totals_log_density(void *self, const double *q, double *gradient) {
     const double marginal = totals_density_expand(s, q, gradient);
     if (!(marginal > -INFINITY)) return -INFINITY;
     totals_density_expect(s);
-    const double *released = s->released;
+    const double *released = s->noise.released;
     if (s->tilt) {
         tilt_correct(s->tilt, q, s->tilt_at, released, s->tilted);
         released = s->tilted;

@@ -2,6 +2,7 @@
 #define NOISEAWARE_TOTALS_DENSITY_H
 
 #include "contract/model.h"
+#include "contract/noise.h"
 #include "mcmc/hmc.h"
 #include "mcmc/online_least_squares.h"
 #include "totals/clamped_moments_by_cell.h"
@@ -24,13 +25,12 @@ static inline double component_value(const struct component *k, const double *c)
 struct totals_density {
     const struct model *model;
     struct totals totals;
-    int size;                 /* coordinates: those of the totals, then what marginal() keeps */
-    int components, absolute; /* first those with the absolute kernel */
+    int size;           /* coordinates: those of the totals, then what marginal() keeps */
+    struct noise noise; /* in two runs of kernels, of the components that are not exact */
     const struct component *component;
     /* n that changes: these components, and their constants for each record */
     struct component *sized;
     double *rate;
-    const double *released, *weight;
     struct clamped *clamped;     /* NULL: no record is taken to lie outside the bounds, */
     int unbounded;               /* nor while that is set */
     struct clamped_cells *cells; /* NULL: or all records are taken to have one mean */
@@ -63,7 +63,7 @@ enum { TERM_I, TERM_J, TERM_CONSTANT, TERM_FIRST, TERM_SECOND, TERM_PRODUCT, TER
 const struct component *read_components(int columns, int count, const double *terms);
 
 /* Of n records with d free columns and k - 1 fixed ones (totals/normal_coordinates.h). The caller
- * fills in the release: components to weight. */
+ * fills in the noise and the components. */
 void totals_density_create(struct totals_density *density, const struct model *model, double n,
                            int d, const int *column, int k, const int *fixed);
 

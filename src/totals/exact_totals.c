@@ -46,15 +46,16 @@ static void read_exact(struct totals_exact *e, const struct component *one, doub
     }
 }
 
-struct totals_exact *totals_exact_new(const struct totals_density *density, int size, int noisy,
-                                      int count, const double *released) {
-    if (noisy == count) return NULL;
+struct totals_exact *totals_exact_new(const struct totals_density *density, int size,
+                                      const struct noise *noise) {
+    if (noise->noisy == noise->size) return NULL;
     struct totals_exact *e = plugin_memory(1, sizeof *e);
     e->totals = &density->totals;
     e->size = size;
     e->row = plugin_memory((size_t)density->totals.d, sizeof *e->row);
     e->place = doubles((size_t)size);
-    for (int k = noisy; k < count; ++k) read_exact(e, density->component + k, released[k]);
+    for (int k = noise->noisy; k < noise->size; ++k)
+        read_exact(e, density->component + k, noise->released[k]);
     for (int i = 0; i < density->totals.d; ++i) {
         struct exact_row *row = e->row + i;
         row->middle = 0.5 * row->slope;

@@ -20,11 +20,11 @@ struct totals_exact {
     double *place;
 };
 
-/* Of components from `noisy` to `count`, whose values `released` has; R has seen that they are
+/* Of the exact components of a release; R has seen that they are
  * totals of columns and of squares, and that n is known and larger than there are columns. NULL
  * where there are none. `size`: coordinates of the sampler, those of the totals first. */
-struct totals_exact *totals_exact_new(const struct totals_density *density, int size, int noisy,
-                                      int count, const double *released);
+struct totals_exact *totals_exact_new(const struct totals_density *density, int size,
+                                      const struct noise *noise);
 
 /* the density's coordinates for those of the sampler */
 const double *totals_exact_place(struct totals_exact *e, const double *q);

@@ -30,7 +30,7 @@ static double widening(const struct totals_resize *r, int k, double n) {
 
 /* what clamped totals vary by beside c */
 static void set_spread(struct totals_resize *r, double n) {
-    const int count = r->density->components;
+    const int count = r->density->noise.size;
     const double root = sqrt(n / r->size.about);
     for (int k = 0; k < count; ++k) r->weight[k] = r->weight_given[k] / sqrt(widening(r, k, n));
     for (int k = 0; k < r->directions * count; ++k) r->spread[k] = root * r->spread_given[k];
@@ -49,7 +49,7 @@ static double log_size(const struct totals_resize *r, double n) {
     if (!(log_prior > -INFINITY)) return -INFINITY;
     const int d = r->density->totals.d;
     double log_widened = 0;
-    for (int k = 0; r->widened && k < r->density->components; ++k)
+    for (int k = 0; r->widened && k < r->density->noise.size; ++k)
         log_widened += log(widening(r, k, n));
     return log_prior - 0.5 * log_widened + 0.5 * (n - 1) * d * log(M_PI) - 0.5 * d * log(n) -
            dist_log_multigamma(d, 0.5 * (n - 1)) +
@@ -149,15 +149,15 @@ int totals_resize_create(struct totals_resize *r, const struct size_prior *prior
     totals_density_vary(density);
     r->pace = doubles((size_t)d);
     r->old = doubles((size_t)size);
-    for (int k = 0; k < density->components; ++k) {
+    for (int k = 0; k < density->noise.size; ++k) {
         const struct component *one = density->component + k;
         for (int i = 0; i < d; ++i) {
             if (one->at[0] != density->totals.column[i] || one->coef[0] == 0 || one->coef[1] != 0 ||
                 one->coef[2] != 0)
                 continue;
-            const double told = density->weight[k] * one->coef[0];
+            const double told = density->noise.weight[k] * one->coef[0];
             r->pace[i] = -density->rate[k] / one->coef[0];
-            r->size.told[i] += told * told / (k < density->absolute ? 2 : 1);
+            r->size.told[i] += told * told / (k < density->noise.absolute ? 2 : 1);
         }
     }
     return PLUGIN_OK;
@@ -166,17 +166,17 @@ int totals_resize_create(struct totals_resize *r, const struct size_prior *prior
 void totals_resize_clamp(struct totals_resize *r, const double *weight, const double *spread,
                          int directions) {
     struct totals_density *density = r->density;
-    const int count = density->components;
+    const int count = density->noise.size;
     r->directions = directions;
     r->old = doubles(r->size.size + directions);
     r->weight_given = weight;
     r->spread_given = spread;
     r->widened = doubles(count);
     for (int k = 0; k < count; ++k) {
-        const double ratio = weight[k] / density->weight[k];
+        const double ratio = weight[k] / density->noise.weight[k];
         r->widened[k] = ratio * ratio - 1;
     }
-    density->weight = r->weight = doubles(count);
+    density->noise.weight = r->weight = doubles(count);
     if (directions > 0) r->spread = doubles(directions * count);
     set_spread(r, r->size.about);
 }

@@ -139,9 +139,9 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->size = s->k + s->d;
     s->seen = fields_vector(fields, "seen", s->complete);
     const double *sd = fields_vector(fields, "noise_sd", s->columns);
-    const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->size);
+    const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->noise.size);
     if (!s->seen || !sd || !terms) return PLUGIN_BAD_FIELDS;
-    s->component = read_components(s->columns, of->size, terms);
+    s->component = read_components(s->columns, of->noise.size, terms);
     s->at = plugin_memory((size_t)s->size, sizeof(int));
     place_columns(s, model);
 
@@ -437,7 +437,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
 
 static void statistic(const struct collapse *of, double *out) {
     const struct noisy *s = of->self;
-    for (int k = 0; k < of->size; ++k) out[k] = component_value(s->component + k, s->c);
+    for (int k = 0; k < of->noise.size; ++k) out[k] = component_value(s->component + k, s->c);
 }
 
 static double density_at(const struct collapse *of, const double *q, double *gradient) {

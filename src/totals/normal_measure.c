@@ -4,8 +4,8 @@
 #include "totals/normal_totals.h"
 
 void normal_shift_release(struct normal *s, const double *u) {
-    const int count = s->density.components;
-    if (s->directions > 0) doubles_copy(s->shifted, s->released, count);
+    const int count = s->density.noise.size;
+    if (s->directions > 0) doubles_copy(s->shifted, s->noise->released, count);
     for (int j = 0; j < s->directions; ++j) {
         const double *restrict column = s->spread + (size_t)j * (size_t)count;
         for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
@@ -43,19 +43,18 @@ void normal_measure(struct normal *s, const double *q) {
     totals_expand(&s->density.totals, normal_place(s, q), s->density.c);
     totals_density_expect(&s->density);
     normal_shift_release(s, q + s->density.size);
-    s->energy = s->misfit = 0;
-    for (int k = 0; k < s->density.components; ++k) {
+    struct noise wide = s->density.noise;
+    wide.released = s->noise->released;
+    for (int k = 0; k < wide.size; ++k)
         s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
-                          s->released[k] - s->density.released[k];
-        const double away = s->released[k] - s->statistic[k];
-        s->energy += normal_kernel(s, k, away * s->weight[k]);
-        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
-    }
+                          wide.released[k] - s->density.noise.released[k];
+    s->energy = noise_energy(s->noise, s->statistic);
+    s->misfit = noise_energy(&wide, s->statistic);
 }
 
 void normal_statistic(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
-    doubles_copy(out, s->statistic, s->components);
+    doubles_copy(out, s->statistic, s->noise->size);
 }
 
 double normal_energy(const struct collapse *of) {

@@ -47,8 +47,7 @@ struct normal {
     struct cross_table table;
     struct totals_resize resize; /* size.prior NULL: n is known */
     double *trial;               /* a gradient */
-    const double *released, *weight;
-    int components; /* of the release: those of the density, then exact ones */
+    const struct noise *noise;   /* what was released: the density's components, then exact ones */
     struct rng *rng;
     double *theta;
     int leapfrogs; /* of the last iteration */
@@ -134,16 +133,10 @@ void normal_scatter_read(const struct normal *s, double *q);
  * density's, in place. */
 void normal_scatter_pull(const struct normal *s, double *gradient);
 
-/* the energy of component k, off by r in units of the noise */
-static inline double normal_kernel(const struct normal *s, int k, double r) {
-    return k < s->density.absolute ? fabs(r) : 0.5 * r * r;
-}
-
 /* component k as released with fresh noise added */
 static inline double normal_renew(struct normal *s, int k) {
-    const double draw = k < s->density.absolute ? rng_exponential(s->rng) - rng_exponential(s->rng)
-                                                : rng_normal(s->rng);
-    return s->released[k] + draw / s->weight[k];
+    const double draw = kernel_draw(s->noise->kernel[k], s->rng);
+    return s->noise->released[k] + draw / s->noise->weight[k];
 }
 
 /* ---- the factors' cross-table: totals/cross_table.c ---- */

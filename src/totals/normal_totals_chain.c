@@ -72,7 +72,7 @@ static const double WIDE = 0.85;
 enum { ENOUGH = 25 };
 
 static int has_many(const struct normal *s) {
-    return s->density.absolute >= MANY && s->table.factors == 0;
+    return s->density.noise.absolute >= MANY && s->table.factors == 0;
 }
 
 /* The share of warmup for which the table waits at most, see has_arrived(). */
@@ -98,7 +98,7 @@ static void pull_residual(struct normal *s, const double *q, double *gradient) {
 /* For mcmc/hmc.h: of totals, of what is kept of theta and of u. */
 static double log_density(void *self, const double *q, double *gradient) {
     struct normal *s = self;
-    const int count = s->density.components;
+    const int count = s->density.noise.size;
     const double *u = q + s->density.size;
     double *of_u = gradient + s->density.size, square = 0;
     normal_shift_release(s, u);
@@ -127,11 +127,11 @@ static double log_density(void *self, const double *q, double *gradient) {
 
 /* "clt": the noise that moves c, in "clamp_weight", and Gamma in "spread". */
 static int clamp(const struct fields *fields, struct normal *s) {
-    const int d = s->density.totals.d, count = s->density.components;
-    s->density.weight = fields_vector(fields, "clamp_weight", count);
+    const int d = s->density.totals.d, count = s->density.noise.size;
+    s->density.noise.weight = fields_vector(fields, "clamp_weight", count);
     s->directions = fields_length(fields, "spread") / count;
     s->spread = fields_vector(fields, "spread", s->directions * count);
-    if (!s->density.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
+    if (!s->density.noise.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
     double *lower = doubles((size_t)d), *upper = doubles((size_t)d);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.normal->order[i];
@@ -140,7 +140,7 @@ static int clamp(const struct fields *fields, struct normal *s) {
     }
     totals_density_clamp(&s->density, lower, upper);
     if (s->directions == 0) return PLUGIN_OK;
-    s->density.released = s->shifted = doubles((size_t)count);
+    s->density.noise.released = s->shifted = doubles((size_t)count);
     s->density.slope = doubles((size_t)count);
     return PLUGIN_OK;
 }
@@ -189,7 +189,7 @@ static int prepare_size(const struct fields *fields, const struct collapse *of, 
         PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
     if (!s->density.clamped) return PLUGIN_OK;
-    totals_resize_clamp(&s->resize, s->weight, s->spread, s->directions);
+    totals_resize_clamp(&s->resize, s->noise->weight, s->spread, s->directions);
     if (s->directions > 0) s->spread = s->resize.spread;
     return PLUGIN_OK;
 }
@@ -200,22 +200,19 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->model = of->model;
     s->n = of->n;
     const int columns = s->model.columns, k = 1 + list_dummies(s), d = columns - (k - 1);
-    const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->size);
+    const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->noise.size);
     s->lower = fields_vector(fields, "lower", columns);
     s->upper = fields_vector(fields, "upper", columns);
     if (!terms || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
     if (k > 1 && (of->size_prior || s->n < k + d)) return PLUGIN_BAD_FIELDS; /* checked in R */
-    s->density.components = of->noisy;
-    s->components = of->size;
-    s->density.absolute = of->absolute;
-    s->density.released = s->released = of->released;
-    s->density.weight = s->weight = of->weight;
-    s->density.component = read_components(columns, of->size, terms);
+    s->noise = &of->noise;
+    s->density.noise = noise_first(&of->noise, of->noise.noisy);
+    s->density.component = read_components(columns, of->noise.size, terms);
     totals_density_create(&s->density, &s->model, s->n, d, s->model.normal->order, k, s->fixed);
     if (k == 1) (void)totals_design(&s->density.totals, NULL);
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
-    s->exact = totals_exact_new(&s->density, s->density.size, of->noisy, of->size, of->released);
+    s->exact = totals_exact_new(&s->density, s->density.size, &of->noise);
     if (of->size_prior && prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
@@ -228,8 +225,8 @@ static int create(const struct fields *fields, struct collapse *of) {
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = doubles((size_t)s->model.complete);
-    s->statistic = doubles((size_t)of->size);
-    doubles_copy(s->statistic, of->released, of->size); /* exact ones stay */
+    s->statistic = doubles((size_t)of->noise.size);
+    doubles_copy(s->statistic, of->noise.released, of->noise.size); /* exact ones stay */
     s->old = doubles(size);
     s->mean = doubles((size_t)k * (size_t)d);
     s->chol = doubles(square);
@@ -249,7 +246,7 @@ static void attach(const struct collapse *of) {
     struct normal *s = of->self;
     const struct hmc_target target = {normal_coordinates(s), s, log_density, NULL};
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
-    if (s->density.absolute >= MANY) s->hmc.target_accept = BOLD;
+    if (s->density.noise.absolute >= MANY) s->hmc.target_accept = BOLD;
     double *rest = of->store + hmc_stored(target.size, metric(s));
     if (s->resize.size.prior) totals_size_attach(&s->resize.size, rest);
     if (s->table.factors > 0) normal_attach_table(s, rest);
@@ -261,7 +258,7 @@ static void attach(const struct collapse *of) {
 /* At least within a step, so that energy errors vanish with both. */
 static double rounding(const struct normal *s) {
     const double step = *s->hmc.step_size;
-    return has_many(s) ? fmax(step, cbrt(WIDE / s->density.absolute)) : step;
+    return has_many(s) ? fmax(step, cbrt(WIDE / s->density.noise.absolute)) : step;
 }
 
 static int refresh(struct normal *s) {
@@ -356,7 +353,7 @@ static void move_sizes(struct collapse *of, int iteration, int warmup) {
 }
 
 /* A start has a table that fits the release. Totals that do not yet would drive it away. */
-static int has_arrived(const struct normal *s) { return s->energy < 2 * s->density.components; }
+static int has_arrived(const struct normal *s) { return s->energy < 2 * s->density.noise.size; }
 
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct normal *s = of->self;
@@ -418,7 +415,7 @@ static void clamped_at(const struct collapse *of, const double *c, double *mean,
     doubles_copy(s->density.c, c, s->model.complete);
     if (s->table.cells > 0) normal_read_cells(s, c + s->model.complete);
     totals_density_expect(&s->density);
-    for (int k = 0; k < s->density.components; ++k)
+    for (int k = 0; k < s->density.noise.size; ++k)
         mean[k] = component_value(s->density.component + k, s->density.seen);
     totals_density_left(&s->density, left);
 }
@@ -468,8 +465,8 @@ static double work(const struct collapse *of) {
     const struct normal *s = of->self;
     const double d = s->density.totals.d, k = s->density.totals.k;
     const double evaluations = 1 + s->leapfrogs + (k > 1 ? normal_moves(s) : 0);
-    return evaluations * (2 * d * d * d + k * d * (d + k) + 10 * s->density.components +
-                          10 * s->density.size + 100 + 2.0 * s->directions * s->density.components);
+    return evaluations * (2 * d * d * d + k * d * (d + k) + 10 * s->density.noise.size +
+                          10 * s->density.size + 100 + 2.0 * s->directions * s->density.noise.size);
 }
 
 const struct collapse_class collapse_normal = {

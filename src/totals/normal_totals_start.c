@@ -109,12 +109,12 @@ static void expect_table(struct normal *s) {
         for (int l = 0; l < factor->levels; ++l) {
             share[l] = factor->alpha[l] / sum;
             const int v = factor->first + l - 1;
-            for (int k = 0; l > 0 && k < s->density.components; ++k) {
+            for (int k = 0; l > 0 && k < s->density.noise.size; ++k) {
                 const struct component *one = s->density.component + k;
                 if (one->at[0] != v || one->coef[0] == 0 || one->coef[1] != 0 || one->coef[2] != 0)
                     continue;
                 const double seen = normal_renew(s, k) - one->constant;
-                const double noise = 1 / fabs(s->weight[k] * one->coef[0]);
+                const double noise = 1 / fabs(s->noise->weight[k] * one->coef[0]);
                 const double weight = s->n * s->n / (s->n * s->n + noise * noise);
                 share[l] += weight * (seen / one->coef[0] / s->n - share[l]);
             }
@@ -210,9 +210,9 @@ static void correct_totals(struct normal *s) {
             s->variance[moments_at(d, s->fixed[a - 1], s->fixed[b - 1])] = 0;
     }
     /* the weight of exact ones has no limit */
-    for (int j = 0; j < s->components; ++j) {
+    for (int j = 0; j < s->noise->size; ++j) {
         const struct component *one = s->density.component + j;
-        const double noise = (j < s->density.absolute ? 2 : 1) / (s->weight[j] * s->weight[j]);
+        const double noise = noise_variance(s->noise, j);
         const double away = normal_renew(s, j) - component_value(one, s->density.c);
         double spread = noise, gain[3];
         for (int e = 0; e < 3; ++e) {

@@ -42,7 +42,7 @@ struct public_totals {
 
     /* workspace */
     double *theta, *gradient, *point; /* point: (theta; 1) */
-    double *v, *u, *pull, *total, *left;
+    double *v, *u, *pull, *total, *slope, *left;
     double *unit, *work;
 };
 
@@ -69,9 +69,10 @@ static int create(const struct fields *fields, struct collapse *of) {
     const struct theta_block *beta = coordinates_find(&model->coordinates, "coefficients"),
                              *sigma = coordinates_find(&model->coordinates, "sigma");
     const double *left = fields_vector(fields, "left", 3);
-    if (!beta || beta->offset != 0 || !sigma || !left || of->size < 1) return PLUGIN_BAD_FIELDS;
+    if (!beta || beta->offset != 0 || !sigma || !left || of->noise.size < 1)
+        return PLUGIN_BAD_FIELDS;
     s->model = model;
-    s->totals = of->size;
+    s->totals = of->noise.size;
     s->columns = beta->length + 1;
     s->at_sigma = sigma->offset;
     if (read_matrices(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
@@ -87,7 +88,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     DOUBLES(parameters, &s->theta, &s->gradient);
     DOUBLES((size_t)s->columns, &s->point, &s->left);
     DOUBLES((size_t)s->rank, &s->v, &s->u, &s->pull);
-    s->total = doubles((size_t)s->totals);
+    DOUBLES((size_t)s->totals, &s->total, &s->slope);
     s->unit = doubles(5 * size);
     s->work = doubles(hmc_workspace(s->size, HMC_DENSE));
     of->self = s;
@@ -140,17 +141,15 @@ static struct place find_totals(struct public_totals *s, const double *q) {
 
 /* The log noise density; its slopes in v come to `pull`, that in y'y is returned in *of_square. */
 static double noise(const struct collapse *of, struct public_totals *s, double *of_square) {
-    double sum = 0;
+    const double energy = noise_pull(&of->noise, s->total, 0, s->slope);
     memset(s->pull, 0, (size_t)s->rank * sizeof(double));
     *of_square = 0;
     for (int k = 0; k < s->totals; ++k) {
-        const double residual = of->released[k] - s->total[k], w = of->weight[k];
-        const double slope = k < of->absolute ? (residual > 0 ? w : -w) : residual * w * w;
-        sum -= collapse_kernel(of, k, residual);
-        *of_square += slope * s->square[k];
-        for (int i = 0; i < s->rank; ++i) s->pull[i] += slope * s->root[(ptrdiff_t)k * s->rank + i];
+        *of_square += s->slope[k] * s->square[k];
+        for (int i = 0; i < s->rank; ++i)
+            s->pull[i] += s->slope[k] * s->root[(ptrdiff_t)k * s->rank + i];
     }
-    return sum;
+    return -energy;
 }
 
 /* What the slopes of_v, of_other and of_sigma in v, t + sigma s and log sigma come to in theta. */

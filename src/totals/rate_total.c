@@ -63,7 +63,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->rate = fields_vector(fields, "rate", 1);
     s->lower = fields_vector(fields, "lower", 1);
     s->upper = fields_vector(fields, "upper", 1);
-    s->is_size = fields_vector(fields, "is_size", c->size);
+    s->is_size = fields_vector(fields, "is_size", c->noise.size);
     if (!whole || !s->shape || !s->rate || !s->lower || !s->upper || !s->is_size)
         return PLUGIN_BAD_FIELDS;
     s->whole = *whole != 0;
@@ -124,8 +124,8 @@ static void start(struct collapse *c) {
     if (c->size_prior) start_size(c);
     *s->value = draw_value(s, c->rng, *c->theta);
     int first = 0;
-    while (first < c->size - 1 && s->is_size[first] != 0) ++first;
-    *s->scale = 1 / c->weight[first]; /* that of the noise */
+    while (first < c->noise.size - 1 && s->is_size[first] != 0) ++first;
+    *s->scale = 1 / c->noise.weight[first]; /* that of the noise */
     *s->tries = 0;
 }
 
@@ -133,8 +133,8 @@ static void start(struct collapse *c) {
 static double energy_of(const struct collapse *c, int sizes, double value) {
     const struct total *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k)
-        if ((s->is_size[k] != 0) == sizes) sum += collapse_energy(c, k, value);
+    for (int k = 0; k < c->noise.size; ++k)
+        if ((s->is_size[k] != 0) == sizes) sum += noise_energy_of(&c->noise, k, value);
     return sum;
 }
 
@@ -262,7 +262,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
 
 static void statistic(const struct collapse *c, double *out) {
     const struct total *s = c->self;
-    for (int k = 0; k < c->size; ++k) out[k] = s->is_size[k] != 0 ? s->n : *s->value;
+    for (int k = 0; k < c->noise.size; ++k) out[k] = s->is_size[k] != 0 ? s->n : *s->value;
 }
 
 static double records(const struct collapse *c) {

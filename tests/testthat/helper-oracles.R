@@ -157,7 +157,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
     .Call(run_on, problem, state, block, run)
     draws[i, ] <- block$draws
     problem$released[inside] <- block$statistic[inside] + noise[, i]
-    state$residual[inside] <- noise[, i] * problem$weight[inside]
+    state$residual[inside] <- noise[, i] * (1 / problem$scale[inside])
   }
   draws
 }
@@ -179,7 +179,7 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
   run <- list(warmup = 600, thin = 1)
   invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))
   state <- prepare(state)
-  scale <- 1 / problem$weight
+  scale <- problem$scale
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   noise <- noise_matrix(mechanism, scale, length(scale), iterations)
   run_on <- internal("ffi_run")

@@ -34,18 +34,20 @@ totals_sites <- function(sizes = c(first = 4, second = 7, third = 5), wider = 1)
 geweke_sites <- function(problem, state, draws, thin = 1L) {
   out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
   noise <- do.call(rbind, lapply(problem$sites, function(s) {
-    absolute <- seq_len(s$components) <= s$absolute
+    absolute <- s$kernel == "absolute"
     one <- noise_matrix(mech_laplace(scale = 1), 1, s$components, draws)
     one[!absolute, ] <- rnorm(sum(!absolute) * draws)
-    one / s$weight
+    one * s$scale
   }))
+  places <- split(seq_along(noise[, 1L]), rep(seq_along(problem$sites), vapply(problem$sites, `[[`, 0L, "components")))
   run_on <- internal("ffi_run")
   run <- list(warmup = 600, thin = thin)
   block <- .Call(internal("ffi_block"), problem, as.integer(thin), 1L) # filled again by each draw
   for (i in seq_len(draws)) {
     .Call(run_on, problem, state, block, run)
     out[i, ] <- block$draws
-    problem$released <- drop(block$statistic) + noise[, i]
+    released <- drop(block$statistic) + noise[, i]
+    for (j in seq_along(places)) problem$sites[[j]]$released <- released[places[[j]]]
   }
   out
 }
@@ -53,12 +55,9 @@ geweke_sites <- function(problem, state, draws, thin = 1L) {
 # The same of imputed records, whose noise is on totals.
 geweke_records <- function(problem, state, draws) {
   out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
-  weight <- unlist(lapply(problem$sites, `[[`, "weight"))
-  of_site <- rep(seq_along(problem$sites), lengths(lapply(problem$sites, `[[`, "weight")))
-  absolute <- unlist(lapply(problem$sites, function(s) {
-    kernel <- s$parts[[1L]]$kernel == "absolute"
-    rep(kernel, length(s$weight))
-  }))
+  weight <- 1 / unlist(lapply(problem$sites, `[[`, "scale"))
+  of_site <- rep(seq_along(problem$sites), lengths(lapply(problem$sites, `[[`, "scale")))
+  absolute <- unlist(lapply(problem$sites, `[[`, "kernel")) == "absolute"
   run <- list(warmup = 500, thin = 1)
   internal("run_blocks")(problem, state, 500, run, function(...) NULL)
   run_on <- internal("ffi_run")

@@ -125,10 +125,10 @@ test_that("what is left is Gamma's where it matters, and widens the noise where 
     # of records as they were simulated, not as the release has them
     complete <- complete_statistic(case$bound, 1000, clamped_mean, clamped_cov(0.7))
     left <- .Call(internal("ffi_collapse_clamped"), case$problem, complete)$left
-    variance <- if (case$problem$absolute > 0) 2 else 1
+    variance <- if (case$problem$kernel[1L] == "absolute") 2 else 1
     gamma <- matrix(as.double(fields$spread), 9)
-    total <- rowSums(gamma^2) + variance / fields$clamp_weight^2 - variance / case$problem$weight^2
-    noise <- variance / case$problem$weight^2
+    total <- rowSums(gamma^2) + variance / fields$clamp_weight^2 - variance * case$problem$scale^2
+    noise <- variance * case$problem$scale^2
     expect_lt(max(variance / fields$clamp_weight^2 - noise), 0.021 * noise[1])
     if (ncol(gamma) > 0) expect_lt(max(abs(log(total / left))), 0.7)
   }
@@ -158,7 +158,7 @@ test_that("a short run that is caught where all records are beyond the bounds do
   for (seed in c(281, 620, 937)) {
     problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(seed, internal("seed_words")()), 4L, NULL, NULL)
     expect_lte(length(problem$fields$spread), length(release$value))
-    expect_lt(max(abs(problem$fields$spread) * problem$weight, 0), 0.3)
+    expect_lt(max(abs(problem$fields$spread) / problem$scale, 0), 0.3)
   }
 })
 
@@ -358,7 +358,7 @@ test_that("what runs of moves of the table take the bounds to do decides nothing
     go_on(300)
     size <- length(case$names)
     at <- length(state$store) - size - 1L + match(paste0(c("g", "g", "h"), c("b", "c", "v")), case$names[order(case$problem$where)])
-    state$store[at] <- state$store[at] + off / case$problem$weight[1L]
+    state$store[at] <- state$store[at] + off * case$problem$scale[1L]
     vapply(1:600, function(k) {
       go_on(1)
       .Call(internal("ffi_collapse_complete"), case$problem, state)[3:5]
@@ -408,7 +408,7 @@ sized_problem <- function() {
   gamma <- cbind(2 * c(0.9, 0.4, 0.5, 0, 0.6, 0), 2 * c(0, 0.7, -0.5, 0.8, 0.3, 0), diag(c(0.5, 0.5, 0.8, 0.6, 0.6, 0))[, 1:5])
   wide <- c(2, 1, 4, 2, 0, 0)
   problem$fields$spread <- as.double(gamma[order(problem$where), ])
-  problem$fields$clamp_weight <- problem$weight / sqrt(1 + wide[order(problem$where)])
+  problem$fields$clamp_weight <- 1 / problem$scale / sqrt(1 + wide[order(problem$where)])
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
   go_on <- function(iterations) internal("run_blocks")(problem, state, iterations, list(warmup = 1000, thin = 1), function(...) NULL)
   holds_n <- lapply(c(1001, 1, 1, 1), function(iterations) {

@@ -184,7 +184,7 @@ test_that("the running statistic equals its recomputation after 10^5 updates", {
     fit <- sample_posterior(rel, model_lm(), chains = 1, iter = 1100, warmup = 100, seed = 3, control = list(passes = passes))
     state <- fit$chains[[1]]$state
     x <- matrix(state$x, ncol = 3)[1:103, ]
-    weight <- fit$problem$weight[1:9]
+    weight <- 1 / fit$problem$scale[1:9]
     s <- colSums(r_components(st, x))
     expect_equal(state$residual[1:9], (unname(rel$value) - s) * weight, tolerance = 1e-9)
     last <- as.numeric(posterior::subset_draws(denoise(fit), iteration = 1000))

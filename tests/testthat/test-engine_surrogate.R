@@ -191,8 +191,8 @@ test_that("the exact density differs between points as the records' totals say",
   moved <- problem
   moved$released <- problem$released + 1
   energy <- function(problem) {
-    total <- chain$problem$released - chain$state$residual / ifelse(chain$problem$weight > 0, chain$problem$weight, 1)
-    sum(((problem$released - total) * problem$weight)^2) / 2
+    total <- chain$problem$released - chain$state$residual * ifelse(is.finite(chain$problem$scale), chain$problem$scale, 1)
+    sum(((problem$released - total) / problem$scale)^2) / 2
   }
   expect_equal(at(moved, q)[1] - at(problem, q)[1], energy(problem) - energy(moved), tolerance = 1e-8)
 })
