@@ -119,6 +119,7 @@ test_that("the gradient with bounds that clamp is that of finite differences", {
 })
 
 test_that("what is left is Gamma's where it matters, and widens the noise where it does not", {
+  skip_on_cran()
   for (mechanism in list(mech_laplace(epsilon = 0.01), mech_laplace(epsilon = 3), mech_gaussian(mu = 100))) {
     case <- clamped_problem(mechanism)
     fields <- case$problem$fields
@@ -293,6 +294,7 @@ test_that("with factors, expected clamped totals are those of each cell by quadr
 })
 
 test_that("the gradient with factors and bounds that clamp is that of finite differences", {
+  skip_on_cran()
   empty <- subset(crossed_records(300), g != "c")
   for (data in list(crossed_records(500), empty)) {
     for (mechanism in list(mech_laplace(epsilon = 5), mech_gaussian(mu = 30))) {
@@ -541,6 +543,7 @@ test_that("unknown n: with bounds that bind the posterior is close to that of 'a
 })
 
 test_that("unknown n: a run with bounds that clamp goes on bit for bit; factors, or too few records, leave clamping out", {
+  skip_on_cran()
   rel <- sized_release(clamped_statistic, clamped_problem()$release$value, mech_laplace(epsilon = 3), 1010, mech_laplace(scale = 20))
   run <- function(iter, warmup) sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
   whole <- run(260, 200)

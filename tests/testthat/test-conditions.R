@@ -45,6 +45,7 @@ used_classes <- function() {
 }
 
 test_that("the page of conditions has every class, and no other", {
+  skip_on_cran()
   page <- page_of("noiseaware_conditions")
   section <- function(name, following) {
     text <- sub(paste0(".*section\\{", name, "\\}"), "", page)

@@ -21,6 +21,7 @@ test_that("a count that was shown because of a separate noisy test", {
 })
 
 test_that("noise that was cut off", {
+  skip_on_cran()
   cut_off <- mech_custom(log_density = function(noise) rowSums(ifelse(abs(noise) <= 8, -abs(noise) / 3, -Inf)))
   rel <- as_release(52, yes, cut_off, n = 200)
   fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 500, seed = 1)
@@ -68,6 +69,7 @@ test_that("a count with a 90% margin, or a budget and a sensitivity", {
 })
 
 test_that("a choice by the exponential mechanism", {
+  skip_on_cran()
   # the cell with the median: chosen with probability exp(-|F_k - 2|), F_k records in cells up to k
   choice <- mech_custom(log_density = function(z, s) rowSums(-z * abs(s - 2)) - log(rowSums(exp(-abs(s - 2)))))
   cells <- stat_cumulative(stat_counts(~ x, list(x = letters[1:6])))

@@ -156,6 +156,7 @@ test_that("the choice follows dimension, number of records, noise and bounds", {
 })
 
 test_that("limits move the choice: soon, affordable, longest", {
+  skip_on_cran()
   rel <- regression(1e4, 5, 10)
   of <- function(...) suppressWarnings(suppressMessages(chosen(rel, model_lm(), limits = list(...))))
   needs <- predicted("augment", rel, model_lm())$thousand
@@ -230,6 +231,7 @@ test_that("a regression with factors is looked at too", {
 })
 
 test_that("a shortened run is what runs, and update() asks for the whole again", {
+  skip_on_cran()
   rel <- regression_release(5000, 0.01)
   package <- asNamespace("noiseaware")
   usual <- package$auto_limits

@@ -46,6 +46,7 @@ test_that("what naive cannot update with is refused", {
 })
 
 test_that("the non-private posterior of a model of R functions", {
+  skip_on_cran()
   model <- model_custom(
     r_prior = function() c(mu = stats::rnorm(1, 0, 3)),
     r_records = function(theta, n) cbind(x = stats::rnorm(n, theta["mu"], 1)),

@@ -83,6 +83,7 @@ test_that("posteriors are calibrated", {
 })
 
 test_that("what a fit gives, and what it refuses", {
+  skip_on_cran()
   st <- cube_statistics$pairs
   set.seed(1)
   rel <- simulate_release(model_table(chain), st, mech_laplace(epsilon = 1), n = 200)

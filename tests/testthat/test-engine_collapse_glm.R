@@ -165,6 +165,7 @@ test_that("calibrated", {
 })
 
 test_that("what follows from a fit; a chain cut in two", {
+  skip_on_cran()
   rel <- as_release(c(20, 15, 9, 18, 8, 4, 11, 6, 3), stat_crossprod(y ~ g + h, factor_levels), mech_laplace(scale = 3), 45)
   ask <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(), method = "collapse", chains = 2, iter = iter, warmup = 100, seed = 1))
   expect_extends(ask)

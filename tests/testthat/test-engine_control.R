@@ -1,6 +1,7 @@
 # Entries of `control` are checked against the method that runs: R/engine_control.R.
 
 test_that("every method takes its own entries and refuses those of others", {
+  skip_on_cran()
   rel <- as_release(c(1, 2, 3, 1, 2), lm_problem(1), mech_laplace(epsilon = 1), n = 30)
   run <- function(method, ...) sample_posterior(rel, model_lm(), method = method, chains = 1, iter = 20, seed = 1, control = list(...))
   refused <- function(code, text) expect_error(code, text, class = "noiseaware_error_argument")

@@ -255,6 +255,7 @@ test_that("intervals are calibrated", {
 })
 
 test_that("what cannot be is refused", {
+  skip_on_cran()
   model <- model_poisson(~ g)
   of_groups <- noisy_groups(12)
   three <- list(g = two_groups$g, h = c("u", "v"))

@@ -61,6 +61,7 @@ test_that("binary responses: the density is that of mixed probabilities, for eve
 })
 
 test_that("counts: the density is the sum over all counts, clamped or not, whole noise or not", {
+  skip_on_cran()
   y <- c(rpois(20, 8), 0, 0, 1, 25, 30, 31, 12, 12, 13, 5)
   cases <- list(list(mech_discrete_laplace(scale = 1.7), "absolute", 1.7, c(0, 300), y + sample(-3:3, 30, TRUE)),
                 list(mech_laplace(scale = 2.5), "absolute", 2.5, c(0, 20), y + round(rnorm(30), 2)),
@@ -79,6 +80,7 @@ test_that("counts: the density is the sum over all counts, clamped or not, whole
 })
 
 test_that("normal responses: the density is the integral over the clamped response", {
+  skip_on_cran()
   y <- round(rnorm(30, 3, 4), 1)
   for (case in list(list(mech_laplace(scale = 3), "absolute", 3), list(mech_gaussian(sd = 2.5), "squared", 2.5))) {
     for (outside in c("clamp", "none")) {
@@ -142,6 +144,7 @@ expect_posterior <- function(fit, exact) {
 label_privacy <- c(0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1)
 
 test_that("a logistic regression of answers by randomised response: quadrature", {
+  skip_on_cran()
   x <- qnorm((1:40 - 0.5) / 40)
   rel <- as_release(label_privacy, stat_records(~ y, levels = list(y = c("0", "1"))), mech_randomized_response(epsilon = 1.5), public = data.frame(x))
   fit <- given_fit(rel, model_logistic(y ~ x, prior_normal(0, 2)), iter = 4500)
@@ -154,6 +157,7 @@ test_that("a logistic regression of answers by randomised response: quadrature",
 })
 
 test_that("an ecological regression of noisy counts: quadrature", {
+  skip_on_cran()
   areas <- data.frame(people = c(30, 55, 20, 80, 41, 66, 25, 90, 38, 52, 47, 71, 33, 60, 29, 84, 44, 58, 36, 75), x = ((7 * 1:20) %% 20) / 10 - 1)
   deaths <- c(5, 14, 1, 26, 9, 12, 2, 32, 9, 10, 16, 13, 6, 19, 3, 20, 13, 9, 11, 14)
   rel <- as_release(deaths, stat_records(~ deaths, bounds = list(deaths = c(0, 500))), mech_discrete_laplace(scale = 2), public = areas)
@@ -166,6 +170,7 @@ test_that("an ecological regression of noisy counts: quadrature", {
 })
 
 test_that("tabulated densities are those that they stand for, and so are their slopes", {
+  skip_on_cran()
   set.seed(5)
   many <- data.frame(x = runif(2400, -2, 3))
   count <- rpois(2400, exp(1 + many$x)) + sample(-2:2, 2400, TRUE)
@@ -257,6 +262,7 @@ test_that("default priors are scaled by what covariates are", {
 })
 
 test_that("owners release the covariates as they are", {
+  skip_on_cran()
   births <- transform(MASS::birthwt, low = factor(low))
   asked <- stat_records(~ low, levels = list(low = c("0", "1")))
   for (make in list(release, simulate_release)) {
@@ -280,6 +286,7 @@ test_that("owners release the covariates as they are", {
 })
 
 test_that("what does not fit together is refused", {
+  skip_on_cran()
   answers <- rep(0:1, 15)
   of <- function(...) as_release(answers, yes_no, mech_randomized_response(epsilon = 1), ...)
   rel <- of(public = given)

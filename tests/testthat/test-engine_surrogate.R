@@ -127,6 +127,7 @@ test_that("chains start with the levels, and the totals, that the release tells"
 })
 
 test_that("chains start with the levels that the release tells where noise is wide, wherever the prior's draw is", {
+  skip_on_cran()
   set.seed(4)
   n <- 20000
   data <- data.frame(g = factor(sample(c("a", "b"), n, TRUE, c(0.95, 0.05))), x = stats::rnorm(n, 0.5), y = stats::rnorm(n, 0.5))
@@ -299,6 +300,7 @@ test_that("steps learned while the noise was raised to a power are learned again
 })
 
 test_that("where bounds clamp much the exact density is followed, also beside second trajectories", {
+  skip_on_cran()
   skip_if_not_installed("MASS")
   set.seed(1)
   asked <- stat_crossprod(medv ~ rm + crim, list(medv = c(0, 50), rm = c(3, 9), crim = c(0, 100)))
@@ -353,6 +355,7 @@ test_that("a chain cut in two is the same chain", {
 })
 
 test_that("draws do not depend on the blocks that iterations come in, in warmup neither", {
+  skip_on_cran()
   set.seed(11)
   for (kind in c("factor", "numbers", "kept", "logistic", "poisson", "several")) {
     chain <- surrogate_chain(kind, if (kind == "several") mech_laplace(scale = 0.2) else mech_laplace(epsilon = 3), n = 80)

@@ -48,6 +48,7 @@ test_that("few draws that decide are told", {
 })
 
 test_that("equal rates: all totals of two sites", {
+  skip_on_cran()
   yes <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
   sites <- list(north = as_release(c("smoke=yes" = 7.3), yes, mech_laplace(scale = 2), n = 30), south = as_release(c("smoke=yes" = 22), yes, mech_gaussian(sd = 3), n = 25))
   at <- expand.grid(s = 0:30, t = 0:25)

@@ -44,6 +44,7 @@ test_that("a method that accounts for clamping by a normal distribution is compa
 })
 
 test_that("draws and R's generator are the same with and without it", {
+  skip_on_cran()
   run <- function(control) {
     set.seed(9)
     list(draws = told(suppressWarnings(sample_posterior(lumpy_release(), model_normal(), "augment", chains = 2, iter = 300, control = control)))$draws, after = runif(1))

@@ -43,6 +43,7 @@ test_that("diagnostics are those of the posterior package", {
 })
 
 test_that("chains that have not converged are warned of when sampled, when extended, and once by what reports intervals", {
+  skip_on_cran()
   expect_identical(warned(fit <- sample_posterior(rel, model, chains = 2, iter = 30, seed = 1)), convergence)
   expect_identical(kinds(fit), "convergence")
   rds <- tempfile()
@@ -153,6 +154,7 @@ test_that("trajectories that diverged or were cut are told, with what to do abou
 })
 
 test_that("chains of an untrained step diverge, and say so once they are past warmup", {
+  skip_on_cran()
   diverged <- "noiseaware_warning_divergences"
   two <- stat_crossprod(y ~ x1 + x2, list(y = c(0, 1), x1 = c(-4, 4), x2 = c(-4, 4)))
   logistic <- as_release(c(-10, 5, 3, 50, 8, 2, 4, 0, 3), two, mech_laplace(epsilon = 1), 50)
@@ -208,6 +210,7 @@ test_that("divergences per effective draw: a funnel's neck that is missed, a mil
 })
 
 test_that("trajectories that a table makes diverge are no trouble where short ones move", {
+  skip_on_cran()
   set.seed(6)
   levels <- list(y = letters[1:5], g = c("u", "v", "w"))
   data <- data.frame(y = sample(levels$y, 300, TRUE), g = sample(levels$g, 300, TRUE))
@@ -232,6 +235,7 @@ test_that("a sampler of \"clt\" is named where another one could move the parame
 })
 
 test_that("records outside the bounds are warned of where a method leaves them out", {
+  skip_on_cran()
   set.seed(1)
   data <- data.frame(y = rnorm(400), x = rnorm(400))
   tight <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-2, 2), x = c(-2, 2))), mech_laplace(epsilon = 10))
@@ -252,6 +256,7 @@ test_that("records outside the bounds are warned of where a method leaves them o
 })
 
 test_that("totals that cannot be, and totals at their limit, are warned of and in the summary", {
+  skip_on_cran()
   bounds <- list(y = c(-2, 6), x = c(1, 3))
   # y always above 6
   sums <- stat_sums(~ y + x, bounds, rescale = FALSE)
@@ -290,6 +295,7 @@ test_that("totals that cannot be, and totals at their limit, are warned of and i
 })
 
 test_that("a calibration counts its replicates that have not converged, and says so once", {
+  skip_on_cran()
   calibration <- function(method = "augment", ...) {
     calibrate(model, st, mech_laplace(epsilon = 1), 20, replicates = 5, method = method, chains = 2, ..., seed = 1)
   }

@@ -72,6 +72,7 @@ test_that("errors of the evidences of separate sites add up by their squares", {
 })
 
 test_that("names of other packages work, whichever was attached last", {
+  skip_on_cran()
   yes <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
   release <- as_release(c("smoke=yes" = 7), yes, mech_laplace(scale = 2), n = 30)
   a <- suppressWarnings(sample_posterior(release, model_bernoulli(), chains = 1, iter = 100, seed = 1))

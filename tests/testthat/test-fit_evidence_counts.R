@@ -41,6 +41,7 @@ test_that("counts of one variable: enumeration", {
 })
 
 test_that("an unknown number of records: the sum over it too", {
+  skip_on_cran()
   model <- model_categorical(prior = prior_dirichlet(2))
   release <- as_release(c(2.2, 4.7, 3.4), three, mech_laplace(scale = 0.7), n = NULL)
   for (records in list(prior_n_poisson(12), prior_n_log_uniform(500), prior_n_negative_binomial(10, 2), prior_n_uniform(3, 60))) {

@@ -108,6 +108,7 @@ test_that("a regression on one covariate: records from the prior, whatever is kn
 })
 
 test_that("a regression on two covariates: records from the prior", {
+  skip_on_cran()
   st <- stat_crossprod(y ~ a + b, bounds = list(y = c(-40, 40), a = c(-30, 30), b = c(-30, 30)), rescale = FALSE)
   release <- as_release(c(y = 5, a = 2, b = -3, "y^2" = 60, "y:a" = 20, "y:b" = -8, "a^2" = 30, "a:b" = 4, "b^2" = 25), st, mech_laplace(scale = 25), n = 8)
   model <- model_lm(prior = prior_nig(c(0.3, 0.5, 0), c(1, 2, 2), 4, 12), covariates = prior_niw(c(0.2, 0), 2, diag(c(6, 5)), 8))
@@ -194,6 +195,7 @@ test_that("a mixture's draws have its density, and few or equal points have one"
 })
 
 test_that("what has no evidence says why; prints and messages", {
+  skip_on_cran()
   fit <- suppressWarnings(sample_posterior(published, model_normal(), method = "augment", chains = 1, iter = 100, seed = 1))
   expect_message(got <- log_evidence(fit, draws = 400, seed = 1), class = "noiseaware_message_evidence")
   expect_identical(suppressMessages(log_evidence(fit, draws = 400, seed = 1)), got)

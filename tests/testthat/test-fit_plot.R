@@ -68,6 +68,7 @@ test_that("the default shows the prior behind the posterior, cut off where it is
 built <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
 
 test_that("intervals are those of the draws, on scales of their own where widths differ", {
+  skip_on_cran()
   plot <- plot(fit, "intervals", level = level)
   expect_equal(plot$data$m, unname(colMeans(internal("parameter_matrix")(fit)[, as.character(plot$data$parameter)])))
   expect_equal(cbind(plot$data$ll, plot$data$hh), unname(confint(fit, as.character(plot$data$parameter), level)), tolerance = 1e-6)

@@ -12,6 +12,7 @@ expect_moments <- function(check, p, n, noise, draws) {
 }
 
 test_that("each site is checked by records from its own parameters", {
+  skip_on_cran()
   sites <- list(north = as_release(c("smoke=yes" = 7), asked, mech_laplace(scale = 2), n = 30), south = as_release(c("smoke=yes" = 31), asked, mech_gaussian(sd = 3), n = 60))
   for (pool in c("partial", "complete", "none")) {
     fit <- suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 600, seed = 1))
@@ -29,6 +30,7 @@ test_that("each site is checked by records from its own parameters", {
 })
 
 test_that("sites and groups of unknown size are checked with the sizes of the draws", {
+  skip_on_cran()
   noise <- mech_laplace(scale = 3)
   sites <- list(a = as_release(c("smoke=no" = 20, "smoke=yes" = 10), asked, noise, n = NULL), b = as_release(c("smoke=no" = 40, "smoke=yes" = 31), asked, noise, n = NULL))
   fit <- suppressMessages(suppressWarnings(sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 2, iter = 1000, seed = 1)))

@@ -46,6 +46,7 @@ test_that("a ridge is seen in the direction in which it lies, and nothing of ind
 })
 
 test_that("what the prior decides is said, when sampled, in the print and the report", {
+  skip_on_cran()
   said <- "noiseaware_message_prior"
   few <- function(epsilon, value = c(x = 3), ...) {
     quietly(sample_posterior(as_release(value, stat_sums(~ x, list(x = c(-5, 5))), mech_laplace(epsilon = epsilon), 50), model_normal(...), chains = 2,

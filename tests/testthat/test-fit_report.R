@@ -34,6 +34,7 @@ test_that("the page holds every part, with its pictures inside", {
 })
 
 test_that("the paragraph for a paper has what was done", {
+  skip_on_cran()
   words <- internal("methods_words")(fit)
   expect_match(words, "The model was: linear regression y ~ x + g. Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed by",
                fixed = TRUE)

@@ -7,6 +7,7 @@ table_of <- function(...) {
 }
 
 test_that("imputed records have the table of a draw", {
+  skip_on_cran()
   counts_of <- function(d, v) as.vector(aperm(table(d[v]), rev(seq_along(v)))) # the last variable fastest
   fit <- table_of()
   rows <- round(seq(1, 2000, length.out = 50))

@@ -50,6 +50,7 @@ test_that("coda", {
 })
 
 test_that("a release is checked against replicates of itself", {
+  skip_on_cran()
   check <- check_of(fit, draws = 200, seed = 5)
   expect_identical(check$component, names(rel$value))
   expect_identical(check$value, unname(rel$value))
@@ -113,6 +114,7 @@ test_that("update() keeps what was asked for, and changes what is given", {
 })
 
 test_that("prior_summary() says what the priors are in the units of the data", {
+  skip_on_cran()
   st <- stat_crossprod(y ~ x + g, bounds = list(y = c(0, 80), x = c(2, 10), g = c("u", "v")))
   said <- function(model, statistic = st) {
     table <- rstantools::prior_summary(model, statistic)

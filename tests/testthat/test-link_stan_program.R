@@ -148,6 +148,7 @@ test_that("the log density is the package's own", {
 })
 
 test_that("what has no such program is refused", {
+  skip_on_cran()
   refused <- function(code, text, class = "noiseaware_error_method") expect_error(code, text, class = class)
   refused(stan_program(as_release(c(3, 4), stat_counts(~ g, list(g = c("a", "b"))), laplace, 7), model_bernoulli()), "available for normal records")
   refused(stan_program(simulate_release(transform(records, g = factor(rep(c("u", "v"), 20))), stat_crossprod(y ~ g, list(y = c(-20, 40), g = c("u", "v"))), laplace), model_lm()),

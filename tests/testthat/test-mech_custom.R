@@ -80,6 +80,7 @@ test_that("heavy tails, correlated noise and noise that depends on the totals: t
 })
 
 test_that("noise of bounded support: chains start and stay in it, whatever the method is asked for", {
+  skip_on_cran()
   st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
   inside <- mech_custom(log_density = function(noise) ifelse(abs(noise[, 1]) <= 3, 0, -Inf))
   rel <- as_release(c(x = 400), st, inside, n = 100) # far from where the prior starts

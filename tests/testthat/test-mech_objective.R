@@ -325,6 +325,7 @@ test_that("releases print, are written and read, cost their budget", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran()
   refused <- function(code, class) expect_error(code, class = paste0("noiseaware_error_", class))
   refused(stat_objective(y ~ x, list(y = c(0, 2), x = c(0, 1))), "bounds")
   refused(stat_objective(y ~ x, list(y = c("0", "1", "2"), x = c(0, 1))), "bounds")

@@ -588,6 +588,7 @@ test_that("priors and arguments that cannot be are refused", {
 })
 
 test_that("models that do not fit the release are refused", {
+  skip_on_cran()
   two <- one(c("no", "yes"))
   number <- stat_crossprod(y ~ 1, list(y = c(0, 2)))
   mixed <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b")))

@@ -163,6 +163,7 @@ test_that("a function that a package has registered is found", {
 })
 
 test_that("what does not fit is refused before it is called", {
+  skip_on_cran()
   refused <- function(code, pattern) expect_error(code, pattern, class = "noiseaware_error_compiled")
   refused(variant("other_abi"), "version 3 of the interface, but was compiled for 99")
   refused(variant("other_size"), "must have [0-9]+ bytes")

@@ -169,6 +169,7 @@ test_that("natural values are levels' and cells' probabilities and the mean over
 })
 
 test_that("what has independent factors alone says so, or refuses", {
+  skip_on_cran()
   st <- joint_statistic(y ~ x + g)
   set.seed(8)
   release <- simulate_release(joint_lm(), st, mech_laplace(epsilon = 5), n = 50)

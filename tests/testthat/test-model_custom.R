@@ -49,6 +49,7 @@ test_that("seed fixes a custom model's draws, extend continues them, the user's 
 })
 
 test_that("an interrupt inside a user's function undoes what was begun: the chain goes on as if there had been none", {
+  skip_on_cran()
   st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
   rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
   # the model, and how often its function `name` was called; the `stop_at`-th call is interrupted

@@ -198,6 +198,7 @@ test_that("a chain cut in two is the same chain", {
 })
 
 test_that("what other methods refuse, and why", {
+  skip_on_cran()
   release <- simulate_release(plain, line, mech_laplace(epsilon = 2), n = 50)
   for (method in c("collapse", "clt", "naive")) {
     expect_error(sample_posterior(release, plain, method = method), "needs normal errors", class = "noiseaware_error_method")
@@ -230,6 +231,7 @@ test_that("bad arguments", {
 })
 
 test_that("summaries, predictions and new records have the errors", {
+  skip_on_cran()
   set.seed(5)
   n <- 40
   release <- simulate_release(data.frame(y = rnorm(n), x = rnorm(n)), line, mech_laplace(epsilon = 5))

@@ -12,6 +12,7 @@ functions_data <- function(n) {
 }
 
 test_that("columns are those of lm(), in R and in C", {
+  skip_on_cran()
   data <- functions_data(40)
   formulas <- list(y ~ x + pmax(x - 2, 0) + z + g, y ~ sin(x) * g + z, y ~ cut(x, c(1, 2, 3, 4)) * z + x + g, y ~ x + I(x > 2) + I(x <= 3):z + z + g,
                    y ~ cut(x, c(0, 2, 4), right = FALSE):g + cut(x, c(0, 2, 4), right = FALSE) + g + z, y ~ pmin(x, 3) + I(pmin(x, 3)^2) + x:pmin(x, 3) + I(x^2) + x + z + g)
@@ -165,6 +166,7 @@ test_that("updates and moves leave the joint distribution", {
 })
 
 test_that("functions that no model can have are refused", {
+  skip_on_cran()
   rel <- as_release(stats::setNames(numeric(13), functions_statistic$components), functions_statistic, mech_laplace(scale = 1), 9)
   ask <- function(formula, ...) sample_posterior(rel, model_lm(formula, ...), "augment")
   for (formula in c(y ~ log(x) + x + z + g, y ~ I(1 / x) + z + g, y ~ exp(x) + x + z + g, y ~ asinh(y) + x + z + g, asinh(y) ~ x + z + g, y ~ x + z + I(g == "u"), y ~ x + z + g + w,

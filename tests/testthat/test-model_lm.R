@@ -213,6 +213,7 @@ test_that("the complete-data statistic is the centred cross-product", {
 
 # textbook posteriors in the natural parameters
 test_that("theta given the records is the conjugate posterior", {
+  skip_on_cran()
   set.seed(5)
   n <- 12
   x <- cbind(rnorm(n, 1, 2), rnorm(n, 7))

@@ -342,6 +342,7 @@ test_that("a beta process with coefficients: exact counts, by weights of draws f
 })
 
 test_that("a beta process without noise is the beta posterior of events and people at risk, and survfit() where it has no weight", {
+  skip_on_cran()
   lung <- survival::lung
   breaks <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
   sexes <- list(sex = c("1", "2"))

@@ -644,6 +644,7 @@ test_that("models print what they believe", {
 })
 
 test_that("what a model cannot be is refused", {
+  skip_on_cran()
   prior <- function(code) expect_error(code, class = "noiseaware_error_prior")
   prior(model_poisson(prior = prior_normal(0, 1)))
   prior(model_poisson(prior = fixed(2)))

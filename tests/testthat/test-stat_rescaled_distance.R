@@ -122,6 +122,7 @@ test_that("engines give what they give for the same totals of stat_crossprod()",
 })
 
 test_that("rescaled totals tell variances and covariances that raw ones hide", {
+  skip_on_cran()
   crabs <- MASS::crabs[c("FL", "CW")]
   bounds <- list(FL = c(5, 25), CW = c(15, 60))
   # the noise's sd of the covariance, given the totals

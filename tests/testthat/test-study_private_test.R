@@ -59,6 +59,7 @@ test_that("questions that cannot be asked are refused", {
 })
 
 test_that("numbers that are left out are named once", {
+  skip_on_cran()
   set.seed(1)
   data <- data.frame(y = rnorm(50), x = rnorm(50), z = rnorm(50))
   wide <- simulate_release(data, stat_crossprod(y ~ x + z, list(y = c(-4, 4), x = c(-4, 4), z = c(-4, 4))), mech_laplace(epsilon = 5))
