@@ -19,7 +19,7 @@
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
-#' **`test_slope()`**: H1 is the model, and H0 is the same model with the slopes fixed to 0. If the prior correlates the coefficients, H0 uses the prior of the
+#' **`test_slope()`** is for models without factors. H1 is the model, and H0 is the same model with the slopes fixed to 0. If the prior correlates the coefficients, H0 uses the prior of the
 #' others given that these are 0. It needs two runs of [log_evidence()]. The default prior for a slope, in units of sigma, is wide: its sd is 2 divided by a
 #' quarter of the covariate's range (and by the root of the number of covariates). The narrower the prior, the closer the Bayes factor is to 1, so report the
 #' prior.
@@ -62,6 +62,10 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   check_class(model, "model", "model_lm", "model_lm()")
   release <- if (is_fit) x$release else narrow_release(x, model)
   bound <- if (is_fit) x$bound else bind_model(complete_model(model, release), release$statistic)
+  if (length(bound$levels)) {
+    stop_classed("method", c("{.fn test_slope} needs a model without factors, but {.var {names(bound$levels)}} {?is a factor/are factors}.",
+                             i = "{.code p_value(release, model, c({term[1L]} = 0))} tests a slope of any model, without a Bayes factor."))
+  }
   check_independent(bound, what = "The test")
   null <- without_slopes(bound, term, environment())
   method <- if (is_fit && inherits(engine_of(x), "engine_collapse")) "collapse" else totals_method(release, bound)

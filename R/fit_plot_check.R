@@ -22,7 +22,10 @@
 #' | `mean`, `sd` | mean and standard deviation of the replicates |
 #' | `lower`, `upper` | the ends of their central interval |
 #' | `p` | two-sided tail probability of `value` |
-#' @details The generic is bayesplot's. Each site or group of a pooled fit is checked with records simulated from its own parameters.
+#' @details A model with about as many parameters as there are published numbers fits them whatever the records are: totals of products check neither curved
+#'   relations nor the shapes of distributions. Release further numbers, such as powers or counts of classes, if these are in doubt.
+#'
+#'   The generic is bayesplot's. Each site or group of a pooled fit is checked with records simulated from its own parameters.
 #' @section Errors: `noiseaware_error_argument`, also if n times `draws` exceeds 10^8 records; `noiseaware_error_pool` for pooled fits that do not report all
 #'   parameters of a site.
 #' @family checks and tests

@@ -202,14 +202,15 @@ drawn_sentence <- function(fit) {
 }
 
 # what the tail probabilities of a posterior predictive check amount to
-check_words <- function(check) {
+check_words <- function(check, fit = NULL) {
   level <- attr(check, "level")
   outside <- check$value < check$lower | check$value > check$upper
   extreme <- check$component[which(check$p < 0.01)]
   c(sprintf("%d of %d published numbers are outside the central %s%% of their replicates; by chance about %s would be.", sum(outside, na.rm = TRUE), nrow(check),
             format_number(100 * level), format_number(signif((1 - level) * nrow(check), 2))),
     if (length(extreme)) sprintf("Hardly any replicate is as extreme as the published value of %s: the model, its bounds or the description of the release may be wrong.",
-                                 shorten_list(extreme, 6L)) else "None is so extreme that the model could not have produced it.")
+                                 shorten_list(extreme, 6L)) else "None is so extreme that the model could not have produced it.",
+    if (inherits(fit$bound, "bound_lm")) "Products of variables cannot show curved relations or the shapes of distributions.")
 }
 
 cost_words <- function(cost) {

@@ -32,8 +32,8 @@
 #'   argument of a normal or Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use
 #'   `prior_summary(model, statistic)`.
 #' * generics (and broom): `tidy()`, a data frame with the columns `term`,
-#'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk);
-#'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
+#'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk).
+#'   `glance()` has one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
 #'   `rhat` (largest), `ess` (bulk, smallest).
 #' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with partial pooling, of
 #'   the mean over sites). The likelihood component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled

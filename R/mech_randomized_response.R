@@ -4,6 +4,11 @@
 #' Otherwise one of the others is published, each with the same probability (Warner 1965; k-ary: Kairouz, Oh & Viswanath 2014). This gives pure
 #' epsilon-differential privacy, and if every person randomises their own answer, the guarantee also holds against those who collect the data.
 #'
+#' **Other descriptions.** Suppose that an answer is true with probability t, and that otherwise one of the k levels is drawn at random, by a coin if there are
+#' two. Then epsilon = log(1 + k t / (1 - t)), which is log(7) for t = 0.75 and two levels. If a level is kept with probability p,
+#' epsilon = log((k - 1) p / (1 - p)).
+#' If only the number of answers of each level was published, enter them in any order: `as_release(rep(0:1, c(169, 131)), ...)`, codes from 0 on.
+#'
 #' Use it with [stat_records()] of factors. Several factors in one statistic have equal shares of epsilon; for other shares, use separate statistics with one
 #' mechanism each.
 #'

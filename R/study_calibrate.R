@@ -37,6 +37,9 @@
 #' **The result is confidential, like the records**: it contains their estimates, and so does `file`. Never publish it with a release. Choices based on it
 #' (bounds, an epsilon, whether to publish) are not covered by the release's epsilon.
 #'
+#' **Default priors** are wide. Most records simulated from them resemble no real ones, many lie outside the bounds, and chains may mix badly. To check a design
+#' for realistic parameters, give informative priors, `parameters` or `data`.
+#'
 #' **Ranks.** Each variable's draws are thinned by the ratio of their number to their effective number, so that they are nearly independent; ties are broken at
 #' random. In addition to the parameters, `log_eta` is ranked: log eta(z | s), the log noise density at the imputed statistic up to a constant. Ranks of the
 #' parameters alone cannot distinguish the posterior from the prior.

@@ -28,7 +28,7 @@ test_that("the page holds every part, with its pictures inside", {
                  "g<b>_*[c]", "prob[g=<b>_*[c]]", "Laplace noise, epsilon = 20")) expect_match(text, part, fixed = TRUE)
   # the words, and the numbers of the tables
   for (line in c(internal("diagnosis")(fit), internal("methods_words")(fit), internal("cost_words")(noise_cost(fit, 3, seed = 1)),
-                 internal("check_words")(check_of(fit, seed = 1)))) expect_match(text, line, fixed = TRUE)
+                 internal("check_words")(check_of(fit, seed = 1), fit))) expect_match(text, line, fixed = TRUE)
   expect_match(text, prettyNum(signif(coef(fit)[["x"]], 4)), fixed = TRUE)
   expect_false(grepl("Not shown|Error", text))
 })
