@@ -45,9 +45,7 @@ least_refit <- 2000
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 5))
 #' fit <- sample_posterior(rel, model_logistic(), chains = 2, iter = 300, seed = 1)
-#' \donttest{
 #' refit_covariates(fit)
-#' }
 #' @export
 refit_covariates <- function(fit, covariates = NULL, ...) {
   check_given()

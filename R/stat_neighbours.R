@@ -44,10 +44,11 @@
 #' hours <- stat_sums(~ hours, bounds = list(hours = c(0, 12)))
 #' each <- persons("id", contributions = 2)
 #' sensitivity(hours, neighbours = each)
-#' release(visits, list(hours = hours, visits = stat_size()),
-#'         list(hours = mech_laplace(epsilon = 1), visits = mech_laplace(epsilon = 1)), neighbours = each)
+#' noise <- list(hours = mech_laplace(epsilon = 1), visits = mech_laplace(epsilon = 1))
+#' release(visits, list(hours = hours, visits = stat_size()), noise, neighbours = each)
 #' # a published total, of at most 3 records per person
-#' as_release(312.5, hours, mech_laplace(epsilon = 1), n = NULL, neighbours = persons(contributions = 3))
+#' as_release(312.5, hours, mech_laplace(epsilon = 1), n = NULL,
+#'            neighbours = persons(contributions = 3))
 #' @concept user-level privacy
 #' @concept bounded contributions
 #' @concept repeated measurements

@@ -84,6 +84,7 @@ test_that("what a chain tells has the names of C's registry", {
 })
 
 test_that("moves and refreshes of Bernoulli records are reversible: the whole matrix", {
+  skip_on_cran()
   model <- model_bernoulli()
   bound <- internal("bind_model")(model, stat_counts(~ y, mixing_levels["y"]))
   share <- function(theta) plogis(theta) # P(level 0)
@@ -108,6 +109,7 @@ test_that("moves and refreshes of Bernoulli records are reversible: the whole ma
 })
 
 test_that("chains started far in the tails of a vague prior arrive within warmup", {
+  skip_on_cran()
   set.seed(4)
   data <- data.frame(x = rnorm(200, 3, 1))
   data$y <- 1 + 2 * data$x + rnorm(200)

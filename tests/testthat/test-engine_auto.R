@@ -8,6 +8,7 @@ chosen <- function(release, model, control = list(), limits = list(), ...) {
 auto <- function(...) chosen(...)$method
 
 test_that("auto takes the cheapest exact method, and says when it is not exact", {
+  skip_on_cran()
   levels <- list(y = c("a", "b"), x = c("u", "v"), w = c("u", "v"))
   counts <- function(formula, n) as_release(rep(1, 4), stat_counts(formula, levels[all.vars(formula)]), mech_laplace(epsilon = 1), n)
   expect_identical(auto(counts(~ y:x, 10), model_naive_bayes("y")), "collapse")

@@ -3,6 +3,7 @@
 x_sums <- stat_sums(~ x + I(x^2), list(x = c(0, 20)), rescale = FALSE)
 
 test_that("naive is the conjugate distribution at the noisy totals", {
+  skip_on_cran()
   st <- stat_counts(~ x, levels = list(x = c("a", "b", "c")))
   rel <- as_release(c(20.5, -3.1, 31), st, mech_laplace(epsilon = 1), 50)
   fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(2)), method = "naive", chains = 2, iter = 7000, warmup = 0, seed = 1)
@@ -35,6 +36,7 @@ test_that("naive with hardly any noise is the non-private posterior, whatever th
 })
 
 test_that("what naive cannot update with is refused", {
+  skip_on_cran()
   refused <- function(release, model, text) {
     expect_error(sample_posterior(release, model, method = "naive", chains = 1), text, class = "noiseaware_error_method")
   }

@@ -1,6 +1,7 @@
 ops_posterior <- internal("ops_posterior")
 
 test_that("one-posterior sampling draws from the flattened posterior", {
+  skip_on_cran()
   st <- stat_counts(~ x, levels = list(x = c("no", "yes")))
   data <- data.frame(x = rep(c("no", "yes"), c(30, 70)))
   model <- model_bernoulli(prior = prior_beta(2, 3))

@@ -38,6 +38,7 @@ some_cells <- function(at, times = 1) {
 }
 
 test_that("every table of a few records, with any noise and weights", {
+  skip_on_cran()
   tables <- all_tables(7, 6)
   value <- c(2.3, -1.4, 0.2, 4.1, 1, 3.9)
   alpha <- c(0.2, 1, 3, 0.5, 1, 2)
@@ -50,6 +51,7 @@ test_that("every table of a few records, with any noise and weights", {
 })
 
 test_that("cells that are not released, exact, twice released, or known to be few", {
+  skip_on_cran()
   tables <- all_tables(6, 6)
   weights <- dirichlet_weights(tables, rep(1, 6))
   # a cell missing, one of the others exact

@@ -558,6 +558,7 @@ test_that("margins that cross cliques are refused with the terms that they need"
 })
 
 test_that("what cannot be is refused", {
+  skip_on_cran()
   st <- cube_statistics$pairs
   rel <- as_release(rep(1, 12), st, mech_laplace(scale = 1), 4)
   fit <- function(...) sample_posterior(rel, model_table(...), chains = 1, iter = 20)

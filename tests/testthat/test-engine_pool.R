@@ -118,6 +118,7 @@ test_that("many exponential records: nodes are as dense as their total is sure",
 })
 
 test_that("many records, much noise: the rate may be in many stretches of its density", {
+  skip_on_cran()
   sites <- list(north = as_release(c("smoke=yes" = 1300), smoking(), mech_laplace(scale = 600), n = 4000),
                 south = as_release(c("smoke=yes" = 2100), smoking(), mech_laplace(scale = 900), n = 3000))
   fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = "complete", iter = 4000, seed = 1)
@@ -469,6 +470,7 @@ test_that("a spread that is known to be none is complete pooling", {
 })
 
 test_that("the gradient of partial pooling is that of the density, in all coordinates", {
+  skip_on_cran()
   set.seed(11)
   sites <- totals_sites()
   for (pooling in list(partial_pooling(), partial_pooling(~ x, sd = prior_half_t(4, 0.7)), partial_pooling(~ sigma, sd = prior_exponential()))) {

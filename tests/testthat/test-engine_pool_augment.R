@@ -144,6 +144,7 @@ test_that("slow chains of several sites make more rounds", {
 })
 
 test_that("\"auto\" imputes records where that is bearable, and says where it does not", {
+  skip_on_cran()
   set.seed(5)
   asked <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4)))
   sites <- function(n) lapply(c(north = 1, south = 2), function(k) as_release(rep(0.1 * k, 5) * n, asked, mech_laplace(scale = 5), n = n))

@@ -129,6 +129,7 @@ test_that("categories, a regression with factors and counts are pooled; what is 
 })
 
 test_that("what a normal distribution cannot pool is refused", {
+  skip_on_cran()
   set.seed(4)
   sites <- logistic_sites()
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "complete", method = "collapse"), "Sites can be pooled under", class = "noiseaware_error_method")

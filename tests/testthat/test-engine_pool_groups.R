@@ -293,6 +293,7 @@ test_that("sites that publish their known number of records with noise, too", {
 })
 
 test_that("groups are called groups where one population is needed", {
+  skip_on_cran()
   by <- list(arm = c("a", "b"))
   rel <- as_release(list(t = c(30, 70), sizes = c(6, 6)), list(t = stat_by(stat_sums(~ y, list(y = c(0, 20))), by), sizes = stat_counts(~ arm, by)),
                     list(t = mech_laplace(scale = 1), sizes = mech_exact()), n = 12)

@@ -19,6 +19,7 @@ choices <- function() {
 }
 
 test_that("the gradient is that of the density: covariates, walks and correlations, in all coordinates", {
+  skip_on_cran()
   set.seed(1)
   sites <- totals_sites()
   for (pooling in choices()) for (choice in 0:3) {

@@ -115,6 +115,7 @@ test_that("one site is a fit of its release; separate fits take each site's prio
 })
 
 test_that("priors of numbers of records are for sites that do not tell them", {
+  skip_on_cran()
   sites <- waiting_sites()
   fit <- function(...) sample_posterior(sites, model_exponential(), pool = "complete", chains = 1, iter = 4, ...)
   expect_error(fit(prior_n = list(middle = prior_n_poisson(2))), "middle", class = "noiseaware_error_argument")

@@ -103,6 +103,7 @@ test_that("normal responses: the density is the integral over the clamped respon
 })
 
 test_that("responses of several levels: the density is that of mixed probabilities", {
+  skip_on_cran()
   asked <- stat_records(~ y, levels = list(y = c("low", "mid", "high", "top")))
   y <- rep(0:3, length.out = 30)
   rel <- as_release(y, asked, mech_randomized_response(epsilon = 1.6), public = given)
@@ -208,6 +209,7 @@ test_that("leaps take the place of trajectories where the posterior is nearly no
 })
 
 test_that("chains find many records' mode from anywhere in the prior", {
+  skip_on_cran()
   set.seed(8)
   d <- data.frame(x1 = rnorm(3000), x2 = rnorm(3000), e = runif(3000, 6, 18))
   z <- rpois(3000, exp(0.1 * d$x1 + 0.2 * d$x2) * d$e) + sample(-3:3, 3000, TRUE)

@@ -13,6 +13,7 @@ with_draws <- function(a, b = a, method = "clt") {
 }
 
 test_that("diagnostics that cannot be computed are told", {
+  skip_on_cran()
   for (iter in c(1, 2, 8)) {
     for (method in c("augment", "clt", "naive")) {
       expect_silent(lines <- marks(sample_posterior(rel, model_lm(), method = method, chains = 1, iter = iter, seed = 1)))
@@ -26,6 +27,7 @@ test_that("diagnostics that cannot be computed are told", {
 })
 
 test_that("chains that differ are told, and those of one that drifts", {
+  skip_on_cran()
   set.seed(2)
   far <- marks(with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 10), each = 1000)))
   expect_match(far, "the chains differ", all = FALSE)

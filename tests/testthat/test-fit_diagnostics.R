@@ -70,6 +70,7 @@ test_that("chains that have not converged are warned of when sampled, when exten
 })
 
 test_that("the thresholds are R-hat 1.01 and 400 effective draws", {
+  skip_on_cran()
   expect_null(trouble(normal(0), model))
   expect_match(trouble(normal(1), model)[1], "^R-hat above 1.01 for .*: the chains differ")
   barely <- internal("mixing_lines")(list(draws = array(0, c(2, 2, 1))), c(a = 1.0103), c(a = 399.6))
@@ -82,6 +83,7 @@ test_that("the thresholds are R-hat 1.01 and 400 effective draws", {
 })
 
 test_that("the hint estimates only what can be estimated", {
+  skip_on_cran()
   # 80 of 2,000 draws: 500 effective ones take 5,000 iterations of each chain more
   few <- normal(0)[rep(1:40, each = 25), ]
   expect_match(trouble(few, model), "extend\\(fit, [56]000\\)", all = FALSE)
@@ -117,6 +119,7 @@ test_that("the hint names methods whose time is free of n, and what they cost", 
 })
 
 test_that("no prior is blamed: start values are advised where chains hardly left those of a wide one", {
+  skip_on_cran()
   far <- trouble(normal(50), wide)
   expect_match(far, "supply starting values \\(`init`\\)", all = FALSE)
   # a narrow prior, and chains that are as wide as it is
@@ -220,6 +223,7 @@ test_that("trajectories that a table makes diverge are no trouble where short on
 })
 
 test_that("a sampler of \"clt\" is named where another one could move the parameters", {
+  skip_on_cran()
   other <- function(fit) internal("engine_samplers")(internal("engine_of")(fit), fit)
   quick <- function(release, model, ...) suppressWarnings(sample_posterior(release, model, method = "clt", chains = 1, iter = 20, seed = 1, ...))
   factors <- stat_crossprod(y ~ x + g, list(y = c(-9, 9), x = c(-9, 9), g = c("a", "b")))
@@ -314,6 +318,7 @@ test_that("a calibration counts its replicates that have not converged, and says
 })
 
 test_that("bounds of a billion do not lose the draws, and a diagnostic that fails is left out with a warning", {
+  skip_on_cran()
   set.seed(1)
   data <- data.frame(x = runif(60, 0, 1e9))
   data$y <- 3 + 4 * data$x / 1e9 + rnorm(60)

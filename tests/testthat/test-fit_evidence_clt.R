@@ -93,6 +93,7 @@ test_that("inverse Gaussian draws fit their distribution, an infinite mean inclu
 })
 
 test_that("imputed records that bounds clamp get this evidence; what has none is refused", {
+  skip_on_cran()
   set.seed(2)
   release <- simulate_release(data.frame(x = rnorm(150, 0, 2)), stat_sums(~ x + I(x^2), bounds = list(x = c(-3, 3)), rescale = FALSE), mech_laplace(epsilon = 1))
   fit <- suppressWarnings(sample_posterior(release, model_normal(), method = "augment", chains = 1, iter = 100, seed = 1))

@@ -142,6 +142,7 @@ test_that("the error is about as large as the evidence varies by", {
 })
 
 test_that("the error counts dependent draws, and a note says where they are few", {
+  skip_on_cran()
   normal <- function(x) dnorm(x, log = TRUE)
   other <- function(x) dnorm(x, 0.5, 1.3, log = TRUE)
   told <- function(rho) {

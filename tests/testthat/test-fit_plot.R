@@ -86,6 +86,7 @@ test_that("intervals are those of the draws, on scales of their own where widths
 })
 
 test_that("pairs are of draws, with the correlations", {
+  skip_on_cran()
   plot <- plot(fit, "pairs", variables = c("x", "w", "gb"))
   layers <- built(plot)$data
   expect_identical(nrow(built(plot)$layout$layout), 9L)
@@ -142,6 +143,7 @@ test_that("the predictive of a factor is that of predict() at each level", {
 })
 
 test_that("what cannot be drawn is refused", {
+  skip_on_cran()
   for (call in alist(plot(fit, "other"), plot(fit, variables = "z"), predictive_data(fit, "h"), plot(fit, level = 0), predictive_data(fit, points = 1), predictive_data(fit, points = 1e5),
                      predictive_data(fit, level = 1), predictive_data(1))) {
     expect_error(eval(call), class = "noiseaware_error_argument", label = deparse(call))

@@ -70,6 +70,7 @@ test_that("ranks of draws whose order is known", {
 })
 
 test_that("ranks and shrinkage are drawn", {
+  skip_on_cran()
   ranks <- site_ranks(four)
   expect_equal(nrow(ggplot2::layer_data(plot(ranks), 2)), 4)
   tiles <- ggplot2::layer_data(plot(ranks, "probabilities"))
@@ -98,6 +99,7 @@ test_that("the parameters of one site, and of a new one", {
 })
 
 test_that("what sites cannot be asked is refused", {
+  skip_on_cran()
   sites <- four_sites()[1:2]
   complete <- sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1)
   none <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 1, iter = 100, seed = 1)
@@ -113,6 +115,7 @@ test_that("what sites cannot be asked is refused", {
 })
 
 test_that("what separate fits warn of shows a short call, and is not said again by the shrinkage plot", {
+  skip_on_cran()
   line <- stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-1, 1)))
   sites <- lapply(c(north = 1, south = 2), function(seed) as_release(c(y = 3, x = 1, "y^2" = 20, "y:x" = 4, "x^2" = 18) * seed, line, mech_laplace(epsilon = 5), 60))
   calls <- NULL
@@ -128,6 +131,7 @@ test_that("what separate fits warn of shows a short call, and is not said again 
 })
 
 test_that("exact numbers beside a prior that is cut off: what is told serves", {
+  skip_on_cran()
   asked <- list(law = stat_sums(~ x, list(x = c(-4, 4))), noisy = stat_sums(~ I(x^2), list(x = c(-4, 4))))
   sites <- lapply(c(a = 1, b = 2), function(k) {
     as_release(list(law = 3 + k, noisy = 30 + k), asked, list(law = mech_exact(), noisy = mech_laplace(scale = 3)), n = 20)

@@ -82,6 +82,7 @@ test_that("one parameter is no combination, and is named once", {
 })
 
 test_that("braces of a level's name are shown as they are", {
+  skip_on_cran()
   st <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "{b}")))
   rel <- as_release(stats::setNames(c(1, 1.5, 1, 0.3), st$components), st, mech_laplace(scale = 3), n = 4)
   expect_message(fit <- quietly(sample_posterior(rel, model_lm(), chains = 2, iter = 1000, seed = 1)), "[^{][{]b[}][^}]", class = "noiseaware_message_prior")
@@ -89,6 +90,7 @@ test_that("braces of a level's name are shown as they are", {
 })
 
 test_that("the total to blame is named where totals differ", {
+  skip_on_cran()
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 100)), rescale = FALSE)
   rel <- as_release(c(2500, 150000), st, mech_laplace(epsilon = 1), 50)
   said <- "noiseaware_message_prior"
@@ -133,6 +135,7 @@ test_that("of sites it is said of what they share, and of each where they do not
 })
 
 test_that("a table hardly told is", {
+  skip_on_cran()
   st <- stat_counts(~ a, list(a = letters[1:4]))
   fit <- function(epsilon) suppressMessages(quietly(sample_posterior(as_release(c(90, 10, 60, 40), st, mech_laplace(epsilon = epsilon), 200), model_table(~ a), chains = 2, iter = 1000, seed = 1)))
   expect_identical(as.character(fit(1)$decided), character())

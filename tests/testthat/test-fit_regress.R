@@ -30,6 +30,7 @@ test_that("each draw is the regression of records with its means and covariances
 })
 
 test_that("a linear regression's own formula gives its own draws back, and others go through its joint distribution", {
+  skip_on_cran()
   fit <- suppressWarnings(sample_posterior(release, model_lm(), chains = 1, iter = 60, seed = 2))
   own <- rows(regress(fit, bwt ~ age + lwt))
   expect_equal(own[, colnames(rows(fit))], rows(fit), tolerance = 1e-8)
@@ -55,6 +56,7 @@ test_that("it is a fit of its own kind", {
 })
 
 test_that("what cannot be read off is refused", {
+  skip_on_cran()
   expect_error(regress(joint, bwt ~ height), "height", class = "noiseaware_error_variables")
   expect_error(regress(joint, bwt ~ age:lwt), class = "noiseaware_error_formula")
   expect_error(regress(1, bwt ~ age), class = "noiseaware_error_argument")
@@ -79,6 +81,7 @@ test_that("names that other draws have are refused for covariates, and `.` may s
 })
 
 test_that("update() samples another formula from the whole release", {
+  skip_on_cran()
   fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(bwt ~ age), chains = 1, iter = 60, seed = 3)))
   other <- suppressWarnings(update(fit, formula. = . ~ . + lwt))
   expect_identical(rows(other), rows(suppressWarnings(sample_posterior(release, model_lm(bwt ~ age + lwt), chains = 1, iter = 60, seed = 3))))

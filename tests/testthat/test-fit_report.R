@@ -71,6 +71,7 @@ test_that("a part that cannot be had says why, and a title is taken literally", 
 })
 
 test_that("diagnostics are said in words", {
+  skip_on_cran()
   words <- internal("diagnosis")
   expect_match(words(fit)[1], "The chains agree: R-hat, which compares them, is at most 1")
   short <- told(suppressWarnings(sample_posterior(fit$release, model_lm(), chains = 1, iter = 20, seed = 1)))

@@ -114,6 +114,7 @@ test_that("predict(), coef() and tidy() of a table", {
 })
 
 test_that("what cannot be told is refused", {
+  skip_on_cran()
   fit <- saturated()
   zero <- saturated(zeros = ~ x == "b" & y == "u")
   other <- sample_posterior(as_release(c(3, 4), stat_counts(~ y, list(y = binary)), mech_laplace(scale = 1), 7), model_bernoulli(), chains = 1, iter = 100, seed = 1) |> suppressWarnings()

@@ -92,6 +92,7 @@ test_that("update() takes another prior", {
 })
 
 test_that("update() keeps what was asked for, and changes what is given", {
+  skip_on_cran()
   expect_identical(update(fit), fit)
   expect_identical(update(fit, method = "clt")$method, "clt")
   other <- simulate_release(MASS::birthwt, st, mech_gaussian(mu = 1))

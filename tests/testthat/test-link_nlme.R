@@ -54,6 +54,7 @@ test_that("rates are on the coordinate in which sites are normal", {
 })
 
 test_that("fits without a common mean say so", {
+  skip_on_cran()
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", chains = 1, iter = 60, seed = 1)
   expect_identical(fixef(complete), coef(complete))
   for (f in list(ranef, VarCorr)) expect_error(f(complete), "complete", class = "noiseaware_error_pool")

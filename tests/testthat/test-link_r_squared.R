@@ -42,6 +42,7 @@ test_that("R squared of a logistic regression, by quadrature over the covariate"
 })
 
 test_that("each family's variance is that of its draws", {
+  skip_on_cran()
   for (family in list(poisson(), family_object("negative_binomial"), Gamma("log"))) {
     counted <- stat_crossprod(days ~ age, list(days = c(0, 60), age = c(14, 50)))
     set.seed(3)

@@ -72,6 +72,7 @@ test_that("stats and posterior", {
 })
 
 test_that("a grid stands for data", {
+  skip_on_cran()
   grid <- covariate_grid(fit)
   expect_identical(grid, data.frame(age = rep(c(32, 14, 50), 2), smoke = factor(rep(c("0", "1"), each = 3))))
   three <- stat_crossprod(y ~ a + b + g, list(y = c(0, 1), a = c(0, 2), b = c(-1, 5), g = c("u", "v", "w")))
@@ -165,6 +166,7 @@ test_that("bayestestR and insight", {
 })
 
 test_that("negative binomial and Gamma responses", {
+  skip_on_cran()
   skip_if_not_installed("insight")
   skip_if_not_installed("emmeans")
   counted <- stat_crossprod(days ~ age, list(days = c(0, 60), age = c(14, 50)))

@@ -203,6 +203,7 @@ test_that("all totals exact: the posterior given the records", {
 })
 
 test_that("a regression with exact totals: the limit of small noise, and the density's gradient", {
+  skip_on_cran()
   bounds <- list(y = c(-50, 50), x1 = c(-50, 50), x2 = c(-50, 50))
   st <- stat_crossprod(y ~ x1 + x2, bounds)
   set.seed(3)
@@ -256,6 +257,7 @@ test_that("exact totals that no normal records have, or that cannot be kept, are
 })
 
 test_that("contradictions are told", {
+  skip_on_cran()
   both <- function(first, second, n, one = upper, two = four) {
     as_release(list(a = first, b = second), list(a = one, b = two), list(a = mech_exact(), b = mech_exact()), n = n)
   }

@@ -304,6 +304,7 @@ test_that("prints, plots and checks follow", {
 })
 
 test_that("what cannot be is refused", {
+  skip_on_cran()
   laplace <- mech_laplace(epsilon = 1)
   expect_refused <- function(code, class = "noiseaware_error_mechanism") expect_error(code, class = class)
   expect_refused(published(laplace))

@@ -261,6 +261,7 @@ test_that("the prints say what it is", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran()
   data <- noisy_data(30)$seen
   statistic <- stat_records(y ~ x)
   noise <- mech_record_noise(sd = c(x = 0.7))

@@ -22,6 +22,7 @@ apart <- function(release, statistic, noise, size = NULL) {
 }
 
 test_that("a bar is read as in lme4 and brms", {
+  skip_on_cran()
   read <- function(f) unlist(internal("split_bars")(f)$bars)
   expect_identical(read(y ~ x + (x | g)), read(y ~ (1 + x | g) + x))
   expect_identical(read(y ~ x + (x || g)), read(y ~ x + (1 | g) + (0 + x | g)))
@@ -82,6 +83,7 @@ test_that("bars say what partial_pooling() says of a list of releases", {
 })
 
 test_that("predictions are for the groups of the rows", {
+  skip_on_cran()
   fit <- sample_posterior(grouped(products, mech_exact(), mech_gaussian(sd = 0.5)), model_lm(y ~ x + (x | g)), chains = 1, iter = 100, seed = 1)
   new <- data.frame(g = c("c", "a", "c"), x = c(0, 1, 2))
   expect_identical(predict(fit, new), c(predict(fit, new[1, ], site = "c"), predict(fit, new[2, ], site = "a"), predict(fit, new[3, ], site = "c")))
@@ -187,6 +189,7 @@ test_that("means of groups whose sizes have noise: importance sampling from the 
 })
 
 test_that("a coefficient that all groups share is printed and plotted once, and a missing bar is named", {
+  skip_on_cran()
   rel <- grouped(products, mech_exact(), mech_gaussian(sd = 0.5))
   fit <- sample_posterior(rel, model_lm(y ~ x + (1 | g)), chains = 1, iter = 60, seed = 1) |> suppressWarnings()
   printed <- capture.output(print(fit))

@@ -15,6 +15,7 @@ said <- function(model, statistic) {
 }
 
 test_that("covariates that look binary are told to be modelled as normal, and how to declare a factor", {
+  skip_on_cran()
   one <- said(model_lm(), stat_crossprod(y ~ s, box[c("y", "s")]))
   expect_length(one, 1)
   expect_match(one, "`s` is modelled as normal", fixed = TRUE)
@@ -26,6 +27,7 @@ test_that("covariates that look binary are told to be modelled as normal, and ho
 })
 
 test_that("nothing is said of factors, of other numbers, of a response, or where no factor could be", {
+  skip_on_cran()
   quiet <- list(
     list(model_lm(), stat_crossprod(y ~ x, box[c("y", "x")])),
     list(model_lm(), stat_crossprod(y ~ s, list(y = c(0, 1), s = c("0", "1")))),
@@ -51,6 +53,7 @@ test_that("c(FALSE, TRUE) declares a factor", {
 })
 
 test_that("a response of two levels is that of a logistic regression, and its square is no component", {
+  skip_on_cran()
   numbers <- stat_crossprod(w ~ x, list(w = c(0, 1), x = c(-1, 4)))
   records <- data.frame(w = c(0, 1, 1, 0, 1), x = c(0, 1, 3, -0.5, 2))
   for (levels in list(c(FALSE, TRUE), c("0", "1"), c("yes", "no"), factor(c("no", "yes")))) {

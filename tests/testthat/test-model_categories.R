@@ -150,6 +150,7 @@ test_that("the prior's density has its gradient, its draws the spread that it sa
 })
 
 test_that("surrogates have the gradient of their density, of dense totals and of counts", {
+  skip_on_cran()
   set.seed(43)
   statistics <- list(stat_crossprod(y ~ x + g, list(y = category_levels, x = c(-2, 4), g = c("a", "b"))),
                      stat_counts(~ y:g + y, levels = list(y = category_levels, g = c("a", "b"))))

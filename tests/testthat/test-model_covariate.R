@@ -228,6 +228,7 @@ test_that("priors are told and formatted", {
 })
 
 test_that("methods and arguments that do not serve are refused", {
+  skip_on_cran()
   st <- lone_statistic(lone_cases$beta, "lm")
   model <- lone_model(lone_cases$beta, "lm")
   set.seed(48)

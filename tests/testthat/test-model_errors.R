@@ -14,6 +14,7 @@ fitted_with <- function(records, beta) (records[, 1] - beta[1] - beta[2] * recor
 stream <- function(k) internal("new_stream")(c(1, k))
 
 test_that("records have t errors, refreshed and moved ones too, and moves keep places", {
+  skip_on_cran()
   bound <- bound_of(plain, line)
   beta <- c(0.5, -1)
   for (pair in list(c(3, 5), c(5, 3), c(1.2, 30), c(1.2, 1.7), c(200, 2.5))) {
@@ -42,6 +43,7 @@ test_that("records have t errors, refreshed and moved ones too, and moves keep p
 })
 
 test_that("a move's joint distribution of both ends is the same the other way", {
+  skip_on_cran()
   bound <- bound_of(plain, line)
   share <- function(from, to, k) {
     theta <- theta_of(bound, c(0, 0), 1, from)
@@ -222,6 +224,7 @@ test_that("Student-t errors by name, and brms's family, are student()", {
 })
 
 test_that("bad arguments", {
+  skip_on_cran()
   refusals("prior", list(quote(student(0.5)), quote(student(df = -1)), quote(student(c(3, 4))), quote(student("4")), quote(student(prior_gamma(2))),
                          quote(student(prior_gamma(1, 100))), quote(student(fixed(0.2))), quote(model_lm(errors = 3)),
                          quote(model_lm(errors = student(), covariates = covariate_moments()))))

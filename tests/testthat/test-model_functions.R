@@ -36,6 +36,7 @@ test_that("columns are those of lm(), in R and in C", {
 })
 
 test_that("splines: columns are those of the package splines, in R and in C, also beyond the knots, and ranges are the largest and least values", {
+  skip_on_cran()
   ns <- splines::ns
   bs <- splines::bs
   data <- functions_data(40)
@@ -103,6 +104,7 @@ test_that("a spline's posterior from totals: one record, importance sampling fro
 })
 
 test_that("splines with knots outside the bounds, or that are no constants, are refused", {
+  skip_on_cran()
   of_x <- function(formula) internal("bind_model")(model_lm(formula), stat_crossprod(y ~ x, functions_bounds[c("y", "x")]))
   expect_error(of_x(y ~ ns(x, knots = 2, Boundary.knots = c(0, 4))), "0 does not", class = "noiseaware_error_bounds")
   expect_error(of_x(y ~ bs(x, knots = c(2, 4.5), Boundary.knots = c(1, 5))), "4.5 and 5 do not", class = "noiseaware_error_bounds")

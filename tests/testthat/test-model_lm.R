@@ -148,6 +148,7 @@ test_that("the prior density in theta's coordinates is the natural one times the
 })
 
 test_that("prior draws have the prior's moments", {
+  skip_on_cran()
   bound <- bind(model_lm(prior = prior_nig(c(1, 2, 3), diag(c(1, 2, 4)), shape = 6, rate = 10),
                          covariates = prior_niw(mean = c(1, 2), kappa = 2, scale = matrix(c(2, 0.5, 0.5, 1), 2), df = 9)))
   draws <- internal("reported")(bound, prior_theta(bound, 2e5))

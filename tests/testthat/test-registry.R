@@ -206,6 +206,7 @@ test_that("every statistic: no pair of records is farther apart than the sensiti
 # ---- mechanisms ------------------------------------------------------------------
 
 test_that("every mechanism: on neighbours, and at far outputs, the privacy loss keeps the guarantee", {
+  skip_on_cran()
   for (m in seq_along(every_mechanism)) {
     mechanism <- every_mechanism[[m]]
     name <- mechanism$name

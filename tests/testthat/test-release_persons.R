@@ -120,6 +120,7 @@ expect_limited_database <- function(con) {
 }
 
 test_that("persons in SQLite are limited where they are", {
+  skip_on_cran()
   skip_if_not_installed("RSQLite")
   skip_if_not_installed("dbplyr")
   con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")

@@ -17,6 +17,7 @@ written <- function(data, extension = ".csv", frame = parent.frame()) {
 as_text <- transform(records, x = as.numeric(format(x, digits = 15)))
 
 test_that("a file has the total of its data frame, however it is cut", {
+  skip_on_cran()
   path <- written(as_text)
   whole <- total(read.csv(path))
   for (rows in c(1, 7, 50, 250, 1e6)) expect_identical(total(record_files(path, rows = rows)), whole)
@@ -63,6 +64,7 @@ test_that("a Parquet file has the total of its data frame, whatever its row grou
 })
 
 test_that("bad Parquet files are refused without a word of a record", {
+  skip_on_cran()
   skip_if_not_installed("nanoparquet")
   refused <- function(data, starts = c(1L, 101L)) {
     tryCatch(total(record_files(if (is.data.frame(data)) written_parquet(data, starts) else data)), error = identity)
@@ -114,6 +116,7 @@ test_that("a function gives chunks", {
 })
 
 test_that("a stream of Arrow gives batches", {
+  skip_on_cran()
   skip_if_not_installed("nanoarrow")
   typed <- transform(records, g = factor(g), k = sample(3L, n, TRUE), l = y > 0, day = Sys.Date())
   kinds <- stat_crossprod(y ~ x + g + k + l, list(y = c(-10, 10), x = c(0, 1), g = unique(records$g), k = c(0, 2.5), l = c(FALSE, TRUE)))
@@ -150,6 +153,7 @@ test_that("little noise needs the number of records: files are read twice", {
 })
 
 test_that("bad files are refused without a word of a record", {
+  skip_on_cran()
   local_reproducible_output()
   secret <- as_text
   secret$y[77] <- NA

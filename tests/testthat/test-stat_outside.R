@@ -36,6 +36,7 @@ test_that("a model's records are seen without bounds under \"none\", the owner's
 st_values <- function(st) numeric(length(st$components) * (if (st$kind == "records") 3 else 1))
 
 test_that("it is kept in files, and said in prints", {
+  skip_on_cran()
   for (st in c(clamping_statistics("none"), clamping_statistics(c(x = "none")), clamping_statistics("clamp"))) {
     file <- withr::local_tempfile(fileext = ".json")
     rel <- as_release(st_values(st), st, mech_laplace(scale = 1), n = 3)

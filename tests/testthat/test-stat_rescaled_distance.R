@@ -66,6 +66,7 @@ test_that("no two records are further apart than the sensitivity, and some are a
 })
 
 test_that("all products are those of stat_crossprod(), and many variables are bounded by them", {
+  skip_on_cran()
   letters_of <- function(q) letters[seq_len(q)]
   sums <- function(v) reformulate(c(v, sprintf("I(%s^2)", v), if (length(v) > 1L) combn(v, 2L, paste, collapse = ":")))
   for (q in c(1L, 2L, 4L, 7L, 9L, 14L)) {

@@ -112,6 +112,7 @@ test_that("the median beyond the last break is infinite", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran()
   lung <- survival::lung
   fit <- sample_posterior(as_release(c(3, 5), stat_counts(~ exit, list(exit = c("a", "b"))), mech_laplace(epsilon = 1), n = 8), model_table(),
                           chains = 1, iter = 100, seed = 1)

@@ -33,6 +33,7 @@ test_that("with little noise a normal mean has the interval of Student's t", {
 })
 
 test_that("a parameter that the release does not tell has its whole range", {
+  skip_on_cran()
   statistic <- stat_sums(~ y, list(y = c(-10, 10)), outside = "none")
   release <- as_release(c(y = 30), statistic, mech_laplace(epsilon = 1), n = 100)
   set <- confidence_set(release, model_normal(), "sd", seed = 1, replicates = 99)
@@ -94,6 +95,7 @@ test_that("sets of a clamped mean cover it", {
 })
 
 test_that("the parametric bootstrap of a normal mean with little noise is the normal interval at the best fit", {
+  skip_on_cran()
   set.seed(1)
   y <- rnorm(80, 2, 1.5)
   sums <- simulate_release(data.frame(y), stat_sums(~ y + I(y^2), list(y = c(-8, 12)), outside = "none"), mech_gaussian(sd = 1e-3))

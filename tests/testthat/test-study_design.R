@@ -34,6 +34,7 @@ test_that("the budget for a ratio is the one of a normal total: its noise has (r
 })
 
 test_that("a search shows the parameters of interest only, by budget", {
+  skip_on_cran()
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 10)), outside = "none")
   plan <- suppressWarnings(design(model_normal(), st, n = 100, ratio = 2, parameters = c(mean = 4), replicates = 4, chains = 1, iter = 200, seed = 1))
   expect_false(is.unsorted(plan$epsilon))

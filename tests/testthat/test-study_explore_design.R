@@ -123,6 +123,7 @@ test_that("a browser shows the app, and its sliders and its button work there", 
 })
 
 test_that("a plain model and statistic have no sliders, and refusals are shown", {
+  skip_on_cran()
   skip_if_not_installed("shiny")
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   app <- explore_design(model_bernoulli(), counts, mechanism = function(rho) mech_gaussian(rho = rho), replicates = 2, iter = 100)

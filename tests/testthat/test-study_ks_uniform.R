@@ -23,6 +23,7 @@ test_that("a calibration has a row for each variable", {
 })
 
 test_that("the simultaneous band holds uniforms with its probability", {
+  skip_on_cran()
   ecdf_band <- internal("ecdf_band")
   set.seed(1)
   for (count in c(20, 150)) {

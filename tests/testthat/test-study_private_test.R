@@ -72,6 +72,7 @@ test_that("numbers that are left out are named once", {
 })
 
 test_that("the total of a 0/1 variable tests its proportion", {
+  skip_on_cran()
   rel <- as_release(c(event = 130), stat_sums(~ event, list(event = c(0, 1))), mech_laplace(epsilon = 0.5), n = 400)
   test <- private_test(rel, ~ event, null = 0.3, seed = 1, replicates = 199)
   expect_match(test$method, "One proportion")

@@ -11,6 +11,7 @@ terms_data <- function(n, seed = 1) {
 }
 
 test_that("columns and names are those of lm(), and centred coefficients give natural ones", {
+  skip_on_cran()
   data <- terms_data(40)
   for (formula in terms_formulas) {
     bound <- internal("bind_model")(model_lm(formula), terms_statistic)
@@ -31,6 +32,7 @@ test_that("columns and names are those of lm(), and centred coefficients give na
 })
 
 test_that("with the records known: lm() and glm()", {
+  skip_on_cran()
   data <- terms_data(60)
   model <- model_lm(y ~ x * g + z + I(x^2) + h, prior_normal(0, 1e5), prior_inverse_gamma(1e-3, 1e-3))
   fit <- nonprivate_posterior(data, model, terms_statistic, chains = 2, iter = 3000, seed = 1)
@@ -180,6 +182,7 @@ test_that("ranks are uniform", {
 })
 
 test_that("what is done with a fit", {
+  skip_on_cran()
   data <- terms_data(60)
   data$y <- data$y + data$x * (data$g == "v")
   set.seed(7)
@@ -199,6 +202,7 @@ test_that("what is done with a fit", {
 })
 
 test_that("bad formulas and methods that do not serve are refused", {
+  skip_on_cran()
   y <- terms_statistic
   for (formula in list(y ~ x + foo(x), y ~ I(x + z), y ~ I(x^9), y ~ x %in% g, y ~ x - 1, y ~ x * ., y ~ x + I(x^2):x, y ~ x * y, y ~ x + offset(x + 1), y ~ poly(x, 2)))
     expect_error(model_lm(formula), class = "noiseaware_error_formula")
