@@ -26,7 +26,10 @@ privacy <- function(x, ...) {
   statistic <- list(...)$statistic
   if (!is.null(statistic)) check_statistic(statistic)
   neighbours <- list(...)$neighbours
-  if (!is.null(neighbours)) match_neighbours(neighbours)
+  if (!is.null(neighbours)) {
+    neighbours <- match_neighbours(neighbours)
+    if (inherits(x, "noiseaware_mechanism")) check_persons(list(list(mechanism = x, statistic = statistic)), neighbours, environment())
+  }
   UseMethod("privacy")
 }
 

@@ -105,8 +105,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @export
 release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove"), public = NULL) {
   check_given()
-  check_person_named(neighbours)
   neighbours <- match_neighbours(neighbours)
+  check_person_named(neighbours)
   beside <- public_of_formula(data, public, statistic, mechanism)
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)

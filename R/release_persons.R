@@ -6,10 +6,11 @@ persons_line <- function(release) {
   sprintf("             at most %s of each person; the model treats them as independent", format_size(contributions_of(release$neighbours)))
 }
 
+# where records are read
 check_person_named <- function(neighbours, call = caller_env()) {
-  if (inherits(neighbours, "noiseaware_persons") && is.null(neighbours$person)) {
+  if (of_persons(neighbours) && is.null(attr(neighbours, "person"))) {
     stop_classed("neighbours", c("{.fn persons} must name the column that identifies persons.",
-                                 i = "For example {.code persons(\"id\", contributions = {format_number(neighbours$contributions)})}."), call = call)
+                                 i = "For example {.code persons(\"id\", contributions = {format_number(contributions_of(neighbours))})}."), call = call)
   }
 }
 

@@ -9,7 +9,8 @@
 #' @param epsilon Privacy budget to spend: pure epsilon-differential privacy.
 #' @param steps Number of steps of the grid between the bounds, at most 2^20. It is public; the result is one of the steps + 1 points.
 #' @param budget `NULL`, or a [budget()] that is charged `epsilon`.
-#' @param neighbours As in [release()]: the guarantee is the same for both kinds.
+#' @param neighbours As in [release()]: the guarantee is the same for `"replace"` and `"add_remove"`. With `persons(contributions = k)` the names of `x` identify
+#'   persons; at most k values of each are used, chosen at random, and the candidate is drawn with epsilon / k.
 #'
 #' @details Candidate g is drawn with probability proportional to exp(-epsilon d(g) / 2), where
 #'   d(g) is the number of records that would have to move for g to be the
@@ -52,15 +53,21 @@ private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bud
   if (!is.numeric(bounds)) stop_argument("bounds", "two numbers, lower and upper", describe(bounds), "bounds")
   bounds <- check_bound(bounds, "bounds", environment())
   epsilon <- check_number(epsilon, "epsilon", "a number from 1e-8 to 1e6", 1e-8, 1e6, kind = "mechanism")
+  each <- epsilon / contributions_of(neighbours)
+  if (each < 1e-8) stop_argument("epsilon", "at least 1e-8 for each record of a person", format_number(each), "mechanism")
   steps <- check_count(steps, "steps")
   if (steps > 2^20) stop_argument("steps", "at most 2^20", describe(steps))
+  if (of_persons(neighbours) && (is.null(names(x)) || anyNA(names(x)))) {
+    stop_classed("neighbours", "{.arg x} must have the persons as names, one for each value, if {.arg neighbours} are {.fn persons}.")
+  }
   cost <- privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
   lock <- hold_budget(budget, neighbours)
   on.exit(unlock_budget(lock))
   check_affordable(budget, cost)
+  if (of_persons(neighbours)) x <- x[chosen_records(names(x), contributions_of(neighbours), entropy_uniform)]
   cell <- round((pmin(pmax(as.double(x), bounds[1L]), bounds[2L]) - bounds[1L]) / (bounds[2L] - bounds[1L]) * steps)
-  # epsilon / 2 in integers, rounded down
-  at <- .Call(ffi_exact_quantile, 1L, steps + 1, sort(cell), round(probability * length(x)), floor(epsilon / 2 * 2^31), 2^31)
+  # each / 2 in integers, rounded down
+  at <- .Call(ffi_exact_quantile, 1L, steps + 1, sort(cell), round(probability * length(x)), floor(each / 2 * 2^31), 2^31)
   if (is.null(at)) stop_entropy(environment())
   spend(budget, cost, "private quantile")
   bounds[1L] + (bounds[2L] - bounds[1L]) * (at / steps)

@@ -26,7 +26,8 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 simulate_release.data.frame <- function(x, statistic, mechanism, ..., neighbours = c("replace", "add_remove"), public = NULL) {
   check_given()
   check_no_dots(...)
-  check_person_named(neighbours)
+  # records that were simulated from a release's model have no persons
+  if (inherits(neighbours, "noiseaware_persons")) check_person_named(match_neighbours(neighbours))
   neighbours <- match_neighbours(neighbours)
   beside <- public_of_formula(x, public, statistic, mechanism)
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)

@@ -1,6 +1,6 @@
-# What a guarantee is about: which databases are neighbours. They differ in one record, replaced or added; or in one person with several records,
-# at most k of which are used. Whatever else is in the database, a person's used records are k or fewer and depend on no other person, so each norm of a change is
-# at most k times the largest norm of one record's contribution:
+# What a guarantee is about: which databases are neighbours. They differ in one record, replaced or added; or in one person with several
+# records, at most k of which are used. Whatever else is in the database, a person's used records are k or fewer and depend on no other
+# person, so each norm of a change is at most k times the largest norm of one record's contribution:
 #   sensitivity(persons) = k sensitivity("add_remove")
 # This holds for any choice that looks at one person's records alone. The choice is random so that it favours no kind of record.
 #
@@ -19,17 +19,18 @@
 #' @details
 #' **Sensitivity.** It is `contributions` times the sensitivity to one record added or removed, in both norms: a person's records may all push a total the same
 #' way. Noise for `contributions = 5` and an `epsilon` is the noise for one record and `epsilon / 5` (for `mu` likewise; `rho` is divided by 25), and
-#' [design()] can be asked with these. A small number keeps the noise small but leaves records out.
+#' [design()] has the argument `neighbours` as well. A small number keeps the noise small but leaves records out.
 #'
 #' **Which records are used.** For a data frame and for files, random bits from the operating system decide, without regard to values. In a database the
 #' database's own generator does: the guarantee does not depend on how records are chosen, as long as only the person's own records matter. All statistics of one
 #' [release()] use the same records. Each release chooses again, so [add_release()] does not combine such releases. Files are read twice, and the names
 #' of persons have to fit into memory. [record_chunks()] and Arrow records are refused, because they can be read only once, and so is [partial_total()],
-#' because several owners may have records of the same person.
+#' because several owners may have records of the same person. In [private_quantile()] the names of the values identify persons.
 #'
 #' **The analyst** learns the limit from the release, its print and its JSON file. The number of records is unknown (as with
-#' `neighbours = "add_remove"`); it is the number of records that were used. Models treat these as independent. If a person's records resemble each other,
-#' posteriors describe the used records correctly, but are too certain about the population.
+#' `neighbours = "add_remove"`); it is the number of records that were used. Persons with more records than the limit have less weight
+#' among the used records than among all. Models treat records as independent. If a person's records resemble each other, posteriors describe the used
+#' records correctly, but are too certain about the population.
 #'
 #' **Budgets** for persons (`budget(neighbours = persons("id", 5))`) are charged by releases for persons only, with any number of contributions.
 #' @return An object of class `noiseaware_persons`, for the argument `neighbours`.
@@ -123,8 +124,9 @@ neighbours_words <- function(neighbours) {
 
 # why no release for persons can be made of such a pair; NULL if one can
 persons_fault <- function(part) {
-  if (part$mechanism$kernel %in% c("match", "objective") || part$statistic$kind == "records") {
-    "{.fn persons} is for totals with noise, but the mechanism is {format(part$mechanism)} of {describe_statistic(part$statistic)}."
+  if (part$mechanism$kernel %in% c("match", "objective") || identical(part$statistic$kind, "records")) {
+    of <- if (!is.null(part$statistic)) paste(" of", describe_statistic(part$statistic))
+    paste0("{.fn persons} is for totals with noise, but the mechanism is ", escape_braces(paste0(format(part$mechanism), of)), ".")
   }
 }
 

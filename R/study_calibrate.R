@@ -117,6 +117,7 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   check_given()
   check_model(model)
   neighbours <- match_neighbours(neighbours)
+  if (!is.null(data)) check_person_named(neighbours)
   check_design(statistic, mechanism, neighbours)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours)
   narrow <- narrow_design(model, statistic, mechanism, neighbours)

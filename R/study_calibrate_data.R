@@ -23,8 +23,8 @@ calibrated_data <- function(bound, data, given, call = caller_env()) {
 
 # The same of the owner's records. How unlikely the noise is depends on none of their estimates: it is not ranked.
 release_data <- function(problem) {
-  data <- problem$data$records
-  release <- simulate_release(data, problem$statistic, problem$mechanism, neighbours = problem$neighbours)
+  data <- limit_contributions(problem$data$records, problem$statistic, problem$neighbours, stats::runif)
+  release <- simulate_release(data, problem$statistic, problem$mechanism, neighbours = stated_neighbours(problem$neighbours))
   list(parameters = c(problem$data$estimates, if (inherits(problem$n, "prior_n")) c(n = nrow(data))), data = data, release = release,
        log_eta = numeric())
 }

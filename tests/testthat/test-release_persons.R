@@ -137,6 +137,28 @@ test_that("persons in PostgreSQL are limited where they are", {
   expect_limited_database(server$connect())
 })
 
+test_that("a private quantile is of the values used, at epsilon over their number", {
+  x <- c(a = 0, b = 0, c = 1, d = 3, e = 4, f = 4, g = 4)
+  # candidate v: how many records would have to move for it to be the fourth of seven
+  moved <- vapply(0:4, function(v) max(0, sum(x < v) - 4, 4 - sum(x <= v)), 0)
+  drawn <- replicate(3000, private_quantile(x, 0.5, c(0, 4), epsilon = 4, steps = 4, neighbours = limited(4)))
+  expect_gt(chisq.test(table(factor(drawn, 0:4)), p = exp(-moved / 2) / sum(exp(-moved / 2)))$p.value, 1e-4)
+  # one person has most of the values
+  many <- c(stats::setNames(rep(900, 1000), rep("a", 1000)), stats::setNames(rep(100, 200), paste0("b", 1:200)))
+  quantile_of <- function(most) private_quantile(many, 0.5, c(0, 1000), epsilon = 100 * most, steps = 1000, neighbours = limited(most))
+  expect_identical(quantile_of(1), 100)
+  expect_identical(quantile_of(1000), 900)
+  account <- budget(epsilon = 3, neighbours = limited(2))
+  private_quantile(x, 0.5, c(0, 4), epsilon = 2, budget = account, neighbours = limited(2))
+  expect_equal(summary(account)$epsilon, 2)
+  without_words({
+    expect_error(private_quantile(unname(x), 0.5, c(0, 4), epsilon = 1, neighbours = limited(2)), class = "noiseaware_error_neighbours")
+    expect_error(private_quantile(stats::setNames(x, c(NA, letters[1:6])), 0.5, c(0, 4), epsilon = 1, neighbours = limited(2)), class = "noiseaware_error_neighbours")
+    expect_error(private_quantile(x, 0.5, c(0, 4), epsilon = 1e-8, neighbours = limited(2)), class = "noiseaware_error_mechanism")
+    expect_error(private_quantile(x, 0.5, c(0, 4), epsilon = 1, budget = account, neighbours = "add_remove"), class = "noiseaware_error_neighbours")
+  })
+})
+
 test_that("a budget for persons pays for nothing else", {
   account <- budget(epsilon = 2, neighbours = limited(2))
   release(visits, totals, mech_laplace(epsilon = 1), budget = account, neighbours = limited(5))
@@ -185,6 +207,17 @@ test_that("the posterior is that of the noise for all of a person's records", {
   expect_equal(unname(truth$scale), c(2, 2))
 })
 
+test_that("the owner's check uses at most so many records of a person, and has their number", {
+  skip_on_cran()
+  check <- function(neighbours) {
+    calibrate(model_normal(), stat_sums(~ y + I(y^2), bounds = list(y = c(-4, 4))), mech_laplace(scale = 0.01), data = visits, neighbours = neighbours,
+              prior_n_poisson(10), replicates = 2, chains = 1, iter = 60, seed = 1)
+  }
+  # three, one, two and three records of the four persons
+  expect_identical(unique(suppressWarnings(check(limited(3)))$results[c("variable", "truth")])$truth[3L], 9)
+  expect_error(check(persons(contributions = 3)), class = "noiseaware_error_neighbours")
+})
+
 test_that("what has no guarantee for persons is refused", {
   one <- as_release(5, totals, mech_laplace(epsilon = 1), n = NULL, neighbours = persons(contributions = 2))
   records <- stat_records(~ g, levels = list(g = c("u", "v")))
@@ -200,6 +233,8 @@ test_that("what has no guarantee for persons is refused", {
     # also if it is in a record that may not be used
     expect_error(release(transform(visits, y = replace(y, 1, NA)), totals, mech_laplace(epsilon = 1), neighbours = limited(1)), class = "noiseaware_error_missing")
     expect_error(release(visits, records, mech_randomized_response(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
+    expect_error(privacy(mech_randomized_response(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
+    expect_error(privacy(mech_objective(scale = 1, ridge = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
     expect_error(release(record_chunks(function() NULL), totals, mech_laplace(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_data")
     expect_error(partial_total(visits, totals, mech_laplace(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
     expect_error(add_release(one, one), class = "noiseaware_error_neighbours")
