@@ -81,7 +81,7 @@ struct collapse_class {
      * where there is no such step; for tests. NULL where there is none. */
     double (*resize)(struct collapse *c, double n, int hold, double *q);
 
-    /* The complete-data statistic that the state stands for, and after it the factors'
+    /* The complete-data statistic of the state, and after it the factors'
      * cross-table, or where n is unknown n, and what is taken for the variances of a column before
      * the release, of its mean and about it; and for such the released components that are expected
      * where bounds clamp, and what is left of their variances. NULL where there is none. */

@@ -21,9 +21,8 @@
 
 struct model_class;
 
-/* What hooks cost for each record, in random normals or what takes as long; the
- * schedule of the sampler weighs one hook against another by them. 0 stands for what
- * most models have. */
+/* What hooks cost for each record, in units of the time that a random normal takes. The sampler's
+ * schedule compares hooks by these costs. 0 means the usual cost, which is given with each. */
 struct model_costs {
     double records; /* rrecords; 0: one for each column */
     double refresh; /* 0: as rrecords */

@@ -15,8 +15,8 @@ struct model_categories {
     void (*probabilities)(void *self, const double *theta, int m, const double *const *x,
                           double *p);
 
-    /* Goal: gradient += that of a function with the slopes `slope` in these probabilities, laid out
-     * as they, in the coefficients. Called after probabilities(), of the same theta and
+    /* Goal: gradient += the gradient of a function with the slopes `slope` in these probabilities,
+     * laid out as they, in the coefficients. Called after probabilities(), of the same theta and
      * records. */
     void (*pull)(void *self, const double *theta, int m, const double *const *x,
                  const double *slope, double *gradient);

@@ -10,10 +10,10 @@ struct model_marginal {
     int keeps;
     const int *kept;
 
-    /* Where the last column of the capability of normal records is a response, the coefficients of
-     * whose linear predictor stand first in theta, that of the constant, then that of each
-     * column of the complete-data statistic from 1 on, and marginal() keeps its standard deviation
-     * about it: the place of the logarithm of that in theta. 0: there is none. */
+    /* For a normal response, which is the last column of the capability of normal records: the
+     * place in theta of the logarithm of its residual standard deviation, if marginal() does not
+     * integrate it out. The coefficients of the response stand first in theta: the constant, then
+     * one for each column of the complete-data statistic from 1 on. 0: there is none. */
     int residual;
 
     /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up

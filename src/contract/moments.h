@@ -41,13 +41,14 @@ struct record_moments_class {
     /* u += weight A'r, with the A of the last from_innovations(); r is 0 for what is aside and has
      * the released components alone. */
     void (*pull)(void *self, double weight, const double *r, double *u);
-    /* gradient += that of r'total in theta, all coordinates, after from_innovations() with the same
-     * theta, n and u; that in u is what pull() adds with the weight sqrt(n). NULL: no gradients. */
+    /* gradient += the gradient of r'total in theta, all coordinates, after from_innovations() with
+     * the same theta, n and u; pull() with the weight sqrt(n) adds the gradient in u. NULL: no
+     * gradients. */
     void (*gradient)(void *self, double n, const double *u, const double *r, double *gradient);
 
-    /* The complete-data statistic that a total stands for. Returns 1 if records
-     * could have it, else 0; project() then makes it one that they could. Both NULL: totals
-     * do not determine what the model's update needs. */
+    /* The complete-data statistic that a total implies. Returns 1 if records can have it, else 0;
+     * project() then moves it to one that they can have. Both NULL: totals do not determine what
+     * the model's update needs. */
     int (*complete)(void *self, double n, const double *total, double *c);
     void (*project)(void *self, double n, double *c);
 

@@ -25,27 +25,26 @@ double noise_misfit_energy(const struct noise *noise, int from, int count, const
     return energy;
 }
 
-double noise_pull(const struct noise *noise, const double *total, double rounded, double *slope) {
+static double pull(const struct noise *noise, const double *total, double rounded, int energy_too,
+                   double *slope) {
     double energy = 0;
     for (int j = 0; j < noise->size; ++j) {
         const double weight = noise->weight[j], r = noise_misfit(noise, j, total[j]);
         const int near = noise->kernel[j] == KERNEL_ABSOLUTE && fabs(r) < rounded;
-        energy += kernel_energy(noise->kernel[j], r);
-        slope[j] = weight * (near ? r / rounded : kernel_slope(noise->kernel[j], r));
+        energy += near && energy_too ? 0.5 * (r * r / rounded + rounded)
+                                     : kernel_energy(noise->kernel[j], r);
+        slope[j] = near ? weight * r / rounded : weight * kernel_slope(noise->kernel[j], r);
     }
     return energy;
 }
 
+double noise_pull(const struct noise *noise, const double *total, double rounded, double *slope) {
+    return pull(noise, total, rounded, 0, slope);
+}
+
 double noise_pull_rounded(const struct noise *noise, const double *total, double rounded,
                           double *slope) {
-    double energy = 0;
-    for (int j = 0; j < noise->size; ++j) {
-        const double weight = noise->weight[j], r = noise_misfit(noise, j, total[j]);
-        const int near = noise->kernel[j] == KERNEL_ABSOLUTE && fabs(r) < rounded;
-        energy += near ? 0.5 * (r * r / rounded + rounded) : kernel_energy(noise->kernel[j], r);
-        slope[j] = near ? weight * r / rounded : weight * kernel_slope(noise->kernel[j], r);
-    }
-    return energy;
+    return pull(noise, total, rounded, 1, slope);
 }
 
 double noise_rounding(const struct noise *noise, const double *total, double rounded) {

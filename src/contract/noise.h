@@ -8,11 +8,10 @@
  * noise density, up to a constant.
  *
  * Each method holds one struct noise for each release, which r/read_problem.c fills in, and
- * evaluates it here: the slopes and misfits; and in contract/noise_totals.h the whole of it, a
- * component, a component's change. Three loops
- * are elsewhere since their speed depends on it: the record pass of method "augment"
- * (records/accept_pass.c), a line through a table (table/transfers.c), and the kernels of one
- * record's values, which are not totals (records/noise_energy.c).
+ * evaluates it here (slopes and misfits) and in contract/noise_totals.h (energies and their
+ * changes). Three loops are elsewhere because their speed depends on it: the record pass of method
+ * "augment" (records/accept_pass.c), a line through a table (table/transfers.c), and the kernels of
+ * one record's values, which are not totals (records/noise_energy.c).
  *
  * Invariants: components are added up in their order. weight = 1 / scale; it is 0 for a component
  * that only pads. Misfits are in units of the noise. Cost: O(components).
@@ -78,13 +77,12 @@ static inline double noise_variance(const struct noise *noise, int j) {
 /* The energy of `count` components from `from` on with these misfits. */
 double noise_misfit_energy(const struct noise *noise, int from, int count, const double *misfit);
 
-/* The energy of totals that are neither intervals nor exact; and the slopes of the log density
- * in the totals. The slope of the absolute kernel jumps at 0: within `rounded` of it, in units of
- * the noise, it is the slope of a kernel that is rounded off (Huber's), the energy is not. */
+/* The energy of totals that are neither intervals nor exact, and the slopes of the log density in
+ * the totals. The slope of the absolute kernel jumps at 0. Within `rounded` of 0, in units of the
+ * noise, the slopes belong to a kernel that is rounded off (Huber's). noise_pull() returns the
+ * energy of the noise, noise_pull_rounded() the energy of the rounded kernel, and noise_rounding()
+ * the second minus the first where weight is 1 / scale. */
 double noise_pull(const struct noise *noise, const double *total, double rounded, double *slope);
-
-/* Of the kernel that is rounded off: its energy and the slopes; and its energy less that of the
- * noise, whose weight is 1 / scale then. */
 double noise_pull_rounded(const struct noise *noise, const double *total, double rounded,
                           double *slope);
 double noise_rounding(const struct noise *noise, const double *total, double rounded);

@@ -22,10 +22,10 @@ struct stat_class {
     /* Component j of record i goes to t[j * stride + i]. */
     void (*eval)(void *self, int m, const double *const *x, int stride, double *t);
 
-    /* What eval() would tell of both, in one go: component j of record i of x_new
-     * less that of x, times weight[j], goes to row[i * width + j], and anything
-     * to one more column if there is an odd number of them. Returns 0 if this
-     * statistic cannot; may be NULL. m is at most MAX_BLOCK. */
+    /* Differences of what eval() computes for x_new and for x, in one pass: component j of record i
+     * of x_new minus component j of record i of x, times weight[j], goes to row[i * width + j]. If
+     * the number of components is odd, one more column is filled with anything. Returns 0 if the
+     * statistic cannot do this; may be NULL. m is at most MAX_BLOCK. */
     int (*changes)(void *self, int m, const double *const *x, const double *const *x_new,
                    const double *weight, int width, double *row);
 

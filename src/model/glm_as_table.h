@@ -27,8 +27,8 @@ struct cell_response {
     void (*logs)(void *self, const double *eta, double *log_p, double *slope);
 
     const struct model_prior *prior; /* the model's, with a gradient */
-    /* Goal: matrix += about minus the second derivatives of that of the response's coordinates; the
-     * lower triangle of so many rows. `self` is the model's. */
+    /* Goal: matrix += minus the second derivatives, about, of the log prior of the response's
+     * coordinates; the lower triangle of so many rows. `self` is the model's. */
     void (*prior_information)(void *self, const double *theta, int rows, double *matrix);
 };
 

@@ -72,6 +72,22 @@ test_that("without the conjugate step it samples the normal distribution exactly
   }
 })
 
+test_that("trajectories round the peak of Laplace noise, and draws do not: as by a sampler without trajectories", {
+  rel <- as_release(c(10, 60), stat_crossprod(y ~ 1, bounds = list(y = c(-1, 1)), outside = "none"), mech_laplace(scale = 40), n = 300)
+  # is the expected total so many noise scales from the released number?
+  near <- function(sampler, scales) {
+    fit <- sample_posterior(rel, model_lm(y ~ 1), method = "clt", chains = 4, iter = 8000, seed = 1, control = list(sampler = sampler))
+    mean <- posterior::extract_variable_matrix(fit$draws, "(Intercept)")
+    lapply(scales, function(k) (abs(300 * mean - 10) < k * 40) + 0)
+  }
+  walked <- near("noncentred", c(0.15, 0.3, 0.5))
+  jumped <- near("nuts", c(0.15, 0.3, 0.5))
+  for (k in 1:3) {
+    error <- sqrt(posterior::mcse_mean(walked[[k]])^2 + posterior::mcse_mean(jumped[[k]])^2)
+    expect_lt(abs(mean(walked[[k]]) - mean(jumped[[k]])) / error, 5)
+  }
+})
+
 test_that("a run goes on bit for bit, and a seed fixes it", {
   rel <- as_release(c(300, 712), yes_no, mech_laplace(epsilon = 0.1), 1000)
   for (control in list(list(), list(sampler = "gibbs"), list(conjugate = FALSE, passes = 2))) {
