@@ -4,7 +4,7 @@
 # Are there answers among the parts of a release?
 has_answers <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "match", TRUE))
 
-# Models that method "collapse" takes answers for, where all that they see are factors; model_table() with prior_normal(), too.
+# Models that method "collapse" takes answers for, where all that they see are factors.
 takes_answers <- function(model) UseMethod("takes_answers")
 
 #' @export
@@ -16,11 +16,19 @@ takes_answers.model_glm <- function(model) TRUE
 #' @export
 takes_answers.model_logistic <- takes_answers.model_glm
 
+#' @export
+takes_answers.model_categorical <- takes_answers.model_glm
+
+#' @export
+takes_answers.model_bernoulli <- takes_answers.model_glm
+
+#' @export
+takes_answers.model_table <- takes_answers.model_glm
+
 # Combinations of levels
 most_answer_cells <- 1e5
 
-# The answers to each factor of the table: a list of `codes`, a column each, and `log_odds`, of the true level against another;
-# or a refusal.
+# The answers to each factor of the table: a list of `codes`, a column each, and `channels`; or a refusal.
 table_answers <- function(release, bound, call) {
   table <- as_table(bound)
   check_answered_model(table, call)
@@ -32,22 +40,23 @@ table_answers <- function(release, bound, call) {
   }
   n <- release$n
   codes <- do.call(cbind, lapply(parts, function(p) matrix(p$value, n, dimnames = list(NULL, p$statistic$columns$variable))))
-  log_odds <- do.call(cbind, lapply(parts, function(p) matrix(1 / p$scale, n)))
+  channels <- do.call(c, lapply(parts, function(p) channels_of(p$mechanism, p$statistic)))
   variables <- names(table$levels)
   at <- match(variables, colnames(codes))
   twice <- unique(colnames(codes)[duplicated(colnames(codes))])
-  fault <- if (length(twice)) "{.var {twice}} {?is/are} answered twice." else if (anyNA(at)) "{.var {variables[is.na(at)]}} {?is/are} not answered." else
-    if (any(log_odds != rep(log_odds[1L, ], each = n))) "Answers to one variable have different probabilities of the true level."
+  fault <- if (length(twice)) "{.var {twice}} {?is/are} answered twice." else if (anyNA(at)) "{.var {variables[is.na(at)]}} {?is/are} not answered."
   if (!is.null(fault)) {
-    stop_classed("method", c("Method {.val collapse} needs one answer for each record and variable, all with the same noise.", x = fault,
+    stop_classed("method", c("Method {.val collapse} needs one answer for each record and variable.", x = fault,
                              i = "Method {.val augment} does not."), call = call)
   }
-  list(codes = codes[, at, drop = FALSE], log_odds = log_odds[1L, at])
+  list(codes = codes[, at, drop = FALSE], channels = channels[at])
 }
 
 check_answered_model <- function(table, call) {
-  if (!moves_theta(table) || length(table$parts) != 1L) {
-    stop_classed("method", c("Method {.val collapse} supports answers by randomised response for regressions on factors, and for tables with normal priors.",
+  one_row <- inherits(table, c("bound_table", "bound_categorical")) && all(is.na(table$probability))
+  if (!(moves_theta(table) || one_row) || length(table$parts) != 1L) {
+    stop_classed("method", c(paste("Method {.val collapse} supports answers by randomised response for one categorical variable, for saturated tables,",
+                                   "for tables with normal priors, and for regressions on factors."),
                              i = "Method {.val augment} can use them under this model."), call = call)
   }
   cells <- prod(lengths(table$levels))
@@ -61,15 +70,15 @@ answers_problem <- function(release, bound, call) {
   answers <- table_answers(release, bound, call)
   table <- as_table(bound)
   levels <- lengths(table$levels)
-  stride <- rev(cumprod(c(1, rev(levels)[-length(levels)])))
-  place <- function(codes) drop(codes %*% stride)
-  own <- table$parts[[1L]]$codes
+  place <- function(codes, size) drop(codes %*% rev(cumprod(c(1, rev(size)[-length(size)]))))
+  own <- part_codes(table$parts[[1L]], levels)
   tracked <- if (nrow(own) <= most_tracked) nrow(own) else 0
+  channel <- channel_fields(answers$channels)
   c(noise_fields(), list(
     method = "collapse", exact = TRUE, model = table$model_spec %||% table$spec, family = "answers", n = as.double(release$n), prior_n = NULL,
     size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = double(), tracked = as.double(tracked),
-    fields = list(levels = as.double(levels), log_odds = as.double(answers$log_odds), place = as.double(place(own)),
-                  counts = as.double(tabulate(place(answers$codes) + 1, prod(levels))), tracked = as.double(tracked > 0))))
+    fields = c(channel, list(place = as.double(place(own, levels)), tracked = as.double(tracked > 0),
+                             counts = as.double(tabulate(place(answers$codes, channel$answers) + 1, prod(channel$answers)))))))
 }
 
 #' @export

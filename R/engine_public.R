@@ -128,9 +128,10 @@ public_answers <- function(release, bound, call) {
   class <- answer_class(bound, call)
   row <- seen_columns(part$statistic)
   row <- row[row$variable == bound$columns$variable[1L], ]
-  fields <- list(response = match(class, answer_classes) - 1, squared = as.double(kernel == "squared"), answer = z, answer_weight = 1 / scale,
+  fields <- list(response = match(class, answer_classes) - 1, squared = as.double(kernel == "squared"), answer = z,
+                 answer_weight = if (kernel == "match") rep(1, n) else 1 / scale,
                  response_bounds = c(row$lower, row$upper))
-  c(fields, if (class %in% c("logit", "binary")) binary_fields(bound, z, scale, kernel), if (class == "levels") level_fields(bound, scale),
+  c(fields, if (class %in% c("logit", "binary")) binary_fields(bound, z, scale, part), if (class == "levels") level_fields(bound, part),
     if (class %in% c("logit", "binary", "poisson")) group_fields(z, scale))
 }
 
@@ -157,8 +158,7 @@ answer_class <- function(bound, call) {
                            i = "They are available for normal and binary responses, for counts, and for factors."), call = call)
 }
 
-# what another level's answer is given, over the own level's
-level_fields <- function(bound, scale) c(list(lie = exp(-1 / scale)), stats::setNames(list(as.double(length(bound$categories))), bound$model$family))
+level_fields <- function(bound, part) c(channel_fields(response_channel(bound, part)), stats::setNames(list(as.double(length(bound$categories))), bound$model$family))
 
 # Where the coefficients of the design's columns stand in theta, predictor after predictor, and what else the response depends on.
 coefficient_places <- function(bound, columns) {
@@ -171,15 +171,16 @@ coefficient_places <- function(bound, columns) {
   list(place = c(0, tails + seq_len(columns - 1L) - 1), shape_at = as.double(seq_len(tails - 1L)))
 }
 
+response_channel <- function(bound, part) channels_of(part$mechanism, part$statistic)[bound$columns$variable[1L]]
+
 # the densities of each answer given 0 and given 1, over the larger
-binary_fields <- function(bound, z, scale, kernel) {
-  log_density <- function(y) {
-    switch(kernel, match = ifelse(z == y, 0, -1 / scale), absolute = -abs(z - y) / scale, squared = -((z - y) / scale)^2 / 2)
-  }
-  zero <- log_density(0)
-  one <- log_density(1)
-  most <- pmax(zero, one)
-  c(list(zero = exp(zero - most), one = exp(one - most)), stats::setNames(list(0), bound$model$family))
+binary_fields <- function(bound, z, scale, part) {
+  log_density <- switch(part$mechanism$kernel,
+    match = log(t(response_channel(bound, part)[[1L]]))[z + 1, , drop = FALSE],
+    absolute = -abs(outer(z, 0:1, "-")) / scale,
+    squared = -(outer(z, 0:1, "-") / scale)^2 / 2)
+  log_density <- unname(log_density) - pmax(log_density[, 1L], log_density[, 2L])
+  c(list(zero = exp(log_density[, 1L]), one = exp(log_density[, 2L])), stats::setNames(list(0), bound$model$family))
 }
 
 # ---- totals -----------------------------------------------------------------------------

@@ -50,16 +50,16 @@ imputed_problem <- function(release, bound, call) {
                answer_fields(seen, release, bound))))
 }
 
-answered_factors <- function(release, bound) intersect(names(bound$levels), names(answer_log_odds(release$mechanism, release$statistic)))
+answered_factors <- function(release, bound) intersect(names(bound$levels), names(answer_channels(release$mechanism, release$statistic$levels)))
 
 # `seen` has the dummies of the levels after the first
 answer_fields <- function(seen, release, bound) {
   factors <- answered_factors(release, bound)
   if (length(factors) == 0L) return(NULL)
   dummies <- lapply(factors, function(f) which(bound$columns$variable == f))
-  list(answer_column = vapply(dummies, `[`, 1L, 1L) - 1, answer_factor = match(factors, names(bound$levels)) - 1,
-       answer_log_odds = unname(answer_log_odds(release$mechanism, release$statistic)[factors]),
-       answer = unlist(lapply(dummies, function(d) drop(seen[, d, drop = FALSE] %*% seq_along(d)))))
+  channels <- channel_fields(answer_channels(release$mechanism, release$statistic$levels)[factors])
+  c(channels, list(answer_column = vapply(dummies, `[`, 1L, 1L) - 1, answer_factor = match(factors, names(bound$levels)) - 1,
+                   answer = unlist(lapply(dummies, function(d) drop(seen[, d, drop = FALSE] %*% seq_along(d))))))
 }
 
 check_kept_records <- function(release, bound, call) {

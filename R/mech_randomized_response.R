@@ -34,17 +34,94 @@
 #' rel <- release(MASS::birthwt, st, mech_randomized_response(epsilon = 1))
 #' sample_posterior(rel, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #' @export
-mech_randomized_response <- function(..., epsilon) {
+mech_randomized_response <- function(..., epsilon = NULL, matrix = NULL) {
   check_all_named(...)
   check_given("mechanism")
-  epsilon <- check_positive(epsilon, "epsilon", "mechanism")
-  new_mechanism("randomized_response", "match", epsilon = epsilon, class = "mech_randomized_response")
+  given <- check_one_of(list(epsilon = epsilon, matrix = matrix))
+  if (given == "epsilon") epsilon <- check_positive(epsilon, "epsilon", "mechanism")
+  if (given == "matrix") matrix <- if (is.list(matrix)) check_channels(matrix) else check_channel(matrix, "matrix")
+  new_mechanism("randomized_response", "match", epsilon = epsilon, matrix = matrix, class = "mech_randomized_response")
 }
 
-# one over the log of the odds of the true level against another
+# ---- channels: P(answer | level), a row a level -------------------------------------------
+
+check_channels <- function(matrix, call = caller_env()) {
+  if (is.object(matrix) || length(matrix) == 0L || !checkmate::test_names(names(matrix), "unique")) {
+    stop_argument("matrix", "a matrix of probabilities, or a list of them named by variables", describe_shape(matrix), "mechanism", call)
+  }
+  Map(function(m, variable) check_channel(m, paste0("matrix$", variable), call), matrix, names(matrix))
+}
+
+# Probabilities become multiples of 2^-52 with rows that sum to exactly 1, so that an owner can draw exactly from them.
+check_channel <- function(matrix, name, call = caller_env()) {
+  must <- "a matrix of probabilities with a row for each level and a column for each answer, two or more, and names for both"
+  named <- function(x) checkmate::test_names(x, "unique")
+  ok <- is.matrix(matrix) && is.numeric(matrix) && all(dim(matrix) > 1L) && named(rownames(matrix)) && named(colnames(matrix))
+  if (!ok) stop_argument(name, must, describe_shape(matrix), "mechanism", call)
+  bad <- !is.finite(matrix) | matrix < 0 | matrix > 1
+  if (any(bad)) stop_argument(name, "probabilities from 0 to 1", describe_bad(matrix, bad), "mechanism", call)
+  sums <- rowSums(matrix)
+  off <- abs(sums - 1) > 1e-6
+  if (any(off)) {
+    stop_classed("mechanism", c("The rows of {.arg {name}} must sum to 1, over the answers that are given at a level.",
+                                x = "{.val {rownames(matrix)[off][1]}} has the sum {format_number(sums[off][[1L]])}.",
+                                i = if (all(abs(colSums(matrix) - 1) <= 1e-6)) "The columns do: use {.code t()}."), call = call)
+  }
+  unit <- 2^-52
+  matrix <- round(matrix / sums / unit) * unit
+  largest <- cbind(seq_len(nrow(matrix)), max.col(matrix, "first"))
+  matrix[largest] <- matrix[largest] + (1 - rowSums(matrix))
+  matrix
+}
+
+# Of each factor of a statistic, in the order of its levels; the answers that are levels come first, in that order.
+channels_of <- function(mechanism, statistic) {
+  variables <- statistic$columns$variable
+  lapply(stats::setNames(nm = variables), function(v) channel_of(mechanism, v, statistic$levels[[v]], length(variables)))
+}
+
+# `questions`: how many have equal shares of epsilon
+channel_of <- function(mechanism, variable, levels, questions = 1) {
+  if (is.null(mechanism$epsilon)) {
+    matrix <- if (is.list(mechanism$matrix)) mechanism$matrix[[variable]] else mechanism$matrix
+    answers <- colnames(matrix)
+    return(matrix[levels, c(intersect(levels, answers), setdiff(answers, levels)), drop = FALSE])
+  }
+  odds <- exp(-mechanism$epsilon / questions)
+  k <- length(levels)
+  matrix <- base::matrix(odds, k, k, dimnames = list(levels, levels))
+  diag(matrix) <- 1
+  matrix / (1 + (k - 1) * odds)
+}
+
+check_channel_levels <- function(mechanism, variable, levels, name, call) {
+  matrix <- if (is.list(mechanism$matrix)) mechanism$matrix[[variable]] else mechanism$matrix
+  if (setequal(rownames(matrix), levels)) return(invisible())
+  stop_classed("mechanism", c("The rows of {.arg {name}} must be named by the levels of {.var {variable}}.", x = "Rows: {.val {rownames(matrix)}}.",
+                              i = "Levels: {.val {levels}}."), call = call)
+}
+
+# fields of channels_read() in src/contract/channel.c
+channel_fields <- function(channels) {
+  list(levels = as.double(vapply(channels, nrow, 0L)), answers = as.double(vapply(channels, ncol, 0L)), channel = unlist(lapply(unname(channels), t)))
+}
+
+# the largest change of the probability of an answer, if one level is replaced by another
+channel_epsilon <- function(channel) max(apply(log(channel), 2L, function(p) if (all(p == -Inf)) 0 else max(p) - min(p)))
+
+# Do different probabilities of the levels give the same probabilities of the answers?
+is_singular <- function(channel) qr(t(channel), tol = 1e-10)$rank < nrow(channel)
+
+matrices_of <- function(mechanism) if (is.list(mechanism$matrix)) mechanism$matrix else if (!is.null(mechanism$matrix)) list(mechanism$matrix)
+
+# ---- what a mechanism does ---------------------------------------------------------------
+
+# With a budget, one over the log of the odds of the true level against another.
 #' @export
 mechanism_scale.mech_randomized_response <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
-  expand_scale(length(statistic$components) / mechanism$epsilon, statistic, "epsilon", call)
+  questions <- length(statistic$components)
+  if (is.null(mechanism$epsilon)) return(rep(NA_real_, questions))
+  expand_scale(questions / mechanism$epsilon, statistic, "epsilon", call)
 }
 
 # a level differs or not: there is no size of the noise
@@ -53,20 +130,37 @@ mechanism_sd.mech_randomized_response <- function(mechanism, scale) rep(NA_real_
 
 #' @export
 add_noise.mech_randomized_response <- function(mechanism, statistic, total, uniform, scale) {
-  levels <- levels_of_each(statistic, length(total))
-  others <- (levels - 1) * exp(-1 / scale)
-  change <- others / (1 + others)
-  # the lowest uniforms change the level, each other one by an equal share
-  shift <- pmin(1 + floor(uniform / change * (levels - 1)), levels - 1)
-  unname((total + (uniform < change) * shift) %% levels)
+  channels <- channels_of(mechanism, statistic)
+  variable <- rep(seq_along(channels), each = length(total) / length(channels))
+  answer <- numeric(length(total))
+  for (v in seq_along(channels)) {
+    for (level in seq_len(nrow(channels[[v]]))) {
+      at <- variable == v & total == level - 1
+      up_to <- cumsum(channels[[v]][level, ])
+      answer[at] <- findInterval(uniform[at], up_to[-length(up_to)])
+    }
+  }
+  answer
 }
 
 #' @rdname privacy
 #' @export
-privacy.mech_randomized_response <- function(x, ...) privacy_row(epsilon = x$epsilon, delta = 0, rho = x$epsilon^2 / 2)
+privacy.mech_randomized_response <- function(x, ...) {
+  if (!is.null(x$epsilon)) return(privacy_row(epsilon = x$epsilon, delta = 0, rho = x$epsilon^2 / 2))
+  questions <- if (is.list(x$matrix)) 1 else max(1, length(list(...)$statistic$components))
+  epsilon <- rep(vapply(matrices_of(x), channel_epsilon, 0), questions)
+  privacy_row(epsilon = sum(epsilon), delta = 0, rho = sum(epsilon^2) / 2)
+}
 
 #' @export
-format.mech_randomized_response <- function(x, ...) paste0("randomised response, epsilon = ", format_number(x$epsilon))
+format.mech_randomized_response <- function(x, ...) {
+  if (!is.null(x$epsilon)) return(paste0("randomised response, epsilon = ", format_number(x$epsilon)))
+  matrices <- matrices_of(x)
+  each <- vapply(matrices, function(m) paste(nrow(m), "levels,", ncol(m), "answers, epsilon =", format_number(channel_epsilon(m))), "")
+  singular <- vapply(matrices, is_singular, TRUE)
+  paste0("randomised response with a matrix: ", shorten_list(if (is.null(names(each))) each else paste0(names(each), " (", each, ")"), 4L),
+         if (any(singular)) "; singular: the answers cannot distinguish some probabilities of the levels")
+}
 
 #' @export
 check_pair.mech_randomized_response <- function(statistic, mechanism, call) {
@@ -75,34 +169,125 @@ check_pair.mech_randomized_response <- function(statistic, mechanism, call) {
                                 x = "The statistic is {describe_statistic(statistic)}.",
                                 i = "Use {.fn stat_records}, or another mechanism."), call = call)
   }
-  numbers <- setdiff(statistic$columns$variable, names(statistic$levels))
+  variables <- statistic$columns$variable
+  numbers <- setdiff(variables, names(statistic$levels))
   if (length(numbers)) {
     stop_classed("mechanism", c("Randomised response is for factors, but {.var {numbers}} {?is a number/are numbers}.",
                                 i = "Use {.fn mech_laplace} or {.fn mech_gaussian}, or release the numbers as a separate statistic."),
                  call = call)
   }
+  if (is.null(mechanism$matrix)) return(invisible())
+  if (is.list(mechanism$matrix) && !setequal(names(mechanism$matrix), variables)) {
+    stop_classed("mechanism", c("{.arg matrix} must have a matrix for each variable of the statistic.", x = "Given: {.var {names(mechanism$matrix)}}.",
+                                i = "Variables: {.var {variables}}."), call = call)
+  }
+  for (v in variables) check_channel_levels(mechanism, v, statistic$levels[[v]], if (is.list(mechanism$matrix)) paste0("matrix$", v) else "matrix", call)
 }
 
 #' @export
 check_noisy.mech_randomized_response <- function(mechanism, statistic, value, call = caller_env()) {
-  last <- rep(statistic$columns$upper, each = length(value) / nrow(statistic$columns))
-  bad <- value != floor(value) | value < 0 | value > last
-  if (any(bad)) stop_argument("value", "codes of levels, 0 for the first", describe_bad(value, bad), "value", call)
+  channels <- channels_of(mechanism, statistic)
+  each <- length(value) / length(channels)
+  bad <- value != floor(value) | value < 0 | value >= rep(vapply(channels, ncol, 0L), each = each)
+  if (any(bad)) stop_argument("value", "codes of answers, 0 for the first", describe_bad(value, bad), "value", call)
+  for (v in seq_along(channels)) {
+    channel <- channels[[v]]
+    never <- colnames(channel)[colSums(channel) == 0]
+    said <- intersect(never, colnames(channel)[value[(v - 1) * each + seq_len(each)] + 1])
+    if (length(said)) {
+      stop_classed("value", "{.arg value} has {cli::qty(said)}{?an answer/answers} to {.var {names(channels)[v]}} that no level gives: {.val {said}}.", call = call)
+    }
+  }
 }
-
-# how many levels there are, for each of the values
-levels_of_each <- function(statistic, values) rep(unname(lengths(statistic$levels[statistic$columns$variable])), each = values / nrow(statistic$columns))
 
 # In integers, see src/release/exact_noise.c; of the budget at most what the last bits of a double
 # may have added is left unspent.
 exact_response <- function(part, data, call) {
   codes <- statistic_total(part$statistic, data, call)
-  scale <- mechanism_scale(part$mechanism, part$statistic, call)
+  mechanism <- part$mechanism
+  scale <- mechanism_scale(mechanism, part$statistic, call)
   scale <- rep(scale, each = length(codes) / length(scale))
-  epsilon <- pmin((1 - 2^-40) / scale, 2^52)
-  value <- .Call(ffi_exact_response, as.double(codes), as.double(levels_of_each(part$statistic, length(codes))), epsilon)
+  value <- if (is.null(mechanism$epsilon)) {
+    channels <- channels_of(mechanism, part$statistic)
+    of_variable <- split(codes, rep(seq_along(channels), each = length(codes) / length(channels)))
+    answers <- unname(Map(function(x, channel) .Call(ffi_exact_answers, as.double(x), channel), of_variable, channels))
+    if (!any(vapply(answers, is.null, TRUE))) unlist(answers)
+  } else {
+    levels <- rep(unname(lengths(part$statistic$levels[part$statistic$columns$variable])), each = length(codes) / nrow(part$statistic$columns))
+    .Call(ffi_exact_response, as.double(codes), as.double(levels), pmin((1 - 2^-40) / scale, 2^52))
+  }
   list(value = value %||% stop_entropy(call), scale = scale, unit = numeric(length(codes)))
+}
+
+# A level that never gives an answer is ruled out by it.
+check_private_channels <- function(parts, call) {
+  for (p in parts) {
+    if (p$mechanism$kernel != "match" || is.finite(privacy(p$mechanism, statistic = p$statistic)$epsilon)) next
+    stop_classed("mechanism", c("{.arg matrix} must give each answer a positive probability at every level, or at none, in a release by the owner.",
+                                x = "Some answer rules out a level: epsilon is infinite."), call = call)
+  }
 }
 
 #' @export
 mechanism_takes.mech_randomized_response <- function(mechanism, statistic, kinds) inherits(statistic, "stat_records") && "code" %in% kinds
+
+# ---- what methods need ---------------------------------------------------------------------
+
+# minus the log of the probability of each answer given each level, over the largest; what is impossible counts as 1e-300
+answer_energy <- function(channel) pmin(log(max(channel)) - log(channel), 690)
+
+#' @export
+augment_part.mech_randomized_response <- function(part, bound, n) {
+  channels <- unname(channels_of(part$mechanism, part$statistic))
+  c(NextMethod(), list(answers = vapply(channels, ncol, 0L), answer_energy = lapply(channels, function(m) as.double(t(answer_energy(m))))))
+}
+
+#' @export
+log_noise.mech_randomized_response <- function(part, data) {
+  channels <- channels_of(part$mechanism, part$statistic)
+  each <- length(part$value) / length(channels)
+  true <- statistic_total(part$statistic, data, empty = TRUE)
+  -sum(unlist(lapply(seq_along(channels), function(v) {
+    at <- (v - 1) * each + seq_len(each)
+    answer_energy(channels[[v]])[cbind(true[at], part$value[at]) + 1]
+  })))
+}
+
+# ---- answers as they were published ----------------------------------------------------------
+
+# Codes of answers; from texts, or from how many gave each answer, which determines all but their order.
+answer_codes <- function(value, statistic, mechanism, n, call = caller_env()) {
+  channels <- channels_of(mechanism, statistic)
+  answers <- lapply(channels, colnames)
+  counted <- is.array(value) && !is.null(dimnames(value)) && setequal(names(dimnames(value)), names(channels)) && length(dim(value)) == length(channels)
+  named <- length(channels) == 1L && is.null(dim(value)) && is.numeric(value) && length(value) && !is.null(names(value)) &&
+    !any(names(value) %in% part_components(statistic, max(n, 1), ""))
+  if (is.character(value) || is.factor(value)) return(coded_answers(as.character(value), answers, call))
+  if (!counted && !named) return(value)
+  counts <- if (counted) aperm(value, match(names(channels), names(dimnames(value)))) else
+    array(value, length(value), stats::setNames(list(names(value)), names(channels)))
+  for (v in names(channels)) check_counted_answers(dimnames(counts)[[v]], answers[[v]], v, call)
+  bad <- !is.finite(counts) | counts < 0 | counts != floor(counts)
+  if (any(bad)) stop_argument("value", "whole numbers of records with each answer", describe_bad(counts, bad), "value", call)
+  if (sum(counts) < 1 || !is.null(n) && sum(counts) != n) {
+    stop_classed("value", "{.arg value} must be the numbers of all records with each answer, but {sum(counts)} answer{?s} {?is/are} counted{if (!is.null(n)) paste(' of', n)}.",
+                 call = call)
+  }
+  cell <- arrayInd(rep(seq_along(counts), counts), dim(counts))
+  unlist(lapply(seq_along(channels), function(v) match(dimnames(counts)[[v]], answers[[v]])[cell[, v]] - 1))
+}
+
+coded_answers <- function(value, answers, call) {
+  if (length(answers) > 1L) {
+    stop_classed("value", c("Answers to several questions must be codes, or a table of how many records gave each combination of answers."), call = call)
+  }
+  strange <- setdiff(value, answers[[1L]])
+  if (length(strange)) stop_classed("value", c("{.arg value} must be answers.", x = "Not an answer: {.val {strange}}.", i = "Answers: {.val {answers[[1]]}}."), call = call)
+  match(value, answers[[1L]]) - 1
+}
+
+check_counted_answers <- function(given, answers, variable, call) {
+  if (setequal(given, answers) && !anyDuplicated(given)) return(invisible())
+  stop_classed("value", c("{.arg value} must have a number for each answer to {.var {variable}}, each once.", x = "Given: {.val {given}}.", i = "Answers: {.val {answers}}."),
+               call = call)
+}

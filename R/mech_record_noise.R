@@ -79,13 +79,34 @@ check_answers <- function(answers, call = caller_env()) {
   stop_argument("answers", "NULL, mech_randomized_response() or a list of such named by factors", describe(answers), "mechanism", call)
 }
 
-# of each factor of the statistic that has them, the logarithm of the odds of its true level against another
-answer_log_odds <- function(mechanism, statistic) {
+# of each factor of the statistic that has them
+answer_channels <- function(mechanism, levels) {
   answers <- mechanism$answers
   if (is.null(answers)) return(NULL)
-  factors <- names(statistic$levels)
-  if (inherits(answers, "mech_randomized_response")) return(stats::setNames(rep(answers$epsilon / length(factors), length(factors)), factors))
-  vapply(answers, function(a) a$epsilon, 0)
+  one <- inherits(answers, "mech_randomized_response")
+  named <- if (one) names(levels) else intersect(names(answers), names(levels))
+  lapply(stats::setNames(nm = named), function(f) {
+    if (one) channel_of(answers, f, levels[[f]], length(levels)) else channel_of(answers[[f]], f, levels[[f]])
+  })
+}
+
+# The records hold the levels that were answered, so an answer must be a level.
+check_answer_levels <- function(mechanism, levels, call) {
+  answers <- mechanism$answers
+  one <- inherits(answers, "mech_randomized_response")
+  for (f in if (one) names(levels) else names(answers)) {
+    of_factor <- if (one) answers else answers[[f]]
+    if (!is.null(of_factor$epsilon)) next
+    if (is.list(of_factor$matrix) && !f %in% names(of_factor$matrix)) {
+      stop_classed("mechanism", "{.arg matrix} of {.arg answers} must have an entry for {.var {f}}.", call = call)
+    }
+    check_channel_levels(of_factor, f, levels[[f]], "matrix", call)
+    strange <- setdiff(colnames(channel_of(of_factor, f, levels[[f]])), levels[[f]])
+    if (length(strange)) {
+      stop_classed("mechanism", c("Noisy records have levels for answers, but {.val {strange}} {?is not a level/are not levels} of {.var {f}}.",
+                                  i = "Other answers need {.fn mech_randomized_response} without noisy numbers."), call = call)
+    }
+  }
 }
 
 has_noisy_records <- function(parts) any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))
@@ -156,11 +177,12 @@ check_pair.mech_record_noise <- function(statistic, mechanism, call) {
     stop_classed("mechanism", "{.arg answers} need the noisy records themselves: {.fn stat_records} without bounds.", call = call)
   }
   factors <- names(statistic$levels)
-  strange <- setdiff(names(answer_log_odds(mechanism, statistic)), factors)
+  strange <- if (!is.object(mechanism$answers)) setdiff(names(mechanism$answers), factors)
   if (length(strange) || length(factors) == 0L) {
     stop_classed("mechanism", c("{.arg answers} must name factors of the statistic.", x = if (length(strange)) "{.val {strange}} {?is/are} not among them.",
                                 i = if (length(factors)) "Factors: {.var {factors}}." else "It has none: give {.fn stat_records} their {.arg levels}."), call = call)
   }
+  check_answer_levels(mechanism, statistic$levels, call)
 }
 
 #' @export

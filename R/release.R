@@ -123,6 +123,7 @@ release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("r
 publish_with_budget <- function(data, statistic, mechanism, neighbours, budget, call = caller_env()) {
   parts <- design_parts(statistic, mechanism, neighbours)
   check_exact(parts, call)
+  check_private_channels(parts, call)
   lock <- hold_budget(budget, neighbours, call)
   on.exit(unlock_budget(lock))
   check_affordable(budget, design_privacy(parts), call)

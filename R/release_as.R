@@ -96,6 +96,9 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
     check_records_unbounded(statistic, mechanism)
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   }
+  if (!missing(value) && !missing(statistic) && inherits(mechanism, "mech_randomized_response") && inherits(statistic, "stat_records")) {
+    return(answers_release(value, statistic, mechanism, if (!missing(n)) n, match_neighbours(neighbours), ...))
+  }
   check_given(hints = c(n = "Use {.code n = NULL} if the number of records is unknown."))
   UseMethod("as_release")
 }
@@ -114,6 +117,17 @@ as_release.default <- function(value, statistic, mechanism, n, neighbours = c("r
   release <- release_of(value, published$statistic, published$mechanism, n, neighbours, listed)
   warn_units(release)
   release
+}
+
+# What as_release() makes of answers by randomised response; their number is that of the records.
+answers_release <- function(value, statistic, mechanism, n, neighbours, ..., call = caller_env()) {
+  check_no_dots(..., call = call)
+  check_design(statistic, mechanism, neighbours, call)
+  value <- answer_codes(value, statistic, mechanism, n, call)
+  questions <- length(statistic$components)
+  if (is.null(n) && is.numeric(value)) n <- length(value) / questions
+  n <- check_public_size(n, design_parts(statistic, mechanism), call)
+  release_of(value, statistic, mechanism, n, neighbours, FALSE, call)
 }
 
 # What as_release() makes of noisy numbers and public covariates.

@@ -164,12 +164,27 @@ mechanism_from_json <- function(x, refuse) {
   require_fields(x, c("name", intersect(given, setdiff(names(formals(constructor)), "answers")), if ("published" %in% names(x)) "published"), "mechanism", refuse)
   parameters <- lapply(stats::setNames(nm = given), function(p) {
     if (p == "norm") return(json_norm(x[[p]], refuse))
+    if (p == "matrix") return(json_channels(x[[p]], refuse))
     # only a noise scale may differ between components
     shapes <- if (name == "record_noise") "object" else if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
     json_numbers(x[[p]], paste("The mechanism's", p), shapes, refuse)
   })
   mechanism <- do.call(constructor, parameters)
   if (is.null(x[["published"]])) mechanism else published_from_json(mechanism, x[["published"]], refuse)
+}
+
+# of one matrix an entry a level; of several, by variables, one deeper
+json_channels <- function(x, refuse) {
+  rows <- function(x) is.list(x) && !is.null(names(x)) && length(x) && all(vapply(x, is.list, TRUE))
+  if (rows(x) && all(vapply(x, rows, TRUE))) return(lapply(x, json_channel, refuse))
+  json_channel(x, refuse)
+}
+
+json_channel <- function(x, refuse) {
+  if (!is.list(x) || is.null(names(x))) refuse("The mechanism's matrix must be an object with an entry for each level.")
+  rows <- lapply(x, json_numbers, "The mechanism's matrix", "object", refuse)
+  if (!all(vapply(rows, function(r) identical(names(r), names(rows[[1L]])), TRUE))) refuse("The rows of the mechanism's matrix must have the same answers.")
+  do.call(rbind, rows)
 }
 
 json_norm <- function(x, refuse) {

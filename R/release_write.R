@@ -117,5 +117,12 @@ mechanism_json <- function(mechanism) {
     parameters <- NULL
   }
   steps <- c(lapply(after[names(after) != "listed"], exact_numbers), after["listed"])
-  c(list(name = mechanism$name), lapply(parameters, function(p) if (is.character(p)) p else exact_numbers(p)), if (!is.null(after)) list(published = steps))
+  c(list(name = mechanism$name), lapply(parameters, parameter_json), if (!is.null(after)) list(published = steps))
+}
+
+# a matrix of answers: an object with an entry for each level, of objects with a probability for each answer
+parameter_json <- function(p) {
+  if (is.character(p)) return(p)
+  if (is.list(p)) return(lapply(p, parameter_json))
+  if (is.matrix(p)) lapply(stats::setNames(nm = rownames(p)), function(level) exact_numbers(p[level, ])) else exact_numbers(p)
 }

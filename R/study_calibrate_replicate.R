@@ -42,7 +42,9 @@ rank_replicate <- function(problem, bound) {
   is_fit <- inherits(fit, "noiseaware_fit")
   draws <- if (is_fit) fit$draws else posterior::as_draws_array(fit)
   truth <- c(simulated$parameters, if (length(simulated$log_eta)) c(log_eta = simulated$log_eta))
-  values <- ranked_draws(draws, names(truth), if (is_fit && length(simulated$log_eta)) log_noise_draws(fit))
+  # where the records' levels are summed out, the chains have the likelihood instead
+  noise <- is_fit && length(simulated$log_eta) && !identical(fit$problem$family, "answers")
+  values <- ranked_draws(draws, names(truth), if (noise) log_noise_draws(fit))
   list(results = rank_variables(values, truth, problem$level), method = if (is_fit) fit$method else "function")
 }
 
@@ -88,8 +90,7 @@ log_noise.default <- function(part, data) {
   residual <- (part$value - statistic_total(part$statistic, data, empty = TRUE)) / part$scale
   -switch(part$mechanism$kernel,
     absolute = sum(abs(residual)),
-    squared = sum(residual^2) / 2,
-    match = sum((1 / part$scale)[residual != 0]))
+    squared = sum(residual^2) / 2)
 }
 
 draw_posterior <- function(problem, simulated) {

@@ -5,7 +5,7 @@
 #include "contract/plugin.h"
 
 /* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j); with MATCH, of
- * single values only, const - sum_j (weight_j where z_j differs from s_j). */
+ * single values only, sum_j log P(answer z_j | level s_j). */
 enum kernel {
     KERNEL_ABSOLUTE /* |r| */,
     KERNEL_SQUARED /* r^2 / 2 */,

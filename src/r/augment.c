@@ -13,6 +13,14 @@ static const char *const part_kinds[] = {
     [PART_RECORDS] = "records",
 };
 
+static void read_answers(SEXP spec, struct part *part) {
+    SEXP energy = list_element(spec, "answer_energy");
+    const R_xlen_t size = Rf_xlength(energy);
+    part->answers = INTEGER(list_element(spec, "answers"));
+    part->answer_energy = plugin_memory((size_t)size, sizeof *part->answer_energy);
+    for (R_xlen_t j = 0; j < size; ++j) part->answer_energy[j] = REAL(VECTOR_ELT(energy, j));
+}
+
 static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);
     part->kind =
@@ -24,7 +32,10 @@ static void read_part(SEXP spec, struct part *part) {
         part->density = read_density(list_element(spec, "density"), part->stat.size);
     if (part->kind != PART_RECORDS) return;
     part->local_released = REAL(list_element(spec, "released"));
-    part->local_weight = weights_of(list_element(spec, "scale"));
+    if (part->kernel == KERNEL_MATCH)
+        read_answers(spec, part);
+    else
+        part->local_weight = weights_of(list_element(spec, "scale"));
 }
 
 static void read_parts(SEXP parts, struct augment *a) {

@@ -259,6 +259,31 @@ SEXP ffi_exact_response(SEXP codes, SEXP levels, SEXP epsilon) {
     return source.failed ? R_NilValue : out;
 }
 
+/* Answers to codes 0, 1, ..., drawn from their rows of a matrix of multiples of 2^-52 that sum
+ * to 1. NULL without entropy. */
+SEXP ffi_exact_answers(SEXP codes, SEXP matrix) {
+    const R_xlen_t n = Rf_xlength(codes);
+    const int levels = Rf_nrows(matrix), answers = Rf_ncols(matrix);
+    const uint64_t whole = UINT64_C(1) << 52;
+    struct bit_source source;
+    bits_start(&source, from_system, NULL);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    for (R_xlen_t i = 0; i < n; ++i) {
+        const double *p = REAL(matrix) + (int)REAL(codes)[i];
+        uint64_t u = exact_uniform(&source, whole);
+        int r = 0;
+        for (; r < answers - 1; ++r) {
+            const uint64_t share = (uint64_t)(p[(size_t)r * levels] * 0x1p52);
+            if (u < share) break;
+            u -= share;
+        }
+        REAL(out)[i] = r;
+    }
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : out;
+}
+
 /* A cell of the grid, or `count` of them for the tests; NULL without entropy. */
 SEXP ffi_exact_quantile(SEXP count, SEXP candidates, SEXP cell, SEXP target, SEXP numerator,
                         SEXP denominator) {

@@ -83,6 +83,7 @@ int interrupt_pending(void);
     X(ffi_exact_add_noise, 5) \
     X(ffi_exact_quantile, 6) \
     X(ffi_exact_response, 3) \
+    X(ffi_exact_answers, 2) \
     X(ffi_rng_seed, 2) \
     X(ffi_rng_draw, 4) \
     X(ffi_mech_quantile, 3) \

@@ -35,6 +35,9 @@ struct part {
     int offset; /* DENSE: among the dense components; CELLS, SIZE: among the cells */
     /* RECORDS: released values, n a component, and each component's weight */
     const double *local_released, *local_weight;
+    /* with KERNEL_MATCH, of each component: its answers, and the energy of each given each level */
+    const int *answers;
+    const double **answer_energy;
     int *cell_before, *cell_after; /* CELLS: touched * block */
     struct density density;        /* with KERNEL_DENSITY */
 };

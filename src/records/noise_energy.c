@@ -72,12 +72,16 @@ static void add_value(enum kernel kernel, int m, double sign, double weight,
             extra[i] += sign * 0.5 * r * r;
         }
         break;
-    case KERNEL_MATCH:
-        for (int i = 0; i < m; ++i) extra[i] += released[i] != t[i] ? sign * weight : 0;
-        break;
     default:
         break; /* not a sum over values, see add_local_density */
     }
+}
+
+/* the same of answers, given the codes t */
+static void add_answer(const double *energy, int answers, int m, double sign,
+                       const double *restrict released, const double *restrict t,
+                       double *restrict extra) {
+    for (int i = 0; i < m; ++i) extra[i] += sign * energy[(int)t[i] * answers + (int)released[i]];
 }
 
 /* the same for values whose noise has a density of its own; a->visit.local holds the
@@ -107,10 +111,16 @@ void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *
                 add_local_density(a, part, start + at, chunk, sign, a->visit.extra + at);
                 continue;
             }
-            for (int j = 0; j < stat->size; ++j)
-                add_value(part->kernel, chunk, sign, part->local_weight[j],
-                          part->local_released + j * a->n + start + at,
-                          a->visit.local + (size_t)j * a->block.most, a->visit.extra + at);
+            for (int j = 0; j < stat->size; ++j) {
+                const double *released = part->local_released + j * a->n + start + at;
+                const double *t = a->visit.local + (size_t)j * a->block.most;
+                if (part->kernel == KERNEL_MATCH)
+                    add_answer(part->answer_energy[j], part->answers[j], chunk, sign, released, t,
+                               a->visit.extra + at);
+                else
+                    add_value(part->kernel, chunk, sign, part->local_weight[j], released, t,
+                              a->visit.extra + at);
+            }
         }
     }
 }

@@ -1,28 +1,29 @@
-/* Method "collapse", answers by randomised response: every record's level of each factor f is
- * published with probability keep_f, otherwise one of the other levels, each with probability
- * lie_f (vignette "Algorithms", "collapse"). The records with the same answers are one cell of a
- * table, so that the release is the counts N_r of these cells, free of the number of records.
- * Exact.
+/* Method "collapse", answers by randomised response: of every record's level of each factor f an
+ * answer is published, drawn from the row of that level in the factor's channel M_f
+ * (contract/channel.h; vignette "Algorithms", "collapse"). The records with the same answers are
+ * one cell of a table, so that the release is the counts N_r of these cells, free of the number of
+ * records. Exact.
  *
- * With p the probabilities of the cells of confidential levels under theta and M_f the matrix
- * lie_f + (keep_f - lie_f) I, the confidential levels are summed out:
+ * With p the probabilities of the cells of confidential levels under theta, the confidential levels
+ * are summed out:
  *
- *   log p(z | theta) = sum_r N_r log P_r,  P = (M_1 x .. x M_F) p,
+ *   log p(z | theta) = sum_r N_r log P_r,  P = (M_1 x .. x M_F)' p,
  *
  * and by Fisher's identity its gradient is that of the complete-data likelihood of the expected
- * counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed, which the model computes (log_posterior()).
- * NUTS (mcmc/hmc.c) moves theta on that density. A product with all M_f is one pass over the table
- * for each factor: lie_f times the sum along f, plus a multiple of the previous value.
+ * counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed: the model computes it (log_posterior()), and
+ * of one row of sticks it is theirs (base/sticks.h). NUTS (mcmc/hmc.c) moves theta on that density.
+ * A product with all M_f is one pass over the table for each factor.
  *
  * Each kept draw then has a table of confidential counts given theta: factor after factor the
  * records of a cell are divided among the levels that they may have, with the factors that are to
- * come still as they were answered. Answers that are lies are counted on the way, for the noise's
- * density.
+ * come still as they were answered.
  *
- * Cost: for a gradient 2 F additions a cell, plus the cost of the model's cells; for a draw a
- * binomial number for each cell with records, factor and level. No allocation except in create().
+ * Cost: for a gradient two products with the channel a cell and factor, plus the cost of the
+ * model's cells; for a draw a binomial number for each level and for what exceeds the least entry
+ * of a column of the channel. No allocation except in create().
  */
-#include "base/dist.h"
+#include "base/sticks.h"
+#include "contract/channel.h"
 #include "contract/collapse.h"
 #include "contract/model_cells.h"
 #include "contract/model_prior.h"
@@ -33,17 +34,16 @@ enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
 struct answers {
     const struct model *model;
     double n;
-    int factors, size; /* of the grid of all combinations of levels */
-    int cells;         /* the model's, which may leave some out */
-    int *levels;
+    int factors;
+    struct channel *channel;
+    int *size;           /* of a grid whose factors from f on are answers, the others levels */
+    int cells;           /* the model's, which may leave out some of the grid of levels */
     int tracked;         /* is the table told with each draw? */
-    const double *place; /* of each of the model's cells in the grid */
-    const double *count; /* N, of the grid */
-    const double *log_odds;
-    double *keep, *lie;
+    const double *place; /* of each of the model's cells in the grid of levels */
+    const double *count; /* N, of the grid of answers */
     struct hmc hmc;
 
-    /* State: minus the log density of the answers, the confidential counts, and NUTS's. */
+    /* State: minus the log likelihood, the confidential counts, and NUTS's. */
     double *energy, *table;
 
     /* workspace */
@@ -57,43 +57,55 @@ static enum hmc_metric metric(const struct answers *s) {
     return s->model->parameters <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
 
-/* Fields: levels, one a factor; log_odds, of the true level against another, one a factor; place,
- * one a cell of the model; counts, of the grid, the last factor the fastest. */
+/* Are the parameters one row of sticks? Then Dirichlet weights are all of their prior. */
+static int is_row(const struct model *model) {
+    const struct coordinates *theta = &model->coordinates;
+    return theta->count == 1 && theta->block->transform == TRANSFORM_STICKS &&
+           theta->block->rows == 1 && theta->block->size == model->complete &&
+           model->prior->prior_gradient;
+}
+
+static int read_channels(const struct fields *fields, struct answers *s) {
+    s->factors = channels_read(fields, &s->channel);
+    if (s->factors < 1) return 0;
+    s->size = plugin_memory((size_t)s->factors + 1, sizeof(int));
+    for (int f = 0; f <= s->factors; ++f) {
+        s->size[f] = 1;
+        for (int g = 0; g < s->factors; ++g)
+            s->size[f] *= g < f ? s->channel[g].levels : s->channel[g].answers;
+    }
+    return 1;
+}
+
+/* Fields: those of channels_read(), one a factor; place, one a cell of the model; counts, of the
+ * grid of answers, the last factor the fastest; tracked. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
-    if (!model->cells || !model->cells->observe || model->moving != model->parameters)
+    if (!model->cells || !model->prior || model->moving != model->parameters ||
+        !(model->cells->observe || is_row(model)))
         return PLUGIN_BAD_FIELDS;
     struct answers *s = plugin_memory(1, sizeof *s);
     s->model = model;
     s->n = of->n;
-    s->factors = fields_length(fields, "levels");
-    const double *levels = fields_vector(fields, "levels", s->factors),
-                 *tracked = fields_vector(fields, "tracked", 1);
-    s->log_odds = fields_vector(fields, "log_odds", s->factors);
-    if (s->factors < 1 || !levels || !tracked || !s->log_odds) return PLUGIN_BAD_FIELDS;
+    const double *tracked = fields_vector(fields, "tracked", 1);
+    if (!tracked || !read_channels(fields, s)) return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
-    const size_t factors = (size_t)s->factors;
-    s->levels = plugin_memory(factors, sizeof(int));
-    DOUBLES(factors, &s->keep, &s->lie);
-    s->size = 1;
-    for (int f = 0; f < s->factors; ++f) {
-        s->levels[f] = (int)levels[f];
-        s->size *= s->levels[f];
-        const double others = (levels[f] - 1) * exp(-s->log_odds[f]);
-        s->keep[f] = 1 / (1 + others);
-        s->lie[f] = exp(-s->log_odds[f]) / (1 + others);
-    }
     s->cells = model->complete;
     s->place = fields_vector(fields, "place", s->cells);
-    s->count = fields_vector(fields, "counts", s->size);
+    s->count = fields_vector(fields, "counts", s->size[0]);
     if (!s->place || !s->count) return PLUGIN_BAD_FIELDS;
     for (int k = 0; k < s->cells; ++k)
-        if (!(s->place[k] >= 0) || s->place[k] >= s->size) return PLUGIN_BAD_FIELDS;
-    const size_t size = (size_t)s->size, parameters = (size_t)model->parameters;
+        if (!(s->place[k] >= 0) || s->place[k] >= s->size[s->factors]) return PLUGIN_BAD_FIELDS;
+    const size_t parameters = (size_t)model->parameters;
+    size_t most = 0;
     DOUBLES((size_t)s->cells, &s->log_p, &s->expected);
-    s->stage = plugin_memory(factors + 1, sizeof *s->stage);
-    for (int f = 0; f <= s->factors; ++f) s->stage[f] = doubles(size);
-    DOUBLES(size, &s->here, &s->there);
+    s->stage = plugin_memory((size_t)s->factors + 1, sizeof *s->stage);
+    for (int f = 0; f <= s->factors; ++f) {
+        const size_t size = (size_t)s->size[f];
+        s->stage[f] = doubles(size);
+        most = size > most ? size : most;
+    }
+    DOUBLES(most, &s->here, &s->there);
     s->unit = doubles(5 * parameters);
     s->work = doubles(hmc_workspace(model->parameters, metric(s)));
     of->self = s;
@@ -103,28 +115,63 @@ static int create(const struct fields *fields, struct collapse *of) {
 
 /* ---- the density ------------------------------------------------------------------------ */
 
-/* to = M_f from; these may be the same */
-static void mix(const struct answers *s, int f, const double *from, double *to) {
-    const int levels = s->levels[f];
-    const double lie = s->lie[f], more = s->keep[f] - lie;
-    int stride = 1;
-    for (int g = f + 1; g < s->factors; ++g) stride *= s->levels[g];
-    for (int block = 0; block < s->size; block += stride * levels)
-        for (int x = block; x < block + stride; ++x) {
-            double sum = 0;
-            for (int l = 0; l < levels; ++l) sum += from[x + l * stride];
-            for (int l = 0; l < levels; ++l)
-                to[x + l * stride] = lie * sum + more * from[x + l * stride];
-        }
+/* Factor f of a grid whose earlier factors are levels and later ones answers: vectors along it are
+ * `stride` apart in `blocks` blocks. */
+struct along {
+    const struct channel *channel;
+    int blocks, stride;
+};
+
+static struct along along(const struct answers *s, int f) {
+    struct along a = {s->channel + f, 1, 1};
+    for (int g = 0; g < f; ++g) a.blocks *= s->channel[g].levels;
+    for (int g = f + 1; g < s->factors; ++g) a.stride *= s->channel[g].answers;
+    return a;
+}
+
+static void answer_factor(const struct answers *s, int f, const double *from, double *to) {
+    const struct along a = along(s, f);
+    for (int block = 0; block < a.blocks; ++block)
+        for (int x = 0; x < a.stride; ++x)
+            channel_answer(a.channel, a.stride, from + block * a.stride * a.channel->levels + x,
+                           to + block * a.stride * a.channel->answers + x);
+}
+
+/* the way back, in `here`, by way of `there` */
+static void level_factor(struct answers *s, int f) {
+    const struct along a = along(s, f);
+    double *const from = s->here;
+    for (int block = 0; block < a.blocks; ++block)
+        for (int x = 0; x < a.stride; ++x)
+            channel_level(a.channel, a.stride, from + block * a.stride * a.channel->answers + x,
+                          s->there + block * a.stride * a.channel->levels + x);
+    s->here = s->there;
+    s->there = from;
 }
 
 /* stage[f], all f; stage[0] is P. Leaves exp(log_p) in `expected`. */
 static void find_stages(struct answers *s, const double *theta) {
     double *p = s->stage[s->factors];
     s->model->cells->log_cells(s->model->self, theta, s->log_p);
-    memset(p, 0, (size_t)s->size * sizeof(double));
+    memset(p, 0, (size_t)s->size[s->factors] * sizeof(double));
     for (int k = 0; k < s->cells; ++k) p[(int)s->place[k]] = s->expected[k] = exp(s->log_p[k]);
-    for (int f = s->factors - 1; f >= 0; --f) mix(s, f, s->stage[f + 1], s->stage[f]);
+    for (int f = s->factors - 1; f >= 0; --f) answer_factor(s, f, s->stage[f + 1], s->stage[f]);
+}
+
+/* of the log posterior given the expected counts */
+static void find_gradient(struct answers *s, const double *q, double *gradient) {
+    const struct model *model = s->model;
+    if (model->cells->observe) {
+        model->cells->observe(model->self, s->expected, s->n);
+        (void)model->cells->log_posterior(model->self, q, gradient);
+        return;
+    }
+    double all = s->expected[s->cells - 1];
+    for (int l = s->cells - 2; l >= 0; --l) {
+        all += s->expected[l];
+        gradient[l] = stick_slope(s->expected[l], all, q[l]);
+    }
+    model->prior->prior_gradient(model->self, q, gradient);
 }
 
 /* for mcmc/hmc.h */
@@ -133,63 +180,40 @@ static double log_density(void *self, const double *q, double *gradient) {
     const struct model *model = s->model;
     find_stages(s, q);
     double log_likelihood = 0;
-    for (int r = 0; r < s->size; ++r) {
+    for (int r = 0; r < s->size[0]; ++r) {
         s->here[r] = 0;
         if (!(s->count[r] > 0)) continue;
         log_likelihood += s->count[r] * log(s->stage[0][r]);
         s->here[r] = s->count[r] / s->stage[0][r];
     }
     if (!isfinite(log_likelihood)) return -INFINITY;
-    for (int f = 0; f < s->factors; ++f) mix(s, f, s->here, s->here);
+    for (int f = 0; f < s->factors; ++f) level_factor(s, f);
     for (int k = 0; k < s->cells; ++k) s->expected[k] *= s->here[(int)s->place[k]];
-    model->cells->observe(model->self, s->expected, s->n);
-    (void)model->cells->log_posterior(model->self, q, gradient);
+    find_gradient(s, q, gradient);
     return model->prior->dprior(model->self, q) + log_likelihood;
 }
 
 /* ---- the confidential counts ------------------------------------------------------------- */
 
-/* `records` answered level r of factor f; x is the cell with level 0 of it. Returns how many of
- * them lied. */
-static double divide(struct answers *s, struct rng *rng, int f, int x, int stride, int r,
-                     double records) {
-    const double *later = s->stage[f + 1];
-    double left = records, rest = s->stage[f][x + r * stride], honest = 0;
-    for (int l = 0; l < s->levels[f] && left > 0; ++l) {
-        const int at = x + l * stride;
-        const double weight = (l == r ? s->keep[f] : s->lie[f]) * later[at];
-        double taken = left;
-        if (l < s->levels[f] - 1 && weight < rest)
-            dist_binomial_fill(rng, weight / rest, 1, &left, &taken);
-        s->there[at] += taken;
-        if (l == r) honest = taken;
-        left -= taken;
-        rest -= weight;
-    }
-    return records - honest;
-}
-
 static void draw_table(struct answers *s, const double *theta, struct rng *rng) {
-    const size_t bytes = (size_t)s->size * sizeof(double);
     find_stages(s, theta);
-    memcpy(s->here, s->count, bytes);
-    *s->energy = 0;
-    int stride = s->size;
+    memcpy(s->here, s->count, (size_t)s->size[0] * sizeof(double));
     for (int f = 0; f < s->factors; ++f) {
-        const int levels = s->levels[f];
-        stride /= levels;
-        memset(s->there, 0, bytes);
-        double lies = 0;
-        for (int block = 0; block < s->size; block += stride * levels)
-            for (int x = block; x < block + stride; ++x)
-                for (int r = 0; r < levels; ++r) {
-                    const double records = s->here[x + r * stride];
-                    if (records > 0) lies += divide(s, rng, f, x, stride, r, records);
-                }
-        *s->energy += lies * s->log_odds[f];
-        memcpy(s->here, s->there, bytes);
+        const struct along a = along(s, f);
+        double *const answered = s->here;
+        memset(s->there, 0, (size_t)s->size[f + 1] * sizeof(double));
+        for (int block = 0; block < a.blocks; ++block)
+            for (int x = 0; x < a.stride; ++x) {
+                const int at = block * a.stride * a.channel->levels + x;
+                channel_divide(a.channel, rng, a.stride,
+                               answered + block * a.stride * a.channel->answers + x,
+                               s->stage[f + 1] + at, s->there + at);
+            }
+        s->here = s->there;
+        s->there = answered;
     }
     for (int k = 0; k < s->cells; ++k) s->table[k] = s->here[(int)s->place[k]];
+    *s->energy = s->model->prior->dprior(s->model->self, theta) - s->hmc.log_density;
 }
 
 /* ---- the method ----------------------------------------------------------------------------- */
@@ -250,7 +274,12 @@ static double energy(const struct collapse *of) {
 static double work(const struct collapse *of) {
     const struct answers *s = of->self;
     const double gradients = 8; /* about */
-    return gradients * (30.0 * s->cells + 4.0 * s->factors * s->size) + 100;
+    double products = 0;
+    for (int f = 0; f < s->factors; ++f) {
+        const struct channel *c = s->channel + f;
+        products += s->size[f] * (2.0 + (double)c->first[c->answers] / c->answers);
+    }
+    return gradients * (30.0 * s->cells + 2 * products) + 100;
 }
 
 static double density_at(const struct collapse *of, const double *q, double *gradient) {

@@ -3,7 +3,7 @@
  *
  *   p(answer | eta) = f_0 P(y = 0 | eta) + f_1 P(y = 1 | eta).
  *
- * Randomised response has f_y = keep where the answer is y, and lie where it is not.
+ * Randomised response has f_y = P(answer | y).
  *
  * Cost: two exponential functions and two logarithms or so per record. No allocation.
  */

@@ -1,33 +1,37 @@
 /* Randomised response for a response with several levels: with the probabilities p_l(eta) of
- * model/categorical_links.c, and a true answer r, or each other level with `lie` times its
- * probability,
+ * model/categorical_links.c, and those of the answers given a level (contract/channel.h),
  *
- *   p(r | eta) = p_r + lie sum over l != r of p_l = lie + (1 - lie) p_r,
+ *   p(r | eta) = sum over l of P(r | l) p_l = base_r + sum over l of (P(r | l) - base_r) p_l.
  *
- * up to a constant. For ordered levels, the shape's coordinates are the logarithms of the
+ * For ordered levels, the shape's coordinates are the logarithms of the
  * distances between cuts.
  *
- * Cost per record: the probability, and a slope in each predictor and cut. No allocation except in
+ * Cost per record: for each level that is more likely to be answered so than the least likely one,
+ * its probability, and a slope in each predictor and cut. No allocation except in
  * create().
  */
 #include "totals/noisy_answers.h"
 
+#include "contract/channel.h"
 #include "model/categorical_links.h"
 
 struct noisy_levels {
     struct categories response;
-    const double *lie;
+    struct channel *channel;
     double *cut, *distance; /* the cuts, the first 0, and how far each is from the one before */
-    double *eta, *of_eta, *of_cut;
+    double *eta, *of_eta, *of_cut; /* the last two of an answer */
+    double *eta_of_level, *cut_of_level;
 };
 
-/* Fields: lie, one a record; the family, with its number of levels. */
+/* Fields: those of channels_read(); the family, with its number of levels. */
 static int create(const struct fields *fields, struct noisy_answers *a) {
     struct noisy_levels *s = plugin_memory(1, sizeof *s);
-    s->lie = fields_vector(fields, "lie", a->records);
-    if (!s->lie || !categories_create(fields, &s->response)) return PLUGIN_BAD_FIELDS;
+    if (channels_read(fields, &s->channel) != 1 || !categories_create(fields, &s->response) ||
+        s->channel->levels != s->response.levels)
+        return PLUGIN_BAD_FIELDS;
     const size_t levels = (size_t)s->response.levels;
-    DOUBLES(levels, &s->cut, &s->distance, &s->eta, &s->of_eta, &s->of_cut);
+    DOUBLES(levels, &s->cut, &s->distance, &s->eta, &s->of_eta, &s->of_cut, &s->eta_of_level,
+            &s->cut_of_level);
     a->levels = s;
     a->predictors = s->response.predictors;
     a->shapes = s->response.ordered ? s->response.tails - 1 : 0;
@@ -46,13 +50,21 @@ static void set(struct noisy_answers *a, const double *coordinates) {
 /* log p(r | eta) of record i, whose slopes are left in of_eta and of_cut */
 static double one_answer(const struct noisy_answers *a, int i) {
     const struct noisy_levels *s = a->levels;
-    const int level = (int)a->answer[i];
-    const double log_p =
-        s->response.class->log(&s->response, s->cut, s->eta, 1, level, s->of_eta, s->of_cut);
-    const double p = exp(log_p), density = s->lie[i] + (1 - s->lie[i]) * p;
-    const double share = (1 - s->lie[i]) * p / density;
-    for (int e = 0; e < a->predictors; ++e) s->of_eta[e] *= share;
-    for (int k = 0; k <= a->shapes; ++k) s->of_cut[k] *= share;
+    const struct channel *c = s->channel;
+    const int answer = (int)a->answer[i];
+    double density = c->base[answer];
+    for (int e = 0; e < a->predictors; ++e) s->of_eta[e] = 0;
+    for (int k = 0; k <= a->shapes; ++k) s->of_cut[k] = 0;
+    for (int j = c->first[answer]; j < c->first[answer + 1]; ++j) {
+        const double part =
+            c->more[j] * exp(s->response.class->log(&s->response, s->cut, s->eta, 1, c->level[j],
+                                                    s->eta_of_level, s->cut_of_level));
+        density += part;
+        for (int e = 0; e < a->predictors; ++e) s->of_eta[e] += part * s->eta_of_level[e];
+        for (int k = 0; k <= a->shapes; ++k) s->of_cut[k] += part * s->cut_of_level[k];
+    }
+    for (int e = 0; e < a->predictors; ++e) s->of_eta[e] /= density;
+    for (int k = 0; k <= a->shapes; ++k) s->of_cut[k] /= density;
     return log(density);
 }
 

@@ -14,7 +14,7 @@
  * columns of a record first make a random walk, by steps of 2.4 / sqrt(columns) times the standard
  * deviation of w_i given r_i alone, times 1 or, as often, 1/3. Nothing is learned, so a chain
  * needs no warmup. Then each factor's level is drawn given everything else in its record: level l
- * has the probability pi_l f(numbers | l, theta) times the odds of the answer, if it is l. Then
+ * has the probability pi_l f(numbers | l, theta) P(answer | l). Then
  * theta is drawn given the records by the model's update.
  *
  * The parameters move only as fast as the records, so an iteration makes several such rounds,
@@ -25,6 +25,7 @@
  * densities a record and round. No allocation except in create().
  */
 #include "base/sticks.h"
+#include "contract/channel.h"
 #include "contract/collapse.h"
 #include "contract/model_record.h"
 #include "contract/model_statistic.h"
@@ -46,10 +47,10 @@ static const double LEAST_PRECISION = 0.25;
 
 /* A factor whose levels are answers. */
 struct answered {
-    int column, levels; /* the first of its dummies, that of its second level */
-    int stick;          /* first of its sticks in theta */
-    double log_odds;    /* of the true level against any other */
-    double *log_p;      /* of the levels, under theta */
+    int column, levels;       /* the first of its dummies, that of its second level */
+    int stick;                /* first of its sticks in theta */
+    const double *log_answer; /* log P(answer | level), level after level */
+    double *log_p;            /* of the levels, under theta */
 };
 
 struct imputed {
@@ -89,27 +90,36 @@ static const struct theta_block *probabilities(const struct model *model, int n)
     return NULL;
 }
 
+static double *log_answers(const struct channel *c) {
+    const int size = c->levels * c->answers;
+    double *log_p = doubles((size_t)size);
+    for (int k = 0; k < size; ++k) log_p[k] = log(c->p[k]);
+    return log_p;
+}
+
 static int create_answers(const struct fields *fields, const struct model *model,
                           struct imputed *s) {
     s->answered = fields_length(fields, "answer_column");
     if (s->answered < 0) s->answered = 0;
     const double *column = fields_vector(fields, "answer_column", s->answered);
     const double *factor = fields_vector(fields, "answer_factor", s->answered);
-    const double *log_odds = fields_vector(fields, "answer_log_odds", s->answered);
+    struct channel *channel;
     s->answer = fields_vector(fields, "answer", s->answered * (int)s->n);
-    if (s->answered > 0 && (!column || !factor || !log_odds || !s->answer))
+    if (s->answered > 0 &&
+        (!column || !factor || !s->answer || channels_read(fields, &channel) != s->answered))
         return PLUGIN_BAD_FIELDS;
     s->factor = plugin_memory((size_t)s->answered, sizeof *s->factor);
     int most = 0;
     for (int f = 0; f < s->answered; ++f) {
         const struct theta_block *block = probabilities(model, (int)factor[f]);
-        if (!block) return PLUGIN_BAD_FIELDS;
+        if (!block || channel[f].levels != block->size || channel[f].answers != block->size)
+            return PLUGIN_BAD_FIELDS;
         struct answered *a = s->factor + f;
         *a = (struct answered){
             .column = (int)column[f],
             .levels = block->size,
             .stick = block->offset,
-            .log_odds = log_odds[f],
+            .log_answer = log_answers(channel + f),
         };
         a->log_p = doubles((size_t)a->levels);
         if (most < a->levels) most = a->levels;
@@ -122,7 +132,7 @@ static int create_answers(const struct fields *fields, const struct model *model
 /* Fields: seen, the noisy records, column after column; noise_sd, one a column of the model;
  * hidden_sd, the standard deviation of each column's values given the noisy ones alone, about; and
  * of each factor with answers: answer_column, the first of its dummies; answer_factor, its place
- * among the model's factors; answer_log_odds; answer, its levels. */
+ * among the model's factors; answer, its levels; its channel (channels_read()). */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
     if (!model->record || !model->statistic || !model->update) return PLUGIN_BAD_FIELDS;
@@ -309,7 +319,8 @@ static void draw_levels(struct imputed *s, const struct model *model, struct rng
     for (int i = 0; i < m; ++i) {
         double *of = s->of_level + i, most = -INFINITY, sum = 0;
         for (int l = 0; l < a->levels; ++l) {
-            s->weight[l] = of[l * MAX_BLOCK] + a->log_p[l] + (answer[i] == l ? a->log_odds : 0);
+            s->weight[l] =
+                of[l * MAX_BLOCK] + a->log_p[l] + a->log_answer[l * a->levels + (int)answer[i]];
             if (most < s->weight[l]) most = s->weight[l];
         }
         for (int l = 0; l < a->levels; ++l) sum += s->weight[l] = exp(s->weight[l] - most);
@@ -358,8 +369,10 @@ static double sweep(struct collapse *of, int walks) {
         model->statistic->add(model->self, m, x, s->c);
         for (int f = 0; f < s->answered; ++f) {
             const ptrdiff_t at = (ptrdiff_t)f * s->n + start;
+            const struct answered *a = s->factor + f;
             for (int i = 0; i < m; ++i)
-                if (s->level[at + i] != s->answer[at + i]) *s->energy += s->factor[f].log_odds;
+                *s->energy -=
+                    a->log_answer[(int)s->level[at + i] * a->levels + (int)s->answer[at + i]];
         }
         for (int a = 0; a < s->noisy; ++a) {
             const int v = s->column[a];
