@@ -99,8 +99,8 @@ able_methods <- function(release, bound, control) {
   of_records <- vapply(ask_engines(able, engine_imputes), isTRUE, TRUE)
   able <- able[order(vapply(ask_engines(able, engine_exact, bound), isFALSE, TRUE), of_records)]
   if (!is.null(control$passes) && "augment" %in% able) return("augment")
-  # by "augment" the parameters of such tables walk, and do not get far
-  if (moves_theta(bound) && "collapse" %in% able) "collapse" else able
+  # by "augment" the parameters of such tables walk, and do not get far; nor do they with answers that say little
+  if ((moves_theta(bound) || has_answers(release)) && "collapse" %in% able) "collapse" else able
 }
 
 # An unknown number of records is called n, and factors that depend on each other need it.

@@ -83,7 +83,7 @@ check_one <- function(fit, draws, level, seed, call) {
   release$value <- ifelse(is.na(release$value), threshold, release$value)
   again <- ifelse(is.na(again), threshold, again)
   numbers <- cbind(release$value, again)
-  if (release_parts(release)[[1L]]$statistic$kind == "records") numbers <- record_summaries(release$statistic, numbers)
+  if (release_parts(release)[[1L]]$statistic$kind == "records") numbers <- record_summaries(release, numbers)
   value <- numbers[, 1L]
   again <- numbers[, -1L, drop = FALSE]
   tails <- draws_interval(t(again), level)
@@ -94,12 +94,14 @@ check_one <- function(fit, draws, level, seed, call) {
 }
 
 # Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.
-record_summaries <- function(statistic, records) {
+record_summaries <- function(release, records) {
+  statistic <- release$statistic
   variables <- statistic$columns$variable
+  channels <- if (release$mechanism$kernel == "match") channels_of(release$mechanism, statistic)
   summarise <- function(values) {
     values <- matrix(values, ncol = length(variables), dimnames = list(NULL, variables))
     of <- lapply(variables, function(v) {
-      labels <- statistic$levels[[v]]
+      labels <- colnames(channels[[v]]) %||% statistic$levels[[v]]
       if (is.null(labels)) stats::setNames(c(mean(values[, v]), stats::sd(values[, v])), paste(c("mean of", "sd of"), v)) else
         stats::setNames(tabulate(values[, v] + 1, length(labels)), paste0(v, "=", labels))
     })

@@ -57,7 +57,7 @@ check_channel <- function(matrix, name, call = caller_env()) {
   must <- "a matrix of probabilities with a row for each level and a column for each answer, two or more, and names for both"
   named <- function(x) checkmate::test_names(x, "unique")
   ok <- is.matrix(matrix) && is.numeric(matrix) && all(dim(matrix) > 1L) && named(rownames(matrix)) && named(colnames(matrix))
-  if (!ok) stop_argument(name, must, describe_shape(matrix), "mechanism", call)
+  if (!ok) stop_argument(name, must, paste0(describe_shape(matrix), if (is.matrix(matrix) && is.null(dimnames(matrix))) " without names"), "mechanism", call)
   bad <- !is.finite(matrix) | matrix < 0 | matrix > 1
   if (any(bad)) stop_argument(name, "probabilities from 0 to 1", describe_bad(matrix, bad), "mechanism", call)
   sums <- rowSums(matrix)

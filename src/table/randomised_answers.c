@@ -34,7 +34,7 @@ enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
 struct answers {
     const struct model *model;
     double n;
-    int factors;
+    int factors, row;
     struct channel *channel;
     int *size;           /* of a grid whose factors from f on are answers, the others levels */
     int cells;           /* the model's, which may leave out some of the grid of levels */
@@ -47,7 +47,7 @@ struct answers {
     double *energy, *table;
 
     /* workspace */
-    double *log_p, *expected;
+    double *p, *expected;
     double **stage; /* p with the factors from this one on as they are answered */
     double *here, *there;
     double *unit, *work;
@@ -87,6 +87,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     struct answers *s = plugin_memory(1, sizeof *s);
     s->model = model;
     s->n = of->n;
+    s->row = !model->cells->observe;
     const double *tracked = fields_vector(fields, "tracked", 1);
     if (!tracked || !read_channels(fields, s)) return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
@@ -98,7 +99,7 @@ static int create(const struct fields *fields, struct collapse *of) {
         if (!(s->place[k] >= 0) || s->place[k] >= s->size[s->factors]) return PLUGIN_BAD_FIELDS;
     const size_t parameters = (size_t)model->parameters;
     size_t most = 0;
-    DOUBLES((size_t)s->cells, &s->log_p, &s->expected);
+    DOUBLES((size_t)s->cells, &s->p, &s->expected);
     s->stage = plugin_memory((size_t)s->factors + 1, sizeof *s->stage);
     for (int f = 0; f <= s->factors; ++f) {
         const size_t size = (size_t)s->size[f];
@@ -149,27 +150,38 @@ static void level_factor(struct answers *s, int f) {
     s->there = from;
 }
 
-/* stage[f], all f; stage[0] is P. Leaves exp(log_p) in `expected`. */
+static void find_cells(struct answers *s, const double *theta) {
+    if (s->row) {
+        sticks_to_probabilities(s->cells, theta, s->p);
+        return;
+    }
+    s->model->cells->log_cells(s->model->self, theta, s->p);
+    for (int k = 0; k < s->cells; ++k) s->p[k] = exp(s->p[k]);
+}
+
+/* stage[f], all f; stage[0] is P. */
 static void find_stages(struct answers *s, const double *theta) {
     double *p = s->stage[s->factors];
-    s->model->cells->log_cells(s->model->self, theta, s->log_p);
+    find_cells(s, theta);
     memset(p, 0, (size_t)s->size[s->factors] * sizeof(double));
-    for (int k = 0; k < s->cells; ++k) p[(int)s->place[k]] = s->expected[k] = exp(s->log_p[k]);
+    for (int k = 0; k < s->cells; ++k) p[(int)s->place[k]] = s->p[k];
     for (int f = s->factors - 1; f >= 0; --f) answer_factor(s, f, s->stage[f + 1], s->stage[f]);
 }
 
 /* of the log posterior given the expected counts */
 static void find_gradient(struct answers *s, const double *q, double *gradient) {
     const struct model *model = s->model;
-    if (model->cells->observe) {
+    if (!s->row) {
         model->cells->observe(model->self, s->expected, s->n);
         (void)model->cells->log_posterior(model->self, q, gradient);
         return;
     }
-    double all = s->expected[s->cells - 1];
-    for (int l = s->cells - 2; l >= 0; --l) {
+    const int last = s->cells - 1;
+    double all = s->expected[last], rest = s->p[last];
+    for (int l = last - 1; l >= 0; --l) {
         all += s->expected[l];
-        gradient[l] = stick_slope(s->expected[l], all, q[l]);
+        rest += s->p[l];
+        gradient[l] = s->expected[l] - (rest > 0 ? all * (s->p[l] / rest) : 0);
     }
     model->prior->prior_gradient(model->self, q, gradient);
 }
@@ -188,7 +200,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     }
     if (!isfinite(log_likelihood)) return -INFINITY;
     for (int f = 0; f < s->factors; ++f) level_factor(s, f);
-    for (int k = 0; k < s->cells; ++k) s->expected[k] *= s->here[(int)s->place[k]];
+    for (int k = 0; k < s->cells; ++k) s->expected[k] = s->p[k] * s->here[(int)s->place[k]];
     find_gradient(s, q, gradient);
     return model->prior->dprior(model->self, q) + log_likelihood;
 }

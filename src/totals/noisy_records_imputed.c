@@ -49,7 +49,7 @@ static const double LEAST_PRECISION = 0.25;
 struct answered {
     int column, levels;       /* the first of its dummies, that of its second level */
     int stick;                /* first of its sticks in theta */
-    const double *log_answer; /* log P(answer | level), level after level */
+    const double *log_answer; /* log P(answer | level) over the largest, level after level */
     double *log_p;            /* of the levels, under theta */
 };
 
@@ -92,8 +92,9 @@ static const struct theta_block *probabilities(const struct model *model, int n)
 
 static double *log_answers(const struct channel *c) {
     const int size = c->levels * c->answers;
-    double *log_p = doubles((size_t)size);
-    for (int k = 0; k < size; ++k) log_p[k] = log(c->p[k]);
+    double *log_p = doubles((size_t)size), most = 0;
+    for (int k = 0; k < size; ++k) most = fmax(most, c->p[k]);
+    for (int k = 0; k < size; ++k) log_p[k] = log(c->p[k] / most);
     return log_p;
 }
 

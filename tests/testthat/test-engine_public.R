@@ -49,6 +49,13 @@ test_that("binary responses: the density is that of mixed probabilities, for eve
       sum(log((exp(1.3 * (y == 1)) * p + exp(1.3 * (y == 0)) * (1 - p)) / (1 + exp(1.3))))
     })
   }
+  three <- rbind(no = c(no = 0.7, yes = 0.1, refused = 0.2), yes = c(0.15, 0.8, 0.05))
+  answer <- rep(0:2, 10)
+  rel <- as_release(answer, yes_no, mech_randomized_response(matrix = three), public = given)
+  expect_density(rel, model_logistic(y ~ x), function(b) {
+    p <- plogis(b[[1L]] + b[["x"]] * given$x)
+    sum(log(three["yes", answer + 1] * p + three["no", answer + 1] * (1 - p)))
+  })
   z <- y + round(rnorm(30), 2)
   for (mechanism in list(mech_laplace(scale = 0.8), mech_gaussian(sd = 0.8))) {
     rel <- as_release(z, number(0, 1), mechanism, public = given)
@@ -118,6 +125,16 @@ test_that("responses of several levels: the density is that of mixed probabiliti
       exp(b[[sprintf("(Intercept)[%s]", l)]] + b[[sprintf("x[%s]", l)]] * given$x + given$x)
     }))
     mixed(weight / rowSums(weight))
+  })
+  set.seed(8)
+  five <- matrix(rexp(20), 4, dimnames = list(c("low", "mid", "high", "top"), c("low", "mid", "high", "top", "refused")))
+  five <- five / rowSums(five)
+  answer <- rep(0:4, length.out = 30)
+  of_matrix <- as_release(answer, asked, mech_randomized_response(matrix = five), public = given)
+  mixed <- function(p) sum(log((p %*% five)[cbind(seq_along(answer), answer + 1)]))
+  expect_density(of_matrix, model_glm(y ~ x, "cumulative"), function(b) {
+    below <- sapply(b[1:3], function(threshold) plogis(threshold - b[["x"]] * given$x))
+    mixed(cbind(below, 1) - cbind(0, below))
   })
   fit <- given_fit(rel, model_glm(y ~ x, "cumulative"), chains = 1, iter = 700)
   expect_equal(dim(predict(fit)), c(30L, 4L))

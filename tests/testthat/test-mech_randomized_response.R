@@ -132,3 +132,92 @@ test_that("a yes-or-no answer in many records: the closed form of Warner", {
   fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 3500, seed = 2)
   expect_distribution(parameter_draws(fit, "prob[yes]"), grid_quantile(p, density), sum(p * density) / sum(density))
 })
+
+# ---- any public matrix -------------------------------------------------------------------
+
+asymmetric <- rbind(no = c(no = 0.9, yes = 0.05, refused = 0.05), yes = c(no = 0.2, yes = 0.6, refused = 0.2))
+one_question <- stat_records(~ y, levels = yes_no$levels)
+asymmetric_response <- mech_randomized_response(matrix = asymmetric)
+
+test_that("real and simulated answers have the probabilities of their rows", {
+  skip_on_cran()
+  data <- data.frame(y = rep(c("no", "yes"), c(30000, 20000)), g = rep(c("c", "a"), 25000))
+  st <- stat_records(~ y + g, levels = c(yes_no$levels, levels3))
+  of_g <- rbind(b = c(b = 0.5, a = 0.25, c = 0.25), c = c(0, 0.3, 0.7), a = c(0, 1, 0))
+  of_g[of_g == 0] <- 0.1
+  mechanism <- mech_randomized_response(matrix = list(g = of_g / rowSums(of_g), y = asymmetric))
+  set.seed(5)
+  for (make in list(release, simulate_release)) {
+    rel <- make(data, st, mechanism)
+    y <- matrix(rel$value, ncol = 2)[, 1] + 1
+    g <- matrix(rel$value, ncol = 2)[, 2] + 1
+    for (level in c("no", "yes")) expect_gt(chisq.test(tabulate(y[data$y == level], 3), p = asymmetric[level, ])$p.value, 1e-6)
+    for (level in c("a", "c")) expect_gt(chisq.test(tabulate(g[data$g == level], 3), p = (of_g / rowSums(of_g))[level, c("a", "b", "c")])$p.value, 1e-6)
+    expect_true(all(is.na(noise_sd(rel))))
+  }
+  # certain answers, without a draw in vain
+  sure <- internal("check_channel")(rbind(a = c(a = 1, b = 0), b = c(0, 1)), "matrix")
+  expect_identical(.Call(internal("ffi_exact_answers"), rep(c(0, 1), 500), sure), rep(c(0, 1), 500))
+})
+
+test_that("epsilon of a matrix is the largest log ratio of an answer's probabilities", {
+  expect_equal(privacy(asymmetric_response)$epsilon, log(0.6 / 0.05))
+  expect_equal(privacy(asymmetric_response)$rho, log(12)^2 / 2)
+  both <- mech_randomized_response(matrix = list(y = asymmetric, g = rbind(a = c(a = 0.5, z = 0.5), b = c(0.25, 0.75))))
+  expect_equal(privacy(both)$epsilon, log(12) + log(2))
+  two <- stat_records(~ y + z, levels = list(y = c("no", "yes"), z = c("yes", "no")))
+  expect_equal(privacy(as_release(c(0, 1, 2, 1), two, asymmetric_response, 2))$epsilon, 2 * log(12))
+  forced <- rbind(no = c(no = 0.5, yes = 0.5), yes = c(0, 1))
+  expect_identical(privacy(mech_randomized_response(matrix = forced))$epsilon, Inf)
+  expect_error(release(data.frame(y = c("no", "yes")), one_question, mech_randomized_response(matrix = forced)), "rules out", class = "noiseaware_error_mechanism")
+  # an answer that nobody gives reveals nothing
+  expect_equal(privacy(mech_randomized_response(matrix = cbind(asymmetric, never = 0)))$epsilon, log(12))
+  # stored rows add up to exactly 1, in multiples of 2^-52
+  thirds <- mech_randomized_response(matrix = matrix(1 / 3, 3, 3, dimnames = list(letters[1:3], letters[1:3])))$matrix
+  expect_identical(unname(rowSums(thirds)), rep(1, 3))
+  expect_identical(thirds * 2^52, round(thirds * 2^52))
+})
+
+test_that("answers may be codes, texts or counts, of one question or of combinations", {
+  counts <- c(refused = 4, yes = 2, no = 3)
+  expect_identical(tabulate(as_release(counts, one_question, asymmetric_response)$value + 1), c(3L, 2L, 4L))
+  expect_identical(as_release(counts, one_question, asymmetric_response)$n, 9)
+  texts <- as_release(factor(c("yes", "refused", "no")), one_question, asymmetric_response)
+  expect_identical(unname(texts$value), c(1, 2, 0))
+  expect_identical(as_release(c(1, 2, 0), one_question, asymmetric_response), texts)
+  expect_identical(names(as_release(c(no = 2, yes = 1), one_question, mech_randomized_response(epsilon = 1), n = 3)$value), sprintf("y[%d]", 1:3))
+  two <- stat_records(~ y + g, levels = c(yes_no$levels, levels3))
+  given <- xtabs(n ~ g + y, data.frame(g = c("c", "a", "b"), y = c("no", "yes", "no"), n = c(2, 3, 1)))
+  rel <- as_release(given, two, mech_randomized_response(epsilon = 1))
+  expect_identical(unclass(table(g = rel$value[7:12], y = rel$value[1:6])), unclass(table(g = c(2, 2, 0, 0, 0, 1), y = c(0, 0, 1, 1, 1, 0))))
+})
+
+test_that("a matrix prints, and survives its file", {
+  local_reproducible_output()
+  two <- stat_records(~ y + g, levels = c(yes_no$levels, levels3))
+  of_g <- rbind(a = c(a = 0.7, b = 0.3), b = c(0.2, 0.8), c = c(0.2, 0.8))
+  for (mechanism in list(asymmetric_response, mech_randomized_response(matrix = list(y = asymmetric, g = of_g)))) {
+    several <- is.list(mechanism$matrix)
+    rel <- as_release(if (several) c(0, 1, 2, 1, 0, 0) else c(0, 1, 2), if (several) two else one_question, mechanism, 3)
+    path <- withr::local_tempfile(fileext = ".json")
+    write_release(rel, path)
+    expect_identical(read_release(path), rel)
+  }
+  expect_snapshot({
+    asymmetric_response
+    mechanism
+  })
+})
+
+test_that("bad matrices and counts are refused", {
+  of <- function(m, n = list(c("no", "yes"), c("no", "yes"))) mech_randomized_response(matrix = matrix(m, 2, byrow = TRUE, dimnames = n))
+  data <- data.frame(y = c("no", "yes"))
+  show(refusals("mechanism", alist(of(c(0.9, 0.2, 0.1, 0.8)), of(c(0.9, 0.2, 0.2, 0.8)), of(c(1.1, -0.1, 0.5, 0.5)), of(c(NA, 1, 0.5, 0.5)), of(c(0.9, 0.1, 0.1, 0.9), NULL),
+    mech_randomized_response(matrix = 3), mech_randomized_response(matrix = list(asymmetric)), mech_randomized_response(matrix = asymmetric, epsilon = 1),
+    release(data, one_question, of(c(0.9, 0.1, 0.1, 0.9), list(c("no", "maybe"), c("no", "yes")))),
+    release(data, one_question, mech_randomized_response(matrix = list(z = asymmetric))))))
+  show(refusals("value", alist(as_release(c(no = 1, yes = 2), one_question, asymmetric_response), as_release(c(no = 1, yes = 2, refused = 1.5), one_question, asymmetric_response),
+    as_release(c(no = 1, yes = 2, refused = 1), one_question, asymmetric_response, 5), as_release(c(no = 1, yes = 2, maybe = 1), one_question, asymmetric_response),
+    as_release(c("no", "maybe"), one_question, asymmetric_response), as_release(c(0, 3), one_question, asymmetric_response, 2),
+    as_release(2, one_question, mech_randomized_response(matrix = cbind(asymmetric[, 1:2] / rowSums(asymmetric[, 1:2]), never = 0)), 1))))
+})

@@ -403,7 +403,7 @@ answered_prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3
 three <- list(g = c("a", "b", "c"))
 
 # Log density of noisy records of y and x and answers g, given rows of natural values: over the levels by enumeration, over x by normal distributions.
-log_answered <- function(natural, records, sd, epsilon) {
+log_answered <- function(natural, records, sd, channel) {
   variance <- natural[, "cov[x,x]"]
   total <- numeric(nrow(natural))
   for (i in seq_len(nrow(records))) {
@@ -414,7 +414,7 @@ log_answered <- function(natural, records, sd, epsilon) {
     chance <- 0
     for (level in three$g) {
       mean <- natural[, "(Intercept)"] + natural[, "x"] * natural[, "mean[x]"] + if (level == "a") 0 else natural[, paste0("g", level)]
-      answered <- ifelse(records$g[i] == level, exp(epsilon), 1) / (exp(epsilon) + 2)
+      answered <- channel[level, as.character(records$g[i])]
       chance <- chance + natural[, sprintf("prob[g=%s]", level)] * answered * dnorm(records$y[i], mean + both / of_x * away, sqrt(of_y - both^2 / of_x))
     }
     total <- total + dnorm(away, 0, sqrt(of_x), log = TRUE) + log(chance)
@@ -427,13 +427,18 @@ test_that("answers: with few records the posterior is the prior weighted by thei
   model <- do.call(model_lm, answered_prior)
   sd <- c(y = 0.3, x = 0.8)
   records <- noisy_data(8, sd)$seen
-  for (n in 2:4) {
-    epsilon <- c(0.7, 2, 1)[n - 1]
-    release <- as_release(records[seq_len(n), ], stat_records(y ~ x + g, levels = three), mech_record_noise(sd = sd, answers = mech_randomized_response(epsilon = epsilon)))
+  of_budget <- function(epsilon) matrix(1, 3, 3, dimnames = list(three$g, three$g)) + diag(exp(epsilon) - 1, 3)
+  unequal <- rbind(c = c(a = 0.1, b = 0.3, c = 0.6), a = c(0.6, 0.4, 0), b = c(0.2, 0.7, 0.1))
+  for (case in list(list(2, 0.7), list(3, 2), list(4, 1), list(3, NULL))) {
+    n <- case[[1]]
+    epsilon <- case[[2]]
+    answers <- mech_randomized_response(epsilon = epsilon, matrix = if (is.null(epsilon)) unequal)
+    channel <- if (is.null(epsilon)) unequal else of_budget(epsilon) / (exp(epsilon) + 2)
+    release <- as_release(records[seq_len(n), ], stat_records(y ~ x + g, levels = three), mech_record_noise(sd = sd, answers = answers))
     bound <- internal("bind_model")(model, release$statistic)
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
     natural <- internal("reported")(bound, theta)
-    log_weight <- log_answered(natural, records[seq_len(n), ], sd, epsilon)
+    log_weight <- log_answered(natural, records[seq_len(n), ], sd, channel)
     draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 2000, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "gb", "gc", "mean[x]")]), v[, c("prob[g=a]", "prob[g=b]")], v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
@@ -494,6 +499,8 @@ test_that("answers: a chain cut in two, and what cannot be served is refused", {
   refusals("mechanism", expression(mech_record_noise(sd = c(x = 1), answers = 3), mech_record_noise(sd = c(x = 1), answers = list(mech_randomized_response(epsilon = 1))),
                                    mech_record_noise(sd = c(x = 1), answers = list(g = mech_laplace(epsilon = 1))),
                                    as_release(data, st, mech_record_noise(sd = c(x = 1), answers = list(x = mech_randomized_response(epsilon = 1)))),
+                                   as_release(data, st, mech_record_noise(sd = c(x = 1), answers = mech_randomized_response(matrix = cbind(diag(3), none = 0) |>
+                                     `dimnames<-`(list(three$g, c(three$g, "none")))))),
                                    as_release(data, stat_records(y ~ x), mech_record_noise(sd = c(x = 1), answers = mech_randomized_response(epsilon = 1))),
                                    as_release(1, stat_crossprod(y ~ g, list(y = c(0, 1), g = three$g)), mech_record_noise(sd = c(y = 1), answers = answers), 9)))
   expect_error(write_release(release, tempfile(fileext = ".json")), "cannot be written", class = "noiseaware_error_file")
