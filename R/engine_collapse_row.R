@@ -58,7 +58,7 @@ row_is_small <- function(of) {
 # how far from a number its total may well be, where the noise falls off to `least_kept`
 component_reach <- function(part) {
   kernel <- part$mechanism$kernel
-  times <- if (kernel == "exact") 0 else if (kernel == "squared") sqrt(-2 * log(least_kept)) else -log(least_kept)
+  times <- if (kernel == "exact") 0 else if (kernel == "squared" || is_unary(part$mechanism)) sqrt(-2 * log(least_kept)) else -log(least_kept)
   width <- if (kernel == "published") part$interval$upper - part$interval$lower else 0
   times * rep_len(part$scale, length(part$value)) + width
 }

@@ -113,6 +113,7 @@ hides <- function(mechanism) !is.null(mechanism$after$threshold)
 # Of each number of a part: the noise's family and scale, the interval in which the noisy number was, and the least that was listed.
 published_interval <- function(part) {
   mechanism <- part$mechanism
+  if (is_unary(mechanism)) return(unary_interval(part))
   after <- mechanism$after
   value <- part$value
   discrete <- is_discrete(mechanism)
@@ -122,7 +123,7 @@ published_interval <- function(part) {
   hidden <- is.na(value)
   data.frame(family = match(mechanism$name, published_families) - 1, scale = part$scale,
              lower = ifelse(hidden, -Inf, pmax(ends$lower, threshold)), upper = ifelse(hidden, threshold - discrete, ends$upper),
-             least = if (after$listed) -Inf else threshold)
+             least = if (after$listed) -Inf else threshold, records = 0)
 }
 
 # enum published_family in C
@@ -156,7 +157,7 @@ fill_interval <- function(interval, at, size) {
   known <- match(seq_len(size), at)
   whole <- interval[known, ]
   unknown <- is.na(known)
-  whole[unknown, ] <- list(0, 1, -Inf, Inf, -Inf)
+  whole[unknown, ] <- list(0, 1, -Inf, Inf, -Inf, 0)
   whole
 }
 
@@ -243,6 +244,10 @@ log_noise.mech_published <- function(part, data) {
 # for methods that need the noisy numbers
 check_as_noise_left <- function(part, method, call) {
   if (part$mechanism$kernel != "published") return(invisible())
+  if (is_unary(part$mechanism)) {
+    stop_classed("method", c("Method {.val {method}} needs noise whose distribution is the same for all totals.",
+                             x = "The release has {format(part$mechanism)}.", i = "Method {.val augment} can use them."), call = call)
+  }
   stop_classed("method", c("Method {.val {method}} needs the noisy numbers without further processing.",
                            x = "They are {describe_published(part$mechanism)}.", i = "Method {.val augment} can use them."), call = call)
 }

@@ -13,6 +13,7 @@
 missing_rule <- "refused"
 
 new_release <- function(value, statistic, mechanism, n, scale, granularity, noise, neighbours) {
+  mechanism <- sized_mechanism(mechanism, n, neighbours)
   structure(list(value = value, statistic = statistic, mechanism = mechanism, n = n,
                  scale = stats::setNames(scale, names(value)),
                  granularity = stats::setNames(rep_len(granularity, length(value)), names(value)),

@@ -113,10 +113,29 @@ as_release.default <- function(value, statistic, mechanism, n, neighbours = c("r
   n <- check_public_size(n, design_parts(statistic, mechanism))
   listed <- is.list(value) && !is.object(value) && is_several(statistic)
   published <- published_design(value, statistic, mechanism, listed, n, neighbours)
+  published$mechanism <- sized_mechanism(published$mechanism, n, neighbours)
+  value <- estimated_counts(value, published$statistic, published$mechanism, listed, n)
   tell_order(value, published$statistic, listed)
   release <- release_of(value, published$statistic, published$mechanism, n, neighbours, listed)
   warn_units(release)
   release
+}
+
+# Sums of bits as estimates of counts, which releases have.
+estimated_counts <- function(value, statistic, mechanism, listed, n, call = caller_env()) {
+  if (!is_several(statistic)) return(if (is_unary(mechanism)) estimates_of(value, statistic, mechanism, n, call) else value)
+  for (name in names(Filter(is_unary, mechanism))) {
+    if (listed && !is.null(value[[name]])) value[[name]] <- estimates_of(value[[name]], statistic[[name]], mechanism[[name]], n, call) else if (!listed) {
+      at <- startsWith(names(value) %||% "", paste0(name, ": "))
+      value[at] <- unary_estimates(mechanism[[name]], value[at])
+    }
+  }
+  value
+}
+
+estimates_of <- function(value, statistic, mechanism, n, call) {
+  value <- named_value(statistic, value, n, call)
+  if (is.numeric(value)) unary_estimates(mechanism, value) else value
 }
 
 # What as_release() makes of answers by randomised response; their number is that of the records.
@@ -155,6 +174,7 @@ check_answer_count <- function(value, statistic, rows, call) {
 
 # of every component of the statistics; `listed`: a list with an entry for each of several
 release_of <- function(value, statistic, mechanism, n, neighbours, listed, call = caller_env()) {
+  mechanism <- sized_mechanism(mechanism, n, neighbours, call)
   parts <- design_parts(statistic, mechanism, neighbours)
   check_record_noise_totals(parts, n, call)
   given <- if (listed) sum(lengths(value)) else length(value)

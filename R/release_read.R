@@ -154,7 +154,8 @@ statistic_from_json <- function(x, refuse, claim) {
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
                        discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
-                       objective = mech_objective, exact = mech_exact, record_noise = mech_record_noise)
+                       objective = mech_objective, exact = mech_exact, record_noise = mech_record_noise,
+                       unary_encoding = unary_from_json)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {
     refuse(paste0("Unknown mechanism. It must be one of: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
@@ -185,6 +186,12 @@ json_channel <- function(x, refuse) {
   rows <- lapply(x, json_numbers, "The mechanism's matrix", "object", refuse)
   if (!all(vapply(rows, function(r) identical(names(r), names(rows[[1L]])), TRUE))) refuse("The rows of the mechanism's matrix must have the same answers.")
   do.call(rbind, rows)
+}
+
+unary_from_json <- function(p = NULL, q = NULL, hashed = NULL) {
+  mechanism <- mech_unary_encoding(p = p, q = q)
+  mechanism$hashed <- hashed
+  mechanism
 }
 
 json_norm <- function(x, refuse) {

@@ -109,7 +109,7 @@ mechanism_json <- function(mechanism) {
     stop_classed("file", "A release with a custom noise density cannot be written as JSON; publish its value and the function's text.",
                  call = caller_env())
   }
-  parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel", "after"))]
+  parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel", "after", if (is_unary(mechanism)) "n"))]
   parameters <- parameters[!vapply(parameters, is.null, TRUE)]
   after <- mechanism$after
   if (isTRUE(mechanism$noiseless)) {

@@ -12,8 +12,9 @@
  * differences of tails are taken by expm1(), and for a normal interval that is narrow relative to
  * its sd, by the density at its middle, so that rounding to a tiny unit is the density times the
  * unit. Discrete noise: an interval's ends are whole numbers; a few masses are added up, many are
- * computed from tails. Cost: one or two logarithms a component; with discrete Gaussian noise up to
- * FEW of them.
+ * computed from tails. A sum of bits that are 1 with a probability p in `total` records and q in
+ * the others is the sum of two binomial numbers; cost: the root of the number of records. Otherwise
+ * cost: one or two logarithms a component; with discrete Gaussian noise up to FEW of them.
  */
 #include "contract/published.h"
 
@@ -95,12 +96,51 @@ static double interval(enum published_family family, double scale, double lower,
         return discrete_interval(&dist_discrete_laplace, lower, upper, scale);
     case PUBLISHED_DISCRETE_GAUSSIAN:
         return discrete_interval(&dist_discrete_gaussian, lower, upper, scale);
+    case PUBLISHED_BITS:
+        break; /* no noise of a distribution of its own */
     }
     return -INFINITY;
 }
 
+/* ---- sums of bits --------------------------------------------------------------------------- */
+
+/* The sum over t >= from, or downwards, of P(t ones from `own` records, the others from the rest)
+ * over that at `from`; `odds`: of p against q. */
+static double bits_tail(double from, double end, double own, double others, double ones,
+                        double odds) {
+    const double step = end > from ? 1 : -1;
+    double sum = 0, term = 1;
+    for (double t = from; t != end && term > 1e-18 * (1 + sum); t += step) {
+        const double up = step > 0 ? t : t - 1;
+        const double ratio =
+            odds * (own - up) * (ones - up) / ((up + 1) * (others - ones + up + 1));
+        sum += term *= step > 0 ? ratio : 1 / ratio;
+    }
+    return sum;
+}
+
+/* log P(Bin(own, p) + Bin(n - own, q) = ones): terms in both directions from the largest one, the
+ * mode of a noncentral hypergeometric distribution. */
+static double bits_log(double p, double q, double n, double ones, double own) {
+    const double others = n - own;
+    if (own < 0 || others < 0) return -INFINITY;
+    const double odds = p * (1 - q) / ((1 - p) * q), low = fmax(0, ones - others),
+                 high = fmin(ones, own);
+    const double a = odds - 1, b = (own + ones + 2) * odds + others - ones,
+                 c = (own + 1) * (ones + 1) * odds;
+    const double mode = fmin(high, fmax(low, floor(2 * c / (b + sqrt(b * b - 4 * a * c)))));
+    const double sum = 1 + bits_tail(mode, high, own, others, ones, odds) +
+                       bits_tail(mode, low, own, others, ones, odds);
+    return Rf_dbinom(mode, own, p, 1) + Rf_dbinom(ones - mode, others, q, 1) + log(sum);
+}
+
 double published_log(const struct published *p, int j, double total) {
     const enum published_family family = (enum published_family)p->family[j];
+    if (family == PUBLISHED_BITS) {
+        const double n = p->records[j], at = p->scale[j], elsewhere = p->least[j];
+        const double ones = rint(p->lower[j] * (at - elsewhere) + n * elsewhere);
+        return bits_log(at, elsewhere, n, ones, rint(total));
+    }
     const double lower = p->lower[j], upper = p->upper[j], scale = p->scale[j];
     if (lower == -INFINITY && upper == INFINITY) return 0;
     const double log_p = interval(family, scale, lower - total, upper - total);
@@ -115,8 +155,9 @@ int published_read(const struct fields *fields, int size, struct published *publ
     published->lower = fields_vector(fields, "lower", size);
     published->upper = fields_vector(fields, "upper", size);
     published->least = fields_vector(fields, "least", size);
+    published->records = fields_vector(fields, "records", size);
     return published->family && published->scale && published->lower && published->upper &&
-                   published->least
+                   published->least && published->records
                ? PLUGIN_OK
                : PLUGIN_BAD_FIELDS;
 }

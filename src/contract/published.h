@@ -10,13 +10,17 @@ struct published {
     int size;
     const double *family; /* enum published_family */
     const double *scale, *lower, *upper, *least;
+    const double *records; /* of sums of bits: all, of whom `total` send a 1 with probability
+                              `scale` and the others with `least`; lower is (sum - records least) /
+                              (scale - least) */
 };
 
 enum published_family {
     PUBLISHED_LAPLACE,
     PUBLISHED_GAUSSIAN,
     PUBLISHED_DISCRETE_LAPLACE,
-    PUBLISHED_DISCRETE_GAUSSIAN
+    PUBLISHED_DISCRETE_GAUSSIAN,
+    PUBLISHED_BITS
 };
 
 /* Fields: those of the struct, one a component. Returns PLUGIN_*. */
