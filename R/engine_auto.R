@@ -99,8 +99,9 @@ able_methods <- function(release, bound, control) {
   of_records <- vapply(ask_engines(able, engine_imputes), isTRUE, TRUE)
   able <- able[order(vapply(ask_engines(able, engine_exact, bound), isFALSE, TRUE), of_records)]
   if (!is.null(control$passes) && "augment" %in% able) return("augment")
-  # by "augment" the parameters of such tables walk, and do not get far; nor do they with answers that say little
-  if ((moves_theta(bound) || has_answers(release)) && "collapse" %in% able) "collapse" else able
+  # by "augment" the parameters of such tables walk, and do not get far; nor do they with answers that say little; sums of bits are slow there
+  bits <- any(vapply(release_parts(release), function(p) is_unary(p$mechanism), TRUE))
+  if ((moves_theta(bound) || has_answers(release) || bits) && "collapse" %in% able) "collapse" else able
 }
 
 # An unknown number of records is called n, and factors that depend on each other need it.

@@ -62,7 +62,9 @@ mech_unary_encoding <- function(..., epsilon = NULL, encoding = c("optimised", "
   p <- check_number(p, "p", "a probability between 0 and 1", 0, 1, strict = TRUE, kind = "mechanism")
   q <- check_number(q, "q", "a probability between 0 and 1", 0, 1, strict = TRUE, kind = "mechanism")
   if (!(p - q > 1e-6)) stop_argument("q", paste0("less than `p` (", format_number(p), ")"), describe(q), "mechanism")
-  new_mechanism("unary_encoding", "published", p = p, q = q, hashed = hashed, class = c("mech_unary_encoding", "mech_published"))
+  mechanism <- new_mechanism("unary_encoding", "published", p = p, q = q, class = c("mech_unary_encoding", "mech_published"))
+  mechanism$hashed <- hashed
+  mechanism
 }
 
 is_unary <- function(mechanism) inherits(mechanism, "mech_unary_encoding")
