@@ -1,27 +1,39 @@
 #' Randomised response
 #'
-#' Local privacy for categories. For each record, the true level is published with probability e^epsilon / (e^epsilon + k - 1), where k is the number of levels.
-#' Otherwise one of the others is published, each with the same probability (Warner 1965; k-ary: Kairouz, Oh & Viswanath 2014). This gives pure
-#' epsilon-differential privacy, and if every person randomises their own answer, the guarantee also holds against those who collect the data.
+#' Local privacy for categories: the level of each record is published at random, with known probabilities. With a budget, the true level is published with
+#' probability e^epsilon / (e^epsilon + k - 1), where k is the number of levels, and otherwise one of the others, each with the same probability (Warner 1965;
+#' k-ary: Kairouz, Oh & Viswanath 2014). Or give any public matrix of probabilities. This is pure epsilon-differential privacy, and if every person randomises
+#' their own answer, the guarantee also holds against those who collect the data.
+#'
+#' **Any matrix.** `matrix` has a row for each level and a column for each answer: the probabilities of the answers given the level, which sum to 1 in each row.
+#' Use it if the truth has different probabilities for yes and no, for answers that are no levels, such as "refused", for several questions with a matrix each,
+#' and for forced answers, which may have probability 0. Rows and columns are matched by their names. Its epsilon is the largest log ratio of the probabilities
+#' of an answer at two levels; with several questions they add up. If epsilon is infinite, [release()] refuses; [as_release()] does not. If the matrix is
+#' singular, as it is if there are fewer answers than levels, the answers say nothing about some differences between levels, and the prior decides there.
+#'
+#' **Answers in [as_release()]** are codes from 0 on: of the answers that are levels, in the order of the levels, then of the other columns. For one question they
+#' may also be texts or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`; for several questions a table of the numbers of records
+#' with each combination, its dimensions named by the variables. The order of records does not matter, and `n` need not be given. Answers to several questions
+#' that were counted separately are separate releases.
 #'
 #' **Other descriptions.** Suppose that an answer is true with probability t, and that otherwise one of the k levels is drawn at random, by a coin if there are
 #' two. Then epsilon = log(1 + k t / (1 - t)), which is log(7) for t = 0.75 and two levels. If a level is kept with probability p,
 #' epsilon = log((k - 1) p / (1 - p)).
-#' If only the number of answers of each level was published, enter them in any order: `as_release(rep(0:1, c(169, 131)), ...)`, codes from 0 on.
 #'
-#' Use it with [stat_records()] of factors. Several factors in one statistic have equal shares of epsilon; for other shares, use separate statistics with one
-#' mechanism each.
+#' Use it with [stat_records()] of factors. Several factors in one statistic have equal shares of epsilon, or a matrix each; for other shares, use a list of
+#' matrices, or separate statistics with one mechanism each. Sums of one bit for each level are [mech_unary_encoding()].
 #'
-#' **Exact at a cost independent of the number of records** if all variables are factors, for [model_glm()] with a binary response or one of several levels, and
-#' for [model_table()] with [prior_normal()]. Method `"collapse"` counts the records with the same answers and sums over their true levels. Other models impute
-#' the records.
+#' **Exact at a cost independent of the number of records** if all variables are factors, for [model_bernoulli()], [model_categorical()], [model_table()] with one
+#' term or with [prior_normal()], and [model_glm()] with a binary response or one of several levels. Method `"collapse"` counts the records with the same answers
+#' and sums over their true levels. Other models impute the records.
 #'
 #' @param ... Must be empty: the other arguments must be named.
-#' @param epsilon Privacy budget per record, a positive number.
+#' @param epsilon Privacy budget per record, a positive number; or give `matrix`.
+#' @param matrix A matrix of probabilities, named by levels (rows) and answers (columns), or a list of them named by variables. One matrix is for every
+#'   variable.
 #' @return A mechanism: an object of class `mech_randomized_response`.
-#' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
-#'   [as_release()] with any other statistic; `noiseaware_error_value` from
-#'   [as_release()] with published values that are not codes 0, 1, ..., k - 1.
+#' @section Errors: `noiseaware_error_mechanism`, also from [release()] and [as_release()] with any other statistic, or levels that are not the matrix's rows;
+#'   `noiseaware_error_value` from [as_release()] with values that are not answers, or numbers of them that are not those of all records.
 #' @references
 #' Warner, S. (1965). Randomized response: a survey technique for eliminating
 #' evasive answer bias. \doi{10.1080/01621459.1965.10480775}
@@ -33,6 +45,14 @@
 #' st <- stat_records(~ smoke, levels = list(smoke = c("0", "1")))
 #' rel <- release(MASS::birthwt, st, mech_randomized_response(epsilon = 1))
 #' sample_posterior(rel, model_bernoulli(), chains = 2, iter = 400, seed = 1)
+#'
+#' # a sensitive question: of those who would say yes, some say no, and some refuse
+#' asked <- rbind(no = c(no = 0.9, yes = 0.05, refused = 0.05), yes = c(0.2, 0.6, 0.2))
+#' coin <- mech_randomized_response(matrix = asked)
+#' privacy(coin)
+#' question <- stat_records(~ y, levels = list(y = c("no", "yes")))
+#' said <- as_release(c(no = 269, yes = 131, refused = 40), question, coin)
+#' sample_posterior(said, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #' @export
 mech_randomized_response <- function(..., epsilon = NULL, matrix = NULL) {
   check_all_named(...)
@@ -52,7 +72,6 @@ check_channels <- function(matrix, call = caller_env()) {
   Map(function(m, variable) check_channel(m, paste0("matrix$", variable), call), matrix, names(matrix))
 }
 
-# Probabilities become multiples of 2^-52 with rows that sum to exactly 1, so that an owner can draw exactly from them.
 check_channel <- function(matrix, name, call = caller_env()) {
   must <- "a matrix of probabilities with a row for each level and a column for each answer, two or more, and names for both"
   named <- function(x) checkmate::test_names(x, "unique")
@@ -67,11 +86,24 @@ check_channel <- function(matrix, name, call = caller_env()) {
                                 x = "{.val {rownames(matrix)[off][1]}} has the sum {format_number(sums[off][[1L]])}.",
                                 i = if (all(abs(colSums(matrix) - 1) <= 1e-6)) "The columns do: use {.code t()}."), call = call)
   }
-  unit <- 2^-52
-  matrix <- round(matrix / sums / unit) * unit
-  largest <- cbind(seq_len(nrow(matrix)), max.col(matrix, "first"))
-  matrix[largest] <- matrix[largest] + (1 - rowSums(matrix))
+  storage.mode(matrix) <- "double"
   matrix
+}
+
+# The mechanism of which an owner draws exactly: probabilities are multiples of 2^-52, and rows sum to exactly 1.
+drawn_mechanism <- function(mechanism) {
+  if (!is.object(mechanism)) return(lapply(mechanism, drawn_mechanism))
+  if (is.list(mechanism[["matrix"]])) mechanism$matrix <- lapply(mechanism$matrix, drawn_channel) else if (!is.null(mechanism[["matrix"]]))
+    mechanism$matrix <- drawn_channel(mechanism$matrix)
+  mechanism
+}
+
+drawn_channel <- function(channel) {
+  unit <- 2^-52
+  channel <- round(channel / rowSums(channel) / unit) * unit
+  largest <- cbind(seq_len(nrow(channel)), max.col(channel, "first"))
+  channel[largest] <- channel[largest] + (1 - rowSums(channel))
+  channel
 }
 
 # Of each factor of a statistic, in the order of its levels; the answers that are levels come first, in that order.
@@ -85,6 +117,8 @@ channel_of <- function(mechanism, variable, levels, questions = 1) {
   if (is.null(mechanism$epsilon)) {
     matrix <- if (is.list(mechanism$matrix)) mechanism$matrix[[variable]] else mechanism$matrix
     answers <- colnames(matrix)
+    sums <- rowSums(matrix)
+    if (any(sums != 1)) matrix <- matrix / sums
     return(matrix[levels, c(intersect(levels, answers), setdiff(answers, levels)), drop = FALSE])
   }
   odds <- exp(-mechanism$epsilon / questions)
@@ -107,7 +141,7 @@ channel_fields <- function(channels) {
 }
 
 # the largest change of the probability of an answer, if one level is replaced by another
-channel_epsilon <- function(channel) max(apply(log(channel), 2L, function(p) if (all(p == -Inf)) 0 else max(p) - min(p)))
+channel_epsilon <- function(channel) max(apply(log(channel / rowSums(channel)), 2L, function(p) if (all(p == -Inf)) 0 else max(p) - min(p)))
 
 # Do different probabilities of the levels give the same probabilities of the answers?
 is_singular <- function(channel) qr(t(channel), tol = 1e-10)$rank < nrow(channel)

@@ -122,6 +122,7 @@ release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("r
 # The release of what data() gives, records or their partial total, paid from the budget; data() is not called where
 # that is not enough.
 publish_with_budget <- function(data, statistic, mechanism, neighbours, budget, call = caller_env()) {
+  mechanism <- drawn_mechanism(mechanism)
   parts <- design_parts(statistic, mechanism, neighbours)
   check_exact(parts, call)
   check_private_channels(parts, call)

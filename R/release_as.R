@@ -13,7 +13,7 @@
 #'   in one release.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
-#' @param n The public number of records; `NULL` if it is not known. It is not needed with noisy records ([mech_record_noise()]) or `public` covariates, which
+#' @param n The public number of records; `NULL` if it is not known. It is not needed with answers ([mech_randomized_response()]), noisy records ([mech_record_noise()]) or `public` covariates, which
 #'   determine it.
 #' @param neighbours The kind of neighbours that the noise was scaled for, see [sensitivity()] and [release()]. It determines the noise scale that corresponds
 #'   to a budget.

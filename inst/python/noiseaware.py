@@ -48,8 +48,14 @@ def sums(variable, lower, upper):
     return {"name": "sums", "formula": "~" + _name(variable), "bounds": {variable: [lower, upper]}, "outside": "clamp"}
 
 
+def records(levels):
+    """One answer a record, of variables with these levels. Component: "a[1]", the code of an answer from 0 on."""
+    return {"name": "records", "formula": "~" + " + ".join(map(_name, levels)), "levels": levels}
+
+
 def noise(name, **size):
-    """ "laplace", "gaussian", "discrete_laplace" or "discrete_gaussian", with scale = or sd = ."""
+    """ "laplace", "gaussian", "discrete_laplace" or "discrete_gaussian", with scale = or sd = ; "randomized_response" with epsilon = or
+    matrix = {level: {answer: probability}}, or these by variable; "unary_encoding" with p = and q = ."""
     return {"name": name, **size}
 
 

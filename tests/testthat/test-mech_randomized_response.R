@@ -156,7 +156,7 @@ test_that("real and simulated answers have the probabilities of their rows", {
     expect_true(all(is.na(noise_sd(rel))))
   }
   # certain answers, without a draw in vain
-  sure <- internal("check_channel")(rbind(a = c(a = 1, b = 0), b = c(0, 1)), "matrix")
+  sure <- rbind(a = c(a = 1, b = 0), b = c(0, 1))
   expect_identical(.Call(internal("ffi_exact_answers"), rep(c(0, 1), 500), sure), rep(c(0, 1), 500))
 })
 
@@ -172,8 +172,10 @@ test_that("epsilon of a matrix is the largest log ratio of an answer's probabili
   expect_error(release(data.frame(y = c("no", "yes")), one_question, mech_randomized_response(matrix = forced)), "rules out", class = "noiseaware_error_mechanism")
   # an answer that nobody gives reveals nothing
   expect_equal(privacy(mech_randomized_response(matrix = cbind(asymmetric, never = 0)))$epsilon, log(12))
-  # stored rows add up to exactly 1, in multiples of 2^-52
-  thirds <- mech_randomized_response(matrix = matrix(1 / 3, 3, 3, dimnames = list(letters[1:3], letters[1:3])))$matrix
+  # rows of which an owner draws add up to exactly 1, in multiples of 2^-52, and are stated
+  sevenths <- matrix(c(1, 1, 5, 2, 2, 3, 0.7, 6.2, 0.1) / 7, 3, byrow = TRUE, dimnames = list(letters[1:3], letters[1:3]))
+  thirds <- release(data.frame(g = c("a", "c")), one_factor, mech_randomized_response(matrix = sevenths))$mechanism$matrix
+  expect_equal(thirds, sevenths, tolerance = 1e-14)
   expect_identical(unname(rowSums(thirds)), rep(1, 3))
   expect_identical(thirds * 2^52, round(thirds * 2^52))
 })

@@ -20,7 +20,10 @@ releases <- function() {
   list(as_release(value, several, noise, NULL, "add_remove"),
        as_release(7, stat_size(), mech_laplace(epsilon = 1), NULL, persons(contributions = 2)),
        as_release(c(x = 3, y = 4, `x^2` = 2, `y:x` = 1, `y^2` = 7), stat_crossprod(y ~ x, x), mech_laplace(epsilon = 1), 9),
-       as_release(0:2, stat_records(~ a, levels = list(a = c("u", "v", "w"))), mech_randomized_response(epsilon = 1), 3))
+       as_release(0:2, stat_records(~ a, levels = list(a = c("u", "v", "w"))), mech_randomized_response(epsilon = 1), 3),
+       as_release(c(0, 2, 1, 1), stat_records(~ a + b, levels = list(a = c("u", "v"), b = c("1", "2"))),
+                  mech_randomized_response(matrix = list(b = rbind("1" = c("1" = 1 / 3, "2" = 2 / 3), "2" = c(0.1, 0.9)),
+                                                         a = rbind(v = c(v = 0.7, other = 0.2, u = 0.1), u = c(0.2, 0.2, 0.6)))), 2))
 }
 
 test_that("what Python reads and writes again has the same bytes", {
@@ -28,7 +31,7 @@ test_that("what Python reads and writes again has the same bytes", {
   withr::local_dir(withr::local_tempdir())
   made <- releases()
   for (k in seq_along(made)) write_release(made[[k]], paste0("r", k, ".json"))
-  result <- run_python(c("for k in '1234':", "    c = na.read_release('r' + k + '.json')",
+  result <- run_python(c("for k in '12345':", "    c = na.read_release('r' + k + '.json')",
                          "    open('p' + k + '.json', 'w', encoding='utf-8', newline='\\n').write(na._render(c) + '\\n')"))
   expect_equal(result$status, 0L, info = result$output)
   for (k in seq_along(made)) expect_identical(readBin(paste0("p", k, ".json"), "raw", 1e5), readBin(paste0("r", k, ".json"), "raw", 1e5))
@@ -46,6 +49,8 @@ test_that("what Python writes R reads", {
     "na.write_release('two.json', {'counts': {**cells, 'c=1': 5, 'c=2': 6.5}, 'total': {'age': 0.1}},",
     "    {'counts': sizes, 'total': na.sums('age', 0, 99)}, {'counts': na.noise('gaussian', sd=0.3), 'total': na.noise('laplace', scale=99)}, n=11, neighbours='replace')",
     "na.write_release('three.json', {'n': 7}, {'name': 'size'}, na.noise('laplace', scale=2.0), neighbours='person', contributions=2)",
+    "asked = {'no': {'no': 0.9, 'yes': 0.05, 'refused': 0.05}, 'yes': {'no': 0.2, 'yes': 0.6, 'refused': 0.2}}",
+    "na.write_release('four.json', {'y[1]': 2, 'y[2]': 0}, na.records({'y': ['no', 'yes']}), na.noise('randomized_response', matrix=asked), n=2, neighbours='replace')",
     "class M: noisy_measurement, stddev = [4, 9], 2.0",
     "class T: keys, marginals = {'port': ['C', None]}, {('port',): M}",
     "na.write_marginals('marginals.json', T, laplace=True)"))
@@ -57,6 +62,8 @@ test_that("what Python writes R reads", {
                     list(counts = mech_gaussian(sd = 0.3), total = mech_laplace(scale = 99)), 11)
   expect_identical(read_release("two.json"), two)
   expect_identical(read_release("three.json"), as_release(7, stat_size(), mech_laplace(scale = 2), NULL, persons(contributions = 2)))
+  asked <- rbind(no = c(no = 0.9, yes = 0.05, refused = 0.05), yes = c(0.2, 0.6, 0.2))
+  expect_identical(read_release("four.json"), as_release(c(2, 0), stat_records(~ y, levels = list(y = c("no", "yes"))), mech_randomized_response(matrix = asked), 2))
   expect_identical(read_marginals("marginals.json", mech_discrete_laplace),
                    as_release(c(4, 9), stat_counts(~ port, list(port = c("C", "missing"))), mech_discrete_laplace(scale = 2 / sqrt(2)), NULL, "add_remove"))
 })
