@@ -1,19 +1,19 @@
 #' Randomised response
 #'
 #' Local privacy for categories: the level of each record is published at random, with known probabilities. With a budget, the true level is published with
-#' probability e^epsilon / (e^epsilon + k - 1), where k is the number of levels, and otherwise one of the others, each with the same probability (Warner 1965;
-#' k-ary: Kairouz, Oh & Viswanath 2014). Or give any public matrix of probabilities. This is pure epsilon-differential privacy, and if every person randomises
+#' probability e^epsilon / (e^epsilon + k - 1), where k is the number of levels. Otherwise one of the others is published, each with the same probability (Warner
+#' 1965; k-ary: Kairouz, Oh & Viswanath 2014). Or give any public matrix of probabilities. This is pure epsilon-differential privacy, and if every person randomises
 #' their own answer, the guarantee also holds against those who collect the data.
 #'
 #' **Any matrix.** `matrix` has a row for each level and a column for each answer: the probabilities of the answers given the level, which sum to 1 in each row.
-#' Use it if the truth has different probabilities for yes and no, for answers that are no levels, such as "refused", for several questions with a matrix each,
-#' and for forced answers, which may have probability 0. Rows and columns are matched by their names. Its epsilon is the largest log ratio of the probabilities
+#' Use it if the truth has different probabilities for yes and no, or if an answer is no level, such as "refused". Several questions may have a matrix each.
+#' Probabilities may be 0, as for forced answers. Rows and columns are matched by their names. Its epsilon is the largest log ratio of the probabilities
 #' of an answer at two levels; with several questions they add up. If epsilon is infinite, [release()] refuses; [as_release()] does not. If the matrix is
 #' singular, as it is if there are fewer answers than levels, the answers say nothing about some differences between levels, and the prior decides there.
 #'
 #' **Answers in [as_release()]** are codes from 0 on: of the answers that are levels, in the order of the levels, then of the other columns. For one question they
-#' may also be texts or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`; for several questions a table of the numbers of records
-#' with each combination, its dimensions named by the variables. The order of records does not matter, and `n` need not be given. Answers to several questions
+#' may also be texts or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`. For several questions they may be a table of the numbers of
+#' records with each combination, its dimensions named by the variables. The order of records does not matter, and `n` need not be given. Answers to several questions
 #' that were counted separately are separate releases.
 #'
 #' **Other descriptions.** Suppose that an answer is true with probability t, and that otherwise one of the k levels is drawn at random, by a coin if there are
@@ -23,8 +23,8 @@
 #' Use it with [stat_records()] of factors. Several factors in one statistic have equal shares of epsilon, or a matrix each; for other shares, use a list of
 #' matrices, or separate statistics with one mechanism each. Sums of one bit for each level are [mech_unary_encoding()].
 #'
-#' **Exact at a cost independent of the number of records** if all variables are factors, for [model_bernoulli()], [model_categorical()], [model_table()] with one
-#' term or with [prior_normal()], and [model_glm()] with a binary response or one of several levels. Method `"collapse"` counts the records with the same answers
+#' **Exact at a cost independent of the number of records** if all variables are factors. This holds for [model_bernoulli()], [model_categorical()],
+#' [model_table()] with one term or with [prior_normal()], and [model_glm()] with a response of two or more levels. Method `"collapse"` counts the records with the same answers
 #' and sums over their true levels. Other models impute the records.
 #'
 #' @param ... Must be empty: the other arguments must be named.
@@ -32,7 +32,7 @@
 #' @param matrix A matrix of probabilities, named by levels (rows) and answers (columns), or a list of them named by variables. One matrix is for every
 #'   variable.
 #' @return A mechanism: an object of class `mech_randomized_response`.
-#' @section Errors: `noiseaware_error_mechanism`, also from [release()] and [as_release()] with any other statistic, or levels that are not the matrix's rows;
+#' @section Errors: `noiseaware_error_mechanism`, also from [release()] and [as_release()] with any other statistic, or levels that are not the matrix's rows.
 #'   `noiseaware_error_value` from [as_release()] with values that are not answers, or numbers of them that are not those of all records.
 #' @references
 #' Warner, S. (1965). Randomized response: a survey technique for eliminating
@@ -291,37 +291,43 @@ log_noise.mech_randomized_response <- function(part, data) {
 
 # Codes of answers; from texts, or from how many gave each answer, which determines all but their order.
 answer_codes <- function(value, statistic, mechanism, n, call = caller_env()) {
-  channels <- channels_of(mechanism, statistic)
-  answers <- lapply(channels, colnames)
-  counted <- is.array(value) && !is.null(dimnames(value)) && setequal(names(dimnames(value)), names(channels)) && length(dim(value)) == length(channels)
-  named <- length(channels) == 1L && is.null(dim(value)) && is.numeric(value) && length(value) && !is.null(names(value)) &&
-    !any(names(value) %in% part_components(statistic, max(n, 1), ""))
+  answers <- lapply(channels_of(mechanism, statistic), colnames)
   if (is.character(value) || is.factor(value)) return(coded_answers(as.character(value), answers, call))
-  if (!counted && !named) return(value)
-  counts <- if (counted) aperm(value, match(names(channels), names(dimnames(value)))) else
-    array(value, length(value), stats::setNames(list(names(value)), names(channels)))
-  for (v in names(channels)) check_counted_answers(dimnames(counts)[[v]], answers[[v]], v, call)
+  counts <- answer_counts(value, statistic, n)
+  if (is.null(counts)) return(value)
+  for (v in names(answers)) check_counted_answers(dimnames(counts)[[v]], answers[[v]], v, call)
   bad <- !is.finite(counts) | counts < 0 | counts != floor(counts)
   if (any(bad)) stop_argument("value", "whole numbers of records with each answer", describe_bad(counts, bad), "value", call)
   if (sum(counts) < 1 || !is.null(n) && sum(counts) != n) {
-    stop_classed("value", "{.arg value} must be the numbers of all records with each answer, but {sum(counts)} answer{?s} {?is/are} counted{if (!is.null(n)) paste(' of', n)}.",
-                 call = call)
+    of <- if (!is.null(n)) paste(" of", n)
+    stop_classed("value", "{.arg value} must be the numbers of all records with each answer, but {sum(counts)} answer{?s} {?is/are} counted{of}.", call = call)
   }
   cell <- arrayInd(rep(seq_along(counts), counts), dim(counts))
-  unlist(lapply(seq_along(channels), function(v) match(dimnames(counts)[[v]], answers[[v]])[cell[, v]] - 1))
+  unlist(lapply(seq_along(answers), function(v) match(dimnames(counts)[[v]], answers[[v]])[cell[, v]] - 1))
+}
+
+# An array with a dimension for each variable; NULL if these are no counts.
+answer_counts <- function(value, statistic, n) {
+  variables <- statistic$columns$variable
+  if (is.array(value) && setequal(names(dimnames(value)), variables)) return(aperm(value, match(variables, names(dimnames(value)))))
+  vector <- is.numeric(value) && is.null(dim(value)) && length(variables) == 1L
+  if (!vector || length(value) == 0L || is.null(names(value)) || any(names(value) %in% part_components(statistic, max(n, 1), ""))) return(NULL)
+  array(value, length(value), stats::setNames(list(names(value)), variables))
 }
 
 coded_answers <- function(value, answers, call) {
   if (length(answers) > 1L) {
-    stop_classed("value", c("Answers to several questions must be codes, or a table of how many records gave each combination of answers."), call = call)
+    stop_classed("value", "Answers to several questions must be codes, or a table of how many records gave each combination of answers.", call = call)
   }
   strange <- setdiff(value, answers[[1L]])
-  if (length(strange)) stop_classed("value", c("{.arg value} must be answers.", x = "Not an answer: {.val {strange}}.", i = "Answers: {.val {answers[[1]]}}."), call = call)
+  if (length(strange)) {
+    stop_classed("value", c("{.arg value} must be answers.", x = "Not an answer: {.val {strange}}.", i = "Answers: {.val {answers[[1]]}}."), call = call)
+  }
   match(value, answers[[1L]]) - 1
 }
 
 check_counted_answers <- function(given, answers, variable, call) {
   if (setequal(given, answers) && !anyDuplicated(given)) return(invisible())
-  stop_classed("value", c("{.arg value} must have a number for each answer to {.var {variable}}, each once.", x = "Given: {.val {given}}.", i = "Answers: {.val {answers}}."),
-               call = call)
+  stop_classed("value", c("{.arg value} must have a number for each answer to {.var {variable}}, each once.", x = "Given: {.val {given}}.",
+                          i = "Answers: {.val {answers}}."), call = call)
 }

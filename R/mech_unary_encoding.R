@@ -10,9 +10,9 @@
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget per person, a positive number; or give `p` and `q`.
-#' @param encoding With `epsilon`: `"optimised"` unary encoding has p = 1/2 and q = 1 / (e^epsilon + 1); `"symmetric"` (basic RAPPOR) flips each bit with the
-#'   same probability, q = 1 - p and p = 1 / (1 + e^(-epsilon/2)); `"hashing"` is optimised local hashing to g = e^epsilon + 1 values, rounded, with
-#'   p = e^epsilon / (e^epsilon + g - 1) and q = 1 / g, and a bit that says whether a person's report supports the level.
+#' @param encoding With `epsilon`: `"optimised"` unary encoding has p = 1/2 and q = 1 / (e^epsilon + 1). `"symmetric"` (basic RAPPOR) flips each bit with the
+#'   same probability, q = 1 - p and p = 1 / (1 + e^(-epsilon/2)). `"hashing"` is optimised local hashing to g = e^epsilon + 1 values, rounded, with
+#'   p = e^epsilon / (e^epsilon + g - 1) and q = 1 / g; a bit says whether a person's report supports the level.
 #' @param p,q Probabilities that a bit is 1 at a person's own level, and at others, 0 < q < p < 1.
 #'
 #' @details
@@ -23,9 +23,12 @@
 #' **Exact.** Given the exact counts, each sum is the sum of two binomial numbers, independently of the others. Methods `"collapse"` and `"augment"` use this
 #' distribution. The cost does not depend on `n`, except for the sums of binomial probabilities, which grow with its root.
 #'
-#' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. The rows of a count-mean sketch share their
-#' hash functions: p and q, with q including collisions, describe each sum exactly, but sums of levels that collide are not independent, so the posterior is an
-#' approximation.
+#' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. In a count-mean sketch many persons share
+#' a hash function, so levels that collide rise and fall together. With q that includes collisions this distribution is an approximation there, although the fit
+#' says exact.
+#'
+#' *Many levels with much noise* mix slowly: if the noise of 200 counts is larger than most of them, chains of a few thousand iterations are too short. R-hat
+#' shows this.
 #'
 #' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, as two of a person's bits change with the level; for hashing it is what was given.
 #' [release()] does not draw bits, which every person draws; [simulate_release()] does.

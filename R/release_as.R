@@ -13,8 +13,8 @@
 #'   in one release.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
-#' @param n The public number of records; `NULL` if it is not known. It is not needed with answers ([mech_randomized_response()]), noisy records ([mech_record_noise()]) or `public` covariates, which
-#'   determine it.
+#' @param n The public number of records; `NULL` if it is not known. It is not needed with answers ([mech_randomized_response()]), noisy records
+#'   ([mech_record_noise()]) or `public` covariates, which determine it.
 #' @param neighbours The kind of neighbours that the noise was scaled for, see [sensitivity()] and [release()]. It determines the noise scale that corresponds
 #'   to a budget.
 #'
@@ -94,10 +94,8 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
   if (!missing(value) && !missing(statistic) && !missing(mechanism)) {
     force(value) # arguments are evaluated in their order, as by UseMethod()
     check_records_unbounded(statistic, mechanism)
+    if (takes_codes(statistic, mechanism)) return(answers_release(value, statistic, mechanism, if (!missing(n)) n, match_neighbours(neighbours), ...))
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
-  }
-  if (!missing(value) && !missing(statistic) && inherits(mechanism, "mech_randomized_response") && inherits(statistic, "stat_records")) {
-    return(answers_release(value, statistic, mechanism, if (!missing(n)) n, match_neighbours(neighbours), ...))
   }
   check_given(hints = c(n = "Use {.code n = NULL} if the number of records is unknown."))
   UseMethod("as_release")
@@ -137,6 +135,8 @@ estimates_of <- function(value, statistic, mechanism, n, call) {
   value <- named_value(statistic, value, n, call)
   if (is.numeric(value)) unary_estimates(mechanism, value) else value
 }
+
+takes_codes <- function(statistic, mechanism) inherits(mechanism, "mech_randomized_response") && inherits(statistic, "stat_records")
 
 # What as_release() makes of answers by randomised response; their number is that of the records.
 answers_release <- function(value, statistic, mechanism, n, neighbours, ..., call = caller_env()) {

@@ -214,11 +214,13 @@ test_that("a matrix prints, and survives its file", {
 test_that("bad matrices and counts are refused", {
   of <- function(m, n = list(c("no", "yes"), c("no", "yes"))) mech_randomized_response(matrix = matrix(m, 2, byrow = TRUE, dimnames = n))
   data <- data.frame(y = c("no", "yes"))
-  show(refusals("mechanism", alist(of(c(0.9, 0.2, 0.1, 0.8)), of(c(0.9, 0.2, 0.2, 0.8)), of(c(1.1, -0.1, 0.5, 0.5)), of(c(NA, 1, 0.5, 0.5)), of(c(0.9, 0.1, 0.1, 0.9), NULL),
+  show(refusals("mechanism", alist(of(c(0.9, 0.2, 0.1, 0.8)), of(c(0.9, 0.2, 0.2, 0.8)), of(c(1.1, -0.1, 0.5, 0.5)), of(c(NA, 1, 0.5, 0.5)),
+    of(c(0.9, 0.1, 0.1, 0.9), NULL),
     mech_randomized_response(matrix = 3), mech_randomized_response(matrix = list(asymmetric)), mech_randomized_response(matrix = asymmetric, epsilon = 1),
     release(data, one_question, of(c(0.9, 0.1, 0.1, 0.9), list(c("no", "maybe"), c("no", "yes")))),
     release(data, one_question, mech_randomized_response(matrix = list(z = asymmetric))))))
-  show(refusals("value", alist(as_release(c(no = 1, yes = 2), one_question, asymmetric_response), as_release(c(no = 1, yes = 2, refused = 1.5), one_question, asymmetric_response),
+  show(refusals("value", alist(as_release(c(no = 1, yes = 2), one_question, asymmetric_response),
+    as_release(c(no = 1, yes = 2, refused = 1.5), one_question, asymmetric_response),
     as_release(c(no = 1, yes = 2, refused = 1), one_question, asymmetric_response, 5), as_release(c(no = 1, yes = 2, maybe = 1), one_question, asymmetric_response),
     as_release(c("no", "maybe"), one_question, asymmetric_response), as_release(c(0, 3), one_question, asymmetric_response, 2),
     as_release(2, one_question, mech_randomized_response(matrix = cbind(asymmetric[, 1:2] / rowSums(asymmetric[, 1:2]), never = 0)), 1))))

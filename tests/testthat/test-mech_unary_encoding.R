@@ -76,7 +76,8 @@ test_that("budgets, encodings, files and prints", {
     write_release(rel, path)
     expect_identical(read_release(path), rel)
   }
-  beside <- as_release(list(bits = c(17, 12, 11), noisy = c(15, 10, 9)), list(bits = of_three, noisy = of_three), list(bits = rappor, noisy = mech_laplace(epsilon = 1)), 40)
+  beside <- as_release(list(bits = c(17, 12, 11), noisy = c(15, 10, 9)), list(bits = of_three, noisy = of_three),
+                       list(bits = rappor, noisy = mech_laplace(epsilon = 1)), 40)
   expect_identical(unname(beside$value), c(14, 4, 2, 15, 10, 9))
   expect_snapshot(rappor)
 })
@@ -87,7 +88,8 @@ test_that("what is no sum of bits is refused", {
                                    mech_unary_encoding(epsilon = 0), mech_unary_encoding(epsilon = 1, p = 0.7, q = 0.2), release(data, of_three, rappor),
                                    as_release(c(1, 2, 3), of_three, rappor, n = NULL, neighbours = "add_remove"),
                                    as_release(1, stat_sums(~ x, list(x = c(0, 1))), rappor, n = 5)))
-  refusals("value", expression(as_release(c(1, 2, 9), of_three, rappor, n = 8), as_release(c(1, 2.5, 3), of_three, rappor, n = 8), as_release(c(-1, 2, 3), of_three, rappor, n = 8)))
+  refusals("value", expression(as_release(c(1, 2, 9), of_three, rappor, n = 8), as_release(c(1, 2.5, 3), of_three, rappor, n = 8),
+                               as_release(c(-1, 2, 3), of_three, rappor, n = 8)))
   rel <- as_release(c(17, 12, 11), of_three, rappor, n = 40)
   expect_error(sample_posterior(rel, model_categorical(), "clt"), "same for all totals", class = "noiseaware_error_method")
 })
