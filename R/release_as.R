@@ -94,7 +94,7 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
   if (!missing(value) && !missing(statistic) && !missing(mechanism)) {
     force(value) # arguments are evaluated in their order, as by UseMethod()
     check_records_unbounded(statistic, mechanism)
-    if (takes_codes(statistic, mechanism)) return(answers_release(value, statistic, mechanism, if (!missing(n)) n, match_neighbours(neighbours), ...))
+    if (takes_codes(statistic, mechanism)) return(answers_release(value, statistic, mechanism, if (!missing(n)) list(n), match_neighbours(neighbours), ...))
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   }
   check_given(hints = c(n = "Use {.code n = NULL} if the number of records is unknown."))
@@ -138,13 +138,14 @@ estimates_of <- function(value, statistic, mechanism, n, call) {
 
 takes_codes <- function(statistic, mechanism) inherits(mechanism, "mech_randomized_response") && inherits(statistic, "stat_records")
 
-# What as_release() makes of answers by randomised response; their number is that of the records.
-answers_release <- function(value, statistic, mechanism, n, neighbours, ..., call = caller_env()) {
+# What as_release() makes of answers by randomised response; their number is that of the records, if there is no `given` n in a list.
+answers_release <- function(value, statistic, mechanism, given, neighbours, ..., call = caller_env()) {
   check_no_dots(..., call = call)
+  n <- given[[1L]]
   check_design(statistic, mechanism, neighbours, call)
   value <- answer_codes(value, statistic, mechanism, n, call)
   questions <- length(statistic$components)
-  if (is.null(n) && is.numeric(value)) n <- length(value) / questions
+  if (is.null(given) && is.numeric(value)) n <- length(value) / questions
   n <- check_public_size(n, design_parts(statistic, mechanism), call)
   release_of(value, statistic, mechanism, n, neighbours, FALSE, call)
 }
