@@ -202,7 +202,8 @@ engine_alone.engine_collapse <- function(engine, release, bound) {
 engine_size.engine_collapse <- function(engine, release, sized, bound, control, prior_n) {
   table <- as_table(bound)
   row <- collapse_row(release, table)
-  size <- switch(row, crossing = sum(lengths(bound$levels)), "log-linear table" = , "response table" = , answers = nrow(part_codes(table$parts[[1L]], lengths(table$levels))),
+  size <- switch(row, crossing = sum(lengths(bound$levels)),
+                 "log-linear table" = , "response table" = , answers = nrow(part_codes(table$parts[[1L]], lengths(table$levels))),
                  counts = , recursion = if (!inherits(bound, "bound_table")) length(sized$value))
   list(engine = row, size = size %||% if (inherits(bound, "bound_table")) bound$sizes$complete else bound$sizes$columns)
 }
