@@ -83,7 +83,11 @@ check_one <- function(fit, draws, level, seed, call) {
   release$value <- ifelse(is.na(release$value), threshold, release$value)
   again <- ifelse(is.na(again), threshold, again)
   numbers <- cbind(release$value, again)
-  if (release_parts(release)[[1L]]$statistic$kind == "records") numbers <- record_summaries(release, numbers)
+  first <- release_parts(release)[[1L]]
+  if (first$statistic$kind == "records") {
+    channels <- if (first$mechanism$kernel == "match") channels_of(first$mechanism, first$statistic)
+    numbers <- record_summaries(release$statistic, numbers, channels)
+  }
   value <- numbers[, 1L]
   again <- numbers[, -1L, drop = FALSE]
   tails <- draws_interval(t(again), level)
@@ -94,10 +98,8 @@ check_one <- function(fit, draws, level, seed, call) {
 }
 
 # Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.
-record_summaries <- function(release, records) {
-  statistic <- release$statistic
+record_summaries <- function(statistic, records, channels = NULL) {
   variables <- statistic$columns$variable
-  channels <- if (release$mechanism$kernel == "match") channels_of(release$mechanism, statistic)
   summarise <- function(values) {
     values <- matrix(values, ncol = length(variables), dimnames = list(NULL, variables))
     of <- lapply(variables, function(v) {

@@ -262,7 +262,6 @@ test_that("what the table does not determine is refused", {
   }
   refuse(~ y + x1:x2)
   refuse(~ y:x1:x2)
-  local <- stat_records(~y, levels = levels2[1])
   both <- stat_records(~ y + u, levels = list(y = c("no", "yes"), u = c("k", "l")))
   expect_error(sample_posterior(as_release(c(0, 1, 1, 0), both, mech_randomized_response(epsilon = 1), 2), model_naive_bayes("y"), method = "collapse"),
                "supports answers by randomised response for one categorical variable", class = "noiseaware_error_method")
