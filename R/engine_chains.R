@@ -72,7 +72,7 @@ new_state <- function(problem, theta, stream, call) {
 # 1 interrupted, 2 failed, 3 full: goes on with a state that has more room. A block ends where warmup does, so that `report` hears
 # what iterations after it take. C hears an interrupt between two iterations, a
 # user's R function anywhere: then the block is undone.
-run_blocks <- function(problem, state, iterations, run, report) {
+run_blocks <- function(problem, state, iterations, run, report, call = caller_env()) {
   schedule <- lapply(run[c("warmup", "thin")], as.double)
   user_code <- any(rapply(problem, is.function, how = "unlist"))
   if ("running" %in% names(problem$model)) problem$model$running <- integer(1L) # C writes to it
@@ -108,7 +108,10 @@ run_blocks <- function(problem, state, iterations, run, report) {
     if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
   }
   diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
-  c(join_blocks(blocks, problem$where, problem$times[problem$summed], problem$tracked), list(diagnostics = diagnostics, state = state, status = status))
+  chain <- join_blocks(blocks, problem$where, problem$times[problem$summed], problem$tracked)
+  # tabulated noise that no move could make possible: see src/contract/tabulated.c
+  if (any(chain$log_noise < -5e8)) stop_impossible(call)
+  c(chain, list(diagnostics = diagnostics, state = state, status = status))
 }
 
 # A function that takes a chain on by one iteration, `state` in place, and returns the block of it, the same each time. For

@@ -15,7 +15,7 @@ engine_serves.engine_clt <- function(engine, release, bound) !has_record_noise(r
 
 #' @export
 engine_pairs.engine_clt <- function(engine, model, statistic, mechanism) {
-  if (!inherits(mechanism, c("mech_custom", "mech_record_noise")) && inherits(statistic, clt_statistics(model))) FALSE
+  if (!inherits(mechanism, c("mech_custom", "mech_record_noise", "mech_tabulated")) && inherits(statistic, clt_statistics(model))) FALSE
 }
 
 #' @export

@@ -187,7 +187,9 @@ engine_pairs.engine_collapse <- function(engine, model, statistic, mechanism) {
   if (inherits(mechanism, "mech_record_noise")) return(if (inherits(model, c("model_lm", "model_mvnormal"))) TRUE)
   by_totals <- !inherits(mechanism, "mech_custom") && inherits(statistic, collapse_statistics(model))
   if (!by_totals && !(inherits(mechanism, "mech_randomized_response") && takes_answers(model))) return(NULL)
-  if ("stat_counts" %in% collapse_statistics(model)) TRUE else NA
+  counts <- "stat_counts" %in% collapse_statistics(model)
+  if (inherits(mechanism, "mech_tabulated") && !counts && !inherits(model, c("model_poisson", "model_exponential"))) return(NULL)
+  if (counts) TRUE else NA
 }
 
 #' @export

@@ -12,6 +12,7 @@ row_distribution <- function(bound, parts, entries, n, prior_n, tracked = 0, cal
   cells <- length(bound$spec$fields$alpha)
   numbers <- lapply(0:cells, function(node) cell_numbers(entries[entries$target == node, ], parts))
   row <- row_counts(bound, numbers, if (is.null(prior_n)) c(n, n) else size_range(prior_n), prior_n)
+  if (is.null(row) && !any(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) stop_impossible(call)
   if (is.null(row)) stop_classed("value", "No table of counts has all of the exact numbers.", call = call)
   size <- lapply(row, `[[`, cells + 1L)
   order <- order(lengths(row$probability)[-(cells + 1L)], row$variance[-(cells + 1L)])
@@ -58,7 +59,8 @@ row_is_small <- function(of) {
 # how far from a number its total may well be, where the noise falls off to `least_kept`
 component_reach <- function(part) {
   kernel <- part$mechanism$kernel
-  times <- if (kernel == "exact") 0 else if (kernel == "squared" || is_unary(part$mechanism)) sqrt(-2 * log(least_kept)) else -log(least_kept)
+  times <- if (kernel == "exact") 0 else if (kernel == "squared" || is_unary(part$mechanism)) sqrt(-2 * log(least_kept)) else
+    noise_reach(part$mechanism, -log(least_kept))
   width <- if (kernel == "published") part$interval$upper - part$interval$lower else 0
   times * rep_len(part$scale, length(part$value)) + width
 }

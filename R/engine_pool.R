@@ -255,6 +255,19 @@ totals_site <- function(release, bound, prior_n, call) {
 
 # ---- rates ---------------------------------------------------------------------------------
 
+# How far the noise may reach, in units of its scale, so that sums over all totals are fast.
+furthest_reach <- 200
+
+# Noise that moves of totals, or sums over them, do not serve.
+check_pooled_noise <- function(releases, bound, family, call) {
+  for (release in releases) for (part in release_parts(release)) {
+    if (family == "totals") check_as_noise_left(part, "collapse", call)
+    if (!is_log_rate(bound) || noise_reach(part$mechanism, furthest) <= furthest_reach) next
+    stop_classed("method", c("Method {.val collapse} sums over all totals that the noise leaves possible, which are too many for tails this heavy.",
+                             x = "The mechanism is {format(part$mechanism)}.", i = "Method {.val augment} can use it."), call = call)
+  }
+}
+
 # How the total s gives each component: constant + slope s.
 rate_components <- function(release, bound, parts, call) {
   n <- release$n
@@ -344,7 +357,7 @@ noise_range <- function(parts, map) {
   ends <- do.call(rbind, lapply(parts, function(p) {
     value <- if (p$mechanism$kernel == "published") as.matrix(p$interval[c("lower", "upper")]) else cbind(p$value, p$value)
     slope <- map$slope[p$index]
-    reach <- furthest * p$scale # a squared kernel is there at 11
+    reach <- noise_reach(p$mechanism, furthest) * p$scale # a squared kernel is there at 11
     cbind(value[, 1L] - reach, value[, 2L] + reach) / slope
   }))
   ends[ends == -Inf] <- 0

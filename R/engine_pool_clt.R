@@ -10,7 +10,7 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
   if (partial && method == "augment") check_imputes_sites(bound, imputes, call)
   if (method %in% c("clt", "augment")) return(method)
   refusal <- tryCatch({
-    pool_family(bound, call, has_exact_sites(releases))
+    check_pooled_noise(releases, bound, pool_family(bound, call, has_exact_sites(releases)), call)
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")

@@ -307,7 +307,7 @@ noise_window <- function(what, parts, map) {
     k <- map$k[r]
     ends <- if (part$mechanism$kernel == "published") unlist(part$interval[k, c("lower", "upper")]) else rep(part$value[k], 2L)
     if (is_exact(part$mechanism)) return(c(rep(round(ends / map$slope[r]), length.out = 2L), 1e-3, round(ends[1L] / map$slope[r])))
-    reach <- furthest * part$scale[k]
+    reach <- noise_reach(part$mechanism, furthest) * part$scale[k]
     sd <- mechanism_sd(part$mechanism, part$scale[k]) / abs(map$slope[r])
     middle <- if (all(is.finite(ends))) mean(ends) else ends[is.finite(ends)][1L]
     c(sort((ends + c(-reach, reach)) / map$slope[r]), sd, middle / map$slope[r])

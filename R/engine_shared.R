@@ -5,7 +5,7 @@
 noise_fields <- function(parts = list(), at = seq_along(part_kernels(parts))) {
   flat <- function(name) as.double(unlist(lapply(parts, `[[`, name)))[at]
   published <- do.call(rbind, lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval))
-  list(released = flat("value"), scale = flat("scale"), kernel = part_kernels(parts)[at], published = list(fields = lapply(published, as.double)))
+  list(released = flat("value"), scale = flat("scale"), kernel = part_kernels(parts)[at], published = published_spec(published))
 }
 
 part_kernels <- function(parts) as.character(unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index)))))

@@ -33,7 +33,7 @@ surrogate_columns <- function(bound, parts, n, unknown) {
 
 surrogate_serves <- function(part, bound, design) {
   statistic <- part$statistic
-  smooth <- part$mechanism$kernel %in% c("absolute", "squared")
+  smooth <- part$mechanism$kernel %in% c("absolute", "squared") || inherits(part$mechanism, "mech_tabulated")
   if (inherits(statistic, "stat_size")) return(smooth)
   if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
   if (inherits(statistic, "stat_products")) return(smooth && !is.null(product_terms(part, bound)))

@@ -76,6 +76,7 @@ note_lines <- function(x) if (length(attr(x, "note"))) paste0("  ", attr(x, "not
 # log of what makes the kernels of the noise distributions
 log_noise_constant <- function(release, call) {
   sum(vapply(component_parts(release, repeated = TRUE), function(part) {
+    if (inherits(part$mechanism, "mech_tabulated")) return(-sum(log(release$scale[part$index])))
     if (part$mechanism$kernel == "published") return(0) # a probability or a density as it is: src/contract/published.c
     b <- release$scale[part$index]
     one <- switch(part$mechanism$name,

@@ -187,7 +187,7 @@ stop_density <- function(value, at, name) {
 
 # After a search that found no records under which the noise is possible.
 stop_impossible <- function(call) {
-  stop_classed("impossible", c("No records were found for which the release is possible: {.arg log_density} is -Inf at all totals that were tried.",
+  stop_classed("impossible", c("No records were found for which the release is possible: the noise has density 0 at all totals that were tried.",
                                i = "Can this noise connect the published values with totals of so many records within the bounds?",
-                               i = "Give {.fn mech_custom} an {.arg r}, which draws plausible noise, or give {.arg init}: parameters of possible records."), call = call)
+                               i = "Give {.arg init}, parameters of possible records, or a longer {.arg warmup}. {.fn mech_custom} can have an {.arg r}, which draws plausible noise."), call = call)
 }

@@ -58,7 +58,7 @@ published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NU
   check_mechanism(mechanism)
   if (is_exact(mechanism)) mechanism <- exact_counts()
   if (!mechanism$kernel %in% c("absolute", "squared")) {
-    shown <- if (inherits(mechanism, "mech_published")) "published() already" else format(mechanism)
+    shown <- if (!is.null(mechanism$after)) "published() already" else format(mechanism)
     stop_argument("mechanism", "Laplace or Gaussian noise, continuous or discrete", shown, "mechanism")
   }
   after <- list(threshold = threshold, round = round, lower = lower, upper = upper)
@@ -110,7 +110,7 @@ publish <- function(after, value) {
 # may numbers be NA, as they were hidden?
 hides <- function(mechanism) !is.null(mechanism$after$threshold)
 
-# Of each number of a part: the noise's family and scale, the interval in which the noisy number was, and the least that was listed.
+# Of each number of a part: the noise's family and scale, the interval in which the noisy number was, the least that was listed, and the table of tabulated noise.
 published_interval <- function(part) {
   mechanism <- part$mechanism
   if (is_unary(mechanism)) return(unary_interval(part))
@@ -123,11 +123,18 @@ published_interval <- function(part) {
   hidden <- is.na(value)
   data.frame(family = match(mechanism$name, published_families) - 1, scale = part$scale,
              lower = ifelse(hidden, -Inf, pmax(ends$lower, threshold)), upper = ifelse(hidden, threshold - discrete, ends$upper),
-             least = if (after$listed) -Inf else threshold, records = 0)
+             least = if (isFALSE(after$listed)) threshold else -Inf, records = 0,
+             table = I(rep(list(noise_points(mechanism)), length(value))))
 }
 
+# of tabulated noise, as C reads it: see src/contract/tabulated.h
+noise_points <- function(mechanism) UseMethod("noise_points")
+
+#' @export
+noise_points.default <- function(mechanism) NULL
+
 # enum published_family in C
-published_families <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian")
+published_families <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "tabulated", "unary_encoding")
 
 # From where to where a noisy number was that is shown as `value`: rounded, clipped, or itself.
 rounded_from <- function(value, after, discrete) {
@@ -157,14 +164,19 @@ fill_interval <- function(interval, at, size) {
   known <- match(seq_len(size), at)
   whole <- interval[known, ]
   unknown <- is.na(known)
-  whole[unknown, ] <- list(0, 1, -Inf, Inf, -Inf, 0)
+  whole[unknown, 1:6] <- list(0, 1, -Inf, Inf, -Inf, 0)
   whole
 }
 
 # log probability of what was published, for exact totals, a row each
 published_density <- function(interval, total) .Call(ffi_density, published_spec(interval), matrix(-as.double(total), nrow(total)))
 
-published_spec <- function(interval) list(name = "published", fields = lapply(interval, as.double))
+published_spec <- function(interval) {
+  tables <- unique(interval$table)
+  of <- vapply(interval$table, function(table) which(vapply(tables, identical, TRUE, table))[1L], 0L)
+  fields <- lapply(interval[names(interval) != "table"], as.double)
+  list(name = "published", fields = c(fields, list(table = as.double(unlist(tables)), table_at = cumsum(c(0, lengths(tables)))[of])))
+}
 
 # ---- what the owner and simulations do ---------------------------------------------------
 
@@ -191,7 +203,8 @@ noise_cumulative <- function(mechanism, x, scale) {
 #' @export
 check_pair.mech_published <- function(statistic, mechanism, call) {
   if (statistic$kind == "records") {
-    stop_classed("mechanism", c("{.fn published} is for totals, which are single numbers.", x = "The statistic is {describe_statistic(statistic)}."), call = call)
+    by <- if (is.null(mechanism$after)) "mech_tabulated" else "published"
+    stop_classed("mechanism", c("{.fn {by}} is for totals, which are single numbers.", x = "The statistic is {describe_statistic(statistic)}."), call = call)
   }
   NextMethod()
 }
@@ -247,6 +260,10 @@ check_as_noise_left <- function(part, method, call) {
   if (is_unary(part$mechanism)) {
     stop_classed("method", c("Method {.val {method}} needs noise whose distribution is the same for all totals.",
                              x = "The release has {format(part$mechanism)}.", i = "Method {.val augment} can use them."), call = call)
+  }
+  if (is.null(part$mechanism$after)) {
+    stop_classed("method", c("Method {.val {method}} needs Laplace or Gaussian noise.", x = "The mechanism is {format(part$mechanism)}.",
+                             i = "Method {.val augment} can use it."), call = call)
   }
   stop_classed("method", c("Method {.val {method}} needs the noisy numbers without further processing.",
                            x = "They are {describe_published(part$mechanism)}.", i = "Method {.val augment} can use them."), call = call)

@@ -138,5 +138,6 @@ simulated_part.mech_unary_encoding <- function(part, data, call, uniform = stats
 
 unary_interval <- function(part) {
   mechanism <- part$mechanism
-  data.frame(family = 4, scale = mechanism$p, lower = part$value, upper = part$value, least = mechanism$q, records = mechanism$n)
+  data.frame(family = match("unary_encoding", published_families) - 1, scale = mechanism$p, lower = part$value, upper = part$value, least = mechanism$q,
+             records = mechanism$n, table = I(rep(list(NULL), length(part$value))))
 }

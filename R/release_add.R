@@ -122,7 +122,7 @@ name_releases <- function(releases, names, call) {
 with_plain_noise <- function(release) {
   for (part in release_parts(release)) {
     mechanism <- part$mechanism
-    if (!mechanism$name %in% published_families) next
+    if (!mechanism$name %in% names(exact_families)) next
     each <- length(part$scale) / length(part$statistic$components)
     scale <- stats::setNames(part$scale[seq(1L, length(part$scale), by = each)], part$statistic$components)
     make <- switch(mechanism$name, laplace = mech_laplace, discrete_laplace = mech_discrete_laplace, gaussian = mech_gaussian, mech_discrete_gaussian)

@@ -106,6 +106,7 @@ mechanism_of_scale <- function(mechanism, scale) {
   if (is_exact(mechanism)) return(mechanism)
   budgets <- c("epsilon", "delta", "rho", "mu")
   mechanism[intersect(budgets, names(mechanism))] <- list(NULL)
+  if (inherits(mechanism, "mech_tabulated")) scale <- scale / noise_table(mechanism)$spread
   mechanism[[if (mechanism$name %in% c("gaussian", "discrete_gaussian")) "sd" else "scale"]] <- scale
   mechanism
 }

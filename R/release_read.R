@@ -155,7 +155,7 @@ mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
                        discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
                        objective = mech_objective, exact = mech_exact, record_noise = mech_record_noise,
-                       unary_encoding = unary_from_json)
+                       tabulated = mech_tabulated, unary_encoding = unary_from_json)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {
     refuse(paste0("Unknown mechanism. It must be one of: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
@@ -167,7 +167,8 @@ mechanism_from_json <- function(x, refuse) {
     if (p == "norm") return(json_norm(x[[p]], refuse))
     if (p == "matrix") return(json_channels(x[[p]], refuse))
     # only a noise scale may differ between components
-    shapes <- if (name == "record_noise") "object" else if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
+    shapes <- if (name == "record_noise") "object" else
+      if (p %in% c("density", "grid")) "array" else if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
     json_numbers(x[[p]], paste("The mechanism's", p), shapes, refuse)
   })
   mechanism <- do.call(constructor, parameters)

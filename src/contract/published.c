@@ -96,8 +96,9 @@ static double interval(enum published_family family, double scale, double lower,
         return discrete_interval(&dist_discrete_laplace, lower, upper, scale);
     case PUBLISHED_DISCRETE_GAUSSIAN:
         return discrete_interval(&dist_discrete_gaussian, lower, upper, scale);
+    case PUBLISHED_TABULATED:
     case PUBLISHED_BITS:
-        break; /* no noise of a distribution of its own */
+        break; /* have no intervals */
     }
     return -INFINITY;
 }
@@ -143,6 +144,8 @@ double published_log(const struct published *p, int j, double total) {
     }
     const double lower = p->lower[j], upper = p->upper[j], scale = p->scale[j];
     if (lower == -INFINITY && upper == INFINITY) return 0;
+    if (family == PUBLISHED_TABULATED)
+        return tabulated_log(p->table + (size_t)p->table_at[j], (lower - total) / scale);
     const double log_p = interval(family, scale, lower - total, upper - total);
     if (p->least[j] == -INFINITY || log_p == -INFINITY) return log_p;
     return log_p - interval(family, scale, p->least[j] - total, INFINITY);
@@ -156,8 +159,11 @@ int published_read(const struct fields *fields, int size, struct published *publ
     published->upper = fields_vector(fields, "upper", size);
     published->least = fields_vector(fields, "least", size);
     published->records = fields_vector(fields, "records", size);
+    published->table = fields_vector(fields, "table", -1);
+    published->table_at = fields_vector(fields, "table_at", size);
     return published->family && published->scale && published->lower && published->upper &&
-                   published->least && published->records
+                   published->least && published->records && published->table &&
+                   published->table_at
                ? PLUGIN_OK
                : PLUGIN_BAD_FIELDS;
 }

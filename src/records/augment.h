@@ -80,7 +80,7 @@ struct layout {
     int dense_parts, used;     /* used: dense components up to the last that does not only pad */
     int locals;                /* components of all parts of kind RECORDS */
     const struct part *counts; /* if its cells, of one scale, are all that records can change */
-    int searching;             /* for a start that the release has density at */
+    double searching;          /* for a start that the release has density at: see noise_energy.c */
 };
 
 /* (released - total) * weight */
@@ -266,7 +266,7 @@ int augment_makes_rounds(const struct augment *a);
 void augment_start(struct augment *a, int search, const double *sd);
 
 /* From a start where noise with a density of its own is impossible, moves records to where it is
- * possible, and theta with them: by sweeps and moves that find the totals ever nearer. Needs all
+ * possible, and theta with them: by sweeps and moves under normal noise that narrows. Needs all
  * that an iteration needs; where it fails the noise stays impossible. */
 void augment_find_support(struct augment *a);
 

@@ -33,6 +33,10 @@ enum { MOST_PARTS = 8 };
 /* of a search for a start, at most */
 enum { SUPPORT_SWEEPS = 1000 };
 
+/* The noise under which a start is searched for: half the inverse of its variance, in ranges of a
+ * record, and by what this grows with each sweep. */
+static const double WIDEST = 0.1, NARROWER = 1.02;
+
 /* each move's hook, where it has it */
 #define CALL_MOVES(hook, ...) \
     for (const struct move *const *move = augment_moves; *move; ++move) \
@@ -235,7 +239,7 @@ static int update_theta_given_records(struct augment *a, int learning) {
     return update_theta(&a->update, a->sites, a->block.records, a->rng, learning, a->theta);
 }
 
-static void set_searching(struct augment *a, int searching) {
+static void set_searching(struct augment *a, double searching) {
     for (int k = 0; k < a->sites; ++k) a->site[k]->layout.searching = searching;
 }
 
@@ -246,11 +250,11 @@ static void make_moves(struct augment *a, enum move_phase phase, struct round *r
 
 void augment_find_support(struct augment *a) {
     for (int k = 0; k < SUPPORT_SWEEPS && augment_energy(a) == INFINITY; ++k) {
-        set_searching(a, 1);
+        set_searching(a, WIDEST * pow(NARROWER, k));
         if (!a->plain && !a->layer) make_moves(a, MOVE_BEFORE, &(struct round){0});
         (void)augment_sweep_part(a, 1, 0, 0, 1);
         if (a->surrogate && model_has_latent(&a->model)) augment_take_latent(a);
-        if (!a->layer && update_theta_given_records(a, 0) != PLUGIN_OK) k = SUPPORT_SWEEPS;
+        if (update_theta_given_records(a, 0) != PLUGIN_OK) k = SUPPORT_SWEEPS;
         set_searching(a, 0);
     }
 }

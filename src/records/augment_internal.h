@@ -114,8 +114,11 @@ void augment_take_latent(struct augment *a);
 /* of the totals whose noise has a separable kernel */
 double augment_dense_energy(const struct augment *a, const double *residual);
 
+/* of the totals whose noise has a density of its own */
+double augment_density_energy(const struct augment *a, const double *residual);
+
 /* Of a part whose noise has a density of its own; candidates are columns, `stride` apart. While a
- * start is searched for, impossible ones count the less the nearer they are to possible ones. */
+ * start is searched for, impossible ones have normal noise about possible ones. */
 void augment_log_density(const struct augment *a, const struct part *part, int candidates,
                          int stride, const double *noise, double *out);
 

@@ -35,9 +35,9 @@ static const double SAME = 1e-13;
 enum { MEAN, LOG_SD };
 
 static int serves(const struct augment *a) {
-    return OWN(a, held_total) && a->n > 0 && !a->plain && !a->layout.searching && a->sites == 1 &&
-           !OWN(a, redraw) && !(a->layer && a->model.moving < 2) && a->model.move &&
-           a->model.normal;
+    return OWN(a, held_total) && a->n > 0 && !a->plain && !(a->layout.searching > 0) &&
+           a->sites == 1 && !OWN(a, redraw) && !(a->layer && a->model.moving < 2) &&
+           a->model.move && a->model.normal;
 }
 
 /* The total of shift + stretch x, clamped; how many are inside the bounds, to `inside`. */

@@ -10,14 +10,17 @@ double augment_dense_energy(const struct augment *a, const double *residual) {
     return noise_misfit_energy(&a->noise, 0, a->noise.separable, residual);
 }
 
-/* Of the search for a start: the energy of noise that is impossible, beside that of any that is
- * possible, and its slope in the distance from noise that is, in ranges of a record. */
-static const double IMPOSSIBLE = 1e9, NEARER = 1e7;
+/* Of the search for a start: what the energy of impossible noise exceeds that of possible noise by.
+ */
+static const double IMPOSSIBLE = 1e9;
 
+/* squared, in ranges of a record, from noise that is possible */
 static double distance(const struct density *density, int stride, const double *noise) {
     double sum = 0;
-    for (int j = 0; density->near && j < density->size; ++j)
-        sum += fabs(noise[(size_t)j * stride] - density->near[j]) / density->range[j];
+    for (int j = 0; density->near && j < density->size; ++j) {
+        const double off = (noise[(size_t)j * stride] - density->near[j]) / density->range[j];
+        sum += off * off;
+    }
     return sum;
 }
 
@@ -25,13 +28,12 @@ void augment_log_density(const struct augment *a, const struct part *part, int c
                          int stride, const double *noise, double *out) {
     const struct density *density = &part->density;
     density->log_density(density->self, candidates, stride, noise, out);
-    for (int i = 0; a->layout.searching && i < candidates; ++i)
+    for (int i = 0; a->layout.searching > 0 && i < candidates; ++i)
         if (out[i] == -INFINITY)
-            out[i] = -IMPOSSIBLE - NEARER * distance(density, stride, noise + i);
+            out[i] = -IMPOSSIBLE - a->layout.searching * distance(density, stride, noise + i);
 }
 
-/* of the totals whose noise has a density of its own */
-static double density_energy(const struct augment *a, const double *residual) {
+double augment_density_energy(const struct augment *a, const double *residual) {
     double energy = 0;
     for (int k = 0; k < a->layout.parts && a->noise.separable < a->layout.dense; ++k) {
         const struct part *part = a->layout.part + k;
@@ -190,7 +192,7 @@ void augment_copy_residuals(const struct augment *a, struct residuals *to,
 }
 
 double augment_total_energy(const struct augment *a, const struct residuals *of) {
-    return augment_dense_energy(a, of->dense) + density_energy(a, of->dense) +
+    return augment_dense_energy(a, of->dense) + augment_density_energy(a, of->dense) +
            cells_energy(a, of->cells);
 }
 

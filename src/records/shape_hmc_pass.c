@@ -1,6 +1,7 @@
 /* Method "augment" and its surrogate (records/shape_hmc.c): the passes over the records that a
  * move of all of them at once takes. Such a move maps the continuous columns by an affine map
- * that keeps the records' shape; the surrogate proposes it, the records decide.
+ * that keeps the records' shape; the surrogate proposes it, the records decide. The surrogate takes
+ * noise that has a density of its own for normal noise of its scale.
  *
  * Cost of a move: passes for the totals at the reference and of the proposal, and one to keep
  * it; with the exact density three passes a leapfrog step. A pass takes d / 2 + k multiplications
@@ -206,8 +207,10 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
             for (int j = 0; j < a->layout.dense; ++j) a->total[j] -= total_of(a, j);
             surrogate_compare(s, a->total);
         }
-        const double fall = augment_dense_energy(a, a->residual.dense) -
-                            augment_dense_energy(a, a->candidate.dense);
+        const double fall = augment_dense_energy(a, a->residual.dense) +
+                            augment_density_energy(a, a->residual.dense) -
+                            augment_dense_energy(a, a->candidate.dense) -
+                            augment_density_energy(a, a->candidate.dense);
         const double log_ratio = s->density.temper * (fall - gain);
         memcpy(a->theta_new, a->theta, (size_t)parameters * sizeof(double));
         surrogate_take(s, a->complete_after, a->theta_new);

@@ -52,7 +52,8 @@ wide_statistics <- list(
 registry_mechanisms <- list(
   laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1),
   discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1),
-  custom = mech_custom(log_density = function(noise) -rowSums(abs(noise))), objective = mech_objective(epsilon = 1)
+  custom = mech_custom(log_density = function(noise) -rowSums(abs(noise))),
+  tabulated = mech_tabulated(exp(-c(1, 0, 1)), c(-1, 0, 1)), objective = mech_objective(epsilon = 1)
 )
 
 # with conjugate updates written out, so that they are right

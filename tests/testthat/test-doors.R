@@ -29,6 +29,28 @@ test_that("noise that was cut off", {
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), 0.26238)
 })
 
+test_that("noise with a density of one's own: the numbers in the cookbook", {
+  steps <- function(e) {
+    step <- floor(abs(e))
+    exp(-1 * (step + (abs(e) - step >= 1 / (1 + exp(1 / 2)))))
+  }
+  cases <- list(
+    bounded = list(mech_tabulated(function(e) exp(-abs(e) / 3), lower = -8, upper = 8), function(e) ifelse(abs(e) <= 8, exp(-abs(e) / 3), 0)),
+    student = list(mech_tabulated(function(e) dt(e, df = 4), scale = 3), function(e) dt(e / 3, 4)),
+    uniform = list(mech_tabulated(c(1, 1), c(-5, 5), lower = -5, upper = 5), function(e) as.numeric(abs(e) <= 5)),
+    triangular = list(mech_tabulated(c(0, 1, 0), c(-5, 0, 5)), function(e) pmax(0, 5 - abs(e))),
+    staircase = list(mech_tabulated(steps, lower = -40, upper = 40), function(e) ifelse(abs(e) <= 40, steps(e), 0)))
+  k <- 0:200
+  for (case in cases) {
+    weight <- case[[2]](52.3 - k)
+    share <- sum(weight * (k + 1) / 202) / sum(weight)
+    fit <- sample_posterior(as_release(52.3, yes, case[[1]], n = 200), model_bernoulli(), chains = 2, iter = 1000, seed = 1)
+    expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"), share)
+    sd <- sqrt(sum(weight * (k - 52.3)^2) / sum(weight) - (sum(weight * (k - 52.3)) / sum(weight))^2)
+    expect_equal(stats::sd(posterior::extract_variable_matrix(denoise(fit), "x=yes")), sd, tolerance = 0.06)
+  }
+})
+
 test_that("a mean about the middle of the bounds over a noisy count", {
   deviations <- stat_sums(~ age, bounds = c(-500, 500), outside = "none", centre = 54)
   expect_identical(deviations$components, "(age)")
