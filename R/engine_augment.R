@@ -201,7 +201,7 @@ engine_diagnostics.engine_augment <- function(engine, fit, told) {
   guarantee <- design_privacy(release_parts(fit$release)) # of the numbers that are used
   statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
   # imputed records that may lie beyond natural limits may change the totals by more than records did
-  bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_columns)))
+  bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_limits)))
   augment_counts(told, if (bounded) exp(-guarantee$epsilon) else NA_real_)
 }
 

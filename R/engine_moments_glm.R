@@ -14,7 +14,7 @@ clt_distribution.bound_glm <- function(bound, release, call) {
     stop_classed("method", c("Method {.val clt} does not support a {family_of(bound$model)$text}.", i = "Method {.val augment} does."), call = call)
   }
   response <- bound$design[1L, ]
-  if (!is_binary_family(bound$model) && response$lower > 0 && !natural_columns(part$statistic)[match(response$name, part$statistic$columns$name)]) {
+  if (!is_binary_family(bound$model) && response$lower > 0 && !natural_limits(part$statistic)$lower[match(response$name, part$statistic$columns$name)]) {
     stop_classed("method", c("Method {.val clt} supports counts only if they are clamped from above and not from below.",
                              x = "{.var {response$name}} has the lower bound {response$lower}.", i = "Method {.val augment} supports any bounds."), call = call)
   }

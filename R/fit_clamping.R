@@ -107,7 +107,7 @@ clamping_trouble <- function(fit) {
     x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
     i = "These draws are right if values outside were moved to the bounds.",
     i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
-              "declare_outside(release, \"none\")."))))
+              "declare_outside(release, \"none\"). If one bound is, as 0 for incomes: \"above\" or \"below\", where records may lie outside."))))
 }
 
 answer_words <- function(table) {

@@ -47,7 +47,7 @@
 #'   list(mean = mech_gaussian(sd = 1), variance = mech_gaussian(sd = 12)), n = 200)
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
-stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c("clamp", "none")) {
+stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c("clamp", "none", "above", "below")) {
   check_given()
   centred <- stat_centred(formula, bounds, centre, outside)
   divisor <- check_positive(divisor, "divisor", "argument")
@@ -62,7 +62,7 @@ stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c
 # totals of the variables alone, in their own units
 centred_sums <- function(formula, bounds, centre, outside, rescale, call = caller_env()) {
   if (isTRUE(rescale)) stop_argument("centre", "NULL if values are rescaled", describe(centre), call = call)
-  if (length(outside) == 3L) outside <- setdiff(outside, "drop")
+  if (is.null(names(outside)) && length(outside) > 1L) outside <- setdiff(outside, "drop")
   centred <- stat_centred(formula, bounds, centre, outside, call)
   subset_of(centred, centred$components[seq_len(nrow(centred$columns))])
 }

@@ -12,8 +12,9 @@
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
 #' @param outside How to treat records outside the bounds. `"clamp"`: their values are moved to the nearer bound. `"none"`: there are no such records, because
-#'   the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. Give one value for all variables, or values by
-#'   variable as in `c(age = "none")`; the other variables are then clamped. See [declare_outside()] for which is right.
+#'   the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. `"above"`, `"below"`: only records there are
+#'   clamped; the other bound is a natural limit, as 0 for incomes. Give one value for all variables, or values by variable as in `c(age = "none")`; the other
+#'   variables are then clamped. See [declare_outside()] for which is right.
 #'
 #' @details
 #' **Components.** With columns `y, x1, ..., xp` (a factor gives a column for each level except the first), the components are the p + 1 columns, followed by
@@ -69,7 +70,7 @@
 #' st
 #' sensitivity(st, "L1")
 #' @export
-stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none")) {
+stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below")) {
   check_given()
   check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)

@@ -42,7 +42,7 @@
 #' set.seed(1)
 #' simulate_release(MASS::birthwt, st, list(regression = half, covariates = half))
 #' @export
-stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none")) {
+stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below")) {
   check_given()
   check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)

@@ -1,15 +1,19 @@
 # How a statistic treats values outside the bounds of a variable:
 #   "clamp"  there may be some, and they were moved to the nearer bound;
 #   "drop"   there may be some, and their records were left out (only stat_sums());
-#   "none"   there are none: the bounds are the natural limits of the variable.
+#   "none"   there are none: the bounds are the natural limits of the variable;
+#   "above"  there may be some above the upper bound, and they were moved to it; the lower bound is a natural limit;
+#   "below"  the same below the lower bound.
 # A statistic keeps it as `outside`: one of these words, or a named vector with one for each numeric variable.
 #
-# The scale of the noise is the same for all, and release() also clamps under "none": a wrong "none" costs no privacy. Only the posterior differs. Under
-# "none" the records themselves are summed, so code that evaluates a statistic at records of a model does so without bounds
+# The scale of the noise is the same for all, and release() also clamps under "none": a wrong "none" costs no privacy. Only the posterior differs. At a
+# natural limit the records themselves are summed, so code that evaluates a statistic at records of a model does so without that bound
 # (statistic_spec() except for confidential records, seen_columns()).
 
+outside_choices <- c("clamp", "none", "above", "below")
+
 # `choices`: the words that the statistic knows, "clamp" first, which is the default
-check_outside <- function(outside, variables, choices = c("clamp", "none"), call = caller_env()) {
+check_outside <- function(outside, variables, choices = outside_choices, call = caller_env()) {
   if (identical(outside, choices)) return("clamp")
   if (is.null(names(outside))) return(check_choice(outside, "outside", choices, call = call))
   outside <- name_outside(outside, variables)
@@ -37,47 +41,53 @@ name_outside <- function(outside, variables) {
 # of the numbers among the variables
 number_variables <- function(variables, bounds) variables[!vapply(bounds[variables], is.character, TRUE)]
 
-# Columns of a statistic beyond whose bounds no record lies.
-natural_columns <- function(statistic) {
+# list(lower =, upper =): at which bounds of a statistic's columns are natural limits
+natural_limits <- function(statistic) {
   outside <- statistic$outside
   columns <- statistic$columns
-  said <- if (is.null(names(outside))) rep_len(outside %||% "clamp", nrow(columns)) else outside[columns$variable]
-  unname(said %in% "none") & !columns$variable %in% names(statistic$levels)
+  said <- if (is.null(names(outside))) rep_len(outside %||% "clamp", nrow(columns)) else unname(outside[columns$variable])
+  said[columns$variable %in% names(statistic$levels)] <- "clamp"
+  list(lower = said %in% c("none", "above"), upper = said %in% c("none", "below"))
 }
+
+# columns beyond neither of whose bounds a record lies
+natural_columns <- function(statistic) Reduce(`&`, natural_limits(statistic))
 
 is_dropped <- function(statistic) identical(statistic$outside, "drop")
 
 # columns between what clamps them, if anything does
 seen_columns <- function(statistic) {
-  columns <- statistic$columns
-  natural <- natural_columns(statistic)
-  columns$lower[natural] <- -Inf
-  columns$upper[natural] <- Inf
-  columns
+  statistic$columns[c("lower", "upper")] <- open_fields(statistic, statistic$columns)[c("lower", "upper")]
+  statistic$columns
 }
 
 # the fields of a statistic that is evaluated at a model's records
 open_fields <- function(statistic, fields) {
-  natural <- natural_columns(statistic)[seq_along(fields$lower)]
-  fields$lower[natural] <- -Inf
-  fields$upper[natural] <- Inf
+  natural <- natural_limits(statistic)
+  fields$lower[natural$lower[seq_along(fields$lower)]] <- -Inf
+  fields$upper[natural$upper[seq_along(fields$upper)]] <- Inf
   fields
 }
 
 # The same records are behind all statistics of a release: what one says of a variable's limits holds for the others. Where their bounds
 # are as wide as these limits they clamp nothing either.
 settle_outside <- function(statistics) {
-  natural <- lapply(statistics, natural_columns)
+  natural <- lapply(statistics, natural_limits)
   if (!any(unlist(natural))) return(statistics)
-  limits <- do.call(rbind, Map(function(s, natural) s$columns[natural, c("variable", "lower", "upper")], statistics, natural))
-  lower <- tapply(limits$lower, limits$variable, max)
-  upper <- tapply(limits$upper, limits$variable, min)
+  limits <- function(side, narrowest) {
+    at <- unlist(lapply(natural, `[[`, side))
+    columns <- function(name) unlist(lapply(statistics, function(s) s$columns[[name]]))[at]
+    tapply(columns(side), columns("variable"), narrowest)
+  }
+  lower <- limits("lower", max)
+  upper <- limits("upper", min)
   lapply(statistics, function(s) {
-    columns <- s$columns
-    known <- columns$variable %in% names(lower) & !is.null(s$outside) & !is_dropped(s)
-    wide <- known & columns$lower <= lower[columns$variable] & columns$upper >= upper[columns$variable]
-    variables <- columns$variable[wide %in% TRUE & !natural_columns(s)]
-    if (length(variables)) with_outside(s, stats::setNames(rep("none", length(variables)), variables)) else s
+    if (is.null(s$outside) || is_dropped(s)) return(s)
+    columns <- s$columns[!s$columns$variable %in% names(s$levels), ]
+    wide <- function(known) !is.na(known) & known
+    low <- wide(columns$lower <= lower[columns$variable])
+    high <- wide(columns$upper >= upper[columns$variable])
+    if (any(low | high)) with_outside(s, stats::setNames(c("clamp", "above", "below", "none")[1L + low + 2L * high], columns$variable)) else s
   })
 }
 
@@ -116,11 +126,14 @@ as_simulated <- function(statistic) {
 
 # for a print; "" where values are clamped
 outside_words <- function(statistic) {
-  natural <- natural_columns(statistic)
-  if (!any(natural)) return("")
+  natural <- natural_limits(statistic)
   variables <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
-  open <- unique(statistic$columns$variable[natural])
-  paste0(", no record outside the bounds", if (length(open) < length(variables)) paste(" of", shorten_list(open, 5L)))
+  words <- function(at, where) {
+    open <- unique(statistic$columns$variable[at])
+    if (length(open)) paste0(", no record ", where, if (length(open) < length(variables)) paste(" of", shorten_list(open, 5L)))
+  }
+  paste(c(words(natural$lower & natural$upper, "outside the bounds"), words(natural$lower & !natural$upper, "below the lower bound"),
+          words(natural$upper & !natural$lower, "above the upper bound")), collapse = "")
 }
 
 # JSON: `outside` is a word, or an object by variable. A file that says nothing means clamping.
@@ -140,20 +153,21 @@ outside_from_json <- function(x) {
 #' Declare whether records can lie outside a release's bounds
 #'
 #' Changes a release's statement about records outside the bounds: `"none"` if the bounds are the natural limits of a variable, `"clamp"` if records may lie
-#' outside and were clamped.
+#' outside and were clamped, `"above"` or `"below"` if only one bound clamps.
 #'
 #' @param release A release: [release()], [as_release()], [read_release()].
-#' @param outside `"none"` or `"clamp"`, for all variables, or by variable as in `c(age = "none")`.
+#' @param outside `"none"`, `"clamp"`, `"above"` (records may lie above the upper bound and were clamped; the lower bound is a natural limit) or `"below"` (the
+#'   reverse), for all variables, or by variable as in `c(age = "none", income = "above")`.
 #' @return The release. Its numbers, its noise and its guarantee are unchanged; only their interpretation by [sample_posterior()] changes.
 #' @details
 #' **Which is right?** Totals of clamped values do not show how far the clamped values lay outside the bounds. Under `"clamp"`, this follows from the model's
 #' distribution: with normal records and bounds at 1.5 standard deviations, one record in eight is assumed to lie outside. That is right for incomes that were
 #' cut off at some amount. It is wrong if the variable cannot exceed the bounds. Examples are a score from 0 to 100, an answer from 1 to 5, a variable that is 0
 #' or 1, a number of children, a share, a depth that is never negative. Declare `"none"` for these: the totals are then sums of the unclamped records. A wrong
-#' `"none"` makes means and slopes refer to the clamped values.
+#' `"none"` makes means and slopes refer to the clamped values. Incomes from 0 to a top code are clamped at one end only: declare `"above"`.
 #'
 #' Data owners declare it in the statistic, as in `stat_crossprod(y ~ x, bounds, outside = "none")`. [release()] still clamps, so that a record that does lie
-#' outside, contrary to the declaration, is as protected as any other. If one statistic of a release declares `"none"` for a variable, this also applies to
+#' outside, contrary to the declaration, is as protected as any other. If one statistic of a release declares natural limits of a variable, they also hold for
 #' other statistics with bounds at least as wide. A statistic that drops records, `stat_sums(outside = "drop")`, is not changed.
 #' @section Errors: `noiseaware_error_argument`.
 #' @family published numbers
@@ -172,7 +186,7 @@ declare_outside <- function(release, outside) {
   able <- vapply(statistics, function(s) says_outside(s) && !is_dropped(s), TRUE)
   if (!any(able)) stop_argument("release", "one with statistics that clamp numbers to bounds", describe_statistic(statistics[[1L]]))
   variables <- unique(unlist(lapply(statistics[able], function(s) setdiff(s$columns$variable, names(s$levels)))))
-  outside <- if (is.null(names(outside))) check_choice(outside, "outside", c("clamp", "none")) else {
+  outside <- if (is.null(names(outside))) check_choice(outside, "outside", outside_choices) else {
     check_outside(outside, variables)
     name_outside(outside, variables)
   }

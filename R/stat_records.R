@@ -38,7 +38,7 @@
 #' rel <- release(MASS::birthwt, st, mech_laplace(epsilon = 4))
 #' sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' @export
-stat_records <- function(formula, bounds = NULL, levels = NULL, outside = c("clamp", "none")) {
+stat_records <- function(formula, bounds = NULL, levels = NULL, outside = c("clamp", "none", "above", "below")) {
   check_given()
   variables <- record_variables(formula, products = is.null(bounds))
   numbers <- intersect(variables, names(bounds))

@@ -11,8 +11,9 @@
 #'   subject knowledge, never from the confidential data.
 #' @param outside How to treat records outside the bounds. `"clamp"`: their values are moved to the nearer bound. `"drop"`: they are left out; if any of its
 #'   variables lies outside, a record adds 0 to every total (Bernstein & Sheldon 2018, section 3.3). The number of records left out is not published. `"none"`:
-#'   there are no such records, because the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. Values can be
-#'   given by variable, as in `c(age = "none")`; the others are then clamped. See [declare_outside()] for which is right.
+#'   there are no such records, because the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable.
+#'   `"above"`, `"below"`: only records there are clamped; the other bound is a natural limit, as 0 for incomes. Values can be given by variable, as in
+#'   `c(age = "none")`; the others are then clamped. See [declare_outside()] for which is right.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals get the
 #'   same noise. In the variables' own units, the term with the largest range determines this noise: on \[0, 700\] the noise for the square swamps the variable.
 #'   `FALSE`: totals in the variables' own units, as others usually publish them. `NULL` means `TRUE` for several terms; a single total stays in its own units,
@@ -60,7 +61,7 @@
 #' rel <- simulate_release(data.frame(x = rexp(100)), st, mech_laplace(epsilon = 1))
 #' rel$value
 #' @export
-stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), rescale = NULL, centre = NULL) {
+stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none", "above", "below"), rescale = NULL, centre = NULL) {
   check_given()
   if (!is.null(centre)) return(centred_sums(formula, bounds, centre, outside, rescale))
   if (!is.null(rescale)) check_flag(rescale, "rescale")
@@ -83,7 +84,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), res
   if (length(factors)) {
     stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.")
   }
-  outside <- check_outside(outside, variables, c("clamp", "drop", "none"))
+  outside <- check_outside(outside, variables, c("clamp", "drop", setdiff(outside_choices, "clamp")))
   statistic <- new_statistic("sums", "totals", columns = expand_columns(variables, bounds), levels = list(), components = components,
                              formula = formula_text(formula), outside = outside, rescale = rescale %||% (length(terms) > 1L), powers = unname(powers),
                              class = "stat_sums")
@@ -189,7 +190,7 @@ variable_kinds.stat_sums <- function(x) "number"
 describe_statistic.stat_sums <- function(statistic) {
   paste0("totals of ", called_formula(statistic$formula), if (statistic$rescale) if (is_dropped(statistic)) ", variables divided by the bound farther from 0" else
            ", rescaled to [-1, 1]",
-         if (is_dropped(statistic)) ", records outside the bounds left out" else if (any(natural_columns(statistic))) outside_words(statistic) else
+         if (is_dropped(statistic)) ", records outside the bounds left out" else if (nzchar(outside_words(statistic))) outside_words(statistic) else
            ", clamped to the bounds")
 }
 

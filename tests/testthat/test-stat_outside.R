@@ -21,12 +21,18 @@ test_that("a model's records are seen without bounds under \"none\", the owner's
   open <- clamping_statistics("none")
   clamped <- clamping_statistics("clamp")
   mixed <- clamping_statistics(c(x = "none"))
+  above <- clamping_statistics("above")
+  below <- clamping_statistics(c(y = "below", x = "none"))
   for (name in names(open)) {
     expect_equal(total(open[[name]], near), total(clamped[[name]], near), info = name)
     expect_equal(total(open[[name]], far, confidential = TRUE), total(clamped[[name]], near), info = name)
     expect_equal(total(clamped[[name]], far), total(clamped[[name]], near), info = name)
     expect_false(isTRUE(all.equal(total(open[[name]], far), total(clamped[[name]], far))), info = name)
     expect_equal(total(mixed[[name]], far), total(open[[name]], half), info = name)
+    # one bound alone
+    expect_equal(total(above[[name]], far), total(open[[name]], data.frame(y = pmin(far$y, 2), x = pmin(far$x, 3), g = far$g)), info = name)
+    expect_equal(total(below[[name]], far), total(open[[name]], data.frame(y = pmax(far$y, -1), x = far$x, g = far$g)), info = name)
+    expect_equal(total(above[[name]], far, confidential = TRUE), total(clamped[[name]], near), info = name)
     # noise and sensitivities are the same
     expect_identical(sensitivity(open[[name]], "L1"), sensitivity(clamped[[name]], "L1"), info = name)
   }
@@ -37,7 +43,8 @@ st_values <- function(st) numeric(length(st$components) * (if (st$kind == "recor
 
 test_that("it is kept in files, and said in prints", {
   skip_on_cran()
-  for (st in c(clamping_statistics("none"), clamping_statistics(c(x = "none")), clamping_statistics("clamp"))) {
+  for (st in c(clamping_statistics("none"), clamping_statistics(c(x = "none")), clamping_statistics("clamp"), clamping_statistics("above"),
+             clamping_statistics(c(x = "below", y = "none")))) {
     file <- withr::local_tempfile(fileext = ".json")
     rel <- as_release(st_values(st), st, mech_laplace(scale = 1), n = 3)
     write_release(rel, file)
@@ -46,6 +53,8 @@ test_that("it is kept in files, and said in prints", {
   expect_match(format(clamping_statistics("none")$products)[1L], "no record outside the bounds$")
   expect_match(format(clamping_statistics(c(x = "none"))$means)[1L], "no record outside the bounds of x$")
   expect_match(format(clamping_statistics("clamp")$sums)[1L], "clamped to the bounds$")
+  expect_match(format(clamping_statistics("above")$sums)[1L], ", no record below the lower bound$")
+  expect_match(format(clamping_statistics(c(x = "below", y = "none"))$means)[1L], ", no record outside the bounds of y, no record above the upper bound of x$")
   # all variables by name are a word
   expect_identical(stat_crossprod(y ~ x, bounds, outside = c(x = "none", y = "none")), clamping_statistics("none")$crossprod)
   file <- withr::local_tempfile(fileext = ".json")
@@ -105,12 +114,18 @@ test_that("mixed statements clamp the other variable alone", {
   value <- c(y = 12, x = 70, `y^2` = 40, `y:x` = 30, `x^2` = 330)
   model <- model_lm(prior = prior_normal(0, 1), sigma = prior_half_normal(2), covariates = prior_niw(mean = 1, kappa = 1, df = 4, scale = matrix(2)))
   of <- function(st, method) sample_posterior(as_release(value, st, mech_laplace(scale = 3), n = 40), model, method, chains = 2, iter = 6000, warmup = 1000, seed = 3)
-  for (method in c("augment", "clt")) {
-    a <- parameter_draws(of(narrow, method), "x")
-    b <- parameter_draws(of(wide, method), "x")
-    expect_lt(abs(mean(a) - mean(b)), 5 * sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2))
-    expect_lt(abs(sd(a) - sd(b)), 5 * sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2))
+  expect_same <- function(narrow, wide) {
+    for (method in c("augment", "clt")) {
+      a <- parameter_draws(of(narrow, method), "x")
+      b <- parameter_draws(of(wide, method), "x")
+      expect_lt(abs(mean(a) - mean(b)), 5 * sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2))
+      expect_lt(abs(sd(a) - sd(b)), 5 * sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2))
+    }
   }
+  expect_same(narrow, wide)
+  # one bound of each
+  expect_same(stat_crossprod(y ~ x, bounds, rescale = FALSE, outside = c(x = "above", y = "below")),
+              stat_crossprod(y ~ x, list(y = c(-1, 40), x = c(-40, 3)), rescale = FALSE))
 })
 
 test_that("what one statistic says of a variable holds for others that are as wide", {
@@ -120,6 +135,10 @@ test_that("what one statistic says of a variable holds for others that are as wi
                                              dropped = stat_sums(~ y, c(-5, 5), outside = "drop"), count = stat_counts(~ g, list(g = c("a", "b")))))
   expect_identical(lapply(settled, columns), list(a = TRUE, wide = c(TRUE, FALSE), narrow = c(FALSE, FALSE), dropped = FALSE, count = FALSE))
   expect_false(internal("release_columns")(settled)$natural)
+  # by bound: the lower limit of one and the upper limit of another
+  halves <- internal("settle_outside")(list(stat_sums(~ y, c(-1, 2), outside = "above"), stat_sums(~ y, c(-1, 2), outside = "below"),
+                                            stat_sums(~ y, c(-2, 1)), stat_sums(~ y, c(0, 3))))
+  expect_identical(vapply(halves, `[[`, "", "outside"), c("none", "none", "above", "below"))
   expect_true(internal("release_columns")(settled[c("a", "count")])$natural)
 })
 
