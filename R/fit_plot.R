@@ -98,10 +98,13 @@ plot_intervals <- function(draws, level, prior = NULL, ...) {
     data$prior_lower <- pmin(pmax(shown[, 1L], lowest), highest)
     data$prior_upper <- pmin(pmax(shown[, 2L], lowest), highest)
   }
+  ends <- data[intersect(c("ll", "hh", "prior_lower", "prior_upper"), names(data))]
+  zero <- data[do.call(pmin, ends) < 0 & do.call(pmax, ends) > 0, ]
   ggplot2::ggplot(data, ggplot2::aes(y = .data$row)) +
     (if (!is.null(prior)) {
       ggplot2::geom_segment(ggplot2::aes(x = .data$prior_lower, xend = .data$prior_upper, yend = .data$row), linewidth = 7, colour = "grey91")
     }) +
+    ggplot2::geom_segment(ggplot2::aes(x = 0, xend = 0, y = .data$row - 0.35, yend = .data$row + 0.35), zero, colour = "grey55", linetype = "dashed") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$ll, xend = .data$hh, yend = .data$row), linewidth = 0.7, colour = "grey45") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$l, xend = .data$h, yend = .data$row), linewidth = 2.2, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +

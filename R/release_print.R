@@ -47,8 +47,16 @@ release_header <- function(release) {
     public_line(release),
     paste0("  guarantee  ", if (has_record_noise(release)) "none is computed for noise on records without bounds" else
       paste0(format_privacy(privacy(release)), if (!is.null(release$spent)) ", the whole release", "; ", neighbours_words(release$neighbours))),
+    weak_line(privacy(release)),
     exact_line(parts),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
+}
+
+# Near and Darais (2023), Guidelines for evaluating differential privacy guarantees, NIST SP 800-226: above 10 it protects hardly
+weak_line <- function(guarantee) {
+  epsilon <- guarantee$epsilon
+  if (is.na(epsilon) || epsilon <= 10 || is.infinite(epsilon)) return(NULL)
+  sprintf("             weak: the odds for or against any one record may change by a factor of up to %s", format_number(exp(epsilon), 2))
 }
 
 exact_line <- function(parts) {

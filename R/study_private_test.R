@@ -1,11 +1,11 @@
 #' Standard hypothesis tests from a private release
 #'
-#' Tests of proportions, independence, means, standard deviations or slopes. The formula and the types of the variables determine the test.
+#' Tests of proportions, independence, means, standard deviations, slopes or hazards. The formula and the types of the variables determine the test.
 #' The result prints like those of [stats::t.test()] and [stats::chisq.test()]. Its p-value is computed by [p_value()] and its interval by [confidence_set()];
 #' both account for the noise and for clamping.
 #'
 #' @inheritParams p_value
-#' @param formula `~ y` or `y ~ x`, or with several covariates `y ~ x + z`.
+#' @param formula `~ y` or `y ~ x`, with several covariates `y ~ x + z`, for survival times `Surv(time, event) ~ x`.
 #' @param null Value under the null hypothesis. The default is 0.5 for a proportion, equal probabilities for several levels, 0 for a mean, a single slope or a
 #'   difference, and 1 for a ratio of standard deviations.
 #' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` for a factor with two levels tests for a trend in the
@@ -34,13 +34,14 @@
 #' | `y ~ x` | a number between 0 and 1 with only its totals, in [stat_by()] | [model_bernoulli()] of [groups] | are the proportions equal? | of the difference of two |
 #' | `y ~ x` | numbers | [model_lm()] | is the slope `null`? | of the slope |
 #' | `y ~ x + z` | a number by several | [model_lm()] | are all slopes zero? | |
+#' | `Surv(time, event) ~ x` | [stat_survival()] by groups | [model_survival()], `"piecewise"` | are the hazards equal? (the log-rank question) | of the log hazard ratio of two |
 #' | `y ~ x`, `y ~ x + z` | a factor with two levels by numbers | [model_logistic()] | the same for log odds ratios | of a single one |
 #'
 #' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
 #' For other models and null hypotheses use [p_value()].
 #'
 #' Without noise the same questions are answered by [stats::fisher.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means whatever
-#' the variances) and by [stats::var.test()] (standard deviations). Groups in [stat_by()] also need their sizes, see [groups]; noisy sizes are nuisance
+#' the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in [stat_by()] also need their sizes, see [groups]; noisy sizes are nuisance
 #' parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
@@ -67,6 +68,7 @@
 #' @concept hypothesis test
 #' @concept t-test
 #' @concept chi-squared test
+#' @concept log-rank test
 #' @export
 private_test <- function(release, formula, null = NULL, alternative = c("two.sided", "less", "greater"), level = 0.95, ..., scores = NULL, of = c("mean", "sd"),
                          interval = TRUE, bayes_factor = FALSE, replicates = 999, seed = NULL, prior_n = NULL) {
@@ -102,6 +104,7 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
 # compute the Bayes factor, at once (`quick_factor`) or in seconds (`factor`).
 read_question <- function(formula, release, null, scores, of, call) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
+  if (length(formula) == 3L && is_surv(formula[[2L]])) return(ask_survival(formula, release, null, call))
   public <- release_columns(release$statistic)
   variables <- all.vars(formula)
   strange <- setdiff(variables, public$columns$variable)
@@ -222,6 +225,21 @@ ask_trend <- function(formula, levels, scores, null, call) {
   }
   list(title = "Trend in proportions", model = model_table(stats::reformulate(paste(names(levels), collapse = ":"))), null = function(p) slope(p) - null,
        parameter = slope, value = stats::setNames(null, sprintf("slope of the proportion with %s=%s in the scores", names(levels)[1L], levels[[1L]][2L])))
+}
+
+# hazards that are constant within the intervals of the release, and proportional: the score test of these is the log-rank test
+ask_survival <- function(formula, release, null, call) {
+  groups <- survival_groups(formula, call)
+  if (length(groups) == 0L) stop_argument("formula", "one with groups for a survival time, as in Surv(time, event) ~ group", formula_text(formula), "formula", call)
+  model <- model_survival(stats::reformulate(groups), "piecewise")
+  terms <- setdiff(bind_simulated(release, model, call)$bound$coefficients, "(Intercept)")
+  null <- check_number(null %||% 0, "null", call = call)
+  if (length(terms) == 1L) {
+    return(list(title = "Two hazards, proportional", model = model, null = stats::setNames(null, terms),
+                value = stats::setNames(null, paste("log hazard ratio", terms)), parameter = terms))
+  }
+  if (null != 0) stop_argument("null", "0 for more than two groups", describe(null), call = call)
+  list(title = "Equal hazards", model = model, null = stats::setNames(numeric(length(terms)), terms))
 }
 
 # of two factors, the first's levels the fastest; as the table's model has them, in the order in which it names its variables

@@ -23,6 +23,40 @@ test_that("counts with little noise have the p-values of R's tests", {
   expect_lt(abs(private_test(levels, ~ g, null = c(0.25, 0.3, 0.45), seed = 1)$p.value - stats::chisq.test(c(30, 45, 60), p = c(0.25, 0.3, 0.45))$p.value), 0.05)
 })
 
+test_that("counts of exits with little noise have the p-values of the log-rank test", {
+  skip_on_cran() # takes long; `make test` runs it
+  exits <- function(data, formula, breaks, levels, epsilon = 1e3) {
+    set.seed(1)
+    simulate_release(survival_exits(data, formula, breaks, levels), stat_survival(formula, breaks, levels), mech_discrete_laplace(epsilon = epsilon))
+  }
+  times <- c(0, 30, 60, 120, 240, 480, 1000)
+  log_rank <- function(test, factors) stats::pchisq(test$chisq, factors - 1, lower.tail = FALSE)
+  types <- list(celltype = levels(survival::veteran$celltype)[c(2, 4)])
+  lung_cancer <- subset(survival::veteran, celltype %in% types$celltype)
+  asked <- Surv(time, status) ~ celltype
+  released <- exits(lung_cancer, asked, times, types)
+  two <- private_test(released, asked, interval = FALSE, seed = 1)
+  expect_lt(abs(two$p.value - log_rank(survival::survdiff(survival::Surv(time, status) ~ celltype, lung_cancer), 2)), 0.02)
+  # other log hazard ratios than 0, with the estimate and the interval of Cox's model
+  cox <- survival::coxph(survival::Surv(time, status) ~ factor(celltype, types$celltype), lung_cancer)
+  at <- function(null) private_test(released, asked, null = null, interval = FALSE, seed = 1)$p.value
+  expect_gt(at(stats::coef(cox)), 0.4)
+  expect_lt(max(at(stats::confint(cox)[1L]), at(stats::confint(cox)[2L])), 0.15)
+  expect_output(print(two), "Two hazards, proportional, from a private release")
+  # no difference between treatments
+  treated <- transform(survival::veteran, trt = factor(trt))
+  several <- private_test(exits(treated, Surv(time, status) ~ trt, times, list(trt = c("1", "2"))), Surv(time, status) ~ trt, interval = FALSE, seed = 1)
+  expect_lt(abs(several$p.value - log_rank(survival::survdiff(survival::Surv(time, status) ~ trt, treated), 2)), 0.06)
+  four <- list(celltype = levels(survival::veteran$celltype))
+  all <- private_test(exits(survival::veteran, asked, times, four, 0.1), asked, seed = 1, replicates = 199)
+  expect_gt(all$p.value, 0.05) # noise hides what the log-rank test finds
+  expect_output(print(all), "Equal hazards, from a private release")
+  noisy <- exits(survival::veteran, asked, times, four)
+  expect_lt(private_test(noisy, asked, seed = 1, replicates = 199)$p.value, 0.02)
+  expect_error(private_test(noisy, Surv(time, status) ~ 1), "groups", class = "noiseaware_error_formula")
+  expect_error(private_test(noisy, asked, null = 1), class = "noiseaware_error_argument")
+})
+
 test_that("totals with little noise have the p-values of R's tests", {
   skip_on_cran()
   set.seed(2)
