@@ -56,7 +56,8 @@ release_header <- function(release) {
 weak_line <- function(guarantee) {
   epsilon <- guarantee$epsilon
   if (is.na(epsilon) || epsilon <= 10 || is.infinite(epsilon)) return(NULL)
-  sprintf("             weak: the odds for or against any one record may change by a factor of up to %s", format_number(exp(epsilon), 2))
+  factor <- if (epsilon < 20) format_number(exp(epsilon), 2) else sprintf("10^%.0f", epsilon / log(10))
+  paste("             weak: the odds for or against any one record may change by a factor of up to", factor)
 }
 
 exact_line <- function(parts) {
