@@ -102,6 +102,7 @@
 #' | `method` | the chosen method is approximate, or the run was shortened | specify the `method`, or allow more time: [method_auto] |
 #' | `mirror` | the posterior has a mirror image that this method does not reach | `method = "augment"` |
 #' | `prior` | a design or release adds nothing to the prior | a larger budget, more records, tighter bounds |
+#' | `quantile` | a budget is too small for a quantile of so few records | a larger epsilon, or a quantile nearer to the median |
 #' | `units` | totals appear to be in other units | `stat_crossprod(rescale = )`, or the scale of the noise |
 #' | `worker` | a process died; the draws come from the others | run the missing chains again |
 #'

@@ -19,7 +19,7 @@
 #'   data.
 #'
 #'   At least a few tens of records per unit of 1 / epsilon are needed on the far side of the quantile; with fewer, the result is close to uniform between the
-#'   bounds.
+#'   bounds. If the number of records is public (neighbours `"replace"`), a warning says so before the budget is spent (`noiseaware_warning_quantile`).
 #'
 #' @return One number between the bounds.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
@@ -60,6 +60,7 @@ private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bud
   if (of_persons(neighbours) && (is.null(names(x)) || anyNA(names(x)))) {
     stop_classed("neighbours", "{.arg x} must have the persons as names, one for each value, if {.arg neighbours} are {.fn persons}.")
   }
+  if (replaces(neighbours)) warn_of_little(length(x), probability, each, steps)
   cost <- privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
   lock <- hold_budget(budget, neighbours)
   on.exit(unlock_budget(lock))
@@ -71,4 +72,14 @@ private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bud
   if (is.null(at)) stop_entropy(environment())
   spend(budget, cost, "private quantile")
   bounds[1L] + (bounds[2L] - bounds[1L]) * (at / steps)
+}
+
+# With m records on the far side of the quantile, points beyond all records have at most (steps + 1) exp(-epsilon m / 2) times the weight of one that is the quantile.
+warn_of_little <- function(n, probability, epsilon, steps, call = caller_env()) {
+  needed <- 2 * log((steps + 1) / 0.05) / epsilon
+  far <- floor(n * min(probability, 1 - probability))
+  if (far >= needed) return(invisible())
+  cli::cli_warn(c("The result may lie anywhere between the bounds: epsilon = {format_number(epsilon, 3)} needs about {ceiling(needed)} records on each side of the quantile.",
+                  x = "One side has {far} record{?s}.", i = "Use a larger epsilon, a quantile nearer to the median, or fewer {.arg steps}."),
+                class = "noiseaware_warning_quantile", call = call)
 }

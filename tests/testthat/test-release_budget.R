@@ -124,6 +124,12 @@ test_that("private quantiles find the quantile", {
   expect_lt(abs(private_quantile(x, 0.5, c(-1000, 1000), 2) - 50), 3)
   expect_gt(private_quantile(x, 0.99, c(-1000, 1000), 2), 60)
   expect_identical(private_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10), 5)
+  # more likely than 0.05 beyond all records, by the weights of the exponential mechanism, and only said of a public number of records
+  junk <- function(far, epsilon, steps) (steps + 1) * exp(-epsilon * far / 2) > 0.05
+  expect_true(junk(24, 1, 10000) && !junk(25, 1, 10000))
+  expect_warning(private_quantile(x[1:48], 0.5, c(-1000, 1000), 1), "One side has 24 records", class = "noiseaware_warning_quantile")
+  expect_silent(private_quantile(x[1:50], 0.5, c(-1000, 1000), 1))
+  expect_silent(private_quantile(x[1:9], 0.5, c(-1000, 1000), 1, neighbours = "add_remove"))
   expect_identical(private_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1), 0)
   for (bad in list(quote(private_quantile("a", 0.5, c(0, 1), 1)), quote(private_quantile(numeric(), 0.5, c(0, 1), 1)),
                    quote(private_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(private_quantile(1, 2, c(0, 1), 1)),
