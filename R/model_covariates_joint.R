@@ -76,13 +76,12 @@ replace_parameters <- function(values, given, bound) {
 
 # ---- methods ----------------------------------------------------------------------------
 
-# Linear regressions that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
+# Regressions that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
 # where the method, the number of records and the noise allow it. n: NULL where it is unknown. Several statistics: those of one release.
 can_settle <- function(model, n, method, noisy_records) {
-  # in others chains mix much more slowly with dependent factors where numbers are clamped, so that these must be asked for
-  if (!inherits(model, "model_lm") || !is.null(model$factors)) return(FALSE)
+  if (!takes_factors(model) || !is.null(model$factors)) return(FALSE)
   sized <- !is.null(n) && !inherits(n, "prior_n")
-  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse", "nonprivate"))
+  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", if (inherits(model, "model_lm")) "collapse", "nonprivate"))
 }
 
 settle_factors <- function(model, statistic, n, method = "auto", noisy_records = FALSE, call = caller_env()) {
