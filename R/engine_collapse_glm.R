@@ -1,5 +1,5 @@
 # Method "collapse", generalised linear models of a response with two or more levels and factors only: the log-linear tables of src/table/theta_nuts.c, with
-# the probabilities of src/model/glm_as_table.c.
+# the probabilities of src/model/glm_as_table.c. Factors may depend on each other.
 
 # Combinations of all levels
 most_glm_cells <- 1e5
@@ -20,7 +20,7 @@ as_table.bound_categories <- function(bound) response_table(bound)
 response_table <- function(bound) {
   design <- bound$base
   factors <- unique(design$variable[-1L])
-  if (isTRUE(bound$dependent) || inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
+  if (inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
   response <- design$variable[1L]
   levels <- c(bound$levels[factors], stats::setNames(list(bound$levels[[response]] %||% c("0", "1")), response))
   cells <- prod(lengths(levels))

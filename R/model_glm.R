@@ -2,7 +2,7 @@
 #'
 #' Regression of a binary, count or positive response, or of a factor with several levels, on covariates through a linear predictor eta = beta_0 + sum beta_j
 #' x_j. Continuous covariates are multivariate normal (or have other distributions, see [covariate_beta()]), and factor covariates are categorical. By default,
-#' factors are independent of each other and of numbers; see `factors`. The coefficients and the covariates' mean and covariance may be unknown or [fixed()].
+#' factors depend on each other, and numbers on factors; see `factors`. The coefficients and the covariates' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, with variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see below, and
 #'   [model_lm()]. Bars such as `(1 + x | g)` are possible if the response is a number or has two levels. `NULL` means the statistic's own formula.
@@ -15,9 +15,9 @@
 #' @param cv Prior for the coefficient of variation of a Gamma response, or of the rates of a negative binomial response: `fixed(value)`, [prior_half_normal()],
 #'   [prior_half_t()], [prior_exponential()], [prior_lognormal()], or `prior_inverse_gamma(shape, rate)` for its square; by default `prior_half_normal(1)`. Other
 #'   families have no `cv`.
-#' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see [model_lm()]; only by method `"augment"`.
-#'   `"independent"`: they do not. `NULL`: independent, as the printed fit says. Dependent factors may need much longer chains, especially if the bounds clamp
-#'   the numbers.
+#' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see [model_lm()]. `"independent"`: they do not.
+#'   `NULL`: dependent if possible; if factors are independent, the printed fit says so. Dependent factors are available for releases of [stat_crossprod()] with
+#'   a public number of records, by methods `"augment"` and `"collapse"`.
 #'
 #' @details
 #' **Responses.** A binary response is a number with the bounds 0 and 1, or a factor with two levels, the second of which counts as 1. A count is a number with

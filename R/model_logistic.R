@@ -1,9 +1,8 @@
 #' Logistic regression with modelled covariates
 #'
 #' [model_glm()] with the family `binomial()`: y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
-#' otherwise 0. Continuous covariates are multivariate normal, factor covariates
-#' categorical, independent of each other and of numbers, unless `factors` says otherwise. The coefficients, the covariates'
-#' mean and covariance may be unknown or [fixed()].
+#' otherwise 0. Continuous covariates are multivariate normal, factor covariates categorical; they depend on each other, see `factors`. The coefficients, the
+#' covariates' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, with variables of the release, each once. `NULL` means the statistic's own formula. The response is a number with the
 #'   bounds 0 and 1, or a factor with two levels, the second of which counts as 1.

@@ -420,10 +420,10 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
+    if (s->cov.joint) joint_complete(&s->cov, model);
+    const double *cells = fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
     offer_records(s, by_records, model);
-    if (s->cov.joint) joint_complete(&s->cov, model);
     return PLUGIN_OK;
 }
 

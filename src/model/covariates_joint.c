@@ -518,18 +518,22 @@ static void update_shares(struct covariates *cov, struct rng *rng, double *theta
     slice_sweep(visited, cov->visited, cov->width, log_counts, cov, rng, theta);
 }
 
+void joint_update_cells(struct covariates *cov, const double *count, struct rng *rng,
+                        double *theta) {
+    struct joint *joint = cov->joint;
+    joint->count = count;
+    if (joint->shares) update_shares(cov, rng, theta);
+    (void)find_weights(cov, theta, joint->weight);
+    for (int cell = 0; cell < joint->cells; ++cell) joint->weight[cell] += fmax(count[cell], 0);
+    sticks_draw(rng, joint->cells, joint->weight, theta + joint->at_cells);
+}
+
 int joint_update(struct covariates *cov, const double *c, double n, struct rng *rng,
                  double *theta) {
-    struct joint *joint = cov->joint;
-    if (joint->effects > 0) {
+    if (cov->joint->effects > 0) {
         const int status = draw_numbers(cov, c, n, rng, theta);
         if (status != PLUGIN_OK) return status;
     }
-    joint->count = c + joint->at_count;
-    if (joint->shares) update_shares(cov, rng, theta);
-    (void)find_weights(cov, theta, joint->weight);
-    for (int cell = 0; cell < joint->cells; ++cell)
-        joint->weight[cell] += fmax(joint->count[cell], 0);
-    sticks_draw(rng, joint->cells, joint->weight, theta + joint->at_cells);
+    joint_update_cells(cov, c + cov->joint->at_count, rng, theta);
     return PLUGIN_OK;
 }

@@ -52,6 +52,10 @@ void joint_relevel(struct covariates *cov, int from, int to, int m, const double
 /* Counts of the cells, to the complete-data statistic. */
 void joint_add(const struct covariates *cov, int m, const double *const *x, double *c);
 
+/* What of theta is of the cells alone, given their counts. */
+void joint_update_cells(struct covariates *cov, const double *count, struct rng *rng,
+                        double *theta);
+
 int joint_update(struct covariates *cov, const double *c, double n, struct rng *rng, double *theta);
 double joint_marginal(struct covariates *cov, const double *c, double n, double *gradient);
 

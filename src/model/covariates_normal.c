@@ -343,7 +343,7 @@ static void niw_gradient(struct covariates *cov, const struct niw *niw, const do
 
 void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
     if (cov->normal > 0) niw_gradient(cov, &cov->prior, theta, gradient);
-    factors_prior_gradient(cov, theta, gradient);
+    if (!cov->joint) factors_prior_gradient(cov, theta, gradient); /* others are not moved by it */
 }
 
 void covariates_distribution(const struct covariates *cov, const double *theta, int width,

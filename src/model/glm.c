@@ -479,10 +479,10 @@ static int create(const struct fields *fields, struct model *model) {
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
-    const double *cells = s->cov.joint ? NULL : fields_vector(fields, "cells", 1);
+    if (s->cov.joint) joint_complete(&s->cov, model);
+    const double *cells = fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);
     offer_records(s, by_records, model);
-    if (s->cov.joint) joint_complete(&s->cov, model);
     return PLUGIN_OK;
 }
 

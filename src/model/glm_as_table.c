@@ -10,6 +10,10 @@
  * (model/glm_as_table.h). Given the counts the coefficients and each factor's sticks are
  * independent; that of the coefficients is log-concave, and so are those of the sticks.
  *
+ * Factors that depend on each other (model/covariates_joint.c) have log p_x in place of the first
+ * sum. The probabilities of their cross-table, and what their prior depends on, are then held
+ * against gradients, and drawn by shift() as they are given the cells of records.
+ *
  * Terms that depend on one factor are spread over the combinations x factor by factor, and sums
  * over them are collected in the same way: two additions per combination in total, for any number
  * of factors. Cost: for each combination a logarithm and an exponential or two, for each level.
@@ -26,12 +30,22 @@
 #include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
 #include "model/covariates_factors.h"
+#include "model/covariates_joint.h"
+
+/* The levels of a factor, or the cells of dependent factors. */
+struct shares {
+    int levels, stick;   /* the first of its sticks in theta */
+    const double *alpha; /* Dirichlet weights */
+};
 
 struct glm_cells {
-    const struct covariates *cov;
+    struct covariates *cov;
     const struct predictor *predictor;
     struct cell_response response;
     int *listed, *start;      /* with products: the coefficients of each combination; else NULL */
+    int *cell;                /* of dependent factors, by combination; else NULL */
+    int share_groups;
+    struct shares *shares;
     int combinations, levels; /* levels: of all factors */
     double *count;            /* of the cells */
     double *all;              /* and of the combinations */
@@ -182,12 +196,12 @@ static void use(struct glm_cells *s, const double *theta) {
 }
 
 /* log P(l) = sum of log(1 - share) of the levels before, and log share */
-static void log_levels(const struct glm_cells *s, const double *theta, double *log_p) {
-    for (int f = 0; f < s->cov->factors; ++f) {
-        const struct factor *factor = s->cov->factor + f;
+static void log_shares(const struct glm_cells *s, const double *theta, double *log_p) {
+    for (int f = 0; f < s->share_groups; ++f) {
+        const struct shares *shares = s->shares + f;
         double rest = 0;
-        for (int l = 0; l < factor->levels - 1; ++l) {
-            const double t = theta[factor->stick + l];
+        for (int l = 0; l < shares->levels - 1; ++l) {
+            const double t = theta[shares->stick + l];
             const double later = -(t > 0 ? t : 0) - log1p(exp(-fabs(t)));
             *log_p++ = rest + t + later;
             rest += later;
@@ -196,13 +210,22 @@ static void log_levels(const struct glm_cells *s, const double *theta, double *l
     }
 }
 
+/* log p(x) of all combinations */
+static void log_combinations(struct glm_cells *s, const double *theta, double *log_p) {
+    log_shares(s, theta, s->probability);
+    if (!s->cell) {
+        spread(s, 0, s->probability, log_p);
+        return;
+    }
+    for (int x = 0; x < s->combinations; ++x) log_p[x] = s->probability[s->cell[x]];
+}
+
 static void log_cells(void *self, const double *theta, double *log_p) {
     struct glm_cells *s = table_of(self);
     const int levels = s->response.levels;
     /* its last part, read before it is written */
     double *of_covariates = log_p + (size_t)(levels - 1) * (size_t)s->combinations;
-    log_levels(s, theta, s->probability);
-    spread(s, 0, s->probability, of_covariates);
+    log_combinations(s, theta, of_covariates);
     use(s, theta);
     for (int x = 0; x < s->combinations; ++x) {
         const double base = of_covariates[x];
@@ -220,6 +243,8 @@ static void observe(void *self, const double *count, double n) {
         s->all[x] = 0;
         for (int l = 0; l < levels; ++l) s->all[x] += *count++;
     }
+    for (int x = 0; s->cell && x < s->combinations; ++x) s->counted[s->cell[x]] = s->all[x];
+    if (s->cell) return;
     memcpy(s->value, s->all, (size_t)s->combinations * sizeof(double));
     (void)fold(s, s->value, s->counted);
 }
@@ -271,15 +296,15 @@ static double log_of_counts(struct glm_cells *s, const double *theta, double *gr
     double log_likelihood = likelihood_of_response(s, gradient);
     for (int e = 0; e < s->response.predictors; ++e)
         fold_slopes(s, e, s->value + (size_t)e * (size_t)s->combinations, gradient);
-    int at = 0;
-    for (int f = 0; f < s->cov->factors; at += s->cov->factor[f++].levels) {
-        const struct factor *factor = s->cov->factor + f;
-        double rest = s->counted[at + factor->levels - 1];
-        for (int l = factor->levels - 2; l >= 0; --l) {
-            const double one = s->counted[at + l], t = theta[factor->stick + l];
-            rest += one;
-            log_likelihood += stick_log_density(one, rest, t);
-            gradient[factor->stick + l] += one - rest * stick_share(t);
+    const double *counted = s->counted;
+    for (int f = 0; f < s->share_groups; counted += s->shares[f++].levels) {
+        const struct shares *shares = s->shares + f;
+        double rest = counted[shares->levels - 1];
+        for (int l = shares->levels - 2; l >= 0; --l) {
+            const double t = theta[shares->stick + l];
+            rest += counted[l];
+            log_likelihood += stick_log_density(counted[l], rest, t);
+            gradient[shares->stick + l] += counted[l] - rest * stick_share(t);
         }
     }
     return log_likelihood;
@@ -302,15 +327,13 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 
 static void rshares(void *self, const double *c, double n, struct rng *rng, double *theta) {
     struct glm_cells *s = table_of(self);
-    const struct covariates *cov = s->cov;
     observe(self, c, n);
     const double *counted = s->counted;
     double *weight = s->probability;
-    for (int f = 0; f < cov->factors; counted += cov->factor[f++].levels) {
-        const struct factor *factor = cov->factor + f;
-        for (int l = 0; l < factor->levels; ++l)
-            weight[l] = cov->alpha[factor->at + l] + counted[l];
-        sticks_draw(rng, factor->levels, weight, theta + factor->stick);
+    for (int f = 0; f < s->share_groups; counted += s->shares[f++].levels) {
+        const struct shares *shares = s->shares + f;
+        for (int l = 0; l < shares->levels; ++l) weight[l] = shares->alpha[l] + counted[l];
+        sticks_draw(rng, shares->levels, weight, theta + shares->stick);
     }
 }
 
@@ -356,18 +379,34 @@ static void information(void *self, const double *theta, double *matrix) {
                                          weight);
             }
     }
-    int at = 0;
-    for (int f = 0; f < cov->factors; at += cov->factor[f++].levels) {
-        const struct factor *factor = cov->factor + f;
-        const double *alpha = cov->alpha + factor->at;
-        double rest = s->counted[at + factor->levels - 1] + alpha[factor->levels - 1];
-        for (int l = factor->levels - 2; l >= 0; --l) {
-            const double share = stick_share(theta[factor->stick + l]);
-            rest += s->counted[at + l] + alpha[l];
-            matrix[(size_t)(factor->stick + l) * (size + 1)] += rest * share * (1 - share);
+    const double *counted = s->counted;
+    for (int f = 0; f < s->share_groups; counted += s->shares[f++].levels) {
+        const struct shares *shares = s->shares + f;
+        double rest = counted[shares->levels - 1] + shares->alpha[shares->levels - 1];
+        for (int l = shares->levels - 2; l >= 0; --l) {
+            const double share = stick_share(theta[shares->stick + l]);
+            rest += counted[l] + shares->alpha[l];
+            matrix[(size_t)(shares->stick + l) * (size + 1)] += rest * share * (1 - share);
         }
     }
 }
+
+/* ---- dependent factors ------------------------------------------------------------ */
+
+/* after observe() */
+static void shift(void *self, struct rng *rng, double *theta) {
+    struct glm_cells *s = table_of(self);
+    joint_update_cells(s->cov, s->counted, rng, theta);
+}
+
+static int hold(void *self, const double *theta, unsigned char *held) {
+    const struct glm_cells *s = table_of(self);
+    (void)theta; /* all, wherever they are */
+    for (int j = 0; j < s->cov->end; ++j) held[j] = j >= s->cov->joint->at_cells;
+    return 1;
+}
+
+/* ---- set-up ------------------------------------------------------------------------- */
 
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
                                                          .rshares = rshares};
@@ -375,6 +414,32 @@ static const struct model_cells cells_hooks = {.log_cells = log_cells,
                                                .observe = observe,
                                                .log_posterior = log_posterior,
                                                .information = information};
+static const struct model_cells dependent_hooks = {.log_cells = log_cells,
+                                                   .observe = observe,
+                                                   .log_posterior = log_posterior,
+                                                   .information = information,
+                                                   .shift = shift,
+                                                   .hold = hold};
+
+static void describe_shares(struct glm_cells *s) {
+    const struct covariates *cov = s->cov;
+    const struct joint *joint = cov->joint;
+    s->share_groups = joint ? 1 : cov->factors;
+    s->shares = plugin_memory((size_t)cov->factors, sizeof *s->shares);
+    for (int f = 0; f < cov->factors && !joint; ++f)
+        s->shares[f] = (struct shares){.levels = cov->factor[f].levels,
+                                       .stick = cov->factor[f].stick,
+                                       .alpha = cov->alpha + cov->factor[f].at};
+    if (!joint) return;
+    s->shares[0] = (struct shares){
+        .levels = joint->cells, .stick = joint->at_cells, .alpha = joint->alpha};
+    s->cell = plugin_memory((size_t)s->combinations, sizeof *s->cell);
+    for (int x = 0; x < s->combinations; ++x) {
+        s->cell[x] = 0;
+        for (int f = cov->factors - 1, rest = x; f >= 0; rest /= cov->factor[f--].levels)
+            s->cell[x] += joint->stride[f] * (rest % cov->factor[f].levels);
+    }
+}
 
 int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
                      const struct cell_response *response, double cells, struct model *model) {
@@ -397,7 +462,8 @@ int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
     s->log_p = doubles(of_y);
     s->slope = doubles(of_y * own);
     s->sum = doubles(own * own);
-    DOUBLES((size_t)s->levels, &s->counted, &s->effect, &s->probability);
+    DOUBLES((size_t)s->levels + size, &s->counted, &s->effect, &s->probability);
+    describe_shares(s);
     const int most = predictor->derived ? predictor->k : cov->factors + 1;
     s->row = plugin_memory((size_t)most, sizeof *s->row);
     if (predictor->derived) list_all(s);
@@ -406,6 +472,6 @@ int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
     model->complete = count_cells(s);
     model->prior = response->prior;
     model->likelihood = &likelihood_hooks;
-    model->cells = &cells_hooks;
+    model->cells = cov->joint ? &dependent_hooks : &cells_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }

@@ -26,7 +26,8 @@ log_cells_of <- function(theta, cells, levels, family, formula = stats::reformul
   frame[covariates] <- Map(factor, cells[covariates], levels[covariates])
   x <- stats::model.matrix(formula, frame)
   log_p <- 0
-  for (v in covariates) for (l in levels[[v]]) log_p <- log_p + outer(log(theta[, sprintf("prob[%s=%s]", v, l)]), as.numeric(cells[[v]] == l))
+  joint <- do.call(paste, c(Map(paste0, covariates, "=", cells[covariates]), sep = ":"))
+  if ("concentration" %in% colnames(theta)) log_p <- log(theta[, sprintf("prob[%s]", joint)]) else for (v in covariates) for (l in levels[[v]]) log_p <- log_p + outer(log(theta[, sprintf("prob[%s=%s]", v, l)]), as.numeric(cells[[v]] == l))
   answers <- levels[[1L]]
   at <- match(cells[[names(levels)[1L]]], answers)
   last <- length(answers)
@@ -49,7 +50,7 @@ log_cells_of <- function(theta, cells, levels, family, formula = stats::reformul
 expect_prior_weighted <- function(fit, tables, log_p, cells, levels, draws = 30000) {
   set.seed(5)
   theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), draws)$theta)
-  log_cell <- log_cells_of(theta, cells, levels, internal("stats_family")(fit$bound$model))
+  log_cell <- pmax(log_cells_of(theta, cells, levels, internal("stats_family")(fit$bound$model)), -1e4) # 0 times the log of 0 is 0
   ways <- lfactorial(rowSums(tables)) - rowSums(lfactorial(tables)) + log_p
   weight <- rowSums(exp(sweep(log_cell %*% t(tables), 2L, ways, `+`)))
   share <- weight / sum(weight)
@@ -65,7 +66,7 @@ test_that("the probabilities of the cells are the model's, and densities have th
   for (link in names(links)) {
     st <- stat_crossprod(y ~ g + h, factor_levels)
     rel <- as_release(rep(4, length(st$components)), st, mech_gaussian(sd = 3), 30)
-    model <- model_glm(family = links[[link]], prior = prior_normal(0.1, 1.5))
+    model <- model_glm(family = links[[link]], prior = prior_normal(0.1, 1.5), factors = "independent")
     fit <- factor_fit(rel, model, chains = 1, iter = 40, warmup = 20)
     spec <- fit$problem$model
     theta <- matrix(c(0.3, -1, 0.8, 2, 0.4, -0.2, 1.1, 12, -9, 3, 0, 5, -3, 0.1), ncol = 2L)
@@ -120,15 +121,42 @@ test_that("unknown n and exact numbers, by enumeration", {
   expect_prior_weighted(fit, tables, kept + log_noise("absolute", rep(1, 4), z, tables), cells, levels)
 })
 
+test_that("dependent factors: all tables of a few records, and the probabilities of their cells", {
+  skip_on_cran() # takes long; `make test` runs it
+  for (levels in list(list(y = c("no", "yes"), g = c("a", "b"), h = c("k", "l")), list(y = c("no", "yes"), g = c("a", "b", "c"), h = c("k", "l")))) {
+    cells <- cells_with(levels)
+    tables <- all_tables(3, nrow(cells))
+    st <- stat_crossprod(y ~ g + h, levels)
+    model <- model_glm(prior = prior_normal(0, 1))
+    fit <- factor_fit(as_release(seq(-1.5, 3, length.out = length(st$components)), st, mech_laplace(scale = 1.5), n = 3), model)
+    expect_true("concentration" %in% fit$bound$parameters)
+    # what a record of each cell adds: dummies on [-1, 1] and their products
+    each <- t(apply(cells, 1L, function(cell) {
+      dummy <- unlist(lapply(names(levels), function(v) 2 * (levels[[v]][-1L] == cell[[v]]) - 1))
+      of <- rep(names(levels), lengths(levels) - 1L)
+      pairs <- utils::combn(length(dummy), 2L)
+      c(dummy, (dummy[pairs[1L, ]] * dummy[pairs[2L, ]])[of[pairs[1L, ]] != of[pairs[2L, ]]])
+    }))
+    expect_prior_weighted(fit, tables, log_noise("absolute", rep(1.5, ncol(each)), fit$release$value, tables %*% each), cells, levels)
+    theta <- .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), 2L)$theta
+    found <- t(.Call(internal("ffi_model_cells"), fit$problem$model, theta))
+    expect_equal(log(found), log_cells_of(internal("reported")(fit$bound, theta), cells, levels, links$logit), ignore_attr = TRUE)
+    # densities have their slopes, but for what is drawn given the counts
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+    own <- seq_len(1 + sum(lengths(levels[-1L]) - 1L))
+    expect_equal(at(theta[, 1L])[1L + own], difference_slopes(at, theta[, 1L], 1e-5)[own], tolerance = 1e-6)
+  }
+})
+
 test_that("the draws are those of augment, whatever the form of the response and of the release", {
   skip_on_cran() # takes long; `make test` runs it
   number <- list(y = c(0, 1), g = c("a", "b", "c"), h = c("k", "l"))
-  cases <- list(list(stat_crossprod(y ~ g + h, number), mech_laplace(scale = 4), y ~ g + h),
-                list(stat_crossprod(y ~ g + h, factor_levels), mech_gaussian(sd = 5), y ~ h + g),
-                list(stat_counts(~ y:g + y:h, factor_levels), published(mech_laplace(scale = 3), threshold = 6), y ~ g + h))
+  cases <- list(list(stat_crossprod(y ~ g + h, number), mech_laplace(scale = 4), y ~ g + h, "dependent"),
+                list(stat_crossprod(y ~ g + h, factor_levels), mech_gaussian(sd = 5), y ~ h + g, "dependent"),
+                list(stat_counts(~ y:g + y:h, factor_levels), published(mech_laplace(scale = 3), threshold = 6), y ~ g + h, "independent"))
   for (case in cases) {
     set.seed(3)
-    model <- model_glm(case[[3]], prior = prior_normal(0, 1))
+    model <- model_glm(case[[3]], prior = prior_normal(0, 1), factors = case[[4]])
     rel <- simulate_release(model, case[[1]], case[[2]], n = 90)
     fast <- factor_fit(rel, model)
     slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 3500, warmup = 700, seed = 2))
@@ -195,7 +223,7 @@ test_that("several levels: the probabilities of the cells are the model's, and d
   cells <- cells_with(levels)
   for (name in names(level_families)) for (formula in list(y ~ g + h, y ~ g * h)) {
     family <- level_families[[name]]
-    fit <- factor_fit(rel, model_glm(formula, family, prior = prior_normal(0.1)), chains = 1, iter = 40, warmup = 20)
+    fit <- factor_fit(rel, model_glm(formula, family, prior = prior_normal(0.1), factors = "independent"), chains = 1, iter = 40, warmup = 20)
     spec <- fit$problem$model
     # far out, too
     for (spread in c(1, 12)) {
@@ -244,11 +272,11 @@ test_that("several levels: all tables of a few records", {
 
 test_that("several levels: the draws are those of augment, whatever the form of the release", {
   skip_on_cran() # takes long; `make test` runs it
-  cases <- list(list(stat_crossprod(y ~ g + h, several_levels), mech_laplace(scale = 4), y ~ g + h, "cumulative"),
-                list(stat_counts(~ y:g + y:h, several_levels), published(mech_laplace(scale = 3), threshold = 6), y ~ g * h, "categorical"))
+  cases <- list(list(stat_crossprod(y ~ g + h, several_levels), mech_laplace(scale = 4), y ~ g + h, "cumulative", "dependent"),
+                list(stat_counts(~ y:g + y:h, several_levels), published(mech_laplace(scale = 3), threshold = 6), y ~ g * h, "categorical", "independent"))
   for (case in cases) {
     set.seed(3)
-    model <- model_glm(case[[3]], case[[4]])
+    model <- model_glm(case[[3]], case[[4]], factors = case[[5]])
     rel <- simulate_release(model, case[[1]], case[[2]], n = 70)
     fast <- factor_fit(rel, model, iter = 2000)
     slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 2200, warmup = 600, seed = 2))

@@ -110,14 +110,31 @@ test_that("factors are dependent by default where the method, n and the noise al
   logistic <- joint_statistic(y ~ x + g)
   answers <- simulate_release(model_logistic(), logistic, mech_laplace(epsilon = 5), n = 50)
   told <- quick(answers, model_logistic())
-  expect_false(has_effects(told))
-  expect_output(suppressWarnings(print(told)), "assumed to be independent")
-  expect_true(has_effects(quick(answers, model_logistic(factors = "dependent"))))
+  expect_true(has_effects(told))
+  expect_identical(told$draws, quick(answers, model_logistic(factors = "dependent"))$draws)
+  expect_false(has_effects(quick(answers, model_logistic(factors = "independent"))))
+  unsized <- quick(as_release(answers$value, logistic, mech_laplace(epsilon = 5), NULL), model_logistic(), prior_n = prior_n_poisson(50))
+  expect_false(has_effects(unsized))
+  expect_output(suppressWarnings(print(unsized)), "assumed to be independent")
   alone <- simulate_release(model_logistic(), joint_statistic(y ~ g + h), mech_laplace(epsilon = 5), n = 50)
-  fit <- quick(alone, model_logistic())
-  expect_false("concentration" %in% posterior::variables(fit$draws))
-  expect_output(suppressWarnings(print(fit)), "assumed to be independent")
-  expect_true("concentration" %in% posterior::variables(quick(alone, model_logistic(factors = "dependent"))$draws))
+  for (method in c("auto", "augment", "collapse")) {
+    expect_true("concentration" %in% posterior::variables(quick(alone, model_logistic(), method = method)$draws))
+  }
+})
+
+test_that("Simpson's paradox: admissions do not depend on gender given the department", {
+  skip_on_cran() # takes long; `make test` runs it
+  counts <- as.data.frame(UCBAdmissions)
+  people <- counts[rep(seq_len(nrow(counts)), counts$Freq), 1:3]
+  people$Admit <- factor(people$Admit, c("Rejected", "Admitted"))
+  set.seed(1)
+  rel <- simulate_release(people, stat_crossprod(Admit ~ Gender + Dept, lapply(people, levels)), mech_laplace(epsilon = 4))
+  fit <- suppressWarnings(suppressMessages(sample_posterior(rel, model_logistic(), "collapse", chains = 2, iter = 600, seed = 1)))
+  own <- stats::coef(stats::glm(Admit ~ Gender + Dept, stats::binomial(), people))
+  for (name in names(own)) {
+    draws <- as.double(parameter_draws(fit, name))
+    expect_lt(abs(mean(draws) - own[[name]]), 3 * stats::sd(draws), label = name)
+  }
 })
 
 test_that("a dependence that records have is found, beside a lone covariate", {
