@@ -152,8 +152,8 @@ outside_from_json <- function(x) {
 
 #' Declare whether records can lie outside a release's bounds
 #'
-#' Changes a release's statement about records outside the bounds: `"none"` if the bounds are the natural limits of a variable, `"clamp"` if records may lie
-#' outside and were clamped, `"above"` or `"below"` if only one bound clamps.
+#' Changes a release's statement about records outside the bounds. `"none"` means that the bounds are the natural limits of a variable, `"clamp"` that records
+#' may lie outside and were clamped, `"above"` or `"below"` that only one bound clamps.
 #'
 #' @param release A release: [release()], [as_release()], [read_release()].
 #' @param outside `"none"`, `"clamp"`, `"above"` (records may lie above the upper bound and were clamped; the lower bound is a natural limit) or `"below"` (the

@@ -42,8 +42,8 @@ struct glm_cells {
     struct covariates *cov;
     const struct predictor *predictor;
     struct cell_response response;
-    int *listed, *start;      /* with products: the coefficients of each combination; else NULL */
-    int *cell;                /* of dependent factors, by combination; else NULL */
+    int *listed, *start; /* with products: the coefficients of each combination; else NULL */
+    int *cell;           /* of dependent factors, by combination; else NULL */
     int share_groups;
     struct shares *shares;
     int combinations, levels; /* levels: of all factors */
@@ -431,8 +431,8 @@ static void describe_shares(struct glm_cells *s) {
                                        .stick = cov->factor[f].stick,
                                        .alpha = cov->alpha + cov->factor[f].at};
     if (!joint) return;
-    s->shares[0] = (struct shares){
-        .levels = joint->cells, .stick = joint->at_cells, .alpha = joint->alpha};
+    s->shares[0] =
+        (struct shares){.levels = joint->cells, .stick = joint->at_cells, .alpha = joint->alpha};
     s->cell = plugin_memory((size_t)s->combinations, sizeof *s->cell);
     for (int x = 0; x < s->combinations; ++x) {
         s->cell[x] = 0;
