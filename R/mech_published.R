@@ -113,7 +113,7 @@ hides <- function(mechanism) !is.null(mechanism$after$threshold)
 # Of each number of a part: the noise's family and scale, the interval in which the noisy number was, the least that was listed, and the table of tabulated noise.
 published_interval <- function(part) {
   mechanism <- part$mechanism
-  if (is_unary(mechanism)) return(unary_interval(part))
+  if (is_unary(mechanism)) return(unary_interval(part, match(mechanism$name, published_families) - 1))
   after <- mechanism$after
   value <- part$value
   discrete <- is_discrete(mechanism)

@@ -136,8 +136,8 @@ simulated_part.mech_unary_encoding <- function(part, data, call, uniform = stats
   list(value = unname(unary_estimates(mechanism, own + others)), scale = mechanism_scale(mechanism, part$statistic, call), unit = numeric(length(total)))
 }
 
-unary_interval <- function(part) {
+unary_interval <- function(part, family) {
   mechanism <- part$mechanism
-  data.frame(family = match("unary_encoding", published_families) - 1, scale = mechanism$p, lower = part$value, upper = part$value, least = mechanism$q,
+  data.frame(family = family, scale = mechanism$p, lower = part$value, upper = part$value, least = mechanism$q,
              records = mechanism$n, table = I(rep(list(NULL), length(part$value))))
 }
