@@ -26,7 +26,6 @@ why_independent <- function(design, model, levels) {
   if (cells > most_joint_cells) {
     return(sprintf("their cross-table has %s cells, but the limit is %s", format_size(cells), format_size(most_joint_cells)))
   }
-  if (any(design$code != 0)) return("they are released as codes, not by {.fn stat_crossprod}")
   if (!is.null(model$covariates$mean$within) || !is.null(model$covariates$cov$within)) return("the covariates' prior has `within`")
 }
 
@@ -78,14 +77,15 @@ replace_parameters <- function(values, given, bound) {
 
 # Regressions that do not say whether factors are dependent: they are, where the covariates have a cross-table or numbers that can depend on a factor, and
 # where the method, the number of records and the noise allow it. n: NULL where it is unknown. Several statistics: those of one release.
-can_settle <- function(model, n, method, noisy_records) {
+can_settle <- function(model, statistic, n, method, noisy_records) {
   if (!takes_factors(model) || !is.null(model$factors)) return(FALSE)
   sized <- !is.null(n) && !inherits(n, "prior_n")
-  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse", "nonprivate"))
+  totals <- !any(vapply(if (is_several(statistic)) statistic else list(statistic), function(s) s$kind == "records", TRUE))
+  sized && totals && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse", "nonprivate"))
 }
 
 settle_factors <- function(model, statistic, n, method = "auto", noisy_records = FALSE, call = caller_env()) {
-  if (!can_settle(model, n, method, noisy_records)) return(model)
+  if (!can_settle(model, statistic, n, method, noisy_records)) return(model)
   bound <- bind_model(model, statistic, call)
   covariates <- bound$base[-1L, ]
   if (any(is.infinite(bound$columns$upper))) return(model)

@@ -16,8 +16,8 @@
 #'   [prior_half_t()], [prior_exponential()], [prior_lognormal()], or `prior_inverse_gamma(shape, rate)` for its square; by default `prior_half_normal(1)`. Other
 #'   families have no `cv`.
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see [model_lm()]. `"independent"`: they do not.
-#'   `NULL`: dependent if possible; if factors are independent, the printed fit says so. Dependent factors are available for releases of [stat_crossprod()] with
-#'   a public number of records, by methods `"augment"` and `"collapse"`.
+#'   `NULL`: dependent if possible; if factors are independent, the printed fit says so. Dependent factors need a public number of records and methods
+#'   `"augment"` or `"collapse"`. By default, factors with one answer for each record ([stat_records()]) are independent.
 #'
 #' @details
 #' **Responses.** A binary response is a number with the bounds 0 and 1, or a factor with two levels, the second of which counts as 1. A count is a number with

@@ -123,15 +123,19 @@ test_that("unknown n and exact numbers, by enumeration", {
 
 test_that("dependent factors: all tables of a few records, and the probabilities of their cells", {
   skip_on_cran() # takes long; `make test` runs it
-  for (levels in list(list(y = c("no", "yes"), g = c("a", "b"), h = c("k", "l")), list(y = c("no", "yes"), g = c("a", "b", "c"), h = c("k", "l")))) {
+  dummies <- list(y = c("no", "yes"), g = c("a", "b"), h = c("k", "l"))
+  codes <- replace(dummies, "g", list(c("a", "b", "c")))
+  for (st in list(stat_crossprod(y ~ g + h, dummies), stat_counts(~ g:h + y:g, codes))) {
+    levels <- st$levels[c("y", "g", "h")]
     cells <- cells_with(levels)
     tables <- all_tables(3, nrow(cells))
-    st <- stat_crossprod(y ~ g + h, levels)
-    model <- model_glm(prior = prior_normal(0, 1))
+    model <- model_glm(y ~ g + h, prior = prior_normal(0, 1))
     fit <- factor_fit(as_release(seq(-1.5, 3, length.out = length(st$components)), st, mech_laplace(scale = 1.5), n = 3), model)
     expect_true("concentration" %in% fit$bound$parameters)
-    # what a record of each cell adds: dummies on [-1, 1] and their products
-    each <- t(apply(cells, 1L, function(cell) {
+    # what a record of each cell adds: to counts, or dummies on [-1, 1] and their products
+    each <- if (inherits(st, "stat_counts")) {
+      vapply(strsplit(st$components, ":"), function(name) rowSums(vapply(strsplit(name, "="), function(l) cells[[l[1L]]] == l[2L], logical(nrow(cells)))) == 2, logical(nrow(cells)))
+    } else t(apply(cells, 1L, function(cell) {
       dummy <- unlist(lapply(names(levels), function(v) 2 * (levels[[v]][-1L] == cell[[v]]) - 1))
       of <- rep(names(levels), lengths(levels) - 1L)
       pairs <- utils::combn(length(dummy), 2L)
