@@ -149,6 +149,13 @@ test_that("auto takes it; a chain cut in two, prints, and what is refused", {
                       list(a = mech_randomized_response(epsilon = 4), b = mech_randomized_response(epsilon = 1)), 30)
   expect_error(refused(twice, model_glm(y ~ g, "categorical")), "twice", class = "noiseaware_error_method")
   expect_error(refused(rel, model_table(~ y + g)), "saturated", class = "noiseaware_error_method")
+  # gradients of the answers' likelihood do not follow the cross-table of dependent factors
+  several <- list(y = c("a", "b", "c"), g = c("k", "l"), h = c("u", "v"))
+  asked <- stat_records(~ y + g + h, levels = several)
+  crossed <- as_release(cbind(y = 0:2, g = c(0, 1, 0), h = c(1, 1, 0)), asked, mech_randomized_response(epsilon = 2), 3)
+  expect_error(refused(crossed, model_glm(y ~ g + h, "categorical", factors = "dependent")), "independent", class = "noiseaware_error_method")
+  # and they are not dependent by default
+  expect_false(suppressWarnings(sample_posterior(crossed, model_glm(y ~ g + h, "categorical"), chains = 1, iter = 40, seed = 1))$bound$dependent)
 })
 
 # ---- any public matrix -------------------------------------------------------------------
