@@ -36,7 +36,9 @@ test_that("arguments of mechanisms are named", {
     e <- error_of(call(name, 2))
     expect_s3_class(e, "noiseaware_error_mechanism")
     expect_identical(called(e), name)
-    for (argument in setdiff(names(formals(name)), "...")) expect_match(conditionMessage(e), paste0("`", argument, "`"), fixed = TRUE)
+    # a density and its points come first
+    if (name == "mech_tabulated") e <- error_of(quote(mech_tabulated(c(1, 1), 1:2, 2)))
+    for (argument in setdiff(names(formals(name)), c("...", "density", "grid"))) expect_match(conditionMessage(e), paste0("`", argument, "`"), fixed = TRUE)
     # nor may a name be shortened
     expect_s3_class(error_of(as.call(list(as.name(name), strange = 2))), "noiseaware_error_mechanism")
   }
