@@ -37,7 +37,8 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 #'
 #'   Discrete noise needs a statistic with whole numbers: counts, or the codes of a factor. Randomised response needs one category per record. Numbers that were
 #'   hidden, rounded or truncated ([published()]), and noise with a density of your own ([mech_tabulated()]), work with `"augment"`, and with
-#'   `"collapse"` for counts and totals of Poisson and exponential records. Noise on records ([mech_record_noise()]) needs `"collapse"`. It works with the totals of noisy records, and with the records themselves, [stat_records()] without
+#'   `"collapse"` for counts and totals of Poisson and exponential records. Noise on records ([mech_record_noise()]) needs `"collapse"`. It works with the totals of noisy
+#'   records, and with the records themselves, [stat_records()] without
 #'   bounds. `"collapse"` imputes their confidential values under [model_lm()] if the model has products, or factors with randomised response. Objective
 #'   perturbation ([mech_objective()]) needs [stat_objective()]. A density that is an R function ([mech_custom()]) works only with `"augment"` and `"naive"`.
 #' @family methods

@@ -189,5 +189,6 @@ stop_density <- function(value, at, name) {
 stop_impossible <- function(call) {
   stop_classed("impossible", c("No records were found for which the release is possible: the noise has density 0 at all totals that were tried.",
                                i = "Can this noise connect the published values with totals of so many records within the bounds?",
-                               i = "Give {.arg init}, parameters of possible records, or a longer {.arg warmup}. {.fn mech_custom} can have an {.arg r}, which draws plausible noise."), call = call)
+                               i = paste("Give {.arg init}, parameters of possible records, or a longer {.arg warmup}. {.fn mech_custom} can have an {.arg r},",
+                                         "which draws plausible noise.")), call = call)
 }

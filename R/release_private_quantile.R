@@ -79,7 +79,8 @@ warn_of_little <- function(n, probability, epsilon, steps, call = caller_env()) 
   needed <- 2 * log((steps + 1) / 0.05) / epsilon
   far <- floor(n * min(probability, 1 - probability))
   if (far >= needed) return(invisible())
-  cli::cli_warn(c("The result may lie anywhere between the bounds: epsilon = {format_number(epsilon, 3)} needs about {ceiling(needed)} records on each side of the quantile.",
+  cli::cli_warn(c(paste("The result may lie anywhere between the bounds: epsilon = {format_number(epsilon, 3)} needs about {ceiling(needed)} records",
+                        "on each side of the quantile."),
                   x = "One side has {far} record{?s}.", i = "Use a larger epsilon, a quantile nearer to the median, or fewer {.arg steps}."),
                 class = "noiseaware_warning_quantile", call = call)
 }

@@ -34,15 +34,15 @@
 #' | `y ~ x` | a number between 0 and 1 with only its totals, in [stat_by()] | [model_bernoulli()] of [groups] | are the proportions equal? | of the difference of two |
 #' | `y ~ x` | numbers | [model_lm()] | is the slope `null`? | of the slope |
 #' | `y ~ x + z` | a number by several | [model_lm()] | are all slopes zero? | |
-#' | `Surv(time, event) ~ x` | [stat_survival()] by groups | [model_survival()], `"piecewise"` | are the hazards equal? (the log-rank question) | of the log hazard ratio of two |
+#' | `Surv(time, event) ~ x` | [stat_survival()] by groups | [model_survival()], `"piecewise"` | are the hazards equal? (log-rank) | of the log hazard ratio |
 #' | `y ~ x`, `y ~ x + z` | a factor with two levels by numbers | [model_logistic()] | the same for log odds ratios | of a single one |
 #'
 #' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
 #' For other models and null hypotheses use [p_value()].
 #'
-#' Without noise the same questions are answered by [stats::fisher.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means whatever
-#' the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in [stat_by()] also need their sizes, see [groups]; noisy sizes are nuisance
-#' parameters.
+#' Without noise the same questions are answered by [stats::fisher.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means
+#' whatever the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in [stat_by()] also need their sizes,
+#' see [groups]; noisy sizes are nuisance parameters.
 #'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
 #' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and
