@@ -289,32 +289,37 @@ test_that("several statistics, sums and a function among them: weighted prior dr
                      custom = stat_custom(function(r) (r[, "x"] > 0.5) + 0, "large", 1, list(x = c(-2, 2))))
   rel <- as_release(c(0.7, 0.9, 0, 1, -1, 1, 0, 1, 1.1), statistics,
                     list(sums = mech_gaussian(sd = 0.8), counts = mech_discrete_laplace(scale = 1), custom = mech_laplace(scale = 0.5)), 2)
-  model <- model_logistic(y ~ x + g, prior = prior_normal(0, 1.5), covariates = prior_niw(0.2, 2, 2, 5), levels = prior_dirichlet(2))
-  bound <- internal("bind_model")(model, statistics)
-  draws <- 1.5e5
-  nat <- log_report(bound, log_prior(bound, draws, seed = 31))
-  set.seed(32)
-  r <- c(0.8, 0.8, rep(1, 6), 0.5)
-  s <- 0
-  for (i in 1:2) {
-    x <- nat[, "mean[x]"] + sqrt(nat[, "cov[x,x]"]) * rnorm(draws)
-    u <- runif(draws)
-    g <- (u > nat[, "prob[g=a]"]) + (u > nat[, "prob[g=a]"] + nat[, "prob[g=b]"])
-    y <- runif(draws) < plogis(nat[, "(Intercept)"] + nat[, "x"] * x + (g == 1) * nat[, "gb"] + (g == 2) * nat[, "gc"])
-    clamped <- pmin(pmax(x, -2), 2)
-    s <- s + cbind(y, y * clamped, sapply(0:5, function(k) y * 3 + g == k), clamped > 0.5)
-  }
-  d <- sweep(s, 2, unname(rel$value))
-  weight <- exp(-rowSums(d[, 1:2]^2) / 2 / 0.8^2 - rowSums(abs(d[, 3:8])) - abs(d[, 9]) / 0.5)
-  for (fit in log_both(rel, model, 6000)) {
-    for (name in bound$parameters) {
-      at <- quantile(nat[, name], c(0.2, 0.5, 0.8))
-      for (q in at) {
-        below <- nat[, name] <= q
-        exact <- sum(weight * below) / sum(weight)
-        error <- sqrt(sum(weight^2 * (below - exact)^2)) / sum(weight)
-        got <- (parameter_draws(fit, name) <= q) + 0
-        expect_lt(abs(mean(got) - exact) / sqrt(error^2 + posterior::mcse_mean(got)^2), 5)
+  for (factors in c("independent", "dependent")) {
+    model <- model_logistic(y ~ x + g, prior = prior_normal(0, 1.5), covariates = prior_niw(0.2, 2, 2, 5), levels = prior_dirichlet(2), factors = factors)
+    bound <- internal("bind_model")(model, statistics)
+    draws <- 1.5e5
+    nat <- log_report(bound, log_prior(bound, draws, seed = 31))
+    set.seed(32)
+    r <- c(0.8, 0.8, rep(1, 6), 0.5)
+    s <- 0
+    for (i in 1:2) {
+      u <- runif(draws)
+      g <- (u > nat[, "prob[g=a]"]) + (u > nat[, "prob[g=a]"] + nat[, "prob[g=b]"])
+      # about the mean over the levels
+      effect <- if (factors == "dependent") cbind(0, nat[, c("effect[x,g=b]", "effect[x,g=c]")]) else matrix(0, draws, 3L)
+      shift <- effect[cbind(seq_len(draws), g + 1)] - rowSums(effect * nat[, c("prob[g=a]", "prob[g=b]", "prob[g=c]")])
+      x <- nat[, "mean[x]"] + shift + sqrt(nat[, "cov[x,x]"]) * rnorm(draws)
+      y <- runif(draws) < plogis(nat[, "(Intercept)"] + nat[, "x"] * x + (g == 1) * nat[, "gb"] + (g == 2) * nat[, "gc"])
+      clamped <- pmin(pmax(x, -2), 2)
+      s <- s + cbind(y, y * clamped, sapply(0:5, function(k) y * 3 + g == k), clamped > 0.5)
+    }
+    d <- sweep(s, 2, unname(rel$value))
+    weight <- exp(-rowSums(d[, 1:2]^2) / 2 / 0.8^2 - rowSums(abs(d[, 3:8])) - abs(d[, 9]) / 0.5)
+    for (fit in log_both(rel, model, 6000)) {
+      for (name in bound$parameters) {
+        at <- quantile(nat[, name], c(0.2, 0.5, 0.8))
+        for (q in at) {
+          below <- nat[, name] <= q
+          exact <- sum(weight * below) / sum(weight)
+          error <- sqrt(sum(weight^2 * (below - exact)^2)) / sum(weight)
+          got <- (parameter_draws(fit, name) <= q) + 0
+          expect_lt(abs(mean(got) - exact) / sqrt(error^2 + posterior::mcse_mean(got)^2), 5)
+        }
       }
     }
   }
