@@ -110,8 +110,13 @@ run_blocks <- function(problem, state, iterations, run, report, call = caller_en
   diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
   chain <- join_blocks(blocks, problem$where, problem$times[problem$summed], problem$tracked)
   # tabulated noise that no move could make possible: see src/contract/tabulated.c
-  if (any(chain$log_noise < -5e8)) stop_impossible(call)
+  if (has_tables(problem) && any(chain$log_noise < -5e8)) stop_impossible(call)
   c(chain, list(diagnostics = diagnostics, state = state, status = status))
+}
+
+# Is there tabulated noise anywhere? Other noise may have so small a density without being impossible, if there is hardly any.
+has_tables <- function(problem) {
+  is.list(problem) && (length(problem[["table_at"]]) > 0L && length(problem[["table"]]) > 0L || any(vapply(problem, has_tables, TRUE)))
 }
 
 # A function that takes a chain on by one iteration, `state` in place, and returns the block of it, the same each time. For

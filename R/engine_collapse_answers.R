@@ -4,7 +4,7 @@
 # Are there answers among the parts of a release?
 has_answers <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "match", TRUE))
 
-# Models that method "collapse" takes answers for, where all that they see are factors.
+# Models whose answers method "collapse" supports, if all their variables are factors.
 takes_answers <- function(model) UseMethod("takes_answers")
 
 #' @export

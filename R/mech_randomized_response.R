@@ -33,7 +33,7 @@
 #'   variable.
 #' @return A mechanism: an object of class `mech_randomized_response`.
 #' @section Errors: `noiseaware_error_mechanism`, also from [release()] and [as_release()] with any other statistic, or levels that are not the matrix's rows.
-#'   `noiseaware_error_value` from [as_release()] with values that are not answers, or numbers of them that are not those of all records.
+#'   `noiseaware_error_value` from [as_release()] with values that are not answers, or counts of answers that do not add up to `n`.
 #' @references
 #' Warner, S. (1965). Randomized response: a survey technique for eliminating
 #' evasive answer bias. \doi{10.1080/01621459.1965.10480775}

@@ -138,7 +138,7 @@ estimates_of <- function(value, statistic, mechanism, n, call) {
 
 takes_codes <- function(statistic, mechanism) inherits(mechanism, "mech_randomized_response") && inherits(statistic, "stat_records")
 
-# What as_release() makes of answers by randomised response; their number is that of the records, if there is no `given` n in a list.
+# A release of answers by randomised response. `given`: a list with n, or NULL: then there are as many records as answers.
 answers_release <- function(value, statistic, mechanism, given, neighbours, ..., call = caller_env()) {
   check_no_dots(..., call = call)
   n <- given[[1L]]

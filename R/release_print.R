@@ -47,17 +47,17 @@ release_header <- function(release) {
     public_line(release),
     paste0("  guarantee  ", if (has_record_noise(release)) "none is computed for noise on records without bounds" else
       paste0(format_privacy(privacy(release)), if (!is.null(release$spent)) ", the whole release", "; ", neighbours_words(release$neighbours))),
-    weak_line(privacy(release)),
+    weak_line(privacy(release), release$neighbours),
     exact_line(parts),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
 }
 
 # Near and Darais (2023), Guidelines for evaluating differential privacy guarantees, NIST SP 800-226: above 10 it protects hardly
-weak_line <- function(guarantee) {
+weak_line <- function(guarantee, neighbours) {
   epsilon <- guarantee$epsilon
   if (is.na(epsilon) || epsilon <= 10 || is.infinite(epsilon)) return(NULL)
-  factor <- if (epsilon < 20) format_number(exp(epsilon), 2) else sprintf("10^%.0f", epsilon / log(10))
-  paste("             weak: the odds for or against any one record may change by a factor of up to", factor)
+  factor <- if (epsilon < 20) format_number(signif(exp(epsilon), 2)) else sprintf("10^%.0f", epsilon / log(10))
+  sprintf("             weak: the odds for or against any one %s may change by a factor of up to %s", if (of_persons(neighbours)) "person" else "record", factor)
 }
 
 exact_line <- function(parts) {

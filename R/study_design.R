@@ -77,7 +77,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   call <- environment()
   found <- say_once(Map(function(n, name) {
     # the width without noise is that of records with the same factors
-    if (inherits(model, "model_lm")) model$factors <- bounds[[name]]$model$factors %||% "independent"
+    if (takes_factors(model)) model$factors <- bounds[[name]]$model$factors %||% "independent"
     truth <- design_centre(bounds[[name]], parameters)
     run <- function(mechanism, method, ...) {
       calibrate(model, statistic[[name]], mechanism, n, replicates, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)

@@ -255,3 +255,12 @@ test_that("tables and functions that are no densities are refused", {
   refused(mech_tabulated(function(e) 1 / e), "custom")
   refused(mech_tabulated(function(e) stop("no")), "custom")
 })
+
+test_that("hardly any noise of another kind is not impossible noise: draws are kept", {
+  data <- data.frame(c = rep(0:4, 20), x = rep(c(1, 3, 7, 9), 25))
+  set.seed(1)
+  rel <- simulate_release(data, stat_crossprod(c ~ x, list(c = c(0, 20), x = c(0, 10)), rescale = FALSE), mech_gaussian(sd = 1e-6))
+  fit <- suppressWarnings(sample_posterior(rel, model_glm(family = "negative_binomial"), "augment", chains = 2, iter = 60, warmup = 20, seed = 1))
+  expect_identical(posterior::ndraws(fit$draws), 80L)
+  expect_lt(min(vapply(fit$chains, function(chain) min(chain$log_noise), 0)), -5e8)
+})

@@ -379,3 +379,12 @@ test_that("what is simulated and studied takes the neighbours too", {
   same <- design(model_poisson(prior = prior_gamma(2, 1)), st, epsilon = 1 / 3, n = 20, replicates = 2, method = "collapse", chains = 1, iter = 100, seed = 1)
   expect_identical(plan$sd, same$sd)
 })
+
+test_that("prints say that a budget above 10 is weak, for records and for persons", {
+  st <- stat_counts(~ g, list(g = c("a", "b")))
+  shown <- function(epsilon, ...) paste(utils::capture.output(print(as_release(c(3, 5), st, mech_laplace(epsilon = epsilon), n = 8, ...))), collapse = "\n")
+  expect_no_match(shown(10), "weak")
+  expect_match(shown(12), "any one record may change by a factor of up to 160000", fixed = TRUE)
+  expect_match(shown(46), "any one record may change by a factor of up to 10^20", fixed = TRUE)
+  expect_match(shown(12, neighbours = persons("id", contributions = 2)), "any one person may change", fixed = TRUE)
+})
