@@ -121,11 +121,14 @@ newton_bounds <- local({
 newton_stream <- function(seed) internal("new_stream")(c(41, seed))
 newton_theta <- function(bound, count, seed) .Call(internal("ffi_model_prior"), bound$spec, newton_stream(seed), as.integer(count))$theta
 newton_records <- function(bound, theta, n, seed) .Call(internal("ffi_model_records"), bound$spec, theta, as.integer(n), newton_stream(seed))$records
-# `steps` updates by Newton proposals and walks of no length; the last three of the state are the proposals' own
-newton_updates <- function(bound, records, theta, steps, seed) {
+# walks of no length; the last three are the Newton proposals' own
+newton_still <- function(bound) {
   d <- length(bound$walks)
-  walk <- c(-50, rep(0, 4 + d), rep(0, d^2), diag(d), 1, 0, 0)
-  internal("gibbs")(bound, records, nrow(records), list(theta = theta, state = newton_stream(seed), walk = walk), c(1L, steps))
+  c(-50, rep(0, 4 + d), rep(0, d^2), diag(d), 1, 0, 0)
+}
+# `steps` updates by Newton proposals
+newton_updates <- function(bound, records, theta, steps, seed) {
+  internal("gibbs")(bound, records, nrow(records), list(theta = theta, state = newton_stream(seed), walk = newton_still(bound)), c(1L, steps))
 }
 
 test_that("Newton proposals leave the joint distribution of parameters and records, of few of these", {
@@ -141,6 +144,17 @@ test_that("Newton proposals leave the joint distribution of parameters and recor
     expect_gt(mean(after[1, ] != before[1, ]), 0.3)
     prior <- newton_theta(bound, 20000L, 2L)[own, ]
     for (j in own) expect_gt(suppressWarnings(stats::ks.test(after[j, ], prior[j, ])$p.value), 1e-5)
+  }
+})
+
+test_that("a Newton proposal keeps the coordinates that it does not move, so that two updates are one after the other", {
+  for (bound in newton_bounds) {
+    theta <- newton_theta(bound, 1L, 6L)[, 1]
+    records <- newton_records(bound, theta, 8L, 7L)
+    both <- newton_updates(bound, records, theta, 40L, 8L)
+    from <- list(theta = theta, state = newton_stream(8L), walk = newton_still(bound))
+    for (k in 1:40) from <- internal("gibbs")(bound, records, nrow(records), from, c(1L, 1L))
+    expect_identical(from, both)
   }
 })
 
