@@ -30,7 +30,7 @@ run_chunk <- function(problem, seeds) {
 }
 
 run_on_workers <- function(problem, seeds, take) {
-  workers <- min(future::nbrOfWorkers(), length(seeds))
+  workers <- future::nbrOfWorkers()
   carried <- user_globals(problem)
   pending <- list() # of future, and when it was sent
   now <- function() proc.time()[["elapsed"]]

@@ -78,6 +78,13 @@ const struct theta_block *coordinates_find(const struct coordinates *coordinates
     return NULL;
 }
 
+const struct theta_block *coordinates_probabilities(const struct coordinates *coordinates, int n) {
+    for (int k = 0; k < coordinates->count; ++k)
+        if (coordinates->block[k].transform == TRANSFORM_STICKS && n-- == 0)
+            return coordinates->block + k;
+    return NULL;
+}
+
 /* ---- transforms ------------------------------------------------------------------- */
 
 double centred_intercept(int size, const double *centre, const double *theta) {

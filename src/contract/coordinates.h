@@ -49,6 +49,9 @@ void coordinates_finish(struct coordinates *coordinates);
 /* The block of that name; NULL if there is none. */
 const struct theta_block *coordinates_find(const struct coordinates *coordinates, const char *name);
 
+/* The n-th block of probabilities; NULL if there is none. */
+const struct theta_block *coordinates_probabilities(const struct coordinates *coordinates, int n);
+
 /* How many natural values a block has, and how many of them a draw reports. */
 int block_values(const struct theta_block *block);
 int block_reported(const struct theta_block *block);

@@ -77,6 +77,9 @@ void resize_place_column(const struct resize *r, struct resize_totals *t, int i,
 void resize_evaluate(struct augment *a, struct resize_totals *t);
 int resize_place_of(int count, const int *column, int of);
 
+/* The factor of S. Returns 0 where S has none. */
+int resize_factorise(const struct resize *r, struct resize_totals *t);
+
 /* The log density of records with these totals, without eta. */
 double resize_log_totals(struct augment *a, struct resize_totals *t);
 

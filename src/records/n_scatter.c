@@ -22,7 +22,6 @@
  */
 #include "records/n_all_records.h"
 
-#include "base/linalg.h"
 
 /* Scales of these Cauchy distributions: that of the logarithm is the noise's, but for a least one,
  * and never above 0.5, since the square is taken to be at least the noise. */
@@ -127,8 +126,7 @@ double resize_draw_scatter(struct augment *a) {
     double log_ratio = propose_sd(a, i);
     if (log_ratio > -INFINITY && d > 1 && rng_bits(a->rng) >> 63)
         log_ratio += propose_correlation(a, i);
-    memcpy(next->factor, next->scatter, d * d * sizeof(double));
-    if (!(log_ratio > -INFINITY) || linalg_cholesky(r->d, next->factor) != 0) return -INFINITY;
+    if (!(log_ratio > -INFINITY) || !resize_factorise(r, next)) return -INFINITY;
     resize_evaluate(a, next);
     return log_ratio + next->log_density - now->log_density;
 }

@@ -30,7 +30,6 @@
  */
 #include "records/n_all_records.h"
 
-#include "base/linalg.h"
 #include "contract/model_marginal.h"
 
 /* Iterations of Newton's method, and how many are few; relative errors that it leaves, and of the
@@ -300,8 +299,7 @@ int resize_match(struct resize *r, struct resize_totals *t, const double *seen,
                 (seen[d + i * (i + 1) / 2 + j] - n * x->first * y->first) / slope;
             *log_volume -= log(slope);
         }
-    memcpy(t->factor, t->scatter, (size_t)(d * d) * sizeof(double));
-    return linalg_cholesky(d, t->factor) == 0;
+    return resize_factorise(r, t);
 }
 
 /* S_ij; returns the log Jacobian. */
@@ -392,8 +390,7 @@ static double propose_totals(struct augment *a, enum resize_kind kind) {
     }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < i; ++j) log_jacobian += propose_product(a, i, j);
-    memcpy(r->next->factor, r->next->scatter, (size_t)(d * d) * sizeof(double));
-    return linalg_cholesky(d, r->next->factor) == 0 ? log_jacobian : -INFINITY;
+    return resize_factorise(r, r->next) ? log_jacobian : -INFINITY;
 }
 
 /* What the model keeps of theta. */

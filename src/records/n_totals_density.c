@@ -224,6 +224,11 @@ static double log_totals(const struct augment *a, const struct resize_totals *t)
                                      r->gradient_kept);
 }
 
+int resize_factorise(const struct resize *r, struct resize_totals *t) {
+    memcpy(t->factor, t->scatter, (size_t)(r->d * r->d) * sizeof(double));
+    return linalg_cholesky(r->d, t->factor) == 0;
+}
+
 double resize_log_totals(struct augment *a, struct resize_totals *t) {
     write_complete(a, t, t->c);
     return log_totals(a, t);
@@ -274,8 +279,7 @@ int resize_read(struct augment *a) {
                 left -= t->total[g * d + i] * t->total[g * d + j] / t->count[g];
             t->scatter[i * d + j] = left;
         }
-    memcpy(t->factor, t->scatter, (size_t)(d * d) * sizeof(double));
-    if (linalg_cholesky(d, t->factor) != 0) return 0;
+    if (!resize_factorise(r, t)) return 0;
     for (int i = 0; i < d; ++i) {
         for (int g = 0; g < r->k; ++g) r->level_mean[g] = t->total[g * d + i] / t->count[g];
         resize_place_column(r, t, i, r->level_mean, sqrt(t->scatter[i * d + i] / t->n));

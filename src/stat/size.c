@@ -30,7 +30,7 @@ static void cells(void *self, int m, const double *const *x, int stride, int *in
     (void)self;
     (void)x;
     (void)stride;
-    for (int i = 0; i < m; ++i) index[i] = 0;
+    memset(index, 0, (size_t)m * sizeof *index);
 }
 
 const struct stat_class stat_size = {

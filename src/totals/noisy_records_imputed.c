@@ -81,15 +81,6 @@ static int rounds_of(ptrdiff_t n) {
     return rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
 }
 
-/* The n-th block of probabilities of levels; NULL if there is none. */
-static const struct theta_block *probabilities(const struct model *model, int n) {
-    for (int b = 0; b < model->coordinates.count; ++b) {
-        const struct theta_block *block = model->coordinates.block + b;
-        if (block->transform == TRANSFORM_STICKS && n-- == 0) return block;
-    }
-    return NULL;
-}
-
 static double *log_answers(const struct channel *c) {
     const int size = c->levels * c->answers;
     double *log_p = doubles((size_t)size), most = 0;
@@ -112,7 +103,8 @@ static int create_answers(const struct fields *fields, const struct model *model
     s->factor = plugin_memory((size_t)s->answered, sizeof *s->factor);
     int most = 0;
     for (int f = 0; f < s->answered; ++f) {
-        const struct theta_block *block = probabilities(model, (int)factor[f]);
+        const struct theta_block *block =
+            coordinates_probabilities(&model->coordinates, (int)factor[f]);
         if (!block || channel[f].levels != block->size || channel[f].answers != block->size)
             return PLUGIN_BAD_FIELDS;
         struct answered *a = s->factor + f;

@@ -36,9 +36,8 @@ static void draw_table(struct normal *s, const double *theta) {
         normal_draw_cells(s, cell);
         return;
     }
-    for (int k = 0; k < all->count; ++k) {
-        const struct theta_block *block = all->block + k;
-        if (block->transform != TRANSFORM_STICKS) continue;
+    for (int f = 0; f < s->table.factors; ++f) {
+        const struct theta_block *block = coordinates_probabilities(all, f);
         sticks_to_probabilities(block->size, theta + block->offset, share);
         share += block->size;
     }
@@ -313,7 +312,6 @@ void normal_start(struct collapse *of) {
         draw_given(s, of->theta, q);
     else if (start_near_release(s, q) != PLUGIN_OK)
         return;
-    totals_expand(&s->density.totals, q, s->density.c);
     if (!of->given) {
         (void)s->model.update->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
         doubles_copy(s->density.theta, of->theta, s->model.parameters);
