@@ -185,6 +185,7 @@ test_that("millions of records with little noise: the coefficients of glm()", {
   sd <- sqrt(diag(stats::vcov(known)))
   expect_lt(max(abs(colMeans(draws) - stats::coef(known)) / sd), 0.25)
   expect_lt(max(abs(apply(draws, 2, stats::sd) / sd - 1)), 0.12)
+  expect_lt(max(acceptance(fit)$steps), 8) # the metric is the inverse of the information
 })
 
 test_that("calibrated", {
@@ -315,6 +316,7 @@ test_that("several levels: millions of records with little noise have the coeffi
     draws <- posterior::as_draws_matrix(fit$draws)[, internal("coefficients_of")(fit$bound)]
     sd <- apply(draws, 2, stats::sd)
     expect_lt(max(abs(colMeans(draws) - near[[family$family]]) / sd), 0.25)
+    expect_lt(max(acceptance(fit)$steps), 8) # the metric is the inverse of the information
     if (family$family == "cumulative") expect_equal(unname(sd), unname(sqrt(diag(stats::vcov(polr)))[c("low|mid", "mid|high", "gb", "gc")]), tolerance = 0.12)
   }
 })

@@ -99,6 +99,7 @@ test_that("a matrix of covariances or products is taken by its names", {
   expect_identical(as_release(m, st, noise, 100), as_release(vector, st, noise, 100))
   expect_identical(as_release(m[c(2, 3, 1), ], st, noise, 100), as_release(vector, st, noise, 100))
   expect_identical(as_release(m[1:2, 1:2], st, noise, 100), as_release(vector[c(1, 2, 4)], st, noise, 100))
+  expect_identical(as_release(m[1, 1, drop = FALSE], st, noise, 100), as_release(vector[1], st, noise, 100))
   products <- stat_crossprod(y ~ x, bounds[c("x", "y")], rescale = FALSE)
   xtx <- matrix(c(100, 40, 50, 40, 300, 90, 50, 90, 200), 3, dimnames = rep(list(c("(Intercept)", "x", "y")), 2))
   expect_identical(as_release(xtx, products, noise, 100), as_release(c(x = 40, y = 50, `x^2` = 300, `y:x` = 90, `y^2` = 200), products, noise, 100))

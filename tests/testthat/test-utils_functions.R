@@ -217,7 +217,7 @@ test_that("what is no known function of one variable is refused", {
     stat_crossprod(wage ~ cut(age, 1:1e9), bounds[c(1, 4)]), stat_crossprod(wage ~ poly(age, 2), bounds[c(1, 4)]), stat_crossprod(wage ~ I(NaN * age), bounds[c(1, 4)]),
     stat_crossprod(wage ~ log(base::log(age)), bounds[c(1, 4)]), stat_crossprod(wage ~ I((age > 30) + 1), bounds[c(1, 4)]),
     stat_crossprod(wage ~ exper + log1p(exper), bounds[1:2]), stat_crossprod(wage ~ cut(age, c(0, 30, 99)) + age, bounds[c(1, 4)]),
-    model_lm(wage ~ foo(age)), model_glm(wage ~ ns(age, 3)), stat_sums(~ foo(wage), bounds[1]),
+    model_lm(wage ~ foo(age)), model_glm(wage ~ ns(age, 3)), stat_sums(~ foo(wage), bounds[1]), stat_sums(~ log(2), bounds[1]),
     stat_counts(~ foo(wage)), model_table(~ foo(wage):age))))
   show(refusals("bounds", expression(
     stat_crossprod(log(exper) ~ wage, bounds[1:2]), stat_crossprod(wage ~ I(1 / (age - 30)), bounds[c(1, 4)]), stat_crossprod(wage ~ exp(100 * age), bounds[c(1, 4)]),
