@@ -52,6 +52,9 @@ enum { LANES = NOISEAWARE_LANES };
 /* No block has more records than this. */
 enum { MAX_BLOCK = NOISEAWARE_MAX_BLOCK };
 
+/* How many of the records that are left make the next block. */
+static inline int block_length(ptrdiff_t left) { return left < MAX_BLOCK ? (int)left : MAX_BLOCK; }
+
 #define PAD_LANES(m) (((m) + (LANES - 1)) & ~(LANES - 1))
 
 /* for each record i of a block of m, padding included */

@@ -221,7 +221,7 @@ void dist_poisson_invert(const struct dist_poisson *poisson, int m, const double
 
 void dist_poisson_fill(const struct dist_poisson *poisson, struct rng *rng, int m, double *out) {
     for (int start = 0; start < m; start += MAX_BLOCK) {
-        const int chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        const int chunk = block_length(m - start);
         double v[MAX_BLOCK];
         rng_fill_uniform(rng, chunk, out + start);
         if (poisson->mean < POISSON_TABLE_MEAN) {

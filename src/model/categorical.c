@@ -145,7 +145,7 @@ static void fill_gamma(struct categorical *s, struct rng *rng, int count, const 
                        double *gamma) {
     double *z = s->work.keep, *u = s->work.u;
     for (int start = 0; start < count; start += MAX_BLOCK, shape += MAX_BLOCK, gamma += MAX_BLOCK) {
-        const int m = count - start < MAX_BLOCK ? count - start : MAX_BLOCK;
+        const int m = block_length(count - start);
         rng_fill_normal(rng, m, z);
         rng_fill_uniform(rng, m, u);
         for (int j = 0; j < m; ++j) {

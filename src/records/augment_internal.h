@@ -30,7 +30,7 @@ static inline int augment_block_at(struct augment *a, ptrdiff_t start, int most)
 
 /* A plug-in takes at most MAX_BLOCK records at a time, unless it wants all. */
 static inline int augment_chunk(int whole, int left) {
-    return whole || left < MAX_BLOCK ? left : MAX_BLOCK;
+    return whole ? left : block_length(left);
 }
 
 /* the variables of one statistic from record `start` of a block on */

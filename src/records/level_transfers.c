@@ -153,7 +153,7 @@ static void relevel(struct augment *a, int f, int from, int to, int m) {
     const struct model *model = &a->model;
     struct levels *g = OWN(a, levels);
     for (int start = 0, chunk; start < m; start += chunk) {
-        chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        chunk = block_length(m - start);
         for (int v = 0; v < model->columns; ++v) {
             a->block.at_chunk[v] = g->before[v] + start;
             a->block.to_chunk[v] = g->after[v] + start;
@@ -166,7 +166,7 @@ static void relevel(struct augment *a, int f, int from, int to, int m) {
 static void add_complete(struct augment *a, int m, double *const *x, double *c) {
     const struct model *model = &a->model;
     for (int start = 0, chunk; start < m; start += chunk) {
-        chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        chunk = block_length(m - start);
         for (int v = 0; v < model->columns; ++v) a->block.at_chunk[v] = x[v] + start;
         model->statistic->add(model->self, chunk, augment_read_only(a->block.at_chunk), c);
     }

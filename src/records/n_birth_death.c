@@ -112,7 +112,7 @@ static void draw_born(struct augment *a, const double *theta, int m) {
     const struct model *model = &a->model;
     model->class->set(model->self, theta);
     for (int start = 0, chunk; start < m; start += chunk) {
-        chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        chunk = block_length(m - start);
         for (int v = 0; v < model->columns; ++v) a->block.to_chunk[v] = a->size.born[v] + start;
         model->class->rrecords(model->self, a->rng, chunk, a->block.to_chunk);
     }

@@ -333,9 +333,7 @@ static double draw_all(struct augment *a, const struct counts_state *to, double 
     const ptrdiff_t n = (ptrdiff_t)to->n;
     const double mean = to->sum / to->n;
     if (r->records->mean != mean) dist_poisson_set(r->records, mean);
-    for (ptrdiff_t at = 0; at < n; at += MAX_BLOCK)
-        dist_poisson_fill(r->records, a->rng, (int)(n - at < MAX_BLOCK ? n - at : MAX_BLOCK),
-                          x + at);
+    dist_poisson_fill(r->records, a->rng, (int)n, x);
     return sum_of(n, x);
 }
 
@@ -346,7 +344,7 @@ static double carry(struct augment *a, const struct counts_state *to, double *x)
     if (n > old) {
         const double share = (double)(n - old) / (double)n;
         for (ptrdiff_t at = 0; at < old; at += MAX_BLOCK) {
-            const int m = (int)(old - at < MAX_BLOCK ? old - at : MAX_BLOCK);
+            const int m = block_length(old - at);
             dist_thin_fill(a->rng, share, m, a->x + at, x + at);
             for (int i = 0; i < m; ++i) {
                 moved += x[at + i];

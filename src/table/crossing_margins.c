@@ -291,7 +291,7 @@ static void start(struct collapse *c) {
     c->model.class->set(c->model.self, c->theta);
     uint16_t *code = s->code;
     for (double left = c->n; left > 0; left -= MAX_BLOCK) {
-        const int m = left < MAX_BLOCK ? (int)left : MAX_BLOCK;
+        const int m = block_length((ptrdiff_t)left);
         c->model.class->rrecords(c->model.self, c->rng, m, s->records);
         for (int i = 0; i < m; ++i)
             for (int v = 0; v < s->columns; ++v) *code++ = (uint16_t)s->records[v][i];

@@ -350,7 +350,7 @@ static double sweep(struct collapse *of, int walks) {
     memset(s->c, 0, (size_t)s->complete * sizeof(double));
     *s->energy = 0;
     for (ptrdiff_t start = 0; start < s->n; start += MAX_BLOCK) {
-        const int m = (int)(s->n - start < MAX_BLOCK ? s->n - start : MAX_BLOCK);
+        const int m = block_length(s->n - start);
         const double *const *x = (const double *const *)s->x;
         read_block(s, start, m);
         if (s->noisy > 0) {

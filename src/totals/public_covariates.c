@@ -176,15 +176,11 @@ static void add_gradient(struct given *s, int first, int m) {
         s->gradient[s->shape_at[j]] += block_sum(m, s->of_shape + (size_t)j * MAX_BLOCK);
 }
 
-static int block_length(const struct given *s, int first) {
-    return s->n - first < MAX_BLOCK ? s->n - first : MAX_BLOCK;
-}
-
 /* of the answers; adds its gradient to that of theta, if `wanted` */
 static double log_likelihood(struct given *s, int wanted) {
     double sum = 0;
     for (int first = 0; first < s->n && sum > -INFINITY; first += MAX_BLOCK) {
-        const int m = block_length(s, first);
+        const int m = block_length(s->n - first);
         sum += block_density(s, first, m);
         if (wanted) add_gradient(s, first, m);
     }
@@ -241,7 +237,7 @@ static void information(void *self, const double *q, double *out) {
     set(s, q);
     prior_information(s, out);
     for (int first = 0; first < s->n; first += MAX_BLOCK) {
-        const int m = block_length(s, first);
+        const int m = block_length(s->n - first);
         (void)block_density(s, first, m);
         for (int i = 0; i < size; ++i) {
             const double *a = scores(s, moves[i], first, m, s->score);
