@@ -246,13 +246,12 @@ check_path <- function(path, call = caller_env()) {
 }
 
 check_column <- function(column, variable, number, call, name) {
-  class <- class(column)[1L]
   # only its own package reads the bits of integer64
   suitable <- if (number) (is.numeric(column) || is.logical(column)) && !inherits(column, "integer64") else
     is.atomic(column)
   if (!suitable || !is.null(dim(column))) {
     must <- if (number) "numbers" else "one level per row"
-    stop_classed("data", c("{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.",
+    stop_classed("data", c("{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class(column)[1L]}}.",
                            i = if (number && is.factor(column)) "For a factor declare the levels, not bounds."), call)
   }
 }

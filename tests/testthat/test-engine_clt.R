@@ -244,6 +244,7 @@ test_that("endless noise gives the prior and says so; vanishing noise the exact 
   for (control in controls[c(1, 3)]) for (mechanism in list(mech_laplace(epsilon = 1e12), mech_gaussian(mu = 1e10))) {
     fit <- fit_of(c(300, 700), mechanism, control)
     expect_distribution(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 702, 305))
+    expect_lt(max(abs(as.vector(denoise(fit)) - rep(c(300, 700), each = 22000))), 1e-6)
   }
   expect_output(print(fit), "raised to a millionth")
 })

@@ -177,6 +177,9 @@ test_that("rounding is in the sensitivity, and the scale is rounded up", {
   expect_equal(unname(given$scale), c(1, 2, 3, 4, 1e-3), tolerance = 1e-6)
   expect_true(all(given$scale >= c(1, 2, 3, 4, 1e-3)))
   expect_gt(privacy(given)$mu, sensitivity(st, "L2") / 1e-3)
+  # the double 1/3 is less than a third, though 1 / (1/3) is 3
+  third <- internal("exact_scale")(mech_discrete_laplace(epsilon = 1 / 3), stat_counts(~ x, list(x = 1:2)), 1, "add_remove")
+  expect_true(all(third$numerator > 3 * third$denominator))
 })
 
 test_that("rounded records move totals by no more than the sensitivity says", {
