@@ -186,6 +186,13 @@ log_between <- function(left, right, share) {
 # Points and log densities of noise of scale 1, slopes beyond them (-1: no noise there), `probability` of what is below, of each piece, and of what is above;
 # the sd, and half the width of the central 68.3 per cent, `spread`.
 noise_table <- function(mechanism) {
+  shape <- mechanism[c("grid", "density", "lower", "upper")]
+  # the last one is kept: simulations ask for it many times a replicate
+  if (!identical(session$noise_table$shape, shape)) session$noise_table <- list(shape = shape, table = noise_table_of(shape))
+  session$noise_table$table
+}
+
+noise_table_of <- function(mechanism) {
   x <- mechanism$grid
   left <- log(mechanism$density[-length(x)])
   right <- log(mechanism$density[-1L])
