@@ -69,8 +69,8 @@ test_that("debug_model() compares the density with the draw", {
   }
   failures <- function(result) result$hook[result$ok %in% FALSE]
   failed <- function(model, records) failures(debugged(model, records))
-  expect_identical(failed(normal_walk(), 20L), character())
-  expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 2L), character())
+  # with an update, too, which changes nothing here; below, all else is right without one
+  expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 20L), character())
   # small faults: a standard deviation that is a tenth too wide, and records that count twice
   wide <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], 1.1 * exp(theta[["log_sd"]]), log = TRUE))
   expect_identical(failed(normal_walk(density = wide), 20L), "log_density")
