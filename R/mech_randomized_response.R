@@ -56,7 +56,6 @@
 #' @export
 mech_randomized_response <- function(..., epsilon = NULL, matrix = NULL) {
   check_all_named(...)
-  check_given("mechanism")
   given <- check_one_of(list(epsilon = epsilon, matrix = matrix))
   if (given == "epsilon") epsilon <- check_positive(epsilon, "epsilon", "mechanism")
   if (given == "matrix") matrix <- if (is.list(matrix)) check_channels(matrix) else check_channel(matrix, "matrix")

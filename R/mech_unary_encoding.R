@@ -49,7 +49,6 @@
 #' @export
 mech_unary_encoding <- function(..., epsilon = NULL, encoding = c("optimised", "symmetric", "hashing"), p = NULL, q = NULL) {
   check_all_named(...)
-  check_given("mechanism")
   given <- check_one_of(list(epsilon = epsilon, `p and q` = c(p, q)))
   hashed <- NULL
   if (given == "epsilon") {

@@ -161,8 +161,7 @@ void hazard_add_information(const struct hazard_process *process, double level, 
         const struct increment of = increment_of(process, j, level);
         const double own = process->is_beta ? of.a * of.b / of.weight : of.weight;
         const double both = process->is_beta ? of.step : -of.weight;
-        const double of_level = !process->learned ? 0
-                                : process->is_beta
+        const double of_level = process->is_beta
                                     ? of.step * of.step * (Rf_trigamma(of.a) + Rf_trigamma(of.b))
                                     : of.weight;
         for (int row = 0; row < process->rows; ++row) {

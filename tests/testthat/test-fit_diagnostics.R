@@ -51,7 +51,7 @@ test_that("chains that have not converged are warned of when sampled, when exten
   reports <- list(summary, confint, vcov, coef, function(f) predict(f, data.frame(x = 1)),
                   function(f) predict(f, data.frame(x = 1), interval = "credible"))
   if (requireNamespace("generics", quietly = TRUE)) reports <- c(reports, generics::tidy)
-  if (requireNamespace("rstantools", quietly = TRUE)) reports <- c(reports, rstantools::posterior_interval)
+  if (requireNamespace("rstantools", quietly = TRUE)) reports <- c(reports, rstantools::posterior_interval, rstantools::bayes_R2)
   for (report in reports) {
     forget()
     expect_identical(warned(report(fit)), convergence)
