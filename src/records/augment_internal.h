@@ -29,9 +29,7 @@ static inline int augment_block_at(struct augment *a, ptrdiff_t start, int most)
 }
 
 /* A plug-in takes at most MAX_BLOCK records at a time, unless it wants all. */
-static inline int augment_chunk(int whole, int left) {
-    return whole ? left : block_length(left);
-}
+static inline int augment_chunk(int whole, int left) { return whole ? left : block_length(left); }
 
 /* the variables of one statistic from record `start` of a block on */
 static inline const double *const *augment_view(struct augment *a, const struct part *part,

@@ -22,7 +22,6 @@
  */
 #include "records/n_all_records.h"
 
-
 /* Scales of these Cauchy distributions: that of the logarithm is the noise's, but for a least one,
  * and never above 0.5, since the square is taken to be at least the noise. */
 static const double NARROWEST = 0.1, OF_Z = 0.3;
