@@ -3,6 +3,14 @@
 
 #include "mcmc/hmc.h"
 
+/* What warmup sees of a move. `begun`, `ended`: work of the chain before and after it. */
+struct trajectory_seen {
+    int iteration, warmup;
+    int moved, accepted;
+    double probability; /* of acceptance */
+    double begun, ended;
+};
+
 /* Trajectories that propose where records are to follow; see mcmc/surrogate_trajectory.c. */
 struct trajectory {
     struct hmc hmc;
@@ -13,9 +21,14 @@ struct trajectory {
     double *referred;  /* is there a reference? */
     double *length;    /* of a trajectory, in units of the metric */
     double *reference; /* coordinates; they stay once warmup is over */
+    double *count;     /* of moves in a round */
+    double *tally;     /* of the current window, see mcmc/surrogate_trajectory.c */
+    double *by_moves;  /* squared jumps of each coordinate, sums: of the moves, */
+    double *by_rest;   /* and of all else in a round */
+    double *left;      /* where the last move left them */
 };
 
-enum { TRAJECTORY_SCALARS = 2 };
+enum { TRAJECTORY_SCALARS = 2, TRAJECTORY_TALLIES = 6 };
 
 /* here, there and what hmc_attach() takes as workspace are the caller's, as is the store, of
  * trajectory_stored() doubles. */
@@ -30,9 +43,9 @@ void trajectory_begin(struct trajectory *t, const double *unit, struct rng *rng)
  * each evaluation leaves there, *gain by how much it fell. */
 int trajectory_propose(struct trajectory *t, struct rng *rng, const double *energy, double *gain);
 
-/* What warmup learns: whether the trajectory moved, how likely its end was, whether it was
- * accepted. */
-void trajectory_learn(struct trajectory *t, int iteration, int warmup, int moved,
-                      double probability, int accepted, struct rng *rng);
+/* How many moves a round is to have; at least one in warmup. */
+int trajectory_count(const struct trajectory *t, int iteration, int warmup);
+
+void trajectory_learn(struct trajectory *t, const struct trajectory_seen *seen, struct rng *rng);
 
 #endif

@@ -185,9 +185,6 @@ double augment_copy_work(const struct augment *a);
 
 /* ---- records/response_moves.c ---------------------------------------------------------- */
 
-/* moves of a response's coefficients in a round (bench/dimension.R) */
-enum { RESPONSES = 3 };
-
 /* A surrogate of what coefficients and the responses that follow them do to the totals: the
  * functions of records/response_hmc.h, or of records/category_hmc.h. */
 struct response_guide {
@@ -195,9 +192,9 @@ struct response_guide {
     void (*refer)(void *self, double *theta);
     void (*correct)(void *self, const double *total);
     int (*propose)(void *self, struct rng *rng, double *theta, double *gain);
-    void (*learn)(void *self, int iteration, int warmup, int moved, double probability,
-                  int accepted, struct rng *rng);
-    const struct hmc_step *told;
+    void (*learn)(void *self, const struct trajectory_seen *seen, struct rng *rng);
+    const struct trajectory *path;
+    double work; /* of getting ready */
 };
 
 /* Such a move, with the model set at theta. */

@@ -171,8 +171,7 @@ int category_moves_propose(void *self, struct rng *rng, double *theta, double *g
     return 1;
 }
 
-void category_moves_learn(void *self, int iteration, int warmup, int moved, double probability,
-                          int accepted, struct rng *rng) {
+void category_moves_learn(void *self, const struct trajectory_seen *seen, struct rng *rng) {
     struct category_moves *r = self;
-    trajectory_learn(&r->path, iteration, warmup, moved, probability, accepted, rng);
+    trajectory_learn(&r->path, seen, rng);
 }

@@ -52,8 +52,7 @@ int category_moves_begin(struct category_moves *r, const double *theta, struct r
 void category_moves_refer(void *self, double *theta);
 void category_moves_correct(void *self, const double *total);
 int category_moves_propose(void *self, struct rng *rng, double *theta, double *gain);
-void category_moves_learn(void *self, int iteration, int warmup, int moved, double probability,
-                          int accepted, struct rng *rng);
+void category_moves_learn(void *self, const struct trajectory_seen *seen, struct rng *rng);
 
 /* Log density and gradient at coordinates q; at those of the state where q[0] is NaN. For tests. */
 double category_moves_density(struct category_moves *r, double *q, double *gradient);

@@ -84,18 +84,22 @@ static void respond(struct augment *a, const struct round *round) {
     struct category_moves *r = OWN(a, categories);
     a->model.class->set(a->model.self, a->theta);
     if (!begin(a)) return;
-    a->count.work += r->points * a->model.categories->levels * a->cost.pass / (double)a->n;
+    const double work = r->points * a->model.categories->levels * a->cost.pass / (double)a->n;
     const struct response_guide guide = {r,
                                          category_moves_refer,
                                          category_moves_correct,
                                          category_moves_propose,
                                          category_moves_learn,
-                                         &r->path.told};
+                                         &r->path,
+                                         work};
     augment_guide(a, &guide, round->iteration, round->warmup);
 }
 
 static void make(struct augment *a, struct round *round) {
-    for (int k = 0; OWN(a, categories) && !round->empty && k < RESPONSES; ++k) respond(a, round);
+    const struct category_moves *r = OWN(a, categories);
+    if (!r || round->empty) return;
+    for (int k = trajectory_count(&r->path, round->iteration, round->warmup); k > 0; --k)
+        respond(a, round);
 }
 
 static size_t stored(const struct augment *a) {

@@ -222,8 +222,7 @@ int response_propose(void *self, struct rng *rng, double *theta, double *gain) {
     return 1;
 }
 
-void response_learn(void *self, int iteration, int warmup, int moved, double probability,
-                    int accepted, struct rng *rng) {
+void response_learn(void *self, const struct trajectory_seen *seen, struct rng *rng) {
     struct response *r = self;
-    trajectory_learn(&r->path, iteration, warmup, moved, probability, accepted, rng);
+    trajectory_learn(&r->path, seen, rng);
 }

@@ -45,10 +45,7 @@ void response_correct(void *self, const double *total);
  * into theta; *gain is by how much the noise energy of its density fell. */
 int response_propose(void *self, struct rng *rng, double *theta, double *gain);
 
-/* What warmup learns: whether the trajectory moved, how likely its end was, whether it was
- * accepted. */
-void response_learn(void *self, int iteration, int warmup, int moved, double probability,
-                    int accepted, struct rng *rng);
+void response_learn(void *self, const struct trajectory_seen *seen, struct rng *rng);
 
 /* Log density and gradient at coordinates q; at those of the state where q[0] is NaN. For tests. */
 double response_density(struct response *r, double *q, double *gradient);

@@ -12,6 +12,9 @@
 /* Both passes see the same innovations. */
 void augment_guide(struct augment *a, const struct response_guide *g, int iteration, int warmup) {
     void *self = a->model.self;
+    struct trajectory_seen seen = {
+        .iteration = iteration, .warmup = warmup, .begun = a->count.work};
+    a->count.work += g->work;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     const struct rng innovations = *a->rng;
     g->refer(g->self, a->theta_new);
@@ -20,10 +23,9 @@ void augment_guide(struct augment *a, const struct response_guide *g, int iterat
     g->correct(g->self, a->total);
     a->count.work += a->cost.pass + augment_move_work(a);
 
-    double gain, probability = 0;
-    int accept = 0;
-    const int moved = g->propose(g->self, a->rng, a->theta_new, &gain);
-    if (moved) {
+    double gain;
+    seen.moved = g->propose(g->self, a->rng, a->theta_new, &gain);
+    if (seen.moved) {
         const double threshold = rng_exponential(a->rng);
         const struct rng later = *a->rng;
         *a->rng = innovations;
@@ -31,21 +33,22 @@ void augment_guide(struct augment *a, const struct response_guide *g, int iterat
         const double fall = augment_energy(a) - augment_moved_energy(a);
         a->count.work += a->cost.pass + augment_move_work(a);
         const double log_ratio = *a->adapt.temper * (fall - gain);
-        probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-        accept = -log_ratio < threshold;
-        if (accept) {
+        seen.probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        seen.accepted = -log_ratio < threshold;
+        if (seen.accepted) {
             a->count.work += augment_copy_work(a);
             augment_keep_moved(a, &innovations);
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         }
         *a->rng = later;
     }
-    if (iteration < warmup)
-        g->learn(g->self, iteration, warmup, moved, probability, accept, a->rng);
-    else {
+    seen.ended = a->count.work;
+    if (iteration < warmup) {
+        g->learn(g->self, &seen, a->rng);
+    } else {
         a->count.responses_made += 1;
-        a->count.responses_accepted += accept;
-        a->count.divergent += g->told->divergent;
+        a->count.responses_accepted += seen.accepted;
+        a->count.divergent += g->path->told.divergent;
     }
 }
 
@@ -64,14 +67,17 @@ static void respond(struct augment *a, const struct round *round) {
     if (!response_begin(r, a->complete, a->theta, a->rng)) return;
     r->density.temper = *a->adapt.temper;
     const struct response_guide guide = {
-        r, response_refer, response_correct, response_propose, response_learn, &r->path.told};
+        r, response_refer, response_correct, response_propose, response_learn, &r->path, 0};
     augment_guide(a, &guide, round->iteration, round->warmup);
 }
 
 static void make(struct augment *a, struct round *round) {
     if (!OWN(a, response)) return;
     if (!a->surrogate) round->least_rounds = LEAST_ROUNDS;
-    for (int k = 0; (round->follows || !a->surrogate) && k < RESPONSES; ++k) respond(a, round);
+    if (!round->follows && a->surrogate) return;
+    const struct response *r = OWN(a, response);
+    for (int k = trajectory_count(&r->path, round->iteration, round->warmup); k > 0; --k)
+        respond(a, round);
 }
 
 static size_t stored(const struct augment *a) {
