@@ -156,6 +156,6 @@ surrogate_design.bound_glm <- function(bound) {
   if (!is.null(bound$terms)) return(NULL)
   design <- surrogate_design.bound_lm(bound)
   if (is.null(design) || (is_binary_family(bound$model) && all(design$role[-1L] == "fixed"))) return(NULL)
-  design$role[c(1L, which(design$role == "fixed"))] <- "rider"
+  design$role[1L] <- "rider"
   design
 }

@@ -149,5 +149,5 @@ surrogate_design.bound_categories <- function(bound) {
   covariates <- bound$design[-1L, ]
   if (anyNA(columns$level[response]) || !identical(covariates$name, columns$name[!response]) || !anyNA(covariates$level)) return(NULL)
   data.frame(name = columns$name, centre = c(numeric(sum(response)), covariates$centre),
-             role = c(rep("rider", sum(response)), ifelse(is.na(covariates$level), "free", "rider")))
+             role = c(rep("rider", sum(response)), ifelse(is.na(covariates$level), "free", "fixed")))
 }

@@ -288,13 +288,7 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     totals_expand(&density->totals, s->here, density->c);
     memcpy(s->mean, t->mean, (size_t)t->k * (size_t)t->width * sizeof(double));
     totals_invert(t->d, t->width, t->factor, s->inverse);
-    for (int i = 0; i < t->d; ++i) /* R'B = M */
-        for (int b = t->k - 1; b >= 0; --b) {
-            double sum = s->mean[b * t->width + i];
-            for (int e = b + 1; e < t->k; ++e)
-                sum -= t->design[e * t->k + b] * s->coefficient[e * t->width + i];
-            s->coefficient[b * t->width + i] = sum / t->design[b * t->k + b];
-        }
+    totals_coefficients(t, s->coefficient);
     return 1;
 }
 

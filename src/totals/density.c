@@ -8,8 +8,8 @@
  * that clamp, c there is replaced by its expectation from totals/clamped_moments.c.
  *
  * Tied coefficients (alpha, beta) of a linear predictor alpha + beta'w follow the columns so that
- * no record's predictor changes: with w = mean + F u, F'beta and alpha + beta'mean stay. Then
- * p(columns that stay | W, alpha, beta) stays too. Their prior is part of marginal(), and dbeta /
+ * no record's predictor changes: with W = D B + U F' and gamma the coefficients of D, alpha the
+ * first, F'beta and gamma + B beta stay. Then p(columns that stay | W, gamma, beta) stays too. Their prior is part of marginal(), and dbeta /
  * d(F'beta) is |F|^-1. The same holds for each of several predictors.
  *
  * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
@@ -101,36 +101,53 @@ void totals_density_expect(struct totals_density *s) {
 
 void totals_density_carry(struct totals_density *s, int riders, const int *rider) {
     struct totals *t = &s->totals;
-    const size_t width = (size_t)t->width;
+    const size_t width = (size_t)t->width, k = (size_t)t->k;
     totals_carry(t, riders, rider);
     own_seen(s);
     const struct model_predictor *predictor = s->model->predictor;
     if (!predictor) return;
     t->power -= predictor->ties;
-    DOUBLES(width, &t->slope_mean, &s->pulled);
+    DOUBLES(k * width, &t->slope_mean, &s->coefficient);
+    s->pulled = doubles(width);
+    s->solved = doubles(k);
     t->slope_factor = doubles((size_t)t->d * width);
     s->along = doubles((size_t)predictor->ties * width);
-    s->constant = doubles((size_t)predictor->ties);
+    s->constant = doubles((size_t)predictor->ties * k);
     s->gradient_tied = doubles((size_t)predictor->tied);
 }
 
-/* where the coefficient of free column i is in predictor e */
+/* where the coefficient of free column i is in predictor e, and that of column b of D */
 static inline int tied_slope(const struct totals_density *s, int e, int i) {
     return s->model->predictor->tie_slopes[e] + s->totals.column[i];
+}
+
+static inline int tied_fixed(const struct totals_density *s, int e, int b) {
+    const struct model_predictor *of = s->model->predictor;
+    return b == 0 ? of->tie_constant[e] : of->tie_slopes[e] + s->totals.fixed[b - 1];
+}
+
+/* entry b of B beta */
+static double tied_shift(const struct totals_density *s, int e, int b, const double *theta) {
+    const double *row = s->coefficient + (size_t)b * (size_t)s->totals.width;
+    double sum = 0;
+    for (int i = 0; i < s->totals.d; ++i) sum += row[i] * theta[tied_slope(s, e, i)];
+    return sum;
 }
 
 void totals_density_read(struct totals_density *s, const double *c, const double *theta) {
     const struct totals *t = &s->totals;
     totals_read_riders(&s->totals, c);
-    for (int e = 0; s->along && e < s->model->predictor->ties; ++e) {
+    if (!s->along) return;
+    totals_coefficients(t, s->coefficient);
+    for (int e = 0; e < s->model->predictor->ties; ++e) {
         double *along = s->along + (size_t)e * (size_t)t->width;
-        s->constant[e] = theta[s->model->predictor->tie_constant[e]];
         for (int l = 0; l < t->d; ++l) {
             along[l] = 0;
             for (int i = l; i < t->d; ++i)
                 along[l] += t->factor[i * t->width + l] * theta[tied_slope(s, e, i)];
-            s->constant[e] += theta[tied_slope(s, e, l)] * t->mean[l] / t->design[0];
         }
+        for (int b = 0; b < t->k; ++b)
+            s->constant[e * t->k + b] = theta[tied_fixed(s, e, b)] + tied_shift(s, e, b, theta);
     }
 }
 
@@ -138,35 +155,45 @@ void totals_density_read(struct totals_density *s, const double *c, const double
 static void place_tied(struct totals_density *s, int e) {
     const struct totals *t = &s->totals;
     const double *along = s->along + (size_t)e * (size_t)t->width;
-    double constant = s->constant[e];
     for (int l = t->d - 1; l >= 0; --l) {
         double sum = along[l];
         for (int i = l + 1; i < t->d; ++i)
             sum -= t->factor[i * t->width + l] * s->theta[tied_slope(s, e, i)];
-        sum /= t->factor[l * t->width + l];
-        s->theta[tied_slope(s, e, l)] = sum;
-        constant -= sum * t->mean[l] / t->design[0];
+        s->theta[tied_slope(s, e, l)] = sum / t->factor[l * t->width + l];
     }
-    s->theta[s->model->predictor->tie_constant[e]] = constant;
+    for (int b = 0; b < t->k; ++b)
+        s->theta[tied_fixed(s, e, b)] = s->constant[e * t->k + b] - tied_shift(s, e, b, s->theta);
 }
 
-/* From slopes in the coefficients to slopes in M and F. With gamma the slope in beta at fixed
- * alpha + beta'mean, d log = gamma'dbeta = -(F^-1 gamma)' dF' beta. */
+/* R^-1 of the slopes in the coefficients of D */
+static void solve_fixed(struct totals_density *s, int e) {
+    const struct totals *t = &s->totals;
+    for (int b = 0; b < t->k; ++b) {
+        double sum = s->gradient_tied[tied_fixed(s, e, b)];
+        for (int a = 0; a < b; ++a) sum -= t->design[b * t->k + a] * s->solved[a];
+        s->solved[b] = sum / t->design[b * t->k + b];
+    }
+}
+
+/* From slopes in the coefficients to slopes in M and F. With g the slope in beta at fixed gamma +
+ * B beta, d log = g'dbeta - (slope in gamma)' dB beta; dbeta = -F^-T dF' beta, dB = R^-T dM. */
 static void pull_tied(struct totals_density *s) {
     const struct totals *t = &s->totals;
-    double *pulled = s->pulled; /* F^-1 gamma */
-    memset(t->slope_mean, 0, (size_t)t->width * sizeof(double));
+    double *pulled = s->pulled; /* F^-1 g */
+    memset(t->slope_mean, 0, (size_t)t->k * (size_t)t->width * sizeof(double));
     memset(t->slope_factor, 0, (size_t)t->d * (size_t)t->width * sizeof(double));
     for (int e = 0; e < s->model->predictor->ties; ++e) {
-        const double of_constant = s->gradient_tied[s->model->predictor->tie_constant[e]];
+        solve_fixed(s, e);
         for (int i = 0; i < t->d; ++i) {
             const double *row = t->factor + (size_t)i * (size_t)t->width;
             const double beta = s->theta[tied_slope(s, e, i)];
-            double sum =
-                s->gradient_tied[tied_slope(s, e, i)] - of_constant * t->mean[i] / t->design[0];
+            double sum = s->gradient_tied[tied_slope(s, e, i)];
+            for (int b = 0; b < t->k; ++b) {
+                sum -= s->gradient_tied[tied_fixed(s, e, b)] * s->coefficient[b * t->width + i];
+                t->slope_mean[b * t->width + i] -= s->solved[b] * beta;
+            }
             for (int l = 0; l < i; ++l) sum -= row[l] * pulled[l];
             pulled[i] = sum / row[i];
-            t->slope_mean[i] -= of_constant * beta / t->design[0];
         }
         for (int i = 0; i < t->d; ++i)
             for (int l = 0; l <= i; ++l)
@@ -180,7 +207,9 @@ void totals_density_place(struct totals_density *s, const double *q) {
     for (int j = 0; j < s->model->marginal->keeps; ++j)
         s->theta[s->model->marginal->kept[j]] = q[s->totals.size + j];
     totals_expand(&s->totals, q, s->c);
-    for (int e = 0; s->along && e < s->model->predictor->ties; ++e) place_tied(s, e);
+    if (!s->along) return;
+    totals_coefficients(&s->totals, s->coefficient);
+    for (int e = 0; e < s->model->predictor->ties; ++e) place_tied(s, e);
 }
 
 double totals_density_expand(struct totals_density *s, const double *q, double *gradient) {

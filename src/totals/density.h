@@ -53,8 +53,9 @@ struct totals_density {
     double *theta; /* of which the kept and the tied coordinates are written */
 
     /* Where the model ties coefficients: what stays of them while the records keep their shape,
-     * F'beta and alpha + beta'(mean of W) of each predictor; and the slopes in them. */
-    double *along, *constant, *gradient_tied, *pulled;
+     * F'beta and gamma + B beta of each predictor, k of the latter; and the slopes in them, and
+     * workspace: F^-1 of one, B, and R^-1 of another. */
+    double *along, *constant, *gradient_tied, *pulled, *coefficient, *solved;
 };
 
 /* Rows of "terms", one column a component: columns i and j; then constant + first T_i +
@@ -72,8 +73,7 @@ void totals_density_create(struct totals_density *density, const struct model *m
 void totals_density_vary(struct totals_density *density);
 void totals_density_resize(struct totals_density *density, double n);
 
-/* Columns that stay, see totals/normal_coordinates.h; k must be 1 if the model ties coefficients.
- * */
+/* Columns that stay, see totals/normal_coordinates.h. */
 void totals_density_carry(struct totals_density *density, int riders, const int *rider);
 
 /* Reads what stays of riders and tied coefficients, after totals_density_coordinates() of the

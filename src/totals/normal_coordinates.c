@@ -119,6 +119,17 @@ int totals_design(struct totals *totals, const double *c) {
     return totals->live;
 }
 
+void totals_coefficients(const struct totals *totals, double *coefficient) {
+    const int k = totals->k, width = totals->width;
+    for (int b = k - 1; b >= 0; --b)
+        for (int i = 0; i < totals->d; ++i) {
+            double sum = totals->mean[b * width + i];
+            for (int e = b + 1; e < k; ++e)
+                sum -= totals->design[e * k + b] * coefficient[e * width + i];
+            coefficient[b * width + i] = sum / totals->design[b * k + b];
+        }
+}
+
 void totals_apply_design(const struct totals *totals, const double *b, double *mean) {
     const int d = totals->d, k = totals->k;
     for (int a = 0; a < k; ++a)

@@ -52,6 +52,10 @@ void totals_read_riders(struct totals *totals, const double *c);
 /* Reads D'D from c, and returns its rank, k unless columns of D depend on others. */
 int totals_design(struct totals *totals, const double *c);
 
+/* R'B = M, of the current M, k rows of `width` as it is: the least-squares coefficients on D, whose
+ * columns must not depend on each other. */
+void totals_coefficients(const struct totals *totals, double *b);
+
 /* M = R'B, both k x d, row by row; rows of R that are idle are those of the unit matrix. */
 void totals_apply_design(const struct totals *totals, const double *b, double *mean);
 
