@@ -289,6 +289,17 @@ category_release <- function(family, n = 80, epsilon = 5) {
   simulate_release(model_glm(family = family), st, mech_laplace(epsilon = epsilon), n = n)
 }
 
+test_that("coefficients move with the responses where noise dominates, and not where the moves would be short", {
+  skip_on_cran()
+  family <- category_families[[1L]]
+  moved <- vapply(c(0.3, 200), function(epsilon) {
+    fit <- sample_posterior(category_release(family, 400, epsilon), model_glm(family = family), method = "augment", chains = 1, iter = 600, seed = 2)
+    acceptance(suppressWarnings(fit))$responded
+  }, 0)
+  expect_gt(moved[1L], 0.1)
+  expect_identical(moved[2L], NaN)
+})
+
 test_that("a run continues bit for bit; fits predict, simulate and are told", {
   skip_on_cran() # takes long; `make test` runs it
   for (family in category_families) {
