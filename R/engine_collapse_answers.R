@@ -30,7 +30,6 @@ most_answer_cells <- 1e5
 
 # The answers to each factor of the table: a list of `codes`, a column each, and `channels`; or a refusal.
 table_answers <- function(release, bound, call) {
-  check_independent(bound, call, "Method \"collapse\" for answers by randomised response")
   table <- as_table(bound)
   check_answered_model(table, call)
   parts <- component_parts(release)

@@ -80,8 +80,7 @@ replace_parameters <- function(values, given, bound) {
 can_settle <- function(model, statistic, n, method, noisy_records) {
   if (!takes_factors(model) || !is.null(model$factors)) return(FALSE)
   sized <- !is.null(n) && !inherits(n, "prior_n")
-  totals <- !any(vapply(if (is_several(statistic)) statistic else list(statistic), function(s) s$kind == "records", TRUE))
-  sized && totals && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse", "nonprivate"))
+  sized && !noisy_records && (!is.character(method) || method %in% c("auto", "augment", "collapse", "nonprivate"))
 }
 
 settle_factors <- function(model, statistic, n, method = "auto", noisy_records = FALSE, call = caller_env()) {

@@ -32,6 +32,28 @@ static inline double stick_slope(double first, double all, double t) {
     return first - all * stick_share(t);
 }
 
+/* gradient += the slopes of all sticks under Dirichlet weights, Jacobian included; or of a
+ * multinomial likelihood, the weights being counts */
+static inline void sticks_add_slopes(int levels, const double *weight, const double *stick,
+                                     double *gradient) {
+    double all = weight[levels - 1];
+    for (int l = levels - 2; l >= 0; --l) {
+        all += weight[l];
+        gradient[l] += stick_slope(weight[l], all, stick[l]);
+    }
+}
+
+/* Neither overflows nor underflows. */
+static inline void sticks_to_log_probabilities(int levels, const double *stick, double *log_p) {
+    double rest = 0;
+    for (int l = 0; l < levels - 1; ++l) {
+        const double later = -(stick[l] > 0 ? stick[l] : 0) - log1p(exp(-fabs(stick[l])));
+        log_p[l] = rest + stick[l] + later;
+        rest += later;
+    }
+    log_p[levels - 1] = rest;
+}
+
 static inline void sticks_to_probabilities(int levels, const double *stick, double *probability) {
     double rest = 1;
     for (int l = 0; l < levels - 1; ++l) probability[l] = stick_break(stick[l], &rest);

@@ -68,6 +68,7 @@ struct model {
     const struct model_normal *normal;           /* no "collapse" of normal totals */
     const struct model_record *record;           /* no "collapse" of imputed noisy records */
     const struct model_cells *cells;             /* no "collapse" of tables by gradients */
+    const struct model_uncentred *uncentred;     /* gradients move theta as it is */
     const struct model_innovations *innovations; /* records are drawn when they are needed */
     const struct model_refresh *refresh;         /* every proposal is fresh */
     const struct model_move *move;               /* chains mix slowly where the noise is wide */

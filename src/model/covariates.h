@@ -56,6 +56,8 @@ struct joint {
     /* workspace */
     double *cell, *cell_new, *level, *shift; /* MAX_BLOCK */
     double *weight, *share;                  /* a cell; a level of each factor */
+    double *expected;                        /* a cell: joint_expect() */
+    struct stick_standard *standard;         /* a cell: of joint_find() */
     const double *count;                     /* while theta is updated */
     double *gram, *cross, *draw;             /* (1 + dummies)^2; that times the numbers, twice */
 };

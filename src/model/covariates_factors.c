@@ -33,12 +33,8 @@ double factors_dprior(const struct covariates *cov, const double *theta) {
 void factors_prior_gradient(const struct covariates *cov, const double *theta, double *gradient) {
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
-        const double *weight = cov->alpha + factor->at;
-        double rest = weight[factor->levels - 1];
-        for (int l = factor->levels - 2; l >= 0; --l) {
-            rest += weight[l];
-            gradient[factor->stick + l] += weight[l] - rest * stick_share(theta[factor->stick + l]);
-        }
+        sticks_add_slopes(factor->levels, cov->alpha + factor->at, theta + factor->stick,
+                          gradient + factor->stick);
     }
 }
 

@@ -24,6 +24,8 @@ void joint_complete(struct covariates *cov, struct model *model);
 /* `chol`: of the numbers' covariance, under theta */
 void joint_rprior(struct covariates *cov, const double *chol, struct rng *rng, double *theta);
 double joint_dprior(struct covariates *cov, double *chol, const double *theta);
+/* Without effects: numbers are not moved along it. */
+void joint_prior_gradient(struct covariates *cov, const double *theta, double *gradient);
 
 void joint_set(struct covariates *cov, const double *theta);
 
@@ -51,6 +53,12 @@ void joint_relevel(struct covariates *cov, int from, int to, int m, const double
 
 /* Counts of the cells, to the complete-data statistic. */
 void joint_add(const struct covariates *cov, int m, const double *const *x, double *c);
+
+/* As the hooks in contract/model_uncentred.h; `count`: of the cells. */
+void joint_expect(struct covariates *cov, const double *count);
+double joint_find(struct covariates *cov, const double *q, double *theta);
+void joint_pull(struct covariates *cov, const double *q, double *gradient);
+void joint_start(struct covariates *cov, const double *theta, double *q);
 
 /* What of theta is of the cells alone, given their counts. */
 void joint_update_cells(struct covariates *cov, const double *count, struct rng *rng,

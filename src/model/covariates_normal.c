@@ -343,7 +343,10 @@ static void niw_gradient(struct covariates *cov, const struct niw *niw, const do
 
 void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
     if (cov->normal > 0) niw_gradient(cov, &cov->prior, theta, gradient);
-    if (!cov->joint) factors_prior_gradient(cov, theta, gradient); /* others are not moved by it */
+    if (cov->joint)
+        joint_prior_gradient(cov, theta, gradient);
+    else
+        factors_prior_gradient(cov, theta, gradient);
 }
 
 void covariates_distribution(const struct covariates *cov, const double *theta, int width,

@@ -23,12 +23,14 @@
  * and in the slopes.
  */
 #include "model/glm_as_table.h"
+#include <stdlib.h>
 
 #include "base/linalg.h"
 #include "base/sticks.h"
 #include "base/sticks_draw.h"
 #include "contract/model_cells.h"
 #include "contract/model_likelihood.h"
+#include "contract/model_uncentred.h"
 #include "model/covariates_factors.h"
 #include "model/covariates_joint.h"
 
@@ -195,18 +197,11 @@ static void use(struct glm_cells *s, const double *theta) {
     predict(s, theta);
 }
 
-/* log P(l) = sum of log(1 - share) of the levels before, and log share */
 static void log_shares(const struct glm_cells *s, const double *theta, double *log_p) {
     for (int f = 0; f < s->share_groups; ++f) {
         const struct shares *shares = s->shares + f;
-        double rest = 0;
-        for (int l = 0; l < shares->levels - 1; ++l) {
-            const double t = theta[shares->stick + l];
-            const double later = -(t > 0 ? t : 0) - log1p(exp(-fabs(t)));
-            *log_p++ = rest + t + later;
-            rest += later;
-        }
-        *log_p++ = rest;
+        sticks_to_log_probabilities(shares->levels, theta + shares->stick, log_p);
+        log_p += shares->levels;
     }
 }
 
@@ -299,13 +294,9 @@ static double log_of_counts(struct glm_cells *s, const double *theta, double *gr
     const double *counted = s->counted;
     for (int f = 0; f < s->share_groups; counted += s->shares[f++].levels) {
         const struct shares *shares = s->shares + f;
-        double rest = counted[shares->levels - 1];
-        for (int l = shares->levels - 2; l >= 0; --l) {
-            const double t = theta[shares->stick + l];
-            rest += counted[l];
-            log_likelihood += stick_log_density(counted[l], rest, t);
-            gradient[shares->stick + l] += counted[l] - rest * stick_share(t);
-        }
+        const double *stick = theta + shares->stick;
+        log_likelihood += sticks_log_density(shares->levels, counted, stick);
+        sticks_add_slopes(shares->levels, counted, stick, gradient + shares->stick);
     }
     return log_likelihood;
 }
@@ -406,6 +397,23 @@ static int hold(void *self, const double *theta, unsigned char *held) {
     return 1;
 }
 
+static void expect(void *self, const double *c) {
+    struct glm_cells *s = table_of(self);
+    observe(self, c, 0);
+    joint_expect(s->cov, s->counted);
+}
+
+static double find(void *self, const double *q, double *theta) {
+    return joint_find(self, q, theta);
+}
+
+static void pull(void *self, const double *q, double *gradient) { joint_pull(self, q, gradient); }
+
+static void start(void *self, const double *theta, double *q) { joint_start(self, theta, q); }
+
+static const struct model_uncentred uncentred_hooks = {
+    .expect = expect, .find = find, .pull = pull, .start = start};
+
 /* ---- set-up ------------------------------------------------------------------------- */
 
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood,
@@ -421,6 +429,11 @@ static const struct model_cells dependent_hooks = {.log_cells = log_cells,
                                                    .shift = shift,
                                                    .hold = hold};
 
+static const struct model_cells shift_hooks = {.log_cells = log_cells,
+                                                   .observe = observe,
+                                                   .log_posterior = log_posterior,
+                                                   .information = information,
+                                                   .shift = shift};
 static void describe_shares(struct glm_cells *s) {
     const struct covariates *cov = s->cov;
     const struct joint *joint = cov->joint;
@@ -472,6 +485,7 @@ int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
     model->complete = count_cells(s);
     model->prior = response->prior;
     model->likelihood = &likelihood_hooks;
-    model->cells = cov->joint ? &dependent_hooks : &cells_hooks;
+    model->cells = cov->joint && !getenv("NOHOLD") ? &dependent_hooks : cov->joint && getenv("SHIFT") ? &shift_hooks : &cells_hooks;
+    if (cov->joint && cov->joint->shares) model->uncentred = &uncentred_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }

@@ -27,6 +27,7 @@
 #include "contract/collapse.h"
 #include "contract/model_cells.h"
 #include "contract/model_prior.h"
+#include "contract/model_uncentred.h"
 #include "mcmc/hmc.h"
 
 enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
@@ -50,6 +51,7 @@ struct answers {
     double *p, *expected;
     double **stage; /* p with the factors from this one on as they are answered */
     double *here, *there;
+    double *theta; /* at NUTS's coordinates */
     double *unit, *work;
 };
 
@@ -75,43 +77,6 @@ static int read_channels(const struct fields *fields, struct answers *s) {
             s->size[f] *= g < f ? s->channel[g].levels : s->channel[g].answers;
     }
     return 1;
-}
-
-/* Fields: those of channels_read(), one a factor; place, one a cell of the model; counts, of the
- * grid of answers, the last factor the fastest; tracked. */
-static int create(const struct fields *fields, struct collapse *of) {
-    const struct model *model = &of->model;
-    if (!model->cells || !model->prior || model->moving != model->parameters ||
-        !(model->cells->observe || is_row(model)))
-        return PLUGIN_BAD_FIELDS;
-    struct answers *s = plugin_memory(1, sizeof *s);
-    s->model = model;
-    s->n = of->n;
-    s->row = !model->cells->observe;
-    const double *tracked = fields_vector(fields, "tracked", 1);
-    if (!tracked || !read_channels(fields, s)) return PLUGIN_BAD_FIELDS;
-    s->tracked = *tracked != 0;
-    s->cells = model->complete;
-    s->place = fields_vector(fields, "place", s->cells);
-    s->count = fields_vector(fields, "counts", s->size[0]);
-    if (!s->place || !s->count) return PLUGIN_BAD_FIELDS;
-    for (int k = 0; k < s->cells; ++k)
-        if (!(s->place[k] >= 0) || s->place[k] >= s->size[s->factors]) return PLUGIN_BAD_FIELDS;
-    const size_t parameters = (size_t)model->parameters;
-    size_t most = 0;
-    DOUBLES((size_t)s->cells, &s->p, &s->expected);
-    s->stage = plugin_memory((size_t)s->factors + 1, sizeof *s->stage);
-    for (int f = 0; f <= s->factors; ++f) {
-        const size_t size = (size_t)s->size[f];
-        s->stage[f] = doubles(size);
-        most = size > most ? size : most;
-    }
-    DOUBLES(most, &s->here, &s->there);
-    s->unit = doubles(5 * parameters);
-    s->work = doubles(hmc_workspace(model->parameters, metric(s)));
-    of->self = s;
-    of->stored = 1 + s->cells + (int)hmc_stored(model->parameters, metric(s));
-    return PLUGIN_OK;
 }
 
 /* ---- the density ------------------------------------------------------------------------ */
@@ -159,16 +124,31 @@ static void find_cells(struct answers *s, const double *theta) {
     for (int k = 0; k < s->cells; ++k) s->p[k] = exp(s->p[k]);
 }
 
-/* stage[f], all f; stage[0] is P. */
-static void find_stages(struct answers *s, const double *theta) {
+/* stage[f], all f, of the cells' p; stage[0] is P. */
+static void find_stages(struct answers *s) {
     double *p = s->stage[s->factors];
-    find_cells(s, theta);
     memset(p, 0, (size_t)s->size[s->factors] * sizeof(double));
     for (int k = 0; k < s->cells; ++k) p[(int)s->place[k]] = s->p[k];
     for (int f = s->factors - 1; f >= 0; --f) answer_factor(s, f, s->stage[f + 1], s->stage[f]);
 }
 
-/* of the log posterior given the expected counts */
+/* Expected counts of the cells, after find_stages(). Returns the log likelihood; not finite: there
+ * are none. */
+static double expect_counts(struct answers *s) {
+    double log_likelihood = 0;
+    for (int r = 0; r < s->size[0]; ++r) {
+        s->here[r] = 0;
+        if (!(s->count[r] > 0)) continue;
+        log_likelihood += s->count[r] * log(s->stage[0][r]);
+        s->here[r] = s->count[r] / s->stage[0][r];
+    }
+    if (!isfinite(log_likelihood)) return -INFINITY;
+    for (int f = 0; f < s->factors; ++f) level_factor(s, f);
+    for (int k = 0; k < s->cells; ++k) s->expected[k] = s->p[k] * s->here[(int)s->place[k]];
+    return log_likelihood;
+}
+
+/* of the log posterior given these */
 static void find_gradient(struct answers *s, const double *q, double *gradient) {
     const struct model *model = s->model;
     if (!s->row) {
@@ -186,29 +166,108 @@ static void find_gradient(struct answers *s, const double *q, double *gradient) 
     model->prior->prior_gradient(model->self, q, gradient);
 }
 
+/* theta at NUTS's coordinates. Returns the log determinant of its derivatives. */
+static double find_theta(const struct answers *s, const double *q, double *theta) {
+    const struct model *model = s->model;
+    if (model->uncentred) return model->uncentred->find(model->self, q, theta);
+    memcpy(theta, q, (size_t)model->parameters * sizeof(double));
+    return 0;
+}
+
 /* for mcmc/hmc.h */
 static double log_density(void *self, const double *q, double *gradient) {
     struct answers *s = self;
     const struct model *model = s->model;
-    find_stages(s, q);
-    double log_likelihood = 0;
-    for (int r = 0; r < s->size[0]; ++r) {
-        s->here[r] = 0;
-        if (!(s->count[r] > 0)) continue;
-        log_likelihood += s->count[r] * log(s->stage[0][r]);
-        s->here[r] = s->count[r] / s->stage[0][r];
-    }
+    const double log_determinant = find_theta(s, q, s->theta);
+    find_cells(s, s->theta);
+    find_stages(s);
+    const double log_likelihood = expect_counts(s);
     if (!isfinite(log_likelihood)) return -INFINITY;
-    for (int f = 0; f < s->factors; ++f) level_factor(s, f);
-    for (int k = 0; k < s->cells; ++k) s->expected[k] = s->p[k] * s->here[(int)s->place[k]];
-    find_gradient(s, q, gradient);
-    return model->prior->dprior(model->self, q) + log_likelihood;
+    find_gradient(s, s->theta, gradient);
+    if (model->uncentred) model->uncentred->pull(model->self, q, gradient);
+    return model->prior->dprior(model->self, s->theta) + log_likelihood + log_determinant;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+/* From 0, the answer does not depend on the level, to 1, it is the level: the mean squared
+ * correlation of both, all levels alike. */
+static double share_told(const struct channel *c) {
+    double told = -1;
+    for (int r = 0; r < c->answers; ++r) {
+        double sum = 0, squares = 0;
+        for (int l = 0; l < c->levels; ++l) {
+            const double p = c->p[(size_t)l * (size_t)c->answers + (size_t)r];
+            sum += p;
+            squares += p * p;
+        }
+        if (sum > 0) told += squares / sum;
+    }
+    return c->levels > 1 ? told / (c->levels - 1) : 1;
+}
+
+/* About how many records of each cell the answers tell of: by the EM algorithm, less what noise
+ * hides. */
+static void expect_cells(struct answers *s) {
+    enum { STEPS = 50 };
+    double told = 1;
+    for (int f = 0; f < s->factors; ++f) told *= share_told(s->channel + f);
+    for (int k = 0; k < s->cells; ++k) s->p[k] = 1.0 / s->cells;
+    for (int step = 0; step < STEPS; ++step) {
+        find_stages(s);
+        (void)expect_counts(s);
+        for (int k = 0; k < s->cells; ++k) s->p[k] = s->expected[k] / s->n;
+    }
+    for (int k = 0; k < s->cells; ++k) s->expected[k] *= told;
+    s->model->uncentred->expect(s->model->self, s->expected);
+}
+
+/* Fields: those of channels_read(), one a factor; place, one a cell of the model; counts, of the
+ * grid of answers, the last factor the fastest; tracked. */
+static int create(const struct fields *fields, struct collapse *of) {
+    const struct model *model = &of->model;
+    if (!model->cells || !model->prior || model->moving != model->parameters ||
+        !(model->cells->observe || is_row(model)))
+        return PLUGIN_BAD_FIELDS;
+    struct answers *s = plugin_memory(1, sizeof *s);
+    s->model = model;
+    s->n = of->n;
+    s->row = !model->cells->observe;
+    const double *tracked = fields_vector(fields, "tracked", 1);
+    if (!tracked || !read_channels(fields, s)) return PLUGIN_BAD_FIELDS;
+    s->tracked = *tracked != 0;
+    s->cells = model->complete;
+    s->place = fields_vector(fields, "place", s->cells);
+    s->count = fields_vector(fields, "counts", s->size[0]);
+    if (!s->place || !s->count) return PLUGIN_BAD_FIELDS;
+    for (int k = 0; k < s->cells; ++k)
+        if (!(s->place[k] >= 0) || s->place[k] >= s->size[s->factors]) return PLUGIN_BAD_FIELDS;
+    const size_t parameters = (size_t)model->parameters;
+    size_t most = 0;
+    DOUBLES((size_t)s->cells, &s->p, &s->expected);
+    s->theta = doubles(parameters);
+    s->stage = plugin_memory((size_t)s->factors + 1, sizeof *s->stage);
+    for (int f = 0; f <= s->factors; ++f) {
+        const size_t size = (size_t)s->size[f];
+        s->stage[f] = doubles(size);
+        most = size > most ? size : most;
+    }
+    DOUBLES(most, &s->here, &s->there);
+    s->unit = doubles(5 * parameters);
+    s->work = doubles(hmc_workspace(model->parameters, metric(s)));
+    if (model->uncentred) expect_cells(s);
+    of->self = s;
+    of->stored = 1 + s->cells + (int)hmc_stored(model->parameters, metric(s));
+    return PLUGIN_OK;
 }
 
 /* ---- the confidential counts ------------------------------------------------------------- */
 
-static void draw_table(struct answers *s, const double *theta, struct rng *rng) {
-    find_stages(s, theta);
+/* and theta, where NUTS is */
+static void draw_table(struct answers *s, struct rng *rng, double *theta) {
+    const double log_determinant = find_theta(s, s->hmc.q, theta);
+    find_cells(s, theta);
+    find_stages(s);
     memcpy(s->here, s->count, (size_t)s->size[0] * sizeof(double));
     for (int f = 0; f < s->factors; ++f) {
         const struct along a = along(s, f);
@@ -225,7 +284,8 @@ static void draw_table(struct answers *s, const double *theta, struct rng *rng) 
         s->there = answered;
     }
     for (int k = 0; k < s->cells; ++k) s->table[k] = s->here[(int)s->place[k]];
-    *s->energy = s->model->prior->dprior(s->model->self, theta) - s->hmc.log_density;
+    *s->energy =
+        s->model->prior->dprior(s->model->self, theta) + log_determinant - s->hmc.log_density;
 }
 
 /* ---- the method ----------------------------------------------------------------------------- */
@@ -241,7 +301,6 @@ static void attach(struct collapse *of) {
 static void load(struct collapse *of) {
     struct answers *s = of->self;
     attach(of);
-    memcpy(s->hmc.q, of->theta, (size_t)s->model->parameters * sizeof(double));
     (void)hmc_refresh(&s->hmc);
 }
 
@@ -253,11 +312,12 @@ static void start(struct collapse *of) {
     double *q = s->unit + size;
     attach(of);
     memcpy(q, of->theta, (size_t)size * sizeof(double));
+    if (s->model->uncentred) s->model->uncentred->start(s->model->self, of->theta, q);
     for (int j = 0; j < size; ++j) s->unit[j] = 1 + fabs(q[j]);
     hmc_lower_units(&s->hmc.target, q, s->unit, q + size);
     hmc_start(&s->hmc, q, s->unit);
     if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, of->rng);
-    draw_table(s, of->theta, of->rng);
+    draw_table(s, of->rng, of->theta);
 }
 
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
@@ -265,10 +325,12 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     struct hmc_step told;
     hmc_nuts(&s->hmc, of->rng, &told);
     hmc_learn(&s->hmc, iteration, warmup, &told, of->rng);
-    memcpy(of->theta, s->hmc.q, (size_t)s->model->parameters * sizeof(double));
     hmc_count(of->counter, &told);
     *accepted = told.accept;
-    if (iteration >= warmup) draw_table(s, of->theta, of->rng);
+    if (iteration < warmup)
+        (void)find_theta(s, s->hmc.q, of->theta);
+    else
+        draw_table(s, of->rng, of->theta);
     return PLUGIN_OK;
 }
 
