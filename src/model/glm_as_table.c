@@ -23,7 +23,6 @@
  * and in the slopes.
  */
 #include "model/glm_as_table.h"
-#include <stdlib.h>
 
 #include "base/linalg.h"
 #include "base/sticks.h"
@@ -429,11 +428,6 @@ static const struct model_cells dependent_hooks = {.log_cells = log_cells,
                                                    .shift = shift,
                                                    .hold = hold};
 
-static const struct model_cells shift_hooks = {.log_cells = log_cells,
-                                                   .observe = observe,
-                                                   .log_posterior = log_posterior,
-                                                   .information = information,
-                                                   .shift = shift};
 static void describe_shares(struct glm_cells *s) {
     const struct covariates *cov = s->cov;
     const struct joint *joint = cov->joint;
@@ -485,7 +479,7 @@ int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
     model->complete = count_cells(s);
     model->prior = response->prior;
     model->likelihood = &likelihood_hooks;
-    model->cells = cov->joint && !getenv("NOHOLD") ? &dependent_hooks : cov->joint && getenv("SHIFT") ? &shift_hooks : &cells_hooks;
+    model->cells = cov->joint ? &dependent_hooks : &cells_hooks;
     if (cov->joint && cov->joint->shares) model->uncentred = &uncentred_hooks;
     return model->complete == cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }

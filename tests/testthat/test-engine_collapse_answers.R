@@ -149,13 +149,107 @@ test_that("auto takes it; a chain cut in two, prints, and what is refused", {
                       list(a = mech_randomized_response(epsilon = 4), b = mech_randomized_response(epsilon = 1)), 30)
   expect_error(refused(twice, model_glm(y ~ g, "categorical")), "twice", class = "noiseaware_error_method")
   expect_error(refused(rel, model_table(~ y + g)), "saturated", class = "noiseaware_error_method")
-  # gradients of the answers' likelihood do not follow the cross-table of dependent factors
-  several <- list(y = c("a", "b", "c"), g = c("k", "l"), h = c("u", "v"))
-  asked <- stat_records(~ y + g + h, levels = several)
-  crossed <- as_release(cbind(y = 0:2, g = c(0, 1, 0), h = c(1, 1, 0)), asked, mech_randomized_response(epsilon = 2), 3)
-  expect_error(refused(crossed, model_glm(y ~ g + h, "categorical", factors = "dependent")), "independent", class = "noiseaware_error_method")
-  # and they are not dependent by default
-  expect_false(suppressWarnings(sample_posterior(crossed, model_glm(y ~ g + h, "categorical"), chains = 1, iter = 40, seed = 1))$bound$dependent)
+})
+
+# ---- dependent factors -------------------------------------------------------------------
+
+crossed_levels <- list(y = c("no", "yes"), g = c("a", "b"), h = c("k", "l"))
+
+test_that("dependent factors: all confidential tables of a few records, shares and concentration by quadrature, by both methods", {
+  skip_on_cran() # takes long; `make test` runs it
+  codes <- cbind(y = c(1, 0, 1, 1), g = c(0, 0, 1, 1), h = c(0, 1, 1, 1))
+  n <- nrow(codes)
+  rel <- answers_of(codes, crossed_levels, 6)
+  model <- model_logistic(prior = prior_normal(0.3, 1)) # dependent by default
+  fits <- list(answers_fit(rel, model, iter = 9000), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 12000, warmup = 1000, seed = 2)))
+  cells <- expand.grid(h = 0:1, g = 0:1, y = 0:1)
+  each <- sapply(1:n, function(i) Reduce(`*`, lapply(names(crossed_levels), function(v) response_matrix(2, 2)[codes[i, v] + 1, cells[[v]] + 1])))
+  records <- as.matrix(expand.grid(rep(list(1:8), n)))
+  tables <- t(apply(records, 1, tabulate, 8))
+  key <- apply(tables, 1, paste, collapse = " ")
+  density <- tapply(apply(records, 1, function(r) prod(each[cbind(r, 1:n)])), key, sum)
+  tables <- tables[match(names(density), key), ]
+  counts <- tables[, 1:4] + tables[, 5:8] # of (h, g)
+  # the coefficients, which are independent of the rest given the table: draws of their prior
+  set.seed(5)
+  beta <- internal("reported")(fits[[1]]$bound, .Call(internal("ffi_model_prior"), fits[[1]]$bound$spec, internal("new_stream")(), 30000L)$theta)[, 1:3]
+  eta <- beta %*% rbind(1, cells$g, cells$h)
+  of_beta <- exp(plogis(sweep(eta, 2, 2 * cells$y - 1, `*`), log.p = TRUE) %*% t(tables))
+  # shares of the levels and the concentration; the cells' probabilities are integrated out
+  at <- (1:20 - 0.5) / 20
+  grid <- expand.grid(g = at, h = at, a = exp(qnorm(at, log(4), 1.5)))
+  weights <- with(grid, a * cbind((1 - g) * (1 - h), (1 - g) * h, g * (1 - h), g * h))
+  of_grid <- sapply(seq_len(nrow(counts)), function(t) {
+    exp(rowSums(lgamma(weights + rep(counts[t, ], each = nrow(grid))) - lgamma(weights)) + lgamma(grid$a) - lgamma(grid$a + n))
+  })
+  share <- density * colMeans(of_beta) * colSums(of_grid)
+  share <- share / sum(share)
+  mean_of <- function(values, of) drop(values %*% sweep(of, 2, colSums(of), `/`) %*% share)
+  expected <- c(mean_of(t(beta), of_beta), mean_of(rbind(grid$g, grid$h, log(grid$a)), of_grid),
+                vapply(1:4, function(c) sum(share * colSums(of_grid * (weights[, c] + rep(counts[, c], each = nrow(grid))) / (grid$a + n)) / colSums(of_grid)), 0))
+  names <- c("(Intercept)", "gb", "hl", "base[g=b]", "base[h=l]", "concentration", sprintf("prob[g=%s:h=%s]", c("a", "a", "b", "b"), c("k", "l", "k", "l")))
+  error <- c(apply(beta, 2, sd) / sqrt(nrow(beta)), numeric(7))
+  for (fit in fits) for (k in seq_along(names)) {
+    found <- parameter_draws(fit, names[k])
+    if (names[k] == "concentration") found <- log(found)
+    expect_lt(abs(mean(found) - expected[k]) / sqrt(posterior::mcse_mean(found)^2 + error[k]^2), 5, label = paste(fit$method, names[k]))
+  }
+  drawn <- do.call(rbind, lapply(fits[[1]]$chains, `[[`, "table"))
+  error <- apply(drawn, 2, function(x) posterior::mcse_mean(matrix(x, ncol = 2)))
+  of_table <- order(cells$g, cells$h, cells$y) # the model's: the response is the fastest
+  expect_lt(max(abs(colMeans(drawn) - colSums(as.vector(share) * tables)[of_table]) / error), 5)
+  # the log likelihood of each draw
+  p <- sapply(names[7:10], function(v) as.vector(parameter_draws(fits[[1]], v)))
+  eta <- sapply(names[1:3], function(v) as.vector(parameter_draws(fits[[1]], v))) %*% rbind(1, cells$g, cells$h)
+  likelihood <- (p[, c(1:4, 1:4)] * plogis(sweep(eta, 2, 2 * cells$y - 1, `*`))) %*% each
+  expect_equal(unlist(lapply(fits[[1]]$chains, `[[`, "log_noise")), rowSums(log(likelihood)), tolerance = 1e-9)
+})
+
+test_that("dependent factors: densities have their slopes in the coordinates that move, with few records and many", {
+  levels <- list(y = c("lo", "mid", "hi"), g = c("a", "b", "c"), h = c("k", "l"))
+  set.seed(2)
+  for (case in list(list(5, "categorical", 1), list(400, "cumulative", 9))) {
+    codes <- sapply(levels, function(l) sample(seq_along(l) - 1, case[[1]], TRUE))
+    fit <- answers_fit(answers_of(codes, levels, case[[3]]), model_glm(family = case[[2]]), chains = 1, iter = 20, warmup = 10)
+    expect_true(fit$bound$dependent)
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+    size <- nrow(.Call(internal("ffi_model_prior"), fit$problem$model, internal("new_stream")(), 1L)$theta)
+    for (scale in c(0.5, 2)) {
+      q <- rnorm(size, 0, scale)
+      expect_equal(at(q)[-1], difference_slopes(at, q, 1e-5), tolerance = 1e-6)
+    }
+  }
+})
+
+test_that("dependent factors: calibrated, and what follows from a fit", {
+  skip_on_cran() # takes long; `make test` runs it
+  model <- model_logistic(prior = prior_normal(0, 1))
+  st <- stat_records(y ~ g + h, levels = crossed_levels)
+  cal <- calibrate(model, st, mech_randomized_response(epsilon = 5), n = 80, replicates = 40, chains = 1, iter = 600, warmup = 300, seed = 3)
+  expect_false(any(cal$runs$failed))
+  expect_true("concentration" %in% summary(cal)$variable)
+  expect_gt(min(summary(cal)$p.value), 1e-4)
+  # many records, nearly without noise: the records' own cross-table and glm()
+  set.seed(6)
+  p <- c(0.35, 0.05, 0.1, 0.5)
+  cell <- sample(0:3, 40000, TRUE, p)
+  data <- data.frame(g = factor(c("a", "b")[1 + cell %/% 2]), h = factor(c("k", "l")[1 + cell %% 2]))
+  data$y <- factor(rbinom(40000, 1, plogis(-0.5 + 1.5 * (data$g == "b") - (data$h == "l"))), labels = crossed_levels$y)
+  known <- stats::glm(y ~ g + h, stats::binomial(), data)
+  set.seed(7)
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_logistic(), chains = 2, iter = iter, warmup = 300, seed = 1))
+  rel <- release(data, st, mech_randomized_response(epsilon = 24))
+  fit <- ask(900)
+  longer <- extend(ask(500), 400)
+  expect_identical(longer$draws, fit$draws)
+  expect_identical(longer$chains[[2]]$state, fit$chains[[2]]$state)
+  found <- posterior::as_draws_matrix(fit$draws)
+  expect_lt(max(abs(colMeans(found)[1:3] - stats::coef(known)) / sqrt(diag(stats::vcov(known)))), 0.5)
+  expect_equal(mean(found[, "prob[g=b:h=k]"]), mean(data$g == "b" & data$h == "k"), tolerance = 0.02)
+  new <- expand.grid(g = c("a", "b"), h = c("k", "l"))
+  expect_equal(colMeans(rstantools::posterior_epred(fit, new)), unname(stats::predict(known, new, type = "response")), tolerance = 0.02)
+  made <- synthesize(fit, m = 1, seed = 1)[[1L]]
+  expect_equal(mean(made$g == "b" & made$h == "k"), mean(data$g == "b" & data$h == "k"), tolerance = 0.1)
 })
 
 # ---- any public matrix -------------------------------------------------------------------
