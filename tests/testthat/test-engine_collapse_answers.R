@@ -248,7 +248,7 @@ test_that("dependent factors: calibrated, and what follows from a fit", {
   expect_equal(mean(found[, "prob[g=b:h=k]"]), mean(data$g == "b" & data$h == "k"), tolerance = 0.02)
   new <- expand.grid(g = c("a", "b"), h = c("k", "l"))
   expect_equal(colMeans(rstantools::posterior_epred(fit, new)), unname(stats::predict(known, new, type = "response")), tolerance = 0.02)
-  made <- synthesize(fit, m = 1, seed = 1)[[1L]]
+  made <- synthesize(fit, m = 2, seed = 1)[[1L]]
   expect_equal(mean(made$g == "b" & made$h == "k"), mean(data$g == "b" & data$h == "k"), tolerance = 0.1)
 })
 
