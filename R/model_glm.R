@@ -17,7 +17,7 @@
 #'   families have no `cv`.
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see [model_lm()]. `"independent"`: they do not.
 #'   `NULL`: dependent if possible; if factors are independent, the printed fit says so. Dependent factors need a public number of records and methods
-#'   `"augment"` or `"collapse"`. By default, factors with one answer for each record ([stat_records()]) are independent.
+#'   `"augment"` or `"collapse"`.
 #'
 #' @details
 #' **Responses.** A binary response is a number with the bounds 0 and 1, or a factor with two levels, the second of which counts as 1. A count is a number with

@@ -1,5 +1,5 @@
-/* A stick (base/sticks.h) with Dirichlet weights a, of its level, and b, of the later ones together,
- * as a function of a number v that is about standard normal whatever these are:
+/* A stick (base/sticks.h) with Dirichlet weights a, of its level, and b, of the later ones
+ * together, as a function of a number v that is about standard normal whatever these are:
  *
  *   t = l(v, a) - l(-v, b),  l(v, w) = (log w + 1 - w / s^2) / 2 + log s,  dl/dv = 1 / s,
  *   s = (x + sqrt(x^2 + 4 w)) / 2,  x = v - d,  d = 1 / (0.85 + 3 sqrt(w)).

@@ -5,7 +5,8 @@
 
 struct model_uncentred {
     /* Goal: c is about how many records of each cell the data tell of, from now on: where these are
-     * many, q should follow them rather than the prior. Any c is right; the density of q is exact. */
+     * many, q should follow them rather than the prior. Any c is right; the density of q is exact.
+     */
     void (*expect)(void *self, const double *c);
 
     /* Goal: theta at q; the log determinant of its derivatives. */

@@ -11,8 +11,10 @@
  * independent; that of the coefficients is log-concave, and so are those of the sticks.
  *
  * Factors that depend on each other (model/covariates_joint.c) have log p_x in place of the first
- * sum. The probabilities of their cross-table, and what their prior depends on, are then held
- * against gradients, and drawn by shift() as they are given the cells of records.
+ * sum. Given the cells of records, the probabilities of their cross-table, and what their prior
+ * depends on, are drawn by shift(), and held against gradients: these need ten times as long. They
+ * move by gradients where records are not known, in coordinates of their own
+ * (contract/model_uncentred.h).
  *
  * Terms that depend on one factor are spread over the combinations x factor by factor, and sums
  * over them are collected in the same way: two additions per combination in total, for any number

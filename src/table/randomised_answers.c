@@ -11,7 +11,8 @@
  *
  * and by Fisher's identity its gradient is that of the complete-data likelihood of the expected
  * counts p_k ((M_1 x .. x M_F)(N / P))_k, held fixed: the model computes it (log_posterior()), and
- * of one row of sticks it is theirs (base/sticks.h). NUTS (mcmc/hmc.c) moves theta on that density.
+ * of one row of sticks it is theirs (base/sticks.h). NUTS (mcmc/hmc.c) moves theta on that density,
+ * in the model's coordinates for gradients (contract/model_uncentred.h) if it has any.
  * A product with all M_f is one pass over the table for each factor.
  *
  * Each kept draw then has a table of confidential counts given theta: factor after factor the
