@@ -295,9 +295,13 @@ static double log_of_counts(struct glm_cells *s, const double *theta, double *gr
     const double *counted = s->counted;
     for (int f = 0; f < s->share_groups; counted += s->shares[f++].levels) {
         const struct shares *shares = s->shares + f;
-        const double *stick = theta + shares->stick;
-        log_likelihood += sticks_log_density(shares->levels, counted, stick);
-        sticks_add_slopes(shares->levels, counted, stick, gradient + shares->stick);
+        double rest = counted[shares->levels - 1];
+        for (int l = shares->levels - 2; l >= 0; --l) {
+            const double t = theta[shares->stick + l];
+            rest += counted[l];
+            log_likelihood += stick_log_density(counted[l], rest, t);
+            gradient[shares->stick + l] += counted[l] - rest * stick_share(t);
+        }
     }
     return log_likelihood;
 }
