@@ -11,6 +11,7 @@
 
 #include "base/integer_step.h"
 #include "contract/model_prior.h"
+#include "mcmc/surrogate_trajectory.h"
 #include "records/augment.h"
 
 /* candidates in one call of a density, see accept_speculatively() in records/accept_pass.c */
