@@ -50,6 +50,7 @@ impossible_squares <- function(release, odd) {
     at <- matrix(match(c(single, square), part$at), ncol = 2L)
     known <- rowSums(is.na(at)) == 0
     at <- at[known, , drop = FALSE]
+    if (nrow(at) == 0L) return(NULL)
     limits <- component_limits(part$statistic)[single[known], , drop = FALSE]
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     total <- part$value[at[, 1L]]

@@ -69,10 +69,11 @@ test_that("two logistic regressions with one slope: quadrature over the intercep
 })
 
 same_posterior <- function(a, b, of, apart = 0.12, wide = 0.12) {
-  a <- posterior::summarise_draws(internal("exactly")(a, of[[1L]]), "mean", "sd")
-  b <- posterior::summarise_draws(internal("exactly")(b, of[[2L]]), "mean", "sd")
-  testthat::expect_lt(max(abs(a$mean - b$mean) / a$sd), apart)
-  testthat::expect_lt(max(abs(b$sd / a$sd - 1)), wide)
+  # of means and sds of three sites the tails are so heavy that the draws' own sd says little
+  a <- posterior::summarise_draws(internal("exactly")(a, of[[1L]]), "mean", "mad")
+  b <- posterior::summarise_draws(internal("exactly")(b, of[[2L]]), "mean", "mad")
+  testthat::expect_lt(max(abs(a$mean - b$mean) / a$mad), apart)
+  testthat::expect_lt(max(abs(b$mad / a$mad - 1)), wide)
 }
 
 test_that("sites that hardly differ are pooled completely, and sites that may differ at will are fitted separately", {
