@@ -30,7 +30,7 @@ run_chunk <- function(problem, seeds) {
 }
 
 run_on_workers <- function(problem, seeds, take) {
-  workers <- future::nbrOfWorkers()
+  workers <- min(future::nbrOfWorkers(), length(seeds)) # schedulers of clusters have Inf
   carried <- user_globals(problem)
   pending <- list() # of future, and when it was sent
   now <- function() proc.time()[["elapsed"]]
