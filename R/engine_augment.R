@@ -242,7 +242,7 @@ acceptance_lines <- function(fit, a) {
 }
 
 coefficients_line <- function(a) {
-  if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded), 2))
+  if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded, na.rm = TRUE), 2))
 }
 
 # Counted work is about the nanoseconds of one machine; it knows nothing of R

@@ -266,7 +266,7 @@ print_summary <- function(table) {
 #'   | `walk`, `leap` | acceptance of random-walk steps of the parameters, and of independence proposals |
 #'   | `group_walk`, `group_leap` | the same for one group of parameters |
 #'   | `moved`, `steps` | acceptance of moves of all records at once, and leapfrog steps per move |
-#'   | `responded` | acceptance of the moves of a [model_glm()]'s coefficients |
+#'   | `responded` | acceptance of the moves of a [model_glm()]'s coefficients with the responses; `NaN` if warmup found that they are not worth their time |
 #'   | `divergent`, `deepest` | how many trajectories of these two kinds diverged, and how many of the former reached the maximum length |
 #'   | `regrouped` | acceptance of transfers of records between two levels of a factor |
 #'   | `newton` | acceptance of Newton proposals of a [model_glm()]'s coefficients given the records |

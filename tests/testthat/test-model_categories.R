@@ -298,6 +298,7 @@ test_that("coefficients move with the responses where noise dominates, and not w
   }, 0)
   expect_gt(moved[1L], 0.1)
   expect_identical(moved[2L], NaN)
+  expect_match(internal("coefficients_line")(data.frame(responded = c(0.25, NaN))), "accepted 0.25$") # chains decide for themselves
 })
 
 test_that("a run continues bit for bit; fits predict, simulate and are told", {
