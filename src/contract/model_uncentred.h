@@ -4,7 +4,7 @@
 #define NOISEAWARE_CONTRACT_MODEL_UNCENTRED_H
 
 struct model_uncentred {
-    /* Goal: c is about how many records of each cell the data tell of, from now on: where these are
+    /* Goal: c is about the numbers of records that the data suggest for each cell: where these are
      * many, q should follow them rather than the prior. Any c is right; the density of q is exact.
      */
     void (*expect)(void *self, const double *c);
@@ -15,7 +15,7 @@ struct model_uncentred {
     /* Goal: the gradient of a log density in theta becomes that in q, determinant included. */
     void (*pull)(void *self, const double *q, double *gradient);
 
-    /* Goal: where chains start, q at theta, or near it if that is far from what the data tell. */
+    /* Goal: where chains start, q at theta, or near it if that is far from what the data suggest. */
     void (*start)(void *self, const double *theta, double *q);
 };
 

@@ -39,9 +39,6 @@
 #include <Rmath.h>
 #undef df /* the name of a field here */
 
-/* a weight that underflows is that of a cell without records all the same */
-static const double LEAST_WEIGHT = 1e-10;
-
 /* initial intervals of the slice sampler, in a stick and in the logarithm of a */
 static const double STICK_WIDTH = 1, LOG_WIDTH = 2;
 
@@ -125,7 +122,7 @@ static int level_of(const struct covariates *cov, int f, int cell) {
 /* ---- natural values ------------------------------------------------------- */
 
 /* Shares of each factor's levels, factor by factor, under those of the cells. */
-static void find_margins(const struct covariates *cov, const double *cells, double *margin) {
+void joint_margins(const struct covariates *cov, const double *cells, double *margin) {
     for (int l = 0; l < cov->levels; ++l) margin[l] = 0;
     for (int c = 0; c < cov->joint->cells; ++c)
         for (int f = 0; f < cov->factors; ++f)
@@ -153,7 +150,7 @@ static void report(void *self, const double *theta, double *out) {
     const struct coordinates *coordinates = &joint->coordinates;
     double *cells = joint->share, *margin = cells + joint->cells;
     sticks_to_probabilities(joint->cells, theta + joint->at_cells, cells);
-    find_margins(cov, cells, margin);
+    joint_margins(cov, cells, margin);
     for (int k = 0; k < coordinates->count; ++k) {
         const struct theta_block *block = coordinates->block + k;
         if (block->known) continue;
@@ -187,7 +184,7 @@ static int invert(void *self, const double *value, double *theta) {
         value += block_reported(block);
     }
     sticks_to_probabilities(joint->cells, theta + joint->at_cells, cells);
-    find_margins(cov, cells, margin);
+    joint_margins(cov, cells, margin);
     if (joint->effects > 0)
         shift_mean(cov, -1, margin, theta + joint->at_effects, theta + cov->at_mean);
     return PLUGIN_OK;
@@ -207,7 +204,7 @@ void joint_complete(struct covariates *cov, struct model *model) {
 /* ---- prior -------------------------------------------------------------- */
 
 /* Dirichlet weights of the cells under theta. Returns their sum. */
-static double find_weights(const struct covariates *cov, const double *theta, double *weight) {
+double joint_weights(const struct covariates *cov, const double *theta, double *weight) {
     const struct joint *joint = cov->joint;
     double sum = 0;
     if (!joint->shares) {
@@ -222,7 +219,7 @@ static double find_weights(const struct covariates *cov, const double *theta, do
                 for (int k = 0; k < size; ++k) weight[l * size + k] = share[l] * weight[k];
         }
     }
-    for (int c = 0; c < joint->cells; ++c) sum += weight[c] = fmax(weight[c], LEAST_WEIGHT);
+    for (int c = 0; c < joint->cells; ++c) sum += weight[c] = fmax(weight[c], JOINT_LEAST_WEIGHT);
     return sum;
 }
 
@@ -238,7 +235,7 @@ void joint_rprior(struct covariates *cov, const double *chol, struct rng *rng, d
         factors_rprior(cov, rng, theta);
         theta[joint->at_concentration] = joint->log_mean + joint->log_sd * rng_normal(rng);
     }
-    (void)find_weights(cov, theta, joint->weight);
+    (void)joint_weights(cov, theta, joint->weight);
     sticks_draw(rng, joint->cells, joint->weight, theta + joint->at_cells);
 }
 
@@ -260,98 +257,9 @@ double joint_dprior(struct covariates *cov, double *chol, const double *theta) {
         log_density -= 0.5 * joint->effect_kappa * linalg_dot(p, z, z);
         for (int i = 0; i < p; ++i) log_density -= log(chol[(size_t)i * p + i]);
     }
-    log_density += lgamma(find_weights(cov, theta, joint->weight));
+    log_density += lgamma(joint_weights(cov, theta, joint->weight));
     for (int c = 0; c < joint->cells; ++c) log_density -= lgamma(joint->weight[c]);
     return log_density + sticks_log_density(joint->cells, joint->weight, theta + joint->at_cells);
-}
-
-/* After find_weights(): gradient += slopes in w = a q as those in log a, where all weights grow as
- * they are, and in the sticks of q, where those of a level do. Spoils `slope`. */
-static void add_weight_slopes(const struct covariates *cov, const double *theta, double *slope,
-                              double *gradient) {
-    const struct joint *joint = cov->joint;
-    double *margin = joint->share + joint->cells;
-    for (int c = 0; c < joint->cells; ++c) {
-        slope[c] *= joint->weight[c] > LEAST_WEIGHT ? joint->weight[c] : 0;
-        gradient[joint->at_concentration] += slope[c];
-    }
-    find_margins(cov, slope, margin);
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        sticks_add_slopes(factor->levels, margin + factor->at, theta + factor->stick,
-                          gradient + factor->stick);
-    }
-}
-
-/* d log p(p) / d w_c = psi(a) - psi(w_c) + log p_c. */
-void joint_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
-    const struct joint *joint = cov->joint;
-    double *weight = joint->weight, *slope = joint->share;
-    const double all = Rf_digamma(find_weights(cov, theta, weight)),
-                 *cells = theta + joint->at_cells;
-    sticks_add_slopes(joint->cells, weight, cells, gradient + joint->at_cells);
-    if (!joint->shares) return;
-    factors_prior_gradient(cov, theta, gradient);
-    gradient[joint->at_concentration] -=
-        (theta[joint->at_concentration] - joint->log_mean) / (joint->log_sd * joint->log_sd);
-    sticks_to_log_probabilities(joint->cells, cells, slope);
-    for (int c = 0; c < joint->cells; ++c) slope[c] += all - Rf_digamma(weight[c]);
-    add_weight_slopes(cov, theta, slope, gradient);
-}
-
-/* ---- coordinates for gradients: contract/model_uncentred.h ------------------------------- */
-
-/* The sticks of p are functions of numbers that are about standard normal (base/stick_standard.h)
- * with the weights of the prior and the counts that the data tell of, so that they follow (a, q)
- * where the data say little, and do not where they say much. */
-
-void joint_expect(struct covariates *cov, const double *count) {
-    memcpy(cov->joint->expected, count, (size_t)cov->joint->cells * sizeof(double));
-}
-
-double joint_find(struct covariates *cov, const double *q, double *theta) {
-    const struct joint *joint = cov->joint;
-    const double *expected = joint->expected;
-    double *weight = joint->weight, log_determinant = 0;
-    memcpy(theta, q, (size_t)cov->end * sizeof(double));
-    (void)find_weights(cov, theta, weight);
-    double later = weight[joint->cells - 1] + expected[joint->cells - 1];
-    for (int l = joint->cells - 2; l >= 0; --l) {
-        const double own = weight[l] + expected[l];
-        joint->standard[l] = stick_standard(q[joint->at_cells + l], own, later);
-        theta[joint->at_cells + l] = joint->standard[l].t;
-        log_determinant += joint->standard[l].log_slope;
-        later += own;
-    }
-    return log_determinant;
-}
-
-void joint_pull(struct covariates *cov, const double *q, double *gradient) {
-    const struct joint *joint = cov->joint;
-    double *slope = joint->share, later = 0;
-    for (int l = 0; l < joint->cells - 1; ++l) {
-        const struct stick_standard *of = joint->standard + l;
-        double *in_stick = gradient + joint->at_cells + l;
-        slope[l] = later + *in_stick * of->t_a + of->log_slope_a;
-        later += *in_stick * of->t_b + of->log_slope_b;
-        *in_stick = *in_stick * of->t_v + of->log_slope_v;
-    }
-    slope[joint->cells - 1] = later;
-    (void)find_weights(cov, q, joint->weight);
-    add_weight_slopes(cov, q, slope, gradient);
-}
-
-void joint_start(struct covariates *cov, const double *theta, double *q) {
-    const struct joint *joint = cov->joint;
-    double *weight = joint->weight;
-    memcpy(q, theta, (size_t)cov->end * sizeof(double));
-    (void)find_weights(cov, theta, weight);
-    double later = weight[joint->cells - 1] + joint->expected[joint->cells - 1];
-    for (int l = joint->cells - 2; l >= 0; --l) {
-        const double own = weight[l] + joint->expected[l];
-        q[joint->at_cells + l] = stick_standard_near(theta[joint->at_cells + l], own, later);
-        later += own;
-    }
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -375,7 +283,7 @@ static void find_means(const struct covariates *cov, const double *theta, double
 void joint_set(struct covariates *cov, const double *theta) {
     struct joint *joint = cov->joint;
     levels_set(&joint->of, theta + joint->at_cells);
-    (void)find_weights(cov, theta, joint->alpha);
+    (void)joint_weights(cov, theta, joint->alpha);
     find_means(cov, theta, joint->mean);
 }
 
@@ -588,7 +496,7 @@ static double log_counts(void *self, const double *theta) {
     const struct covariates *cov = self;
     const struct joint *joint = cov->joint;
     double n = 0, log_density = log_hyper(cov, theta);
-    const double all = find_weights(cov, theta, joint->weight);
+    const double all = joint_weights(cov, theta, joint->weight);
     for (int c = 0; c < joint->cells; ++c) {
         if (joint->count[c] == 0) continue;
         n += joint->count[c];
@@ -615,7 +523,7 @@ void joint_update_cells(struct covariates *cov, const double *count, struct rng 
     struct joint *joint = cov->joint;
     joint->count = count;
     if (joint->shares) update_shares(cov, rng, theta);
-    (void)find_weights(cov, theta, joint->weight);
+    (void)joint_weights(cov, theta, joint->weight);
     for (int cell = 0; cell < joint->cells; ++cell) joint->weight[cell] += fmax(count[cell], 0);
     sticks_draw(rng, joint->cells, joint->weight, theta + joint->at_cells);
 }

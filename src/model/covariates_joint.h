@@ -54,11 +54,20 @@ void joint_relevel(struct covariates *cov, int from, int to, int m, const double
 /* Counts of the cells, to the complete-data statistic. */
 void joint_add(const struct covariates *cov, int m, const double *const *x, double *c);
 
-/* As the hooks in contract/model_uncentred.h; `count`: of the cells. */
+/* Hooks of contract/model_uncentred.h, whose `self` is the covariates; joint_expect() before them,
+ * with the counts of the cells. All in model/covariates_joint_gradient.c. */
 void joint_expect(struct covariates *cov, const double *count);
-double joint_find(struct covariates *cov, const double *q, double *theta);
-void joint_pull(struct covariates *cov, const double *q, double *gradient);
-void joint_start(struct covariates *cov, const double *theta, double *q);
+double joint_find(void *self, const double *q, double *theta);
+void joint_pull(void *self, const double *q, double *gradient);
+void joint_start(void *self, const double *theta, double *q);
+
+/* A cell whose weight underflows gets this one. */
+static const double JOINT_LEAST_WEIGHT = 1e-10;
+
+/* For the gradients: Dirichlet weights of the cells under theta, and their sum; the sums of numbers
+ * of the cells over all cells of each level, factor by factor. */
+double joint_weights(const struct covariates *cov, const double *theta, double *weight);
+void joint_margins(const struct covariates *cov, const double *cells, double *margin);
 
 /* What of theta is of the cells alone, given their counts. */
 void joint_update_cells(struct covariates *cov, const double *count, struct rng *rng,

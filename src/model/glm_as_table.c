@@ -408,16 +408,8 @@ static void expect(void *self, const double *c) {
     joint_expect(s->cov, s->counted);
 }
 
-static double find(void *self, const double *q, double *theta) {
-    return joint_find(self, q, theta);
-}
-
-static void pull(void *self, const double *q, double *gradient) { joint_pull(self, q, gradient); }
-
-static void start(void *self, const double *theta, double *q) { joint_start(self, theta, q); }
-
 static const struct model_uncentred uncentred_hooks = {
-    .expect = expect, .find = find, .pull = pull, .start = start};
+    .expect = expect, .find = joint_find, .pull = joint_pull, .start = joint_start};
 
 /* ---- set-up ------------------------------------------------------------------------- */
 
