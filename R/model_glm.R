@@ -48,11 +48,11 @@
 #'
 #' | family | m | s | t |
 #' | --- | --- | ---: | ---: |
-#' | `binomial("logit")` | 0 | 1.5 | 1.5 |
-#' | `binomial("probit")` | 0 | 0.9 | 0.9 |
-#' | `binomial("cloglog")` | log(log(2)) | 1 | 1 |
-#' | `"cumulative"`, `"categorical"` | 0 | 1.5 | 1.5 |
-#' | `"cumulative_probit"` | 0 | 0.9 | 0.9 |
+#' | `binomial("logit")` | 0 | 2.5 | 3 |
+#' | `binomial("probit")` | 0 | 1.5 | 1.8 |
+#' | `binomial("cloglog")` | log(log(2)) | 1.7 | 2 |
+#' | `"cumulative"`, `"categorical"` | 0 | 2.5 | 3 |
+#' | `"cumulative_probit"` | 0 | 1.5 | 1.8 |
 #' | `poisson()`, `"negative_binomial"`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
 #'
 #' For an ordered response, the intercept's `prior` applies to each threshold: thresholds have independent normal priors restricted to be ordered, so that all

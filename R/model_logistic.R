@@ -13,8 +13,8 @@
 #'
 #' @details
 #' **Default prior.** `NULL` is `prior_normal()`. With p covariates measured from the middles
-#' of their bounds, of half-width h: intercept N(0, 1.5^2), slope j N(0, (3 / (sqrt(p)
-#' h_j))^2), a level's coefficient N(0, (1.5 / sqrt(p))^2). The linear predictor then has a standard deviation of about 2 for any p; see [priors] for values by
+#' of their bounds, of half-width h: intercept N(0, 2.5^2), slope j N(0, (6 / (sqrt(p)
+#' h_j))^2), a level's coefficient N(0, (3 / sqrt(p))^2). The linear predictor then has a standard deviation of about 4 for any p; see [priors] for values by
 #' name.
 #'
 #' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],

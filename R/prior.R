@@ -78,8 +78,8 @@
 #' intervals contained the estimates from the records in 89 per cent of cases with `prior_nig()`. With the default it was 97 per cent.
 #' [model_normal()] has the `prior_nig()` of a regression without covariates.
 #'
-#' [model_logistic()] has the priors N(0, 1.5^2) for the intercept, N(0, (3 / (sqrt(p) h_x))^2) for slopes and N(0, (1.5 / sqrt(p))^2) for the
-#' coefficients of levels. For covariates within their bounds, the linear predictor then has a standard deviation of about 2, whatever p is.
+#' [model_logistic()] has the priors N(0, 2.5^2) for the intercept, N(0, (6 / (sqrt(p) h_x))^2) for slopes and N(0, (3 / sqrt(p))^2) for the
+#' coefficients of levels. For covariates within their bounds, the linear predictor then has a standard deviation of about 4, whatever p is.
 #'
 #' These priors have the weight of a few records. They matter if there is so much noise that the release contains
 #' little information: `plot(fit, "prior")` shows whether it does. They also matter if the bounds are very wide for a variable. Its mean may then be more than

@@ -6,8 +6,8 @@
 
 if (!exists("bench_result")) source("bench/helpers.R")
 
-# coefficients N(0, 1.5^2) and N(0, 3^2), the defaults; share ~ Beta(1, 1), precision ~ Gamma(1.5, 0.15)
-awan_wang_model <- model_logistic(covariates = list(x = covariate_beta()))
+# coefficients N(0, 1.5^2) and N(0, 3^2); share ~ Beta(1, 1), precision ~ Gamma(1.5, 0.15)
+awan_wang_model <- model_logistic(prior = prior_normal(0, c(1.5, 3)), covariates = list(x = covariate_beta()))
 
 awan_wang_release <- function(seed, n = 1000, epsilon = 1) {
   set.seed(seed)

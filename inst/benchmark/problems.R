@@ -116,7 +116,7 @@ problems <- local({
         list(fit = stat_objective(y ~ x, bounds), moments = stat_sums(~ x + I(x^2), bounds["x"], rescale = FALSE))
       }),
       mechanism = list(fit = mech_objective(epsilon = 0.9, ridge = 0.5 / expm1(0.135), norm = "Linf"), moments = mech_laplace(epsilon = 0.1)), neighbours = "replace",
-      model = model_logistic(covariates = list(x = covariate_beta())), parameters = c("(Intercept)" = 0.5, x = 2), prior = FALSE,
+      model = model_logistic(prior = prior_normal(0, c(1.5, 3)), covariates = list(x = covariate_beta())), parameters = c("(Intercept)" = 0.5, x = 2), prior = FALSE,
       records = function(p) {
         x <- 2 * stats::rbeta(1000, 0.5, 0.5) - 1
         data.frame(y = as.numeric(stats::runif(1000) < stats::plogis(p[["(Intercept)"]] + p[["x"]] * x)), x)

@@ -58,10 +58,10 @@ test_that("prior draws have the prior's moments", {
   for (l in c("a", "b", "c")) expect_gt(ks.test(draws[, paste0("prob[g=", l, "]")], "pbeta", 2, 4)$p.value, 1e-6)
   # by default: scaled by the bounds, from the middles x = 5 and w = 1
   draws <- log_report(log_bind("default"), log_prior(log_bind("default"), 1e5))
-  expect_gt(ks.test(draws[, "x"], "pnorm", 0, 3 / sqrt(3) / 3)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "w"], "pnorm", 0, 3 / sqrt(3) / 2)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "gc"], "pnorm", 0, 1.5 / sqrt(3))$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "(Intercept)"] + 5 * draws[, "x"] + draws[, "w"], "pnorm", 0, 1.5)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "x"], "pnorm", 0, 6 / sqrt(3) / 3)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "w"], "pnorm", 0, 6 / sqrt(3) / 2)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "gc"], "pnorm", 0, 3 / sqrt(3))$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "(Intercept)"] + 5 * draws[, "x"] + draws[, "w"], "pnorm", 0, 2.5)$p.value, 1e-6)
 })
 
 test_that("the prior density in theta's coordinates is the natural one times the Jacobian", {
