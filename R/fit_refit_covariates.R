@@ -7,8 +7,9 @@
 #
 # Cost: a fit by "augment" for each covariate and distribution.
 
-# iterations: other distributions mix more slowly than normal ones
+# iterations: other distributions mix more slowly than normal ones; chains that differ are doubled so often
 least_refit <- 2000
+most_doublings <- 3L
 
 #' Sensitivity of a regression to the covariates' distributions
 #'
@@ -19,8 +20,8 @@ least_refit <- 2000
 #'
 #' @param fit A fit of a regression, from [sample_posterior()], with numeric covariates: [model_glm()], [model_logistic()], [model_lm()].
 #' @param covariates Names of the covariates to vary; `NULL`: all numeric covariates.
-#' @param ... Arguments of [sample_posterior()] for the refits, such as `chains` and `iter`; by default as in the fit, with at least 2,000 iterations. The
-#'   method is `"augment"`, the only one available.
+#' @param ... Arguments of [sample_posterior()] for the refits, such as `chains` and `iter`; by default as in the fit, with at least 2,000 iterations.
+#'   Chains that differ are extended, up to eight times. The method is `"augment"`, the only one available.
 #' @param x The value of `refit_covariates()`.
 #'
 #' @return A data frame of class `noiseaware_refits`, a row for each refit and coefficient: `covariate`, `distribution`, `coefficient`, `mean` and `sd` of the
@@ -94,8 +95,14 @@ with_distribution <- function(model, name, distribution) {
 refit_quietly <- function(fit, given) {
   if (!"init" %in% names(given)) given["init"] <- list(NULL)
   if (!"control" %in% names(given)) given$control <- list()
-  without_troubles(without_progress(suppressMessages(refit(fit, given))))
+  without_troubles(without_progress(suppressMessages({
+    again <- refit(fit, given)
+    for (doubling in seq_len(most_doublings)) if (!refit_mixed(again)) again <- extend(again, given$iter * 2^(doubling - 1L))
+    again
+  })))
 }
+
+refit_mixed <- function(again) isTRUE(max(mixing_diagnostics(again)$rhat[colnames(coefficient_draws(again))]) <= apart_r_hat)
 
 refit_answers <- function(fit) {
   draws <- coefficient_draws(fit)
@@ -106,8 +113,7 @@ refit_answers <- function(fit) {
 with_refit <- function(fit, of, again) {
   a <- refit_answers(fit)
   b <- refit_answers(again)
-  met <- isTRUE(max(mixing_diagnostics(again)$rhat[b$coefficient]) <= apart_r_hat)
-  left_out <- if (!met) "chains differ" else if (!is.null(contradiction_trouble(again))) "contradicted" else NA_character_
+  left_out <- if (!refit_mixed(again)) "chains differ" else if (!is.null(contradiction_trouble(again))) "contradicted" else NA_character_
   data.frame(of, coefficient = b$coefficient, mean = b$mean, sd = b$sd, difference = (b$mean - a$mean) / a$sd,
              error = sqrt(a$error^2 + b$error^2) / a$sd, left_out = left_out, row.names = NULL)
 }

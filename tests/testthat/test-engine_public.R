@@ -277,7 +277,7 @@ test_that("default priors are scaled by what covariates are", {
   rel <- as_release(rep(0:1, 15), yes_no, mech_randomized_response(epsilon = 3), public = transform(given, far = 1e6 + 1000 * x))
   said <- rstantools::prior_summary(given_fit(rel, model_logistic(y ~ far), chains = 1, iter = 600))
   sd <- as.double(sub("^normal\\(0, (.*)\\)$", "\\1", said$prior[said$variable == "far"]))
-  expect_equal(sd, 1.5 / (1000 * sqrt(mean((given$x - mean(given$x))^2))), tolerance = 1e-4)
+  expect_equal(sd, 3 / (1000 * sqrt(mean((given$x - mean(given$x))^2))), tolerance = 1e-4)
 })
 
 test_that("owners release the covariates as they are", {

@@ -134,14 +134,14 @@ test_that("the prior's density has its gradient, its draws the spread that it sa
       natural <- internal("reported")(bound, theta)
       ordered <- family$family == "cumulative"
       slope <- natural[, if (ordered) "x" else "x[mid]"]
-      wide <- if (family$link == "logit") 1.5 else 0.9
-      sd <- if (is.null(prior$sd)) wide * 2 / (3 * sqrt(2)) else 0.7
+      wide <- if (family$link == "logit") c(2.5, 3) else c(1.5, 1.8)
+      sd <- if (is.null(prior$sd)) wide[2] * 2 / (3 * sqrt(2)) else 0.7
       expect_gt(ks.test(slope, "pnorm", if (is.null(prior$mean)) 0 else 1, sd)$p.value, 1e-6)
       # thresholds in any order are independent: their mean; at the middle of x unless it is given
       first <- if (ordered) natural[, 1:3] else natural[, c("(Intercept)[mid]", "(Intercept)[high]", "(Intercept)[top]")]
       at_middle <- if (ordered) -natural[, "x"] else natural[, c("x[mid]", "x[high]", "x[top]")]
       if (is.null(prior$mean)) first <- first + at_middle
-      sd <- if (!is.null(prior$sd)) 2 else wide
+      sd <- if (!is.null(prior$sd)) 2 else wide[1]
       any <- first[cbind(seq_len(nrow(first)), sample(3, nrow(first), TRUE))]
       expect_gt(ks.test(any, "pnorm", if (is.null(prior$mean)) 0 else 0.4, sd)$p.value, 1e-6)
       if (ordered) expect_true(all(diff(t(natural[, 1:3])) > 0))
