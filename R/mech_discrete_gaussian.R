@@ -17,7 +17,6 @@
 #' @references
 #' Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for
 #' differential privacy. \doi{10.48550/arXiv.2004.00010}
-#' @seealso [ddiscrete_gaussian()] for the distribution.
 #' @family mechanisms
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))

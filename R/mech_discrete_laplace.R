@@ -17,7 +17,6 @@
 #' @references
 #' Ghosh, A., Roughgarden, T. and Sundararajan, M. (2012). Universally
 #' utility-maximizing privacy mechanisms. \doi{10.1137/09076828X}
-#' @seealso [ddiscrete_laplace()] for the distribution.
 #' @family mechanisms
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))

@@ -96,7 +96,6 @@
 #' | `failed` | some replicates of a study failed | `$conditions` has their messages |
 #' | `few_records` | the number of records may be smaller than the method assumes | `method = "augment"`, or a prior of n |
 #' | `impossible` | no records could produce these totals | check units, bounds and noise |
-#' | `integer` | the density of a discrete distribution was evaluated at non-integers | round them |
 #' | `interrupted` | a run was interrupted; it has the draws made until then | [extend()] continues it |
 #' | `limit` | a total is as if every record were clamped | wider bounds in the next release |
 #' | `method` | the chosen method is approximate, or the run was shortened | specify the `method`, or allow more time: [method_auto] |

@@ -186,7 +186,7 @@ geography_run <- function(counties, iterations, warmup = 100, cells = 10L) {
   shares <- about(about(states[rep(1:10, each = counties), ], 100)[codes$county, ], 20)
   n <- t(vapply(seq_len(nrow(areas)), function(b) stats::rmultinom(1L, stats::rpois(1L, 15 * stats::rgamma(1L, 2)), shares[b, ])[, 1L], integer(cells)))
   of <- function(level) stat_counts(stats::reformulate(paste0(level, ":x")), c(lapply(areas[level], unique), list(x = letters[seq_len(cells)])))
-  noisy <- function(x, sd) as.vector(t(x)) + rdiscrete_gaussian(length(x), sd = sd)
+  noisy <- function(x, sd) as.vector(t(x)) + sample(-50:50, length(x), TRUE, stats::dnorm(-50:50, sd = sd))
   value <- list(law = as.vector(tapply(rowSums(n), codes$state, sum)), states = noisy(rowsum(n, codes$state), 2), counties = noisy(rowsum(n, codes$county), 2),
                 blocks = noisy(n, 3))
   rel <- as_release(value, list(law = stat_counts(~ state, lapply(areas["state"], unique)), states = of("state"), counties = of("county"), blocks = of("block")),

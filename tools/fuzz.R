@@ -210,10 +210,6 @@ valid <- list(
   confint = function() list(object = any_of(fits), parm = NULL, level = 0.9), simulate = function() list(object = any_of(fits), nsim = 2, seed = 1),
   plot = function() any_of(list(list(x = fits[[1]], type = "trace", parameters = NULL), list(x = calibration, type = "ranks", variables = NULL), list(x = planned, variables = NULL), list(x = compared, variables = NULL))),
   coverage = function() list(calibration, 0.9),
-  ddiscrete_laplace = function() list(x = 0:2, scale = 1, location = 0, log = FALSE), pdiscrete_laplace = function() list(q = 0:2, scale = 1, location = 0, lower.tail = TRUE, log.p = FALSE),
-  qdiscrete_laplace = function() list(p = 0.5, scale = 1, location = 0, lower.tail = TRUE, log.p = FALSE), rdiscrete_laplace = function() list(n = 2, scale = 1, location = 0),
-  ddiscrete_gaussian = function() list(x = 0:2, sd = 1, location = 0, log = FALSE), pdiscrete_gaussian = function() list(q = 0:2, sd = 1, location = 0, lower.tail = TRUE, log.p = FALSE),
-  qdiscrete_gaussian = function() list(p = 0.5, sd = 1, location = 0, lower.tail = TRUE, log.p = FALSE), rdiscrete_gaussian = function() list(n = 2, sd = 1, location = 0),
   write_release = function() list(release = any_of(releases), path = path), read_release = function() list(path = path))
 methods <- c("predict", "confint", "simulate", "update", "plot") # generics of other packages
 forgotten <- setdiff(getNamespaceExports("noiseaware"), names(valid))

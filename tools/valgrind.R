@@ -111,8 +111,8 @@ for (kind in names(statistics)) for (st in statistics[[kind]]) for (m in mechani
 }
 release_objective(data, statistics$objective[[1]], mechanisms$objective)
 private_quantile(data$w, 0.5, c(0, 10), epsilon = 1)
-for (s in c(0.3, 5)) for (f in list(rdiscrete_laplace, rdiscrete_gaussian)) f(20, 0, s)
-pdiscrete_gaussian(-3:3, sd = 0.4)
+for (s in c(0.3, 5)) for (f in c("qdiscrete_laplace", "qdiscrete_gaussian")) utils::getFromNamespace(f, "noiseaware")(1:9 / 10, 0, s)
+noiseaware:::pdiscrete_gaussian(-3:3, sd = 0.4)
 quietly(debug_model(models$lm, statistics$crossprod[[2]], n = 40))
 quietly(debug_model(models$poisson, statistics$sums[[1]], n = 40))
 nonprivate_posterior(data, models$lm, statistics$crossprod[[1]], chains = 1, iter = 20)

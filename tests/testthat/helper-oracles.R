@@ -218,3 +218,7 @@ expect_prior <- function(draws, prior, probabilities = c(0.1, 0.5, 0.9)) {
     }
   }
 }
+
+# discrete noise, by inversion
+rdiscrete_laplace <- function(n, location = 0, scale) internal("qdiscrete_laplace")(runif(n), location, scale)
+rdiscrete_gaussian <- function(n, location = 0, sd) internal("qdiscrete_gaussian")(runif(n), location, sd)

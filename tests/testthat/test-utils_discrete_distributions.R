@@ -3,9 +3,9 @@
 scales <- c(1e-3, 0.03, 0.2, 0.45, 0.5, 0.7, 1, 3, 7.9, 8, 8.1, 50, 400)
 locations <- c(0, 0.5, 0.3, -0.3, 7.25, -1000.75, 0.999)
 distributions <- list(
-  laplace = list(d = ddiscrete_laplace, p = pdiscrete_laplace, q = qdiscrete_laplace, r = rdiscrete_laplace, widths = 60,
+  laplace = list(d = ddiscrete_laplace, p = pdiscrete_laplace, q = qdiscrete_laplace, widths = 60,
                  log_kernel = function(k, m, s) -abs(k - m) / s),
-  gaussian = list(d = ddiscrete_gaussian, p = pdiscrete_gaussian, q = qdiscrete_gaussian, r = rdiscrete_gaussian, widths = 12,
+  gaussian = list(d = ddiscrete_gaussian, p = pdiscrete_gaussian, q = qdiscrete_gaussian, widths = 12,
                   log_kernel = function(k, m, s) -(k - m)^2 / (2 * s^2)))
 
 support <- function(distribution, m, s, widths = distribution$widths) seq(floor(m - widths * s) - 4, ceiling(m + widths * s) + 4)
@@ -133,26 +133,6 @@ test_that("quantiles of extreme scales and probabilities end", {
   }
 })
 
-test_that("random numbers have the distribution", {
-  set.seed(1)
-  for (distribution in distributions) {
-    for (case in list(c(0, 1), c(0.3, 0.4), c(-5.5, 4), c(1e6 + 0.25, 40))) {
-      x <- distribution$r(20000, case[1], case[2])
-      cells <- unique(distribution$q(seq(0.02, 0.98, by = 0.04), case[1], case[2]))
-      expected <- diff(c(0, distribution$p(cells, case[1], case[2]), 1))
-      observed <- tabulate(findInterval(x, cells, left.open = TRUE) + 1, length(cells) + 1)
-      rare <- expected * length(x) < 5
-      expect_lte(sum(observed[rare]), 40)
-      expect_gt(chisq.test(observed[!rare], p = expected[!rare], rescale.p = TRUE)$p.value, 1e-6)
-    }
-    set.seed(7)
-    a <- distribution$r(5, 0, 1:5)
-    set.seed(7)
-    expect_identical(distribution$r(numeric(5), 0, 1:5), a)
-    expect_identical(distribution$r(0, 0, 1), numeric())
-  }
-})
-
 test_that("locations shift and reflect the distribution", {
   for (distribution in distributions) {
     for (s in c(0.1, 1.7, 30)) {
@@ -173,15 +153,10 @@ test_that("arguments are recycled, names and missing values kept", {
     expect_identical(distribution$p(c(-Inf, Inf), 0, 1), c(0, 1))
     expect_identical(distribution$p(c(-Inf, Inf), 0, 1, lower.tail = FALSE, log.p = TRUE), c(0, -Inf))
     expect_identical(distribution$d(c(-Inf, Inf), 0, 1), c(0, 0))
-    expect_identical(distribution$d(numeric(), 0, 1), numeric())
     expect_identical(distribution$d(NA, 0, 1), NA_real_)
+    expect_identical(distribution$d(numeric(), 0, 1), numeric())
     expect_identical(distribution$p(2.7, 0, 1), distribution$p(2, 0, 1))
-    expect_warning(value <- distribution$d(c(1.5, 2), 0, 1), class = "noiseaware_warning_integer")
-    expect_identical(value[1], 0)
-    for (call in list(quote(distribution$d(1, 0, 0)), quote(distribution$p("a", 0, 1)), quote(distribution$q(1.5, 0, 1)), quote(distribution$q(1, 0, 1, log.p = TRUE)),
-                      quote(distribution$d(1, Inf, 1)), quote(distribution$r(-1, 0, 1)), quote(distribution$d(1, 0, c(1, NA))), quote(distribution$d(1, 0, 1, log = NA)))) {
-      expect_error(eval(call), class = "noiseaware_error_argument")
-    }
+    expect_identical(distribution$d(c(1.5, -0.5), 0, 1), c(0, 0))
   }
 })
 
