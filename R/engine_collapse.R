@@ -86,7 +86,7 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, prior_n 
                             counts = if (check) counts_served else counts_distribution,
                             table = if (check) table_served else table_distribution, total = total_distribution)
   for (p in parts) check_collapse_part(p, family, call)
-  distribution_of(bound, parts, n, if (is.null(release$n)) prior_n %||% prior_n_log_uniform(), call)
+  distribution_of(bound, parts, n, if (is.null(release$n)) prior_n %||% prior_n("log_uniform"), call)
 }
 
 check_size_least <- function(prior_n, bound, family, call) {

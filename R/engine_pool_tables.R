@@ -47,7 +47,7 @@ site_table <- function(release, bound, prior_n, call) {
     part
   })
   class(bound) <- c("bound_cells", "bound_table", "noiseaware_bound")
-  problem <- collapse_problem(release, bound, if (is.null(release$n)) prior_n %||% prior_n_log_uniform(), call)
+  problem <- collapse_problem(release, bound, if (is.null(release$n)) prior_n %||% prior_n("log_uniform"), call)
   problem$fields$held <- 1
   problem$fields$tracked <- 0
   problem

@@ -22,7 +22,7 @@
 #'   each chain. Methods that draw independently (`"naive"`, and `"collapse"` for counts of few records) do not use starting values; a message of class
 #'   `noiseaware_message_init` says so.
 #' @eval control_help()
-#' @param prior_n If the release does not state the number of records: a prior for it, see [prior_n]. The default `NULL` is [prior_n_log_uniform()], which gives
+#' @param prior_n If the release does not state the number of records: a prior for it, see [prior_n()]. The default `NULL` is `prior_n("log_uniform")`, which gives
 #'   every order of magnitude up to 2^31 - 1 the same probability. The number is then among the draws, as `n`. For a list of releases: one prior for all sites
 #'   with an unknown number of records, or a named list of priors, see [pooling].
 #' @param pool How to pool several sites. `release` is then a named list of releases about different people, one per site. Options are `"complete"`, `"partial"`

@@ -4,17 +4,20 @@
 #' (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()]). It is given as the argument
 #' `prior_n` of [sample_posterior()], or as the argument `n` of [calibrate()].
 #'
+#' @param distribution A string: `"poisson"`, `"negative_binomial"`, `"uniform"` or `"log_uniform"`. The table below shows the parameters of each.
+#' @param lower,upper The smallest and the largest n, whole numbers.
 #' @param mean Mean of n, a positive number.
-#' @param size Size (dispersion) of the negative binomial distribution, as in [stats::rnbinom()]: the variance
-#'   of n is mean + mean^2 / size.
-#' @param lower,upper The smallest and the largest n, whole numbers. `lower` is at least 0; for
-#'   `prior_n_log_uniform()` the smallest n is 1.
+#' @param size Size (dispersion) of the negative binomial distribution, as in [stats::rnbinom()].
 #'
 #' @details
-#' * `prior_n_poisson(mean)` and `prior_n_negative_binomial(mean, size)`, which is less informative.
-#' * `prior_n_uniform(lower, upper)`: every n from `lower` to `upper` has the same probability.
-#' * `prior_n_log_uniform(upper)`: p(n) proportional to 1 / n, from 1 to `upper`; every order of magnitude has the same
-#'   probability. It is the default of [sample_posterior()], with the largest `upper` that is allowed, 2^31 - 1.
+#' | distribution | parameters | probability of n |
+#' | --- | --- | --- |
+#' | `"poisson"` | `mean` | Poisson |
+#' | `"negative_binomial"` | `mean`, `size` | less informative: the variance is mean + mean^2 / size |
+#' | `"uniform"` | `lower` (at least 0), `upper` | the same for every n from `lower` to `upper` |
+#' | `"log_uniform"` | `upper` | proportional to 1 / n from 1 to `upper`: the same for every order of magnitude |
+#'
+#' The default of [sample_posterior()] is `prior_n("log_uniform")`, with the largest `upper` that is allowed, 2^31 - 1.
 #'
 #' @return A prior for the number of records.
 #' @section Errors: `noiseaware_error_prior`.
@@ -23,46 +26,34 @@
 #' st <- list(size = stat_size(), smoke = stat_counts(~ smoke, levels = list(smoke = c("0", "1"))))
 #' noise <- mech_discrete_laplace(epsilon = 0.5)
 #' rel <- release(MASS::birthwt, st, list(size = noise, smoke = noise), neighbours = "add_remove")
-#' fit <- sample_posterior(rel, model_bernoulli(), prior_n = prior_n_poisson(200),
+#' fit <- sample_posterior(rel, model_bernoulli(), prior_n = prior_n("poisson", mean = 200),
 #'   chains = 2, iter = 1000, seed = 1)
 #' summary(fit)
-#' @name prior_n
-NULL
-
-new_size_prior <- function(..., class) new_prior(..., class = c(class, "prior_n"))
-
-#' @rdname prior_n
 #' @export
-prior_n_poisson <- function(mean) {
+prior_n <- function(distribution, lower = NULL, upper = NULL, mean = NULL, size = NULL) {
   check_given("prior")
-  new_size_prior(mean = check_positive(mean, "mean", "prior"), class = "prior_n_poisson")
+  check_choice(distribution, "distribution", names(size_priors), "prior")
+  needed <- size_priors[[distribution]]
+  values <- Filter(Negate(is.null), list(lower = lower, upper = upper, mean = mean, size = size))
+  label <- paste0("prior_n(", dQuote(distribution, FALSE), ")")
+  strange <- setdiff(names(values), needed)
+  if (length(strange)) stop_classed("prior", c("{.arg {strange}} {?is not an argument/are not arguments} of {.code {label}}.", i = "Its arguments are {.arg {needed}}."))
+  if (distribution == "log_uniform") values$upper <- upper %||% (2^31 - 1)
+  absent <- setdiff(needed, names(values))
+  if (length(absent)) stop_classed("prior", "{.code {label}} needs {.arg {absent}}.")
+  for (name in intersect(needed, c("mean", "size"))) check_positive(values[[name]], name, "prior")
+  if (distribution == "uniform") values$lower <- check_count(lower, "lower", 0, "prior")
+  if ("upper" %in% needed) values$upper <- check_count(values$upper, "upper", values$lower %||% 1, "prior")
+  do.call(new_prior, c(values[needed], list(class = c(paste0("prior_n_", distribution), "prior_n"))))
 }
 
-#' @rdname prior_n
-#' @export
-prior_n_negative_binomial <- function(mean, size) {
-  check_given("prior")
-  new_size_prior(mean = check_positive(mean, "mean", "prior"), size = check_positive(size, "size", "prior"), class = "prior_n_negative_binomial")
-}
-
-#' @rdname prior_n
-#' @export
-prior_n_uniform <- function(lower, upper) {
-  check_given("prior")
-  lower <- check_count(lower, "lower", 0, "prior")
-  new_size_prior(lower = lower, upper = check_count(upper, "upper", lower, "prior"), class = "prior_n_uniform")
-}
-
-#' @rdname prior_n
-#' @export
-prior_n_log_uniform <- function(upper = 2^31 - 1) {
-  new_size_prior(upper = check_count(upper, "upper", kind = "prior"), class = "prior_n_log_uniform")
-}
+size_priors <- list(poisson = "mean", negative_binomial = c("mean", "size"), uniform = c("lower", "upper"), log_uniform = "upper")
 
 # The prior of n for this release, from the argument `prior_n`; NULL if n is known.
 check_size_prior <- function(prior_n, release, call = caller_env()) {
   if (is.null(release$n)) {
-    return(check_class(prior_n %||% prior_n_log_uniform(), "prior_n", "prior_n", "NULL or a prior of the number of records, such as prior_n_poisson()", call = call))
+    must <- "NULL or a prior of the number of records, such as prior_n(\"poisson\", mean = 100)"
+    return(check_class(prior_n %||% prior_n("log_uniform"), "prior_n", "prior_n", must, call = call))
   }
   if (!is.null(prior_n)) {
     stop_classed("argument", c("{.arg prior_n} is a prior for an unknown number of records, but the release has {release$n} record{?s}.",

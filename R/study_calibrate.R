@@ -6,7 +6,7 @@
 #'
 #' @param model,statistic,mechanism The design, as in [simulate_release()]. Alternatively, give a fit as `model`: its model is used, and its release supplies
 #'   any other missing argument.
-#' @param n The number of records, known to the analyst; or a prior for it, such as [prior_n_poisson()]. With a prior, n is drawn in every replicate and is not
+#' @param n The number of records, known to the analyst; or a prior for it, see [prior_n()]. With a prior, n is drawn in every replicate and is not
 #'   in the release, the sampler gets the prior as `prior_n`, and n is also ranked. This needs `neighbours = "add_remove"`. With `data`, n is the number of
 #'   rows: leave it out, or give a prior if n will not be published.
 #' @param neighbours As in [release()].

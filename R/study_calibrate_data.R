@@ -4,7 +4,7 @@
 # of records: their number, or a prior where it is not published
 check_data_size <- function(data, n, neighbours, call = caller_env()) {
   check_class(data, "data", "data.frame", "NULL or a data frame of records", call = call)
-  if (is.null(n)) return(if (neighbours == "replace") nrow(data) else prior_n_log_uniform())
+  if (is.null(n)) return(if (neighbours == "replace") nrow(data) else prior_n("log_uniform"))
   if (inherits(n, "prior_n")) return(check_calibrated_size(n, neighbours, call))
   stop_argument("n", "left out, or a prior for the number of records, if {.arg data} is given", describe(n), call = call)
 }

@@ -72,7 +72,7 @@ draw_categories <- function() {
   list(sites = sites, truth = c(rbind(stats::plogis(mean[1L]), stats::plogis(-mean[1L]) * stats::plogis(mean[2L]), stats::plogis(-mean[1L]) * stats::plogis(-mean[2L])),
                                 sd, prob, n[4:5]),
        model = model_categorical(prior = prior_dirichlet(c(2, 2, 1))), pool = partial_pooling(sd = prior_half_normal(0.6)), method = "collapse", iter = 1500,
-       prior_n = prior_n_negative_binomial(80, 5))
+       prior_n = prior_n("negative_binomial", mean = 80, size = 5))
 }
 
 calibrated_sites <- list(probability = function() draw_rates("probability"), rate = function() draw_rates("rate"),

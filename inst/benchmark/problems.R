@@ -127,7 +127,7 @@ problems <- local({
       title = "A proportion, and how many records there are, from two noisy counts",
       source = "Awan & Wang (2024), section 5: n not known; epsilon = 1 for a record added or removed",
       n = 100, statistic = stat_counts(~ y, list(y = yes_no)), mechanism = mech_laplace(epsilon = 1), neighbours = "add_remove",
-      model = model_bernoulli(prior = prior_beta(1, 1)), prior_n = prior_n_poisson(100), parameters = c("prob[yes]" = 0.2, n = 100), prior = FALSE,
+      model = model_bernoulli(prior = prior_beta(1, 1)), prior_n = prior_n("poisson", mean = 100), parameters = c("prob[yes]" = 0.2, n = 100), prior = FALSE,
       records = function(p) data.frame(y = yes_no[1 + stats::rbinom(100, 1, p[["prob[yes]"]])]),
       exact = "exact_unknown_n", methods = c("collapse", "augment")),
 

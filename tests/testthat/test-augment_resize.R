@@ -21,7 +21,7 @@ test_that("where noise drowns everything n is between the ends of its prior, whe
   skip_on_cran()
   one <- resize_cases()$factor
   release <- as_release(stats::setNames(seq_along(one$at), one$at), one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n_uniform(10, 60), chains = 1, iter = 2200, warmup = 300, seed = 1)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("uniform", lower = 10, upper = 60), chains = 1, iter = 2200, warmup = 300, seed = 1)))
   n <- posterior::extract_variable_matrix(fit$draws, "n")
   expect_lt(abs(mean(n) - 35), 5 * posterior::mcse_mean(n))
   expect_lt(max(abs(range(n) - c(10, 60))), 4)
@@ -34,7 +34,7 @@ test_that("where noise drowns everything n has its prior, whatever was published
     one <- cases[[case]]
     told <- stats::setNames(c(3, -2, 1, 40, 20, 5, 7, 9, 30, 4, 1)[seq_along(one$at)], one$at)
     release <- as_release(told, one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n_negative_binomial(30, 6), chains = 2, iter = 2500,
+    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 30, size = 6), chains = 2, iter = 2500,
                                              warmup = 500, thin = 2, seed = 1))
     expect_gt(min(acceptance(fit)$tilted), 0.1, label = case)
     n <- posterior::extract_variable_matrix(fit$draws, "n")
@@ -50,7 +50,7 @@ test_that("few records: no step leaves what no step comes back to", {
   statistic <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-3, 3)))
   release <- as_release(c(1, 2, 3, 1, 3), statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
   model <- model_lm(prior = prior_nig(), covariates = prior_niw())
-  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n_uniform(1, 8), chains = 2, iter = 5500, warmup = 500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 1, upper = 8), chains = 2, iter = 5500, warmup = 500, seed = 1))
   n <- posterior::extract_variable_matrix(fit$draws, "n")
   for (cut in 1:7) expect_lt(abs(mean(n <= cut) - cut / 8), 5 * posterior::mcse_mean((n <= cut) + 0), label = cut)
 })
@@ -69,17 +69,17 @@ test_that("real data of unknown number: chains agree by default", {
 test_that("chains start at a number of records that totals can have", {
   statistic <- stat_sums(~ x + I(x^2), list(x = c(40, 100)), rescale = FALSE)
   release <- as_release(c(12891, 1414283), statistic, mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
-  size <- typical_size(release, prior_n_log_uniform())
+  size <- typical_size(release, prior_n("log_uniform"))
   expect_gt(size$n, 1414283 / 1e4) # every square is at most 10,000, and at least 1,600
   expect_lt(size$n, 1414283 / 1600)
   expect_lt(size$sd, size$n)
-  expect_lt(abs(typical_size(release, prior_n_poisson(200))$n - 200), 30)
+  expect_lt(abs(typical_size(release, prior_n("poisson", mean = 200))$n - 200), 30)
   # no total tells: as before, somewhere above what it takes
   even <- as_release(c(x = 300), stat_sums(~ x, list(x = c(-3, 3))), mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
-  expect_gt(typical_size(even, prior_n_log_uniform())$n, 97)
+  expect_gt(typical_size(even, prior_n("log_uniform"))$n, 97)
   falling <- as_release(c(x = -300), stat_sums(~ x, list(x = c(-3, -1))), mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
-  expect_gt(typical_size(falling, prior_n_log_uniform())$n, 97)
-  expect_lt(typical_size(falling, prior_n_log_uniform())$n, 310)
+  expect_gt(typical_size(falling, prior_n("log_uniform"))$n, 97)
+  expect_lt(typical_size(falling, prior_n("log_uniform"))$n, 310)
 })
 
 # Draws of everything from the prior, the records' totals without the package's C code, and the weights that a release gives.
@@ -144,7 +144,7 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, one$mechanism, n = NULL, neighbours = "add_remove")
-    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n_negative_binomial(25, 4), chains = 2, iter = 3500,
+    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 3500,
                                                           warmup = 500, seed = 1)))
     prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, one$kernel, one$scale, c(25, 4)))
     expect_weighted_draws(fit, prior, case)
@@ -157,7 +157,7 @@ test_that("scatters that are drawn anew: all draws of the prior, weighted, under
   model <- model_lm(prior = prior_nig(0, 1, 3, 3), covariates = prior_niw())
   z <- c(3, 2, 40, 15, 30)
   told <- as_release(stats::setNames(z, statistic$components), statistic, mech_gaussian(sd = 15), n = NULL, neighbours = "add_remove")
-  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", prior_n = prior_n_negative_binomial(25, 4), chains = 2, iter = 8000, warmup = 500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 8000, warmup = 500, seed = 1))
   prior <- with_seed(2, weighted_resize(statistic, model, z, "squared", 15, c(25, 4), 80000))
   expect_weighted_draws(fit, prior, "wide noise")
 })
@@ -172,7 +172,7 @@ test_that("bounds that bind: records with the totals that were solved for", {
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, mech_laplace(scale = one$scale), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n_negative_binomial(7, 4), chains = 2, iter = 1000,
+    fit <- suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 7, size = 4), chains = 2, iter = 1000,
                                              warmup = 500, seed = 1))
     for (k in seq_along(fit$chains)) {
       if (case == "normal") expect_lt(fit$chains[[k]]$state$size[14], 0.5 * fit$chains[[k]]$state$size[15]) # so it is chosen
@@ -189,7 +189,7 @@ test_that("where noise drowns everything n has its prior by steps that solve for
   statistic <- stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-0.8, 0.8)))
   release <- as_release(c(2, 1, 9, 3, 6), statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
   model <- model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw())
-  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n_uniform(4, 43), chains = 2, iter = 1000, warmup = 500, seed = 3))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 4, upper = 43), chains = 2, iter = 1000, warmup = 500, seed = 3))
   for (k in 1:2) fit$chains[[k]]$state$size[14:15] <- c(0, 1)
   fit <- suppressWarnings(extend(fit, 7000))
   expect_gt(min(acceptance(fit)$tilted), 0.2)
@@ -203,7 +203,7 @@ test_that("noise of the size of the totals, n as unknown as they are: as by the 
   normal <- as_release(c(150, 520), sums(~ x + I(x^2), -8, 8), mech_laplace(scale = 25), n = NULL, neighbours = "add_remove")
   counts <- as_release(400, sums(~ x, 0, 60), mech_laplace(scale = 60), n = NULL, neighbours = "add_remove")
   draw <- function(release, model, method, iter) {
-    fit <- suppressWarnings(sample_posterior(release, model, method = method, prior_n = prior_n_uniform(100, 900), chains = 2, iter = iter, warmup = 500, seed = 2))
+    fit <- suppressWarnings(sample_posterior(release, model, method = method, prior_n = prior_n("uniform", lower = 100, upper = 900), chains = 2, iter = iter, warmup = 500, seed = 2))
     totals <- posterior::as_draws_array(denoise(fit))
     posterior::variables(totals) <- paste("total of", posterior::variables(totals))
     posterior::summarise_draws(posterior::bind_draws(posterior::as_draws_array(fit$draws), totals), "mean", "sd", "mcse_mean", "mcse_sd")
@@ -223,7 +223,7 @@ test_that("records that came and went are in no order of their levels: sweeps vi
   noise <- mech_laplace(epsilon = 2)
   value <- with_seed(1, simulate_release(data, statistic, noise, neighbours = "add_remove"))$value
   release <- as_release(value, statistic, noise, n = NULL, neighbours = "add_remove")
-  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), method = "augment", prior_n = prior_n_negative_binomial(120, 5), chains = 16,
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), method = "augment", prior_n = prior_n("negative_binomial", mean = 120, size = 5), chains = 16,
                                                             iter = 600, warmup = 300, seed = 1)))
   n <- utils::tail(posterior::extract_variable_matrix(fit$draws, "n"), 1)
   # changes of level from a record to the next: their mean and variance in a random order (Wald & Wolfowitz 1940)
@@ -242,7 +242,7 @@ test_that("more records than are solved for: steps of n are made all the same", 
   release <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-1, 1))), mech_laplace(scale = 2), neighbours = "add_remove")
   release["n"] <- list(NULL)
   model <- model_lm(prior = prior_nig())
-  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n_uniform(20001, 40000), chains = 1, iter = 600, warmup = 500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 20001, upper = 40000), chains = 1, iter = 600, warmup = 500, seed = 1))
   expect_gt(acceptance(fit)$tilted, 0.05)
   n <- posterior::extract_variable(fit$draws, "n")
   expect_lt(max(abs(n - 30000)), 5000)
@@ -253,7 +253,7 @@ test_that("where n is by margins and the prior: their average with the weights o
   of <- function(mechanism) as_release(c("a=p" = 40, "a=q" = 52, "b=u" = 30, "b=v" = 31, "b=w" = 37), stat_counts(~ a + b, levels), mechanism, n = NULL, neighbours = "add_remove")
   average <- function(n, sd) list(n = round(sum(n / sd^2) / sum(1 / sd^2)), sd = 1 / sqrt(sum(1 / sd^2)))
   # a Laplace scale of 2 is a variance of 8 for each count
-  expect_equal(typical_size(of(mech_laplace(scale = 2)), prior_n_log_uniform()), average(c(92, 98), sqrt(c(16, 24))))
-  expect_equal(typical_size(of(mech_gaussian(sd = 2)), prior_n_poisson(120)), average(c(92, 98, 120), sqrt(c(8, 12, 120))))
-  expect_identical(typical_size(of(mech_laplace(scale = 2)), prior_n_uniform(60, 80))$n, 80)
+  expect_equal(typical_size(of(mech_laplace(scale = 2)), prior_n("log_uniform")), average(c(92, 98), sqrt(c(16, 24))))
+  expect_equal(typical_size(of(mech_gaussian(sd = 2)), prior_n("poisson", mean = 120)), average(c(92, 98, 120), sqrt(c(8, 12, 120))))
+  expect_identical(typical_size(of(mech_laplace(scale = 2)), prior_n("uniform", lower = 60, upper = 80))$n, 80)
 })

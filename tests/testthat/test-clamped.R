@@ -406,7 +406,7 @@ sized_problem <- function() {
   release <- sized_release(statistic, c(8, 7, 29, 19, 16), mech_gaussian(sd = 4), 48, mech_gaussian(sd = 25))
   bound <- internal("bind_model")(internal("complete_model")(model, release), release$statistic)
   words <- internal("with_seed")(1L, internal("seed_words")())
-  problem <- internal("clt_totals_problem")(release, bound, words, 1L, prior_n_negative_binomial(60, 4), NULL)
+  problem <- internal("clt_totals_problem")(release, bound, words, 1L, prior_n("negative_binomial", mean = 60, size = 4), NULL)
   gamma <- cbind(2 * c(0.9, 0.4, 0.5, 0, 0.6, 0), 2 * c(0, 0.7, -0.5, 0.8, 0.3, 0), diag(c(0.5, 0.5, 0.8, 0.6, 0.6, 0))[, 1:5])
   wide <- c(2, 1, 4, 2, 0, 0)
   problem$fields$spread <- as.double(gamma[order(problem$where), ])
@@ -529,7 +529,7 @@ test_that("unknown n: with bounds that bind the posterior is close to that of 'a
   expect_gt(min(posterior::summarise_draws(fit$draws, "ess_bulk")$ess_bulk), 600)
 
   near <- sized_release(statistic, told(5)$value, mech_laplace(epsilon = 5), 1000, mech_gaussian(sd = 0.01))
-  unknown <- sample_posterior(near, model_lm(), method = "clt", prior_n = prior_n_poisson(980), chains = 2, iter = 3000, seed = 1)
+  unknown <- sample_posterior(near, model_lm(), method = "clt", prior_n = prior_n("poisson", mean = 980), chains = 2, iter = 3000, seed = 1)
   known <- sample_posterior(as_release(told(5)$value, statistic, mech_laplace(epsilon = 5), 1000, neighbours = "add_remove"), model_lm(), method = "clt",
                             chains = 2, iter = 3000, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 1000))
@@ -548,7 +548,7 @@ test_that("unknown n: a run with bounds that clamp goes on bit for bit; factors,
   run <- function(iter, warmup) sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
   whole <- run(260, 200)
   expect_identical(extend(run(230, 200), 30)$draws, whole$draws)
-  few <- suppressWarnings(sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 20, prior_n = prior_n_uniform(2, 3), seed = 1))
+  few <- suppressWarnings(sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 20, prior_n = prior_n("uniform", lower = 2, upper = 3), seed = 1))
   expect_identical(few$problem$sampler, "noncentred")
   crossed <- sized_release(crossed_statistic, crossed_problem()$release$value, mech_laplace(epsilon = 3), 1010, mech_laplace(scale = 20))
   expect_identical(suppressWarnings(sample_posterior(crossed, model_lm(), method = "clt", chains = 1, iter = 20, seed = 1))$problem$sampler, "noncentred")

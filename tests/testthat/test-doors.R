@@ -58,7 +58,7 @@ test_that("a mean about the middle of the bounds over a noisy count", {
   rel <- as_release(list(size = 48.2, sum = -310), list(size = stat_size(), sum = deviations), list(size = mech_laplace(scale = 1), sum = mech_laplace(scale = 36)),
                     n = NULL, neighbours = "add_remove")
   prior <- list(mean = prior_normal(54, 20), sd = fixed(12))
-  fit <- sample_posterior(rel, model_normal(prior = prior), prior_n = prior_n_uniform(1, 200), chains = 2, iter = 2000, seed = 1)
+  fit <- sample_posterior(rel, model_normal(prior = prior), prior_n = prior_n("uniform", lower = 1, upper = 200), chains = 2, iter = 2000, seed = 1)
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "mean"), 47.622)
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "n"), 48.148)
   expect_equal(sd(posterior::extract_variable(fit$draws, "mean")), 2.026, tolerance = 0.1)
@@ -126,7 +126,7 @@ test_that("a ratio of two noisy counts that are hidden", {
     mapply(of, z[, 2], s[, 2], rowSums(s))
   })
   rel <- as_release(c(no = 0, yes = 0.3), answers, ratio, n = NULL, neighbours = "add_remove")
-  fit <- sample_posterior(rel, model_bernoulli(), prior_n = prior_n_uniform(5, 12), chains = 2, iter = 400, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(), prior_n = prior_n("uniform", lower = 5, upper = 12), chains = 2, iter = 400, seed = 1)
   e <- seq(-40, 40, by = 0.01)
   tables <- subset(expand.grid(yes = 0:12, n = 5:12), yes <= n)
   weight <- mapply(function(yes, n) sum(abs(n + e) * exp(-abs(e) / 2) * exp(-abs(0.3 * (n + e) - yes) / 2)), tables$yes, tables$n) / (tables$n + 1)

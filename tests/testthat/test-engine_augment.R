@@ -435,12 +435,12 @@ poisson_total <- list(total = stat_sums(~ x, list(x = c(0, 60))), size = stat_si
 test_that("unknown n: totals of Poisson records, n and theta against sums over all n and totals", {
   skip_on_cran() # takes long; `make test` runs it
   cases <- list(
-    list(z = c(70, 25), noise = c(5, 3), prior = prior_n_poisson(22), log_mass = function(n) dpois(n, 22, log = TRUE), n = 0:150),
+    list(z = c(70, 25), noise = c(5, 3), prior = prior_n("poisson", mean = 22), log_mass = function(n) dpois(n, 22, log = TRUE), n = 0:150),
     # no record at all has its share
-    list(z = c(3, 1), noise = c(2, 3), prior = prior_n_negative_binomial(2, 1), log_mass = function(n) dnbinom(n, 1, mu = 2, log = TRUE), n = 0:200),
-    list(z = c(30, 60), noise = c(20, 25), prior = prior_n_uniform(40, 90), log_mass = function(n) 0 * n, n = 40:90),
+    list(z = c(3, 1), noise = c(2, 3), prior = prior_n("negative_binomial", mean = 2, size = 1), log_mass = function(n) dnbinom(n, 1, mu = 2, log = TRUE), n = 0:200),
+    list(z = c(30, 60), noise = c(20, 25), prior = prior_n("uniform", lower = 40, upper = 90), log_mass = function(n) 0 * n, n = 40:90),
     # n known well enough for many batches of births
-    list(z = c(400, 100), noise = c(5, 4), prior = prior_n_uniform(40, 160), log_mass = function(n) 0 * n, n = 40:160)
+    list(z = c(400, 100), noise = c(5, 4), prior = prior_n("uniform", lower = 40, upper = 160), log_mass = function(n) 0 * n, n = 40:160)
   )
   for (case in cases) {
     rel <- as_release(list(total = case$z[1], size = case$z[2]), poisson_total, n = NULL, neighbours = "add_remove",
@@ -476,7 +476,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
                     n = NULL, neighbours = "add_remove")
   rel$scale[seq_along(z$value)] <- z$scale
   ask <- function(rel, ...) sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 1200, ..., control = list(passes = 6))
-  unknown <- ask(rel, prior_n = prior_n_poisson(50), seed = 1)
+  unknown <- ask(rel, prior_n = prior_n("poisson", mean = 50), seed = 1)
   known <- ask(z, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 60))
   for (name in known$bound$parameters) {
@@ -495,7 +495,7 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
     list(model_logistic(), stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 2))), mech_objective(epsilon = 3))
   )
   for (case in cases) {
-    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n_negative_binomial(15, 4), replicates = 40, method = "augment", chains = 1, iter = 400,
+    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n("negative_binomial", mean = 15, size = 4), replicates = 40, method = "augment", chains = 1, iter = 400,
                      warmup = 250, seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
@@ -505,7 +505,7 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
 
 test_that("unknown n: the room for records grows, and a chain goes on bit for bit", {
   rel <- as_release(60, poisson_total$total, mech_laplace(scale = 1), n = NULL)
-  ask <- function(iter) sample_posterior(rel, model_poisson(prior = prior_gamma(400, 4e4)), prior_n = prior_n_poisson(6000), chains = 2, iter = iter,
+  ask <- function(iter) sample_posterior(rel, model_poisson(prior = prior_gamma(400, 4e4)), prior_n = prior_n("poisson", mean = 6000), chains = 2, iter = iter,
                                              warmup = 300, seed = 1, control = list(passes = 0))
   long <- ask(700)
   room <- vapply(long$chains, function(c) length(c$state$accepted), 0L)

@@ -109,7 +109,7 @@ test_that("each engine that runs is known by its name, and has constants", {
   expect_identical(engine("collapse", table(4e5), model_naive_bayes("y")), "counts")
   expect_identical(engine("clt", table(40), model_naive_bayes("y")), "marginal")
   unknown <- as_release(rep(10, 4), stat_counts(~ y:x, two), mech_laplace(epsilon = 1), NULL)
-  expect_identical(engine("collapse", unknown, model_naive_bayes("y"), prior_n = prior_n_poisson(40)), "counts")
+  expect_identical(engine("collapse", unknown, model_naive_bayes("y"), prior_n = prior_n("poisson", mean = 40)), "counts")
   sum <- as_release(c(x = 20), stat_sums(~ x, list(x = c(0, 9))), mech_laplace(epsilon = 1), 10)
   expect_identical(engine("collapse", sum, model_poisson()), "total")
   logistic <- as_release(c(5, rep(1, 4)), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4))), mech_laplace(epsilon = 1), 10)

@@ -355,7 +355,7 @@ test_that("unknown n: the posterior of the normal distribution, on a grid of n a
   for (sampler in c("marginal", "gibbs")) {
     # the Gibbs sampler draws theta given totals as records have them
     control <- list(sampler = sampler, conjugate = if (sampler == "marginal") FALSE)
-    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), method = "clt", prior_n = prior_n_negative_binomial(90, 2), chains = 2,
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), method = "clt", prior_n = prior_n("negative_binomial", mean = 90, size = 2), chains = 2,
                             iter = 9500, warmup = 1200, seed = 1, control = control[lengths(control) > 0])
     errors <- if (sampler == "marginal") 5 else 12
     expect_same_mean(parameter_draws(fit, "n"), sum(p * grid$n), errors)
@@ -377,7 +377,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
                     n = NULL, neighbours = "add_remove")
   for (sampler in c("noncentred", "marginal", "nuts")) {
     ask <- function(rel, iter, ...) sample_posterior(rel, model_lm(), method = "clt", chains = 2, iter = iter, warmup = 2000, control = list(sampler = sampler), ...)
-    unknown <- ask(rel, 9000, prior_n = prior_n_poisson(380), seed = 1)
+    unknown <- ask(rel, 9000, prior_n = prior_n("poisson", mean = 380), seed = 1)
     known <- ask(z, 9000, seed = 2)
     expect_true(all(parameter_draws(unknown, "n") == 400))
     for (name in known$bound$parameters) {
@@ -443,7 +443,7 @@ test_that("two records must be possible where their number is not known", {
   noise <- list(size = mech_discrete_laplace(epsilon = 1), x = mech_laplace(epsilon = 1))
   none <- data.frame(x = double())
   rel <- release(none, st, noise, neighbours = "add_remove")
-  fit <- function(method, most) suppressWarnings(sample_posterior(rel, model_exponential(), method = method, prior_n = prior_n_uniform(0, most), chains = 1, iter = 100, seed = 1))
+  fit <- function(method, most) suppressWarnings(sample_posterior(rel, model_exponential(), method = method, prior_n = prior_n("uniform", lower = 0, upper = most), chains = 1, iter = 100, seed = 1))
   for (most in 0:1) expect_error(fit("clt", most), "two records", class = "noiseaware_error_method")
   expect_true(all(posterior::as_draws_matrix(fit("clt", 2))[, "n"] == 2))
   # no records are possible, or certain

@@ -298,10 +298,10 @@ test_that("unknown n: every database of up to six records enumerated", {
     model_naive_bayes("y", prior = prior_dirichlet(alpha2[[1]]), conditional = list(x1 = conditional))
   }
   cases <- list(
-    list(~ y:x1, mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to_six(prior_n_poisson(3.5)), 0:6, dpois(0:6, 3.5, log = TRUE), FALSE),
-    list(~ y + x1, mech_gaussian(sd = 1.2), NULL, up_to_six(prior_n_negative_binomial(3, 1.5)), 0:6, dnbinom(0:6, 1.5, mu = 3, log = TRUE), FALSE),
-    list(~ y + x1:y, mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_n_uniform(2, 5), 2:5, numeric(4), FALSE),
-    list(~ y:x1, mech_laplace(scale = 2), mech_discrete_laplace(scale = 2), prior_n_log_uniform(6), 1:6, -log(1:6), TRUE)
+    list(~ y:x1, mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to_six(prior_n("poisson", mean = 3.5)), 0:6, dpois(0:6, 3.5, log = TRUE), FALSE),
+    list(~ y + x1, mech_gaussian(sd = 1.2), NULL, up_to_six(prior_n("negative_binomial", mean = 3, size = 1.5)), 0:6, dnbinom(0:6, 1.5, mu = 3, log = TRUE), FALSE),
+    list(~ y + x1:y, mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_n("uniform", lower = 2, upper = 5), 2:5, numeric(4), FALSE),
+    list(~ y:x1, mech_laplace(scale = 2), mech_discrete_laplace(scale = 2), prior_n("log_uniform", upper = 6), 1:6, -log(1:6), TRUE)
   )
   for (case in cases) {
     counted <- stat_counts(case[[1]], two)
@@ -335,9 +335,9 @@ test_that("unknown n: counts drawn again one by one, or all at once, against all
   n <- rowSums(all)
   given_n <- lgamma(n + 1) - lgamma(sum(alpha) + n) + rowSums(lgamma(t(alpha + t(all))) - lgamma(all + 1))
   cases <- list(
-    list(noise = 1.5, size = NULL, prior = prior_n_poisson(20), log_mass = dpois(n, 20, log = TRUE)),
-    list(noise = 2, size = 4, prior = prior_n_negative_binomial(12, 3), log_mass = dnbinom(n, 3, mu = 12, log = TRUE)),
-    list(noise = 3, size = 30, prior = prior_n_uniform(20, 30), log_mass = ifelse(n >= 20 & n <= 30, 0, -Inf))
+    list(noise = 1.5, size = NULL, prior = prior_n("poisson", mean = 20), log_mass = dpois(n, 20, log = TRUE)),
+    list(noise = 2, size = 4, prior = prior_n("negative_binomial", mean = 12, size = 3), log_mass = dnbinom(n, 3, mu = 12, log = TRUE)),
+    list(noise = 3, size = 30, prior = prior_n("uniform", lower = 20, upper = 30), log_mass = ifelse(n >= 20 & n <= 30, 0, -Inf))
   )
   for (case in cases) {
     sized <- !is.null(case$size)
@@ -367,8 +367,8 @@ test_that("unknown n: what no release tells of is the prior", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels2["y"])
   rel <- as_release(c(30, 90), st, mech_gaussian(sd = 1e9), n = NULL)
-  mass <- list(list(prior_n_poisson(70), 0:400, dpois(0:400, 70)), list(prior_n_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
-               list(prior_n_uniform(5, 40), 5:40, rep(1, 36)), list(prior_n_log_uniform(200), 1:200, 1 / (1:200)))
+  mass <- list(list(prior_n("poisson", mean = 70), 0:400, dpois(0:400, 70)), list(prior_n("negative_binomial", mean = 30, size = 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
+               list(prior_n("uniform", lower = 5, upper = 40), 5:40, rep(1, 36)), list(prior_n("log_uniform", upper = 200), 1:200, 1 / (1:200)))
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     # with nearly known probabilities the cells hang together: all of them move at once
@@ -408,7 +408,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   st <- list(counted = counted, size = stat_size())
   rel <- as_release(list(counted = z, size = 75), st, list(counted = mech_laplace(scale = 6), size = mech_gaussian(sd = 0.01)), n = NULL,
                     neighbours = "add_remove")
-  unknown <- sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n_negative_binomial(50, 1), chains = 2, iter = 6000, warmup = 600, seed = 1)
+  unknown <- sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n("negative_binomial", mean = 50, size = 1), chains = 2, iter = 6000, warmup = 600, seed = 1)
   known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 6000, warmup = 600, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 75))
   for (name in known$bound$parameters) {
@@ -420,7 +420,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
   noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n_negative_binomial(20, 3), replicates = 70, chains = 1, iter = 800,
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 70, chains = 1, iter = 800,
                    warmup = 300, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -431,7 +431,7 @@ test_that("unknown n: restarts, prints, what follows from a fit", {
   st <- list(counted = stat_counts(~ y:x1, levels2[1:2]), size = stat_size())
   rel <- as_release(list(counted = c(21, 4, 40, 9), size = 80), st, list(counted = mech_laplace(scale = 6), size = mech_laplace(scale = 5)), n = NULL,
                     neighbours = "add_remove")
-  ask <- function(iter) sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n_poisson(70), chains = 2, iter = iter, warmup = 300, seed = 1)
+  ask <- function(iter) sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n("poisson", mean = 70), chains = 2, iter = iter, warmup = 300, seed = 1)
   short <- ask(500)
   expect_identical(extend(short, 300)$draws, ask(800)$draws)
   expect_identical(update(short, iter = 500, warmup = 300)$draws, short$draws)
@@ -456,22 +456,26 @@ test_that("unknown n: what must know it says so, and what can do without", {
   own <- stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
   expect_error(sample_posterior(as_release(4, own, mech_laplace(scale = 3), n = NULL), model_normal()), class = "noiseaware_error_method")
   known <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = 80)
-  expect_error(sample_posterior(known, model_bernoulli(), prior_n = prior_n_poisson(80)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(known, model_bernoulli(), prior_n = prior_n("poisson", mean = 80)), class = "noiseaware_error_argument")
   expect_error(sample_posterior(rel, model_bernoulli(), prior_n = 80), class = "noiseaware_error_argument")
-  expect_error(calibrate(model_bernoulli(), counted, mech_laplace(scale = 3), n = prior_n_poisson(80), replicates = 1), class = "noiseaware_error_neighbours")
+  expect_error(calibrate(model_bernoulli(), counted, mech_laplace(scale = 3), n = prior_n("poisson", mean = 80), replicates = 1), class = "noiseaware_error_neighbours")
   expect_error(as_release(5, stat_size(), mech_laplace(scale = 1), n = NULL), class = "noiseaware_error_neighbours")
   expect_error(release(data.frame(y = "a"), stat_size(), mech_laplace(epsilon = 1)), class = "noiseaware_error_neighbours")
-  expect_error(prior_n_poisson(-1), class = "noiseaware_error_prior")
-  expect_error(prior_n_uniform(5, 4), class = "noiseaware_error_prior")
-  expect_error(prior_n_uniform(-1, 4), class = "noiseaware_error_prior")
-  expect_error(prior_n_negative_binomial(3), class = "noiseaware_error_prior")
-  expect_error(prior_n_log_uniform(0), class = "noiseaware_error_prior")
+  expect_error(prior_n("poisson", mean = -1), class = "noiseaware_error_prior")
+  expect_error(prior_n("uniform", lower = 5, upper = 4), class = "noiseaware_error_prior")
+  expect_error(prior_n("uniform", lower = -1, upper = 4), class = "noiseaware_error_prior")
+  expect_error(prior_n("negative_binomial", mean = 3), class = "noiseaware_error_prior")
+  expect_error(prior_n("log_uniform", upper = 0), class = "noiseaware_error_prior")
+  expect_error(prior_n("normal", mean = 3), "`distribution` must be one of", class = "noiseaware_error_prior")
+  expect_error(prior_n("poisson", 50), "`lower` is not an argument of `prior_n\\(\"poisson\"\\)`", class = "noiseaware_error_prior")
+  expect_error(prior_n("uniform", lower = 5), "needs `upper`", class = "noiseaware_error_prior")
+  expect_identical(format(prior_n("uniform", lower = 5, upper = 7)), "uniform(lower = 5, upper = 7)")
 })
 
 test_that("unknown n: one cell published, and n beside it", {
   st <- list(one = stat_subset(stat_counts(~ y, levels2["y"]), "y=b"), size = stat_size())
   rel <- as_release(list(one = 4, size = 9), st, list(one = mech_laplace(scale = 2), size = mech_gaussian(sd = 3)), n = NULL, neighbours = "add_remove")
-  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), prior_n = prior_n_poisson(8), chains = 2, iter = 7000, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), prior_n = prior_n("poisson", mean = 8), chains = 2, iter = 7000, warmup = 600, seed = 1)
   all <- subset(expand.grid(b = 0:60, n = 0:60), b <= n)
   weight <- dpois(all$n, 8, log = TRUE) + lchoose(all$n, all$b) + lbeta(2 + all$b, 1.5 + all$n - all$b) - abs(4 - all$b) / 2 - (9 - all$n)^2 / 18
   p <- check_enumerated(fit, as.matrix(all), weight)

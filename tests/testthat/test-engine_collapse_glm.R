@@ -110,7 +110,7 @@ test_that("unknown n and exact numbers, by enumeration", {
   z <- c(1.4, 0.3, 2.2, 1.9)
   tables <- do.call(rbind, lapply(0:7, all_tables, k = 4L))
   rel <- as_release(z, counts, mech_laplace(scale = 1), NULL, neighbours = "add_remove")
-  fit <- factor_fit(rel, model_glm(y ~ g), prior_n = prior_n_uniform(0, 7))
+  fit <- factor_fit(rel, model_glm(y ~ g), prior_n = prior_n("uniform", lower = 0, upper = 7))
   expect_prior_weighted(fit, tables, log_noise("absolute", rep(1, 4), z, tables), cells, levels)
   # how many there are of each g is exact
   tables <- all_tables(6, 4)
@@ -270,7 +270,7 @@ test_that("several levels: all tables of a few records", {
   z <- c(1.4, 0.3, 2.2)
   rel <- as_release(list(noisy = z, exact = c("y=mid" = 1)), list(noisy = counts, exact = stat_subset(counts, "y=mid")),
                     list(noisy = mech_laplace(scale = 1), exact = mech_exact()), NULL, neighbours = "add_remove")
-  fit <- factor_fit(rel, model_glm(y ~ 1, "categorical"), prior_n = prior_n_uniform(1, 7))
+  fit <- factor_fit(rel, model_glm(y ~ 1, "categorical"), prior_n = prior_n("uniform", lower = 1, upper = 7))
   kept <- ifelse(tables[, 2] == 1, 0, -Inf)
   expect_prior_weighted(fit, tables, kept + log_noise("absolute", rep(1, 3), z, tables), data.frame(y = levels$y), levels["y"])
 })

@@ -79,8 +79,8 @@ test_that("unknown n: every table of up to eight records", {
   alpha <- c(0.4, 1, 2.5, 1)
   weights <- dirichlet_weights(tables, alpha) + lfactorial(n) - lgamma(sum(alpha) + n)
   sized <- list(counts = four, size = stat_size())
-  priors <- list(list(prior_n_uniform(2, 8), ifelse(n >= 2, 0, -Inf)), list(prior_n_log_uniform(8), ifelse(n >= 1, -log(n), -Inf)),
-                 list(prior_n_poisson(4), stats::dpois(n, 4, log = TRUE)))
+  priors <- list(list(prior_n("uniform", lower = 2, upper = 8), ifelse(n >= 2, 0, -Inf)), list(prior_n("log_uniform", upper = 8), ifelse(n >= 1, -log(n), -Inf)),
+                 list(prior_n("poisson", mean = 4), stats::dpois(n, 4, log = TRUE)))
   priors[[3]][[1]]$upper <- 8
   for (prior in priors) {
     model <- model_table(prior = prior_dirichlet(alpha))
@@ -158,7 +158,7 @@ test_that("calibrated", {
 test_that("calibrated with n drawn", {
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate(model_table(), list(counts = cells_of, size = stat_size()), list(counts = mech_laplace(scale = 3), size = mech_gaussian(sd = 6)),
-                   n = prior_n_negative_binomial(40, 3), replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
+                   n = prior_n("negative_binomial", mean = 40, size = 3), replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -185,7 +185,7 @@ test_that("wide noise on many records, other sums and n without a limit are left
   expect_identical(family(as_release(1:6, cells_of, mech_gaussian(sd = 1), NULL, neighbours = "add_remove")), "row")
   few <- as_release(c(3, 4, 2, 1), some_cells(1:4), mech_gaussian(sd = 1), NULL, neighbours = "add_remove")
   expect_identical(family(few), "table")
-  expect_identical(family(few, prior_n = prior_n_uniform(0, 500)), "row")
+  expect_identical(family(few, prior_n = prior_n("uniform", lower = 0, upper = 500)), "row")
   expect_identical(family(as_release(c(2, 3, 4, 5, 6), stat_counts(~ x + y, levels_of), mech_gaussian(sd = 1), 10)), "table")
 })
 

@@ -272,11 +272,11 @@ test_that("unknown n: every table of up to five records", {
   }
   possible <- cube_cells[!(cube_cells$x == "b" & cube_cells$y == "a"), ]
   cases <- list(
-    list("pairs", mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to(prior_n_poisson(3.5), 5), 0:5, function(n) dpois(n, 3.5, log = TRUE), cube_cells),
-    list("whole", mech_gaussian(sd = 1.2), NULL, up_to(prior_n_negative_binomial(3, 1.5), 5), 0:5, function(n) dnbinom(n, 1.5, mu = 3, log = TRUE), cube_cells),
-    list("ones", mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_n_uniform(2, 5), 2:5, function(n) 0 * n, cube_cells),
-    list("linear", mech_gaussian(sd = 0.8), mech_gaussian(sd = 1), prior_n_log_uniform(5), 1:5, function(n) -log(n), cube_cells),
-    list("some", mech_discrete_laplace(scale = 1), NULL, prior_n_log_uniform(5), 1:5, function(n) -log(n), possible))
+    list("pairs", mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to(prior_n("poisson", mean = 3.5), 5), 0:5, function(n) dpois(n, 3.5, log = TRUE), cube_cells),
+    list("whole", mech_gaussian(sd = 1.2), NULL, up_to(prior_n("negative_binomial", mean = 3, size = 1.5), 5), 0:5, function(n) dnbinom(n, 1.5, mu = 3, log = TRUE), cube_cells),
+    list("ones", mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_n("uniform", lower = 2, upper = 5), 2:5, function(n) 0 * n, cube_cells),
+    list("linear", mech_gaussian(sd = 0.8), mech_gaussian(sd = 1), prior_n("log_uniform", upper = 5), 1:5, function(n) -log(n), cube_cells),
+    list("some", mech_discrete_laplace(scale = 1), NULL, prior_n("log_uniform", upper = 5), 1:5, function(n) -log(n), possible))
   for (k in seq_along(cases)) {
     case <- cases[[k]]
     cells <- case[[7]]
@@ -317,7 +317,7 @@ test_that("unknown n: decomposable graphs are enumerated", {
     set.seed(2)
     z <- round(colMeans(released) + stats::rnorm(ncol(released)))
     rel <- as_release(z, st, mech_laplace(scale = 1), NULL)
-    prior <- prior_n_log_uniform(5)
+    prior <- prior_n("log_uniform", upper = 5)
     log_p <- log_decomposable(tables, cube_cells, case[[2]], case[[3]]) - log(n) + log_noise("absolute", 1, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
@@ -338,8 +338,8 @@ test_that("unknown n: what no release tells of is the prior", {
   skip_on_cran()
   st <- stat_counts(~ x + y, cube[1:2])
   rel <- as_release(c(30, 90, 10, 2), st, mech_gaussian(sd = 1e9), n = NULL)
-  mass <- list(list(prior_n_poisson(70), 0:400, dpois(0:400, 70)), list(prior_n_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
-               list(prior_n_uniform(5, 40), 5:40, rep(1, 36)), list(prior_n_log_uniform(200), 1:200, 1 / (1:200)))
+  mass <- list(list(prior_n("poisson", mean = 70), 0:400, dpois(0:400, 70)), list(prior_n("negative_binomial", mean = 30, size = 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
+               list(prior_n("uniform", lower = 5, upper = 40), 5:40, rep(1, 36)), list(prior_n("log_uniform", upper = 200), 1:200, 1 / (1:200)))
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
@@ -354,7 +354,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_n_negative_binomial(20, 3), replicates = 60, chains = 1, iter = 900, warmup = 250, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 60, chains = 1, iter = 900, warmup = 250, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -362,7 +362,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   set.seed(1)
   rel <- simulate_release(model_table(), st, noise, n = 80, neighbours = "add_remove")
   rel <- as_release(rel$value, rel$statistic, rel$mechanism, n = NULL, neighbours = "add_remove")
-  ask <- function(iter) sample_posterior(rel, model_table(), prior_n = prior_n_poisson(70), chains = 2, iter = iter, warmup = 300, seed = 1)
+  ask <- function(iter) sample_posterior(rel, model_table(), prior_n = prior_n("poisson", mean = 70), chains = 2, iter = iter, warmup = 300, seed = 1)
   short <- ask(500)
   expect_identical(extend(short, 300)$draws, ask(800)$draws)
   expect_output(print(short), "not known \\(n\\); prior poisson")
@@ -392,8 +392,8 @@ test_that("exact numbers: every table that has them, and no other", {
     list(law = stat_subset(pairs, c("x=a:y=a", "x=a:z=b")), st = stat_counts(~ x + y + z, cube), noise = mech_gaussian(sd = 0.7)),
     list(law = diagonal, st = pairs, noise = mech_laplace(scale = 1)),
     list(law = stat_counts(~ x + z, cube[c(1, 3)]), st = pairs, noise = mech_gaussian(sd = 1), cells = possible),
-    list(law = diagonal, st = pairs, noise = mech_laplace(scale = 1), prior_n = prior_n_log_uniform(6)),
-    list(law = stat_subset(pairs, "x=b:y=a"), st = whole, noise = mech_gaussian(sd = 1.5), prior_n = prior_n_uniform(2, 6)))
+    list(law = diagonal, st = pairs, noise = mech_laplace(scale = 1), prior_n = prior_n("log_uniform", upper = 6)),
+    list(law = stat_subset(pairs, "x=b:y=a"), st = whole, noise = mech_gaussian(sd = 1.5), prior_n = prior_n("uniform", lower = 2, upper = 6)))
   for (k in seq_along(cases)) {
     case <- cases[[k]]
     cells <- if (is.null(case$cells)) cube_cells else case$cells
@@ -501,7 +501,7 @@ test_that("exact numbers that cannot be kept are refused", {
   expect_error(by_moves(ask(stat_counts(~ x:y:z, cube), c(0, 1, 1, 0, 1, 1, 1, 1))), "8 combinations", class = "noiseaware_error_method")
   set_constant("most_exact_cells", old)
   rel <- with_law(stat_subset(whole, "x=a:y=a:z=a"), 8, whole, rep(1, 8), mech_laplace(scale = 1), NULL, neighbours = "add_remove")
-  expect_error(sample_posterior(rel, model_table(), prior_n = prior_n_uniform(0, 7)), "must allow 8 records", class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, model_table(), prior_n = prior_n("uniform", lower = 0, upper = 7)), "must allow 8 records", class = "noiseaware_error_argument")
 })
 
 test_that("integer kernels are bases of all whole-number solutions", {

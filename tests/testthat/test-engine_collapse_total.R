@@ -140,12 +140,12 @@ test_that("unknown n, Poisson: every total and number of records", {
   one <- stats::dnbinom(grid$s, 1.7, 0.4 / (0.4 + grid$n), log = TRUE)
   one[grid$n == 0] <- ifelse(grid$s[grid$n == 0] == 0, 0, -Inf)
   cases <- list(
-    list(sized_release(12.3, mech_laplace(scale = 6), 5, mech_gaussian(sd = 3)), prior_n_poisson(7), dpois(grid$n, 7, log = TRUE),
+    list(sized_release(12.3, mech_laplace(scale = 6), 5, mech_gaussian(sd = 3)), prior_n("poisson", mean = 7), dpois(grid$n, 7, log = TRUE),
          -abs(grid$s - 12.3) / 6 - (grid$n - 5)^2 / 18, "t: x"),
-    list(sized_release(30.2, mech_gaussian(sd = 1), 20, mech_discrete_laplace(scale = 4)), prior_n_negative_binomial(15, 2),
+    list(sized_release(30.2, mech_gaussian(sd = 1), 20, mech_discrete_laplace(scale = 4)), prior_n("negative_binomial", mean = 15, size = 2),
          dnbinom(grid$n, 2, mu = 15, log = TRUE), -(grid$s - 30.2)^2 / 2 - abs(grid$n - 20) / 4, "t: x"),
     # nothing is released of n; the total may be 0
-    list(sized_release(-0.4, mech_laplace(scale = 1.5)), prior_n_uniform(0, 6), ifelse(grid$n <= 6, 0, -Inf), -abs(grid$s + 0.4) / 1.5, "x")
+    list(sized_release(-0.4, mech_laplace(scale = 1.5)), prior_n("uniform", lower = 0, upper = 6), ifelse(grid$n <= 6, 0, -Inf), -abs(grid$s + 0.4) / 1.5, "x")
   )
   for (case in cases) {
     fit <- sample_posterior(case[[1]], model_poisson(prior = prior_gamma(1.7, 0.4)), method = "collapse", prior_n = case[[2]], chains = 2,
@@ -162,7 +162,7 @@ test_that("unknown n, exponential: quadrature over the total, every number of re
   one <- lgamma(30 + grid$n) - lgamma(grid$n) + (grid$n - 1) * log(grid$s) - (30 + grid$n) * log(20 + grid$s)
   rel <- sized_release(11.1, mech_laplace(scale = 4), 25, mech_gaussian(sd = 8))
   # the prior knows the rate, about 1.5, so that n and the total go together
-  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(30, 20)), method = "collapse", prior_n = prior_n_poisson(20), chains = 2,
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(30, 20)), method = "collapse", prior_n = prior_n("poisson", mean = 20), chains = 2,
                           iter = 15000, warmup = 1000, seed = 1)
   weight <- one + dpois(grid$n, 20, log = TRUE) - abs(grid$s - 11.1) / 4 - (grid$n - 25)^2 / 128
   check_sized(fit, grid$s, grid$n, weight, 30 + grid$n, 20 + grid$s, "t: x")
@@ -178,7 +178,7 @@ test_that("unknown n of a total: the limit of n known, restarts, refusals", {
   expect_agreement(parameter_draws(long, "rate"), parameter_draws(known, "rate"))
   expect_identical(extend(ask(400), 100)$draws, ask(500)$draws)
   expect_match(paste(capture.output(print(ask(400))), collapse = " "), "not known \\(n\\)")
-  expect_error(ask(400, prior_n = prior_n_uniform(0, 0)), "allows at least one record", class = "noiseaware_error_method")
+  expect_error(ask(400, prior_n = prior_n("uniform", lower = 0, upper = 0)), "allows at least one record", class = "noiseaware_error_method")
   # one engine for n known with its noisy value beside it
   both <- as_release(list(t = 61.2, size = 19), list(t = stat_sums(~ x, wide), size = stat_size()),
                      list(t = mech_laplace(scale = 6), size = mech_laplace(scale = 3)), n = 20, neighbours = "add_remove")
@@ -190,7 +190,7 @@ test_that("unknown n of a total: calibrated, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(t = stat_sums(~ x, bounds = wide), size = stat_size())
   for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
-    cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_n_poisson(15), replicates = 90,
+    cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_n("poisson", mean = 15), replicates = 90,
                      method = "collapse", chains = 1, iter = 1300, warmup = 300, seed = 4, neighbours = "add_remove")
     expect_gt(min(summary(cal)$p.value), 1e-4)
   }

@@ -290,7 +290,7 @@ test_that("what cannot be pooled is refused", {
     refusals("argument", list(
       quote(sample_posterior(list(north = a, south = 3), model_bernoulli(), pool = "complete")),
       quote(sample_posterior(list(), model_bernoulli(), pool = "complete")),
-      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", prior_n = prior_n_poisson(20))),
+      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", prior_n = prior_n("poisson", mean = 20))),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", control = list(passes = 2))))),
     refusals("method", list(
       quote(sample_posterior(list(north = line), model_lm(covariates = prior_niw(within = TRUE)), pool = "complete", method = "collapse"))))))

@@ -10,7 +10,7 @@ unsized_two <- function() {
        c = as_release(c("k=u" = 20, "k=v" = 38), of_two(), mech_gaussian(sd = 20), n = 60))
 }
 
-sizes_of_two <- list(a = prior_n_uniform(80, 160), b = prior_n_uniform(50, 140))
+sizes_of_two <- list(a = prior_n("uniform", lower = 80, upper = 160), b = prior_n("uniform", lower = 50, upper = 140))
 
 # P(z_j, n | p) of the normal distribution of the totals, rows n, columns p of "v"
 likelihood_of_two <- function(z, sd, n, log_prior, p) {
@@ -92,7 +92,7 @@ test_that("logistic regressions: as imputed records say, and without noise on th
   set.seed(2)
   sites <- sized_regressions(20)
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(0.2, 2, 6, 3))
-  sizes <- prior_n_negative_binomial(80, 4)
+  sizes <- prior_n("negative_binomial", mean = 80, size = 4)
   for (pool in c("complete", "partial")) {
     fit <- approximately(sites, model, pool = pool, prior_n = sizes, iter = 1300)
     exact <- sample_posterior(sites, model, pool = pool, method = "augment", prior_n = sizes, iter = 800, seed = 1)
@@ -133,7 +133,7 @@ test_that("sites far apart are separate fits; a chain cut in two is the same; wh
   }
   expect_output(print(whole), "approximate: a normal distribution for the totals")
   sites$b <- as_release(c("k=v" = 1), of_two(), mech_gaussian(sd = 2), n = NULL)
-  expect_warning(few <- told(approximately(sites, model_bernoulli(), pool = "complete", prior_n = list(b = prior_n_uniform(0, 3)), iter = 400)),
+  expect_warning(few <- told(approximately(sites, model_bernoulli(), pool = "complete", prior_n = list(b = prior_n("uniform", lower = 0, upper = 3)), iter = 400)),
                  "needs two or more", class = "noiseaware_warning_few_records")
   expect_output(print(few), "at least 2 assumed")
   cut <- model_logistic(y ~ x, covariates = prior_niw(within = c(0, 1)))

@@ -53,7 +53,7 @@ test_that("an unknown number of all records", {
   n <- sizes$a + sizes$b
   # n is uniform, and the shares given n
   mass <- ifelse(n >= 3 & n <= most, noise_of_sizes(sizes$a, sizes$b) / (n + 1), 0) * second[sizes$b + 1]
-  fit <- sample_posterior(noisy_groups(NULL), model_poisson(~ g, prior = prior_gamma(2, 0.5)), prior_n = prior_n_uniform(3, most), iter = 3000, seed = 2)
+  fit <- sample_posterior(noisy_groups(NULL), model_poisson(~ g, prior = prior_gamma(2, 0.5)), prior_n = prior_n("uniform", lower = 3, upper = most), iter = 3000, seed = 2)
   expect_distribution(parameter_draws(fit, "rate[a]"), grid_quantile(rate, drop(first[, sizes$a + 1] %*% mass)))
   joint <- mass * colSums(first)[sizes$a + 1]
   expect_same_mean(parameter_draws(fit, "n"), sum(n * joint) / sum(joint))
@@ -277,7 +277,7 @@ test_that("what cannot be is refused", {
     refusals("variables", expression(sample_posterior(crossed, model))),
     refusals("pool", expression(sample_posterior(of_groups, model, pool = "some"))),
     refusals("argument", expression(
-      sample_posterior(of_groups, model, prior_n = prior_n_poisson(10)), sample_posterior(of_groups, model, init = list(1)),
+      sample_posterior(of_groups, model, prior_n = prior_n("poisson", mean = 10)), sample_posterior(of_groups, model, init = list(1)),
       sample_posterior(of_groups, model, control = list(passes = 2)), model_poisson(log(y) ~ g), model_poisson(y ~ g + h), model_poisson(~ .)))))
 })
 

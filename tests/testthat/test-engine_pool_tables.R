@@ -50,7 +50,7 @@ test_that("a class and a feature, exact numbers, and a number of records that is
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, 1:3]) != 2] <- -Inf
     pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
-    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n_poisson(3), iter = 2600)
+    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 3), iter = 2600)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {
@@ -144,7 +144,7 @@ test_that("a binary response and a factor, exact numbers, and a number of record
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, c(1, 3)]) != 2] <- -Inf
     pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)))
-    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n_poisson(4), iter = 3000)
+    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 4), iter = 3000)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {

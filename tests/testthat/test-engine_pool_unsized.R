@@ -22,7 +22,7 @@ test_that("numbers of few records and shared, partly pooled and walking rates: d
   set.seed(1)
   draws <- 2e5
   sites <- waiting_sites()
-  sizes <- list(north = prior_n_poisson(2), south = prior_n_uniform(1, 4))
+  sizes <- list(north = prior_n("poisson", mean = 2), south = prior_n("uniform", lower = 1, upper = 4))
   n <- cbind(rpois(draws, 2), 2, sample(1:4, draws, TRUE))
   rate <- rgamma(draws, 3, 2)
   sd <- abs(rnorm(draws, 0, 0.6))
@@ -53,7 +53,7 @@ test_that("a number and the rate that it shares with another site: draws from th
   set.seed(6)
   wide <- waiting(60) # nothing is clamped
   sites <- list(north = as_release(c(t = 14), wide, mech_laplace(scale = 1), n = NULL), south = as_release(c(t = 33), wide, mech_laplace(scale = 1), n = 40))
-  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", prior_n = prior_n_negative_binomial(20, 2), iter = 14500, seed = 3)
+  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", prior_n = prior_n("negative_binomial", mean = 20, size = 2), iter = 14500, seed = 3)
   rate <- rgamma(1e6, 3, 2)
   n <- rnbinom(1e6, 2, mu = 20)
   total <- cbind(rgamma(1e6, n, rate), rgamma(1e6, 40, rate))
@@ -70,7 +70,7 @@ test_that("noise that drowns all leaves each number its prior, none at all inclu
   set.seed(3)
   asked <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2)))
   sites <- lapply(c(a = 1, b = 2), function(k) as_release(rnorm(5, 0, 1e6), asked, mech_laplace(scale = 1e6), n = NULL))
-  sizes <- list(a = prior_n_uniform(0, 3), b = prior_n_negative_binomial(15, 2))
+  sizes <- list(a = prior_n("uniform", lower = 0, upper = 3), b = prior_n("negative_binomial", mean = 15, size = 2))
   prior <- cbind("n[a]" = sample(0:3, 1e5, TRUE), "n[b]" = rnbinom(1e5, 2, mu = 15))
   model <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 2, 6))
   for (pool in list("complete", "partial")) {
@@ -91,16 +91,16 @@ test_that("one site is a fit of its release; separate fits take each site's prio
   skip_on_cran()
   sites <- waiting_sites()
   model <- model_exponential(prior = prior_gamma(3, 2))
-  alone <- sample_posterior(sites$north, model, method = "augment", prior_n = prior_n_poisson(2), iter = 3000, seed = 5)
-  pooled <- sample_posterior(sites["north"], model, pool = "complete", prior_n = prior_n_poisson(2), iter = 3000, seed = 6)
+  alone <- sample_posterior(sites$north, model, method = "augment", prior_n = prior_n("poisson", mean = 2), iter = 3000, seed = 5)
+  pooled <- sample_posterior(sites["north"], model, pool = "complete", prior_n = prior_n("poisson", mean = 2), iter = 3000, seed = 6)
   expect_agreement(parameter_draws(pooled, "rate"), parameter_draws(alone, "rate"))
   expect_agreement(parameter_draws(pooled, "n[north]"), parameter_draws(alone, "n"))
-  none <- sample_posterior(sites, model, pool = "none", prior_n = list(south = prior_n_uniform(3, 3)), iter = 200, seed = 7)
+  none <- sample_posterior(sites, model, pool = "none", prior_n = list(south = prior_n("uniform", lower = 3, upper = 3)), iter = 200, seed = 7)
   expect_true(all(parameter_draws(none, "n[south]") == 3))
   expect_identical(nobs(none), NA_real_)
   for (pool in c("complete", "partial")) {
-    part <- suppressWarnings(sample_posterior(sites, model, pool = pool, prior_n = prior_n_poisson(3), iter = 150, warmup = 100, chains = 2, seed = 8))
-    whole <- suppressWarnings(sample_posterior(sites, model, pool = pool, prior_n = prior_n_poisson(3), iter = 200, warmup = 100, chains = 2, seed = 8))
+    part <- suppressWarnings(sample_posterior(sites, model, pool = pool, prior_n = prior_n("poisson", mean = 3), iter = 150, warmup = 100, chains = 2, seed = 8))
+    whole <- suppressWarnings(sample_posterior(sites, model, pool = pool, prior_n = prior_n("poisson", mean = 3), iter = 200, warmup = 100, chains = 2, seed = 8))
     expect_identical(suppressWarnings(extend(part, 50))$draws, whole$draws)
     expect_output(print(whole), "records    not known .n.: north, south")
     # more room: no draw depends on it
@@ -118,11 +118,11 @@ test_that("priors of numbers of records are for sites that do not tell them", {
   skip_on_cran()
   sites <- waiting_sites()
   fit <- function(...) sample_posterior(sites, model_exponential(), pool = "complete", chains = 1, iter = 4, ...)
-  expect_error(fit(prior_n = list(middle = prior_n_poisson(2))), "middle", class = "noiseaware_error_argument")
-  expect_error(fit(prior_n = list(prior_n_poisson(2))), "named list", class = "noiseaware_error_argument")
+  expect_error(fit(prior_n = list(middle = prior_n("poisson", mean = 2))), "middle", class = "noiseaware_error_argument")
+  expect_error(fit(prior_n = list(prior_n("poisson", mean = 2))), "named list", class = "noiseaware_error_argument")
   expect_error(fit(prior_n = list(north = 3)), "prior of the number", class = "noiseaware_error_argument")
   expect_error(fit(method = "collapse"), "needs to know", class = "noiseaware_error_pool")
-  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", prior_n = prior_n_poisson(2)), "known for all sites",
+  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", prior_n = prior_n("poisson", mean = 2)), "known for all sites",
                class = "noiseaware_error_argument")
 })
 
@@ -136,7 +136,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
   z <- list(a = c(x = 7, "x^2" = 11), b = c(x = 5, "x^2" = 12), c = c(x = -2, "x^2" = 9))
   sites <- Map(function(z, n, noise) as_release(z, asked, noise, n = n), z, list(NULL, 6, NULL),
                list(mech_gaussian(sd = 3), mech_laplace(scale = 3), mech_laplace(scale = 3)))
-  sizes <- list(a = prior_n_uniform(3, 12), c = prior_n_poisson(9))
+  sizes <- list(a = prior_n("uniform", lower = 3, upper = 12), c = prior_n("poisson", mean = 9))
   n <- cbind(sample(3:12, draws, TRUE), 6, rpois(draws, 9))
   n <- pmax(n, 2) # which method "collapse" takes for granted
   possible <- n[, 3] > 2 | runif(draws) < dpois(2, 9) / ppois(2, 9)
@@ -202,7 +202,7 @@ test_that("few records: totals and imputed records agree where all have more tha
   of <- function(...) as_release(stats::setNames(c(...), c("y", "x", "y^2", "y:x", "x^2")), asked, mech_laplace(scale = 5), n = NULL)
   sites <- list(a = of(6, 3, 9, 8, 14), b = of(2, 4, 7, 5, 9))
   model <- model_lm(y ~ x, prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 5, 6))
-  fit <- function(method, least, iter) sample_posterior(sites, model, pool = "complete", method = method, prior_n = prior_n_uniform(least, 9), iter = iter, seed = 1)
+  fit <- function(method, least, iter) sample_posterior(sites, model, pool = "complete", method = method, prior_n = prior_n("uniform", lower = least, upper = 9), iter = iter, seed = 1)
   totals <- fit("collapse", 3, 6000)
   expect_null(internal("few_records_trouble")(totals))
   records <- fit("augment", 3, 6000)
@@ -214,7 +214,7 @@ test_that("few records: totals and imputed records agree where all have more tha
   expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], but are excluded", class = "noiseaware_warning_few_records")
   expect_output(print(few), "upper = 9., at least 3 assumed")
   expect_no_match(paste(capture.output(print(totals)), collapse = " "), "at least . assumed")
-  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n_poisson(5), chains = 2, iter = 3000, seed = 1)),
+  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n("poisson", mean = 5), chains = 2, iter = 3000, seed = 1)),
                  "plausible for n, ", class = "noiseaware_warning_few_records")
   expect_output(print(alone), "prior poisson.*, at least 3 assumed")
 })

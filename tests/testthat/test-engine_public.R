@@ -324,7 +324,7 @@ test_that("what does not fit together is refused", {
   expect_error(sample_posterior(rel, model_lm(y ~ x)), class = "noiseaware_error_variables")
   expect_error(sample_posterior(rel, model_bernoulli()), class = "noiseaware_error_method")
   expect_error(sample_posterior(rel, model_logistic(y ~ x), method = "augment"), class = "noiseaware_error_method")
-  expect_error(sample_posterior(rel, model_logistic(y ~ x), prior_n = prior_n_poisson(30)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, model_logistic(y ~ x), prior_n = prior_n("poisson", mean = 30)), class = "noiseaware_error_argument")
   expect_error(sample_posterior(rel, model_logistic(y ~ x, covariates = list(x = covariate_beta()))), class = "noiseaware_error_prior")
   expect_error(sample_posterior(rel, model_logistic(y ~ x + offset(log(x)))), class = "noiseaware_error_variables")
   counts <- as_release(answers, number(0, 9), mech_laplace(scale = 1), public = given)

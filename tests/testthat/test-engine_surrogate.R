@@ -395,7 +395,7 @@ test_that("unknown n: the posterior of the plain sampler where bounds bind", {
     case <- surrogate_case(kind)
     release <- sized_release(case, mech_laplace(epsilon = 4), mech_gaussian(sd = 6), n = 25)
     fit <- function(control, iter) {
-      suppressWarnings(sample_posterior(release, case$model, method = "augment", prior_n = prior_n_negative_binomial(25, 5), chains = 4, iter = iter,
+      suppressWarnings(sample_posterior(release, case$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 5), chains = 4, iter = iter,
                                         seed = 5, control = control))
     }
     moved <- fit(list(), 1500)
@@ -413,7 +413,7 @@ test_that("unknown n: collapse and the moved records agree where nothing is clam
   for (sd in c(2, 60)) {
     release <- sized_release(case, mech_laplace(scale = 60), mech_gaussian(sd = sd), n = 200)
     fit <- function(method) {
-      suppressWarnings(sample_posterior(release, model_lm(), method = method, prior_n = prior_n_uniform(120, 400), chains = 4, iter = 1400, seed = 2))
+      suppressWarnings(sample_posterior(release, model_lm(), method = method, prior_n = prior_n("uniform", lower = 120, upper = 400), chains = 4, iter = 1400, seed = 2))
     }
     expect_same_posterior(fit("augment"), fit("collapse"))
   }
@@ -424,7 +424,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_n_negative_binomial(20, 4), replicates = 30, method = "augment", chains = 1, iter = 450, warmup = 200, seed = 3,
+                     n = prior_n("negative_binomial", mean = 20, size = 4), replicates = 30, method = "augment", chains = 1, iter = 450, warmup = 200, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
@@ -436,7 +436,7 @@ test_that("unknown n: too few records to move at once, and none", {
   set.seed(14)
   case <- surrogate_case("factor")
   release <- sized_release(case, mech_laplace(epsilon = 1), mech_gaussian(sd = 2), n = 3)
-  fit <- sample_posterior(release, case$model, method = "augment", prior_n = prior_n_poisson(1), chains = 2, iter = 400, seed = 1)
+  fit <- sample_posterior(release, case$model, method = "augment", prior_n = prior_n("poisson", mean = 1), chains = 2, iter = 400, seed = 1)
   expect_true(all(is.finite(posterior::as_draws_matrix(fit))))
   expect_true(all(c(0, 1, 5) %in% parameter_draws(fit, "n")))
 })
@@ -446,7 +446,7 @@ test_that("unknown n: a chain of moved records is the same chain in parts, and i
   set.seed(15)
   case <- surrogate_case("factor")
   release <- sized_release(case, mech_laplace(epsilon = 3), mech_gaussian(sd = 40), n = 60)
-  ask <- function(iter) suppressWarnings(sample_posterior(release, case$model, method = "augment", prior_n = prior_n_poisson(60), chains = 2, iter = iter, warmup = 200, seed = 1))
+  ask <- function(iter) suppressWarnings(sample_posterior(release, case$model, method = "augment", prior_n = prior_n("poisson", mean = 60), chains = 2, iter = iter, warmup = 200, seed = 1))
   whole <- ask(500)
   part <- ask(300)
   expect_identical(posterior::as_draws_matrix(suppressWarnings(extend(part, 200))), posterior::as_draws_matrix(whole))

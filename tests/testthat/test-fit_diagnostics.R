@@ -230,7 +230,7 @@ test_that("a sampler of \"clt\" is named where another one could move the parame
   of_factors <- function(n) as_release(rep(0, length(factors$components)), factors, mech_laplace(epsilon = 1), n)
   expect_null(other(quick(of_factors(50), model_lm())))
   expect_match(other(quick(of_factors(50), model_lm(), control = list(sampler = "nuts"))), "Without control\\$sampler the totals are moved")
-  unknown <- function(...) quick(of_factors(NULL), model_lm(), prior_n = prior_n_poisson(50), ...)
+  unknown <- function(...) quick(of_factors(NULL), model_lm(), prior_n = prior_n("poisson", mean = 50), ...)
   expect_match(other(unknown()), "sampler = \"nuts\"")
   expect_match(other(unknown(control = list(sampler = "nuts"))), "Without control\\$sampler \"noncentred\" moves the parameters")
   expect_null(other(quick(rel, model)))

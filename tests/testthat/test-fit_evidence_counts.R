@@ -44,7 +44,7 @@ test_that("an unknown number of records: the sum over it too", {
   skip_on_cran()
   model <- model_categorical(prior = prior_dirichlet(2))
   release <- as_release(c(2.2, 4.7, 3.4), three, mech_laplace(scale = 0.7), n = NULL)
-  for (records in list(prior_n_poisson(12), prior_n_log_uniform(500), prior_n_negative_binomial(10, 2), prior_n_uniform(3, 60))) {
+  for (records in list(prior_n("poisson", mean = 12), prior_n("log_uniform", upper = 500), prior_n("negative_binomial", mean = 10, size = 2), prior_n("uniform", lower = 3, upper = 60))) {
     mass <- switch(class(records)[1], prior_n_poisson = function(n) dpois(n, 12), prior_n_log_uniform = function(n) ifelse(n > 0, 1 / pmax(n, 1), 0) / sum(1 / 1:500),
                    prior_n_negative_binomial = function(n) dnbinom(n, mu = 10, size = 2), prior_n_uniform = function(n) (n >= 3 & n <= 60) / 58)
     tables <- do.call(rbind, lapply(0:40, all_tables, 3L))
@@ -56,9 +56,9 @@ test_that("an unknown number of records: the sum over it too", {
                       list(size = mech_laplace(scale = 1), k = mech_gaussian(sd = 1)), n = NULL, neighbours = "add_remove")
   tables <- do.call(rbind, lapply(0:60, all_tables, 3L))
   exact <- log_dirichlet_multinomial(tables, rep(2, 3)) + dpois(rowSums(tables), 12, log = TRUE) - abs(11.3 - rowSums(tables)) - log(2) + dnorm(2.2, tables[, 1], 1, log = TRUE)
-  expect_equal(as.numeric(log_evidence(short_fit(sized, model, prior_n = prior_n_poisson(12)))), log_total(exact), tolerance = 1e-6)
+  expect_equal(as.numeric(log_evidence(short_fit(sized, model, prior_n = prior_n("poisson", mean = 12)))), log_total(exact), tolerance = 1e-6)
   alone <- as_release(c("k=u" = 2.2), three, mech_gaussian(sd = 1), n = NULL)
-  expect_error(log_evidence(short_fit(alone, model, prior_n = prior_n_poisson(12))), class = "noiseaware_error_method")
+  expect_error(log_evidence(short_fit(alone, model, prior_n = prior_n("poisson", mean = 12))), class = "noiseaware_error_method")
 })
 
 test_that("tables whose numbers are sums of cells: tempering, within its error of enumeration", {
@@ -96,7 +96,7 @@ test_that("an exponential total, and totals with a number of records: quadrature
   expect_identical(attr(log_evidence(fit), "error"), 0)
   sized <- function(model) {
     short_fit(as_release(list(size = 9.2, x = c(x = 31.4)), list(size = stat_size(), x = sums), list(size = mech_laplace(scale = 1), x = mech_laplace(scale = 6)), n = NULL, neighbours = "add_remove"),
-              model, prior_n = prior_n_poisson(10))
+              model, prior_n = prior_n("poisson", mean = 10))
   }
   n <- 1:60
   by_size <- vapply(n, function(n) {
@@ -190,7 +190,7 @@ test_that("the likelihood of a rate's draws is that of the release", {
 test_that("totals and sizes that the noise keeps away from 0 are whole numbers", {
   parts <- list(total = stat_sums(~ x, list(x = c(0, 30))), size = stat_size())
   release <- as_release(c("total: x" = 131.3, "size: n" = 52.2), parts, list(total = mech_laplace(scale = 0.4), size = mech_gaussian(sd = 0.3)), n = NULL, neighbours = "add_remove")
-  fit <- sample_posterior(release, model_poisson(prior = prior_gamma(2, 0.8)), prior_n = prior_n_poisson(50), chains = 1, iter = 60, seed = 1)
+  fit <- sample_posterior(release, model_poisson(prior = prior_gamma(2, 0.8)), prior_n = prior_n("poisson", mean = 50), chains = 1, iter = 60, seed = 1)
   n <- 40:65
   total <- 80:180
   each <- vapply(n, function(n) sum(dnbinom(total, 2, 0.8 / (0.8 + n)) * exp(-abs(131.3 - total) / 0.4) / 0.8), 0)

@@ -76,7 +76,7 @@ test_that("names that other draws have are refused for covariates, and `.` may s
   share <- of(y ~ R2, c("y", "R2"))
   expect_error(regress(share, y ~ R2), "R2", class = "noiseaware_error_variables")
   expect_true("R2" %in% posterior::variables(regress(share, R2 ~ y)$draws))
-  expect_error(regress(of(y ~ n, c("y", "n"), NULL, prior_n = prior_n_poisson(50)), y ~ n), "`n`", class = "noiseaware_error_variables")
+  expect_error(regress(of(y ~ n, c("y", "n"), NULL, prior_n = prior_n("poisson", mean = 50)), y ~ n), "`n`", class = "noiseaware_error_variables")
   expect_identical(posterior::variables(regress(of(y ~ 1, "y"), y ~ .)$draws), c("(Intercept)", "sigma", "R2"))
 })
 

@@ -16,7 +16,7 @@ test_that("an unknown number of records: draws from the prior, weighted by the n
   set.seed(1)
   draws <- 1.5e5
   release <- as_release(5.2, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(scale = 0.1), n = NULL)
-  fit <- sample_posterior(release, model_normal(prior = spread_widely), prior_n = prior_n_uniform(5, 7), method = "augment", iter = 4000, seed = 1)
+  fit <- sample_posterior(release, model_normal(prior = spread_widely), prior_n = prior_n("uniform", lower = 5, upper = 7), method = "augment", iter = 4000, seed = 1)
   sd <- sqrt(0.1 / rgamma(draws, 1))
   mean <- 0.5 + 2 * sd * rnorm(draws)
   n <- sample(5:7, draws, TRUE)

@@ -95,7 +95,7 @@ test_that("an unknown number of records: births and deaths leave the exact numbe
   st <- list(law = upper, counts = four, size = stat_size())
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 1.4), size = mech_gaussian(sd = 2))
   rel <- as_release(list(law = c(ab = 3), counts = z4, size = 5), st, noise, n = NULL, neighbours = "add_remove")
-  prior <- prior_n_poisson(5)
+  prior <- prior_n("poisson", mean = 5)
   fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), prior_n = prior, chains = 2, iter = 18000, warmup = 1000, seed = 1)
   all <- do.call(rbind, lapply(3:22, function(n) {
     split <- expand.grid(a = 0:3, c = 0:(n - 3))
@@ -109,7 +109,7 @@ test_that("an unknown number of records: births and deaths leave the exact numbe
   short <- sample_posterior(rel, model_categorical(), prior_n = prior, chains = 1, iter = 300, warmup = 100, seed = 1)
   long <- sample_posterior(rel, model_categorical(), prior_n = prior, chains = 1, iter = 400, warmup = 100, seed = 1)
   expect_identical(extend(short, 100)$draws, long$draws)
-  expect_error(sample_posterior(rel, model_categorical(), prior_n = prior_n_uniform(0, 2)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, model_categorical(), prior_n = prior_n("uniform", lower = 0, upper = 2)), class = "noiseaware_error_argument")
 })
 
 test_that("posteriors given exact numbers are calibrated", {

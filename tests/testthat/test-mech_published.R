@@ -169,7 +169,7 @@ test_that("subsets, queries and an unknown number of records go along", {
   # tables of n records are equally likely among (n + 1)(n + 2) / 2
   log_p <- rowSums(vapply(1:3, function(k) shown_log("discrete_laplace", c(3, NA, NA)[k], all[, k], 1, list(threshold = 2)), n + 0)) - log((n + 1) * (n + 2))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(rel, model_categorical(), method = method, prior_n = prior_n_uniform(0, 12), chains = 2, iter = 3500, seed = 3)
+    fit <- sample_posterior(rel, model_categorical(), method = method, prior_n = prior_n("uniform", lower = 0, upper = 12), chains = 2, iter = 3500, seed = 3)
     expect_enumerated(fit, all, log_p)
   }
 })

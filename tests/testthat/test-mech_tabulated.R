@@ -182,7 +182,7 @@ test_that("several parts, subsets, queries, sites and unknown numbers of records
   counts <- function(of, a, b, n = NULL) as_release(c(`x=a` = a, `x=b` = b), two, of(scale = 4), n = n)
   run <- function(model, ...) function(release) suppressWarnings(sample_posterior(release, model, chains = 2, iter = 4000, seed = 2, ...))$draws
   agree(function(of) list(a = counts(of, 140, 60, 200), b = counts(of, 61, 42, 105), c = counts(of, 38, 40, 75)), run(model_bernoulli(), pool = "complete"))
-  agree(function(of) counts(of, 140, 60), run(model_bernoulli(), prior_n = prior_n_uniform(50, 500)))
+  agree(function(of) counts(of, 140, 60), run(model_bernoulli(), prior_n = prior_n("uniform", lower = 50, upper = 500)))
   levels <- list(x = c("a", "b", "c"))
   queries <- stat_linear(stat_counts(~ x, levels), list(ab = c("x=a", "x=b"), gap = c(`x=a` = 1, `x=b` = -0.5)))
   agree(function(of) as_release(c(ab = 50, gap = 5), queries, of(scale = 3), n = 80), run(model_categorical()))

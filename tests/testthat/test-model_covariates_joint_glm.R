@@ -88,7 +88,7 @@ test_that("factors are dependent by default where the method, n and the noise al
   expect_identical(fit$draws, quick(release, model_lm(factors = "dependent"))$draws)
   expect_false(has_effects(quick(release, model_lm(), method = "clt")))
   expect_false(has_effects(update(fit, method = "clt")))
-  expect_false(has_effects(quick(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), model_lm(), prior_n = prior_n_poisson(50))))
+  expect_false(has_effects(quick(as_release(release$value, st, mech_laplace(epsilon = 5), NULL), model_lm(), prior_n = prior_n("poisson", mean = 50))))
   # beyond what is bearable factors are independent, which "clt" has
   bound <- internal("bind_model")(model_lm(), st)
   bearable <- list(soon = 0, affordable = 0, longest = 600)
@@ -113,7 +113,7 @@ test_that("factors are dependent by default where the method, n and the noise al
   expect_true(has_effects(told))
   expect_identical(told$draws, quick(answers, model_logistic(factors = "dependent"))$draws)
   expect_false(has_effects(quick(answers, model_logistic(factors = "independent"))))
-  unsized <- quick(as_release(answers$value, logistic, mech_laplace(epsilon = 5), NULL), model_logistic(), prior_n = prior_n_poisson(50))
+  unsized <- quick(as_release(answers$value, logistic, mech_laplace(epsilon = 5), NULL), model_logistic(), prior_n = prior_n("poisson", mean = 50))
   expect_false(has_effects(unsized))
   expect_output(suppressWarnings(print(unsized)), "assumed to be independent")
   alone <- simulate_release(model_logistic(), joint_statistic(y ~ g + h), mech_laplace(epsilon = 5), n = 50)

@@ -139,7 +139,7 @@ test_that("structural zeros and an unknown number of records are enumerated", {
   released <- released_of(st, tables)
   z <- round(colMeans(released) + stats::rnorm(12))
   rel <- as_release(z, st, mech_laplace(scale = 1.5), NULL, neighbours = "add_remove")
-  records <- prior_n_poisson(3.5)
+  records <- prior_n("poisson", mean = 3.5)
   records$upper <- 5
   fit <- loglinear_fit(rel, model_table(all_pairs, prior_normal(0, 0.8)), prior_n = records)
   log_p <- stats::dpois(n, 3.5, log = TRUE) + log_noise("absolute", 1.5, z, released)

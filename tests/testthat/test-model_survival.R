@@ -102,7 +102,7 @@ test_that("unknown n, hidden numbers and exact sizes of the arms, by enumeration
   z <- c(1.4, 0.3, 0.2, 0.6, 1.1, 0.9, -0.2, 0.1, 0.5, 0.4)
   tables <- do.call(rbind, lapply(0:3, all_tables, k = 10L))
   rel <- as_release(z, counts, mech_laplace(scale = 0.8), NULL, neighbours = "add_remove")
-  fit <- survival_fit(rel, model_survival(prior = prior_normal(c(`(Intercept)` = -1), 1)), prior_n = prior_n_uniform(0, 3))
+  fit <- survival_fit(rel, model_survival(prior = prior_normal(c(`(Intercept)` = -1), 1)), prior_n = prior_n("uniform", lower = 0, upper = 3))
   expect_weighted(fit, "weibull", tables, log_noise("absolute", 0.8, z, tables))
   # counts below 1 are not shown
   tables <- all_tables(3, 10L)

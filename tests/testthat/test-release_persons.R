@@ -198,7 +198,7 @@ test_that("a file states the limit", {
 
 test_that("the posterior is that of the noise for all of a person's records", {
   st <- stat_counts(~ g, levels = list(g = c("u", "v")))
-  fit <- function(release) sample_posterior(release, model_categorical(), prior_n = prior_n_poisson(40), seed = 2, chains = 1, iter = 200)
+  fit <- function(release) sample_posterior(release, model_categorical(), prior_n = prior_n("poisson", mean = 40), seed = 2, chains = 1, iter = 200)
   by_person <- fit(as_release(c(u = 31, v = 12), st, mech_laplace(epsilon = 1.5), n = NULL, neighbours = persons(contributions = 3)))
   by_scale <- fit(as_release(c(u = 31, v = 12), st, mech_laplace(scale = 2), n = NULL, neighbours = "add_remove"))
   expect_identical(by_person$draws, by_scale$draws)
@@ -211,7 +211,7 @@ test_that("the owner's check uses at most so many records of a person, and has t
   skip_on_cran()
   check <- function(neighbours) {
     calibrate(model_normal(), stat_sums(~ y + I(y^2), bounds = list(y = c(-4, 4))), mech_laplace(scale = 0.01), data = visits, neighbours = neighbours,
-              prior_n_poisson(10), replicates = 2, chains = 1, iter = 60, seed = 1)
+              prior_n("poisson", mean = 10), replicates = 2, chains = 1, iter = 60, seed = 1)
   }
   # three, one, two and three records of the four persons
   expect_identical(unique(suppressWarnings(check(limited(3)))$results[c("variable", "truth")])$truth[3L], 9)

@@ -99,7 +99,7 @@ test_that("both forms of a release say the same where noise is nearly none, and 
   expect_equal(curves[[1]]$mean, curves[[2]]$mean, tolerance = 0.02)
   statistic <- stat_survival(~ 1, ends)
   release <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_laplace(epsilon = 1), n = NULL)
-  fit <- sample_posterior(release, model_table(), prior_n = prior_n_poisson(230), chains = 2, iter = 2000, seed = 3)
+  fit <- sample_posterior(release, model_table(), prior_n = prior_n("poisson", mean = 230), chains = 2, iter = 2000, seed = 3)
   expect_equal(survival_data(fit)$mean, curves[[1]]$mean, tolerance = 0.05)
 })
 

@@ -124,6 +124,6 @@ test_that("a design is a calibration for each cell", {
   expect_error(design(known$model, wide, function() mech_laplace(epsilon = 1), epsilon = 1, n = 5), class = "noiseaware_error_argument")
   expect_error(design(known$model, 1, epsilon = 1, n = 5), class = "noiseaware_error_argument")
   expect_error(design(known$model, wide, epsilon = 1, n = 0.5), class = "noiseaware_error_argument")
-  expect_error(design(known$model, wide, epsilon = 1, n = prior_n_poisson(5)), "calibrate", class = "noiseaware_error_argument")
+  expect_error(design(known$model, wide, epsilon = 1, n = prior_n("poisson", mean = 5)), "calibrate", class = "noiseaware_error_argument")
   expect_error(design(known$model, wide, 3, epsilon = 1, n = 5), class = "noiseaware_error_argument")
 })

@@ -20,7 +20,7 @@ test_that("null hypotheses are values of parameters that the model can have", {
   refused(function(p) stop("no"), "custom")
   refused(c("prob[yes]" = 0.5), replicates = 5)
   refused(c("prob[yes]" = 0.5), seed = 0.5)
-  refused(c("prob[yes]" = 0.5), prior_n = prior_n_poisson(100))
+  refused(c("prob[yes]" = 0.5), prior_n = prior_n("poisson", mean = 100))
   expect_error(p_value(counted, model_lm(), c(x = 0)), class = "noiseaware_error")
   expect_error(p_value(1, model_bernoulli(), c("prob[yes]" = 0.5)), class = "noiseaware_error_argument")
   expect_error(p_value(regression(), model_lm(), c(sigma = -1), replicates = 99), class = "noiseaware_error_argument")

@@ -25,11 +25,11 @@ expect_size_moments <- function(fit, exact) {
 test_that("unknown n: the total of normal records of known sd, against the sum over all n", {
   total <- stat_sums(~ x, list(x = c(-1000, 1010))) # measured from 5
   model <- model_normal(prior = list(mean = prior_normal(2, 1.5), sd = fixed(3)))
-  cases <- list(list(70, 5, 33, 4, prior_n_poisson(30), function(n) dpois(n, 30, log = TRUE)),
-                list(70, 0.5, 4, 2, prior_n_log_uniform(4000), function(n) -log(n)),
-                list(700, 0.5, 333, 40, prior_n_negative_binomial(200, 2), function(n) dnbinom(n, 2, mu = 200, log = TRUE)),
-                list(10, 5000, 333, 100, prior_n_uniform(2, 4000), function(n) 0 * n),
-                list(70, 5, -186, 50, prior_n_log_uniform(4000), function(n) -log(n)))
+  cases <- list(list(70, 5, 33, 4, prior_n("poisson", mean = 30), function(n) dpois(n, 30, log = TRUE)),
+                list(70, 0.5, 4, 2, prior_n("log_uniform", upper = 4000), function(n) -log(n)),
+                list(700, 0.5, 333, 40, prior_n("negative_binomial", mean = 200, size = 2), function(n) dnbinom(n, 2, mu = 200, log = TRUE)),
+                list(10, 5000, 333, 100, prior_n("uniform", lower = 2, upper = 4000), function(n) 0 * n),
+                list(70, 5, -186, 50, prior_n("log_uniform", upper = 4000), function(n) -log(n)))
   for (case in cases) {
     rel <- size_release(total, case[[1]], mech_gaussian(sd = case[[2]]), case[[3]], mech_gaussian(sd = case[[4]]))
     fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[5]], chains = 2, iter = 5000, warmup = 600, seed = 1)
@@ -40,7 +40,7 @@ test_that("unknown n: the total of normal records of known sd, against the sum o
 test_that("unknown n: the total of normal records of unknown sd, against a sum over all n and sd", {
   total <- stat_sums(~ x, list(x = c(-1000, 1000)))
   rel <- size_release(total, 60, mech_gaussian(sd = 10), 30, mech_laplace(scale = 6))
-  fit <- sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8)), method = "collapse", prior_n = prior_n_negative_binomial(25, 4), chains = 2,
+  fit <- sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8)), method = "collapse", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2,
                           iter = 12500, warmup = 600, seed = 1)
   grid <- expand.grid(n = 2:200, log_sd = seq(-2, 3.5, length.out = 1200))
   n <- grid$n
@@ -59,7 +59,7 @@ test_that("unknown n: both totals of normal records, against totals simulated fr
   skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
   model <- model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9)))
-  fit <- sample_posterior(rel, model, method = "collapse", prior_n = prior_n_uniform(0, 60), chains = 2, iter = 10000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(rel, model, method = "collapse", prior_n = prior_n("uniform", lower = 0, upper = 60), chains = 2, iter = 10000, warmup = 1000, seed = 1)
   set.seed(1)
   count <- 1.5e6
   n <- sample(2:60, count, TRUE)
@@ -96,7 +96,7 @@ test_that("unknown n: one total of two columns, against the sum over all n", {
   cases <- list(list(fixed(list(mean = 1, cov = 4)), 0), list(prior_niw(1, 0.2, 4 * 30000, 30002), 4 / 0.2))
   for (case in cases) {
     model <- model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = case[[1]])
-    fit <- sample_posterior(rel, model, method = "collapse", prior_n = prior_n_negative_binomial(40, 3), chains = 2, iter = 12500, warmup = 600, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", prior_n = prior_n("negative_binomial", mean = 40, size = 3), chains = 2, iter = 12500, warmup = 600, seed = 1)
     log_mass <- dnbinom(k, 3, mu = 40, log = TRUE) + dnorm(40, k, 25, log = TRUE) + dnorm(50, k, sqrt(k^2 * case[[2]] + 4 * k + 400), log = TRUE)
     p <- exp(log_mass - max(log_mass))
     n <- parameter_draws(fit, "n")
@@ -109,11 +109,11 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
   skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 25))
   niw <- prior_niw(0, 0.2, 9, 6)
-  cases <- list(list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = niw), prior_n_negative_binomial(50, 3)),
-                list(model_lm(prior = prior_normal(0, 2), sigma = fixed(1), covariates = fixed(list(mean = 1, cov = 4))), prior_n_log_uniform(200)),
-                list(model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(12.5), covariates = niw), prior_n_log_uniform(200)),
-                list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = fixed(list(mean = 1, cov = 4))), prior_n_uniform(20, 200)),
-                list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_n_uniform(5, 150)))
+  cases <- list(list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = niw), prior_n("negative_binomial", mean = 50, size = 3)),
+                list(model_lm(prior = prior_normal(0, 2), sigma = fixed(1), covariates = fixed(list(mean = 1, cov = 4))), prior_n("log_uniform", upper = 200)),
+                list(model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(12.5), covariates = niw), prior_n("log_uniform", upper = 200)),
+                list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = fixed(list(mean = 1, cov = 4))), prior_n("uniform", lower = 20, upper = 200)),
+                list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_n("uniform", lower = 5, upper = 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
       sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 6500, warmup = 800, seed = 1)
@@ -130,7 +130,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
 test_that("unknown n: a prior that is cut off", {
   rel <- size_release(stat_sums(~ x, list(x = c(-1000, 1000))), 60, mech_gaussian(sd = 10), 30, mech_gaussian(sd = 5))
   ask <- function(method) sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8, within = list(x = c(-3, 2.5)))), method = method,
-                                           prior_n = prior_n_poisson(30), chains = 2, iter = 6500, warmup = 600, seed = 1)
+                                           prior_n = prior_n("poisson", mean = 30), chains = 2, iter = 6500, warmup = 600, seed = 1)
   a <- ask("augment")
   b <- ask("collapse")
   for (name in c("mean", "sd", "n")) {
@@ -144,7 +144,7 @@ test_that("unknown n: with hardly any noise on it the draws of totals are those 
   z <- size_data(400)
   rel <- size_release(size_crossed, z, mech_laplace(scale = 15), 400, mech_gaussian(sd = 0.01))
   ask <- function(rel, ...) sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 5000, warmup = 600, ...)
-  unknown <- ask(rel, prior_n = prior_n_poisson(380), seed = 1)
+  unknown <- ask(rel, prior_n = prior_n("poisson", mean = 380), seed = 1)
   known <- ask(as_release(z, size_crossed, mech_laplace(scale = 15), 400), seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 400))
   for (name in known$bound$parameters) {
@@ -160,7 +160,7 @@ test_that("unknown n: totals calibrated with n drawn", {
   noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
   st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), size = stat_size())
   for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
-    cal <- calibrate(model, st, noise, n = prior_n_negative_binomial(30, 5), replicates = 100, method = "collapse", chains = 1, iter = 900, warmup = 200,
+    cal <- calibrate(model, st, noise, n = prior_n("negative_binomial", mean = 30, size = 5), replicates = 100, method = "collapse", chains = 1, iter = 900, warmup = 200,
                      seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
@@ -170,7 +170,7 @@ test_that("unknown n: totals calibrated with n drawn", {
 
 test_that("unknown n: totals go on bit for bit, print and predict", {
   rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 10))
-  ask <- function(iter) sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n_poisson(50), chains = 2, iter = iter, warmup = 300, seed = 1)
+  ask <- function(iter) sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n("poisson", mean = 50), chains = 2, iter = iter, warmup = 300, seed = 1)
   short <- ask(500)
   expect_identical(extend(short, 300)$draws, ask(800)$draws)
   expect_identical(posterior::variables(short$draws), c(short$bound$parameters, "n"))
@@ -184,7 +184,7 @@ test_that("unknown n: totals go on bit for bit, print and predict", {
 
 test_that("unknown n: collapse needs one record more than variables, and says so", {
   rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 2, mech_gaussian(sd = 10))
-  expect_error(sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n_uniform(0, 2)), "at least 3", class = "noiseaware_error_method")
-  few <- sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n_uniform(0, 3), chains = 1, iter = 300, seed = 1)
+  expect_error(sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n("uniform", lower = 0, upper = 2)), "at least 3", class = "noiseaware_error_method")
+  few <- sample_posterior(rel, model_lm(), method = "collapse", prior_n = prior_n("uniform", lower = 0, upper = 3), chains = 1, iter = 300, seed = 1)
   expect_true(all(parameter_draws(few, "n") == 3))
 })
