@@ -41,7 +41,7 @@
 #' @references
 #' Teh, Y. W., Jordan, M. I., Beal, M. J. and Blei, D. M. (2006). Hierarchical Dirichlet processes. *Journal of the American Statistical
 #' Association* 101, 1566-1581. \doi{10.1198/016214506000000302}
-#' @seealso [model_table()] for tables without nested areas, [read_census_nmf()].
+#' @seealso [model_table()] for tables without nested areas, [read_release()] for files of the US Census.
 #' @family methods
 #' @examples
 #' areas <- data.frame(state = rep(c("A", "B"), each = 4), block = paste0("b", 1:8))

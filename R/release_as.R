@@ -31,7 +31,7 @@
 #' @details
 #' **A data frame** has a column of numbers. A column `component` identifies each of them or, for counts, a column of levels for each variable. In rows of a
 #' margin of fewer variables, the other variables are missing. Tables from other projects have this form: grouped counts from Tumult Analytics, partitions from
-#' PipelineDP (`labels = c(age = "partition_key")`). Take their noise from the documentation or the log of the project. [read_marginals()] reads noisy margins
+#' PipelineDP (`labels = c(age = "partition_key")`). Take their noise from the documentation or the log of the project. [read_release()] reads noisy margins
 #' of contingency tables from OpenDP.
 #'
 #' **Order.** Values without names are assumed to be in the statistic's order; a message shows this order if there are several variables. A vector made from a
@@ -79,8 +79,8 @@
 #'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
 #'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
-#' @seealso `vignette("cookbook")` for the ways in which numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
-#'   [read_opendp()], [read_opendp_table()] and [read_wikimedia()] for files from other projects.
+#' @seealso `vignette("cookbook")` for the ways in which numbers are published; [published()] for numbers that were hidden or rounded; [read_release()]
+#'   for files from other projects.
 #' @concept published numbers
 #' @concept noisy count
 #' @concept hidden denominator

@@ -1,24 +1,20 @@
 # Reads a release field by field, and passes the fields to the constructors. Whatever the file contains, the result is something that they would have made, or
 # an error.
 
-#' @rdname write_release
-#' @order 2
-#' @export
-read_release <- function(path) {
-  check_given()
-  check_path(path)
-  if (dir.exists(path)) stop_classed("file", "{.file {path}} must be a file, but is a directory.")
-  if (!file.exists(path)) stop_classed("file", "There is no file {.file {path}}.")
-  size <- file.size(path)
+read_noiseaware <- function(file) {
+  check_path(file, name = "file")
+  if (dir.exists(file)) stop_classed("file", "{.file {file}} must be a file, but is a directory.")
+  if (!file.exists(file)) stop_classed("file", "There is no file {.file {file}}.")
+  size <- file.size(file)
   if (size > largest_file) {
-    stop_classed("file", "{.file {path}} must have at most 64 MB to be a release, but has {round(size / 2^20)} MB.")
+    stop_classed("file", "{.file {file}} must have at most 64 MB to be a release, but has {round(size / 2^20)} MB.")
   }
-  if (size == 0) stop_classed("file", "{.file {path}} must be a JSON file, but is empty.")
-  bytes <- read_bytes(path, size)
-  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; do you have permission to read it?")
+  if (size == 0) stop_classed("file", "{.file {file}} must be a JSON file, but is empty.")
+  bytes <- read_bytes(file, size)
+  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {file}}; do you have permission to read it?")
   parsed <- parse_bytes(bytes)
-  if (is.null(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: is it truncated or damaged?")
-  release_from_list(parsed, path)
+  if (is.null(parsed)) stop_classed("file", "{.file {file}} must be a JSON file, but cannot be parsed: is it truncated or damaged?")
+  release_from_list(parsed, file)
 }
 
 # NULL if it is not JSON
@@ -38,8 +34,7 @@ release_from_list <- function(content, path, call = caller_env()) {
     stop_classed("file", c("{.file {path}} is not a valid release.", x = "{message}"), call = call)
   }
   if (!is.list(content) || !identical(content[["format"]], schema_format)) {
-    opendp <- is.list(content) && !is.null(content[["__function__"]])
-    refuse(paste0("Its format must be \"", schema_format, "\".", if (opendp) " Read files of OpenDP with read_opendp()."))
+    refuse(paste0("Its format must be \"", schema_format, "\"."))
   }
   version <- content[["version"]]
   if (!is_number(version) || !version %in% seq_len(schema_version)) {

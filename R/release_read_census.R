@@ -1,20 +1,19 @@
-#' Read files of the 2020 US Census
+#' @section Files of the 2020 US Census: `format = "census_nmf"`, with the arguments `query`, `geocode`, `levels` and `n`, for noisy measurement files, and
+#'   `format = "census_gls"`, with the arguments `statistic`, `queries`, `geocode` and `n`, for least squares estimates.
 #'
-#' The Census Bureau published the noisy counts that its disclosure avoidance system made before they were
-#' adjusted to one another (the noisy measurement files), and least squares estimates of them with their
-#' standard deviations.
+#' The Census Bureau published the noisy counts that its disclosure avoidance system made before they were adjusted to one another, and least squares
+#' estimates of them with their standard deviations.
 #'
-#' @param file The name of a text file in the published layout, or of a parquet file (which the package nanoparquet reads, if it is installed); or a
+#' * `file`: the name of a text file in the published layout, or of a parquet file (which the package nanoparquet reads, if it is installed); or a
 #'   data frame with the columns of that layout.
-#' @param geocode The geography, by its code in the file; `NULL` if the file has one.
-#' @param query Names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several names give a release of several statistics of the same records.
-#' @param levels A named list with the levels of each variable of the queries, in the order of the file; the variables of
+#' * `geocode`: the geography, by its code in the file; `NULL` (the default) if the file has one.
+#' * `query`: names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several names give a release of several statistics of the same records.
+#' * `levels`: a named list with the levels of each variable of the queries, in the order of the file; the variables of
 #'   the redistricting data are known: `hhgq`, `votingage`, `hispanic`, `cenrace` and `h1`.
-#' @param statistic The statistic that was estimated, such as [stat_counts()].
-#' @param queries The query in the file for each component of the statistic: codes named by components, as in `c("race=white" = "P0010003")`.
-#' @param n The number of records in that geography; `NULL` if it is not known.
+#' * `statistic`: the statistic that was estimated, such as [stat_counts()].
+#' * `queries`: the query in the file for each component of the statistic: codes named by components, as in `c("race=white" = "P0010003")`.
+#' * `n`: the number of records in that geography; `NULL` (the default) if it is not known.
 #'
-#' @details
 #' **Noisy measurements**: columns `geocode`, `query_name`, `value` and `variance`, and a column for each variable, which shows how it enters the query (`*`:
 #' not at all). `value` has the counts of a query as an array, with the last variable varying fastest. The noise is discrete Gaussian, and neighbours differ in
 #' a replaced record. Constraints (rows with a `sign`) are left out. A query without variables, such as `"total_dpq"`, counts the records ([stat_size()]), so
@@ -24,31 +23,27 @@
 #' and their correlations are not published. This release treats them as independent, which is correct for a single estimate and a working approximation for a
 #' few cells that do not overlap. For anything more, use the noisy measurements.
 #'
-#' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file` (the message names missing columns), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
 #' Abowd, J. et al. (2022). The 2020 Census disclosure avoidance system TopDown algorithm. *Harvard Data Science
 #' Review*, Special Issue 2. \doi{10.1162/99608f92.529e3cb9}
 #'
 #' Cumings-Menon, R. (2024). Full-information estimation for hierarchical data. \doi{10.48550/arXiv.2404.13164}
-#' @family published numbers
 #' @examples
-#' # a file made by hand in the layout of the noisy measurements
+#'
+#' # the noisy measurements of the US Census, made by hand in their layout
 #' measured <- data.frame(geocode = "01001", query_name = "votingage * hispanic_dpq",
 #'   value = "[310, 25, 1040, 61]", variance = 12.4,
 #'   votingage = "votingage", hispanic = "hispanic", hhgq = "*", cenrace = "*")
-#' read_census_nmf(measured, query = "votingage * hispanic_dpq", n = 1440)
+#' read_release(measured, query = "votingage * hispanic_dpq", n = 1440)
 #'
-#' # and in that of the estimates
+#' # and least squares estimates
 #' estimated <- data.frame(geocode = "01001020100", query = c("P0010001", "P0010003"),
 #'   estimate = c(1773.9, 1385.2), std_dev = c(1.64, 2.34))
 #' races <- stat_counts(~ race, levels = list(race = c("white", "other")))
-#' read_census_gls(estimated, races, c("race=white" = "P0010003"), n = 1775)
-#' @name read_census
+#' read_release(estimated, statistic = races, queries = c("race=white" = "P0010003"), n = 1775)
+#' @name read_release
 NULL
 
-#' @rdname read_census
-#' @export
 read_census_nmf <- function(file, geocode = NULL, query, levels = NULL, n = NULL) {
   check_given()
   table <- census_table(file, ",", c("geocode", "query_name", "value", "variance"))
@@ -67,8 +62,6 @@ read_census_nmf <- function(file, geocode = NULL, query, levels = NULL, n = NULL
   as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = neighbours)
 }
 
-#' @rdname read_census
-#' @export
 read_census_gls <- function(file, statistic, queries, geocode = NULL, n = NULL) {
   check_given()
   check_statistic(statistic)

@@ -1,19 +1,18 @@
 # Noisy margins of a table, each a vector of counts with its variables and the size of its noise: called marginals by projects that fit graphical models to
 # them.
 
-#' Read noisy margins of a table
+#' @section Noisy margins of a table: `format = "marginals"`, with the arguments `mechanism`, `n` and `neighbours`.
 #'
-#' Reads marginals as stored by OpenDP's contingency tables and Private-PGM (`mbi`): values, clique and standard deviation. The result is a release for
+#' Marginals as stored by OpenDP's contingency tables and Private-PGM (`mbi`): values, clique and standard deviation. The result is a release for
 #' [model_table()], which gives the posterior of the whole table.
 #'
-#' @param file The name of a JSON file, or a list. Its element `levels` has all levels of each variable, by name. Each of its `marginals` has a `clique` (names
+#' * `file`: the name of a JSON file, or a list. Its element `levels` has all levels of each variable, by name. Each of its `marginals` has a `clique` (names
 #'   of variables), `values` (the noisy counts, with the last variable of the clique varying fastest) and the size of the noise as `sd`, `scale` or `variance`.
-#' @param mechanism The noise: a function, [mech_discrete_gaussian] (OpenDP with a zero-concentrated budget), [mech_discrete_laplace] (with a pure one), or
+#' * `mechanism`: a function, [mech_discrete_gaussian] (OpenDP with a zero-concentrated budget), [mech_discrete_laplace] (with a pure one), or
 #'   [mech_gaussian] if measurements of the same clique were averaged.
-#' @param n The public number of records; `NULL` if it is not known.
-#' @param neighbours As in [as_release()].
+#' * `n`: the public number of records; `NULL` (the default) if it is not known.
+#' * `neighbours`: as in [as_release()]; by default `"add_remove"`.
 #'
-#' @details
 #' In Python, `write_marginals(path, table)` from the module `system.file("python", "noiseaware.py", package = "noiseaware")` writes the file. Use
 #' `laplace=True` if the budget was pure: OpenDP's `stddev` is then sqrt(2) times the scale.
 #'
@@ -22,22 +21,21 @@
 #'
 #' **Margins selected using the data** (AIM, MST) were published because a noisy score was large. This selection also depends on the data; it is ignored here.
 #'
-#' @return A release: an object of class `noiseaware_release`, with a statistic for each of the marginals.
-#' @section Errors: `noiseaware_error_file` (the message names the marginal), `noiseaware_error_argument`, `noiseaware_error_value`.
-#' @seealso [model_table()], and `vignette("opendp")`.
-#' @family published numbers
 #' @examples
+#'
+#' # noisy margins
 #' noisy <- list(levels = list(sex = c("f", "m"), smoke = c("no", "yes")),
 #'   marginals = list(
 #'     list(clique = "sex", values = c(52, 46), sd = 1.5),
 #'     list(clique = c("sex", "smoke"), values = c(37, 14, 30, 18), sd = 3)))
-#' rel <- read_marginals(noisy, mech_discrete_gaussian)
-#' rel
-#' @export
+#' read_release(noisy, mechanism = mech_discrete_gaussian)
+#' @name read_release
+NULL
+
 read_marginals <- function(file, mechanism, n = NULL, neighbours = c("add_remove", "replace")) {
   check_given()
   content <- if (is.character(file)) {
-    check_path(file)
+    check_path(file, name = "file")
     read_json(file)
   } else file
   # a level that is null in JSON counts what is in no other

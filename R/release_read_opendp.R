@@ -1,18 +1,16 @@
 # A measurement of OpenDP, read from the data to the noise, one call per step. An unknown step is an error that gives its name; it is never skipped.
 
-#' Read a measurement of the OpenDP Library
+#' @section A measurement of the OpenDP Library: `format = "opendp"`, with the arguments `value`, `variable`, `n` and `statistic`.
 #'
 #' OpenDP can write a measurement as JSON (`dp.serialize()`): a chain of transformations, such as a clamped sum or counts by category, followed by noise; or
 #' several such chains. The file contains no values, so you supply them.
 #'
-#' @param path The name of the JSON file.
-#' @param value The values that the measurement released: a number; the counts in the order of the categories; counts named by their keys; or, for randomised
+#' * `value`: the values that the measurement released: a number; the counts in the order of the categories; counts named by their keys; or, for randomised
 #'   response, everyone's answers. For several measurements a list, in the order of the file; its names are the statistics' names.
-#' @param variable A name for the variable. `NULL` uses the column that the file selects, or `"x"`.
-#' @param n The public number of records; `NULL` if it is not known, or if it is in the file (`vector_domain(size = )`).
-#' @param statistic The statistic that was released; `NULL` reads it from the file. For several measurements a list.
+#' * `variable`: a name for the variable. `NULL` (the default) uses the column that the file selects, or `"x"`.
+#' * `n`: the public number of records; `NULL` (the default) if it is not known, or if it is in the file (`vector_domain(size = )`).
+#' * `statistic`: the statistic that was released; `NULL` (the default) reads it from the file. For several measurements a list.
 #'
-#' @details
 #' | in the file | the statistic |
 #' | --- | --- |
 #' | `make_sum` | [stat_sums()], with the bounds of `make_clamp` or of `atom_domain(bounds = )` |
@@ -32,14 +30,11 @@
 #' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. This always holds for
 #' processing of the noisy result and for other noise. Other transformations, such as `make_resize`, are an error unless you give `statistic` and thereby take
 #' responsibility for them. `make_variance` uses the exact mean, for which totals have no likelihood, see [stat_covariance()].
-#' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file`, `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
-#' @seealso [read_opendp_table()] for tables of OpenDP's Polars interface.
-#' @family published numbers
 #' @examples
-#' # a file made by hand in the layout of the library
+#'
+#' # a measurement of OpenDP, made by hand in the layout of the library
 #' path <- tempfile(fileext = ".json")
 #' writeLines('{"__function__": "make_chain_mt", "__module__": "combinators", "__kwargs__": {
 #'   "measurement1": {"__function__": "make_laplace", "__module__": "measurements",
@@ -52,22 +47,24 @@
 #'       "input_metric": {"__function__": "symmetric_distance", "__module__": "metrics",
 #'         "__kwargs__": {}},
 #'       "bounds": {"__tuple__": [0.0, 10.0]}}}}}}}', path)
-#' read_opendp(path, value = 421.7, variable = "visits", n = 90)
-#' @export
-read_opendp <- function(path, value, variable = NULL, n = NULL, statistic = NULL) {
+#' read_release(path, value = 421.7, variable = "visits", n = 90)
+#' @name read_release
+NULL
+
+read_opendp <- function(file, value, variable = NULL, n = NULL, statistic = NULL) {
   check_given()
-  check_path(path)
+  check_path(file, name = "file")
   check_variable(variable, "variable", null = TRUE)
-  json <- read_json(path)
-  measured <- opendp_measurements(json, path)
-  if (length(measured) == 0L) stop_classed("file", "{.file {path}} must have a measurement, but has none.")
+  json <- read_json(file)
+  measured <- opendp_measurements(json, file)
+  if (length(measured) == 0L) stop_classed("file", "{.file {file}} must have a measurement, but has none.")
   several <- length(measured) > 1L
   if (several) {
     value <- opendp_list(value, measured, "value")
     if (!is.null(statistic)) statistic <- opendp_list(statistic, measured, "statistic")
   }
   parts <- lapply(seq_along(measured), function(k) {
-    opendp_part(measured[[k]], if (several) value[[k]] else value, variable, n, if (several) statistic[[k]] else statistic, path)
+    opendp_part(measured[[k]], if (several) value[[k]] else value, variable, n, if (several) statistic[[k]] else statistic, file)
   })
   sizes <- unique(c(n, unlist(lapply(parts, `[[`, "n"))))
   if (length(sizes) > 1L) stop_argument("n", paste("the number of records in the file,", sizes[-1L][1L]), describe(sizes[1L]))

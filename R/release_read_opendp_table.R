@@ -1,19 +1,18 @@
 # A table of OpenDP's Polars interface: the description of each column by `query.summarize()`, and the numbers that were collected.
 
-#' Read tables from OpenDP's Polars interface
+#' @section Tables from OpenDP's Polars interface: `format = "opendp_table"`, with the arguments `table`, `levels`, `bounds` and `n`.
 #'
 #' In Python, `query.release().collect()` returns a table, and `query.summarize()` describes each of its columns and their noise. Both are data frames, written
-#' by `.write_csv()` or `.write_parquet()`. This function converts them to a release.
+#' by `.write_csv()` or `.write_parquet()`.
 #'
-#' @param summary The result of `query.summarize()`: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`,
+#' * `file`: the result of `query.summarize()`: a data frame, or the name of a file (CSV or Parquet), with the columns `column`, `aggregate`,
 #'   `distribution`, `scale` and, if groups below a threshold are hidden, `threshold`.
-#' @param table The numbers: a data frame or a file. Columns that are not in the summary name the groups.
-#' @param levels A named list with all levels of each variable that groups, if they are public. `NULL` uses the levels in the table; if groups are hidden, the
-#'   other possible levels are then unknown.
-#' @param bounds A named list with `c(lower, upper)` for each column that is a sum: the summary does not contain the limits that the values were clamped to.
-#' @param n The public number of records; `NULL` if it is not known.
+#' * `table`: the numbers: a data frame or a file. Columns that are not in the summary name the groups.
+#' * `levels`: a named list with all levels of each variable that groups, if they are public. `NULL` (the default) uses the levels in the table; if groups are
+#'   hidden, the other possible levels are then unknown.
+#' * `bounds`: a named list with `c(lower, upper)` for each column that is a sum: the summary does not contain the limits that the values were clamped to.
+#' * `n`: the public number of records; `NULL` (the default) if it is not known.
 #'
-#' @details
 #' `Frame Length` and `Length` are counts of groups ([stat_counts()]), or of all records ([stat_size()]); so is `Count`, which omits missing values, because
 #' records are assumed to have none. `Sum` is [stat_sums()] or, by group, [stat_by()], and its column must have the name of its variable. `Integer` noise is
 #' treated as discrete for counts, and as continuous noise of the same scale for sums.
@@ -22,20 +21,19 @@
 #'
 #' **Not supported** (the error names them): quantiles (`GumbelMin`), numbers of distinct values (`N Unique`), and means (`Sum` and `Length` in one column). For
 #' means, the table contains only the ratio: ask for the sum and the length.
-#' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file` (the message names missing columns), `noiseaware_error_argument`, `noiseaware_error_value`.
-#' @seealso [read_opendp()] for measurements as JSON, and `vignette("opendp")`.
-#' @family published numbers
 #' @examples
-#' # made by hand in the layout that Python writes
+#'
+#' # a summary and a table of OpenDP, made by hand in the layout that Python writes
 #' summary <- data.frame(column = c("len", "visits"), aggregate = c("Frame Length", "Sum"),
 #'   distribution = "Integer Laplace", scale = c(2, 40), threshold = c(33, NA))
 #' table <- data.frame(ward = c("north", "south"), len = c(120, 64), visits = c(391, 240))
-#' read_opendp_table(summary, table, bounds = list(visits = c(0, 20)))
-#' @export
-read_opendp_table <- function(summary, table, levels = NULL, bounds = NULL, n = NULL) {
+#' read_release(summary, table = table, bounds = list(visits = c(0, 20)))
+#' @name read_release
+NULL
+
+read_opendp_table <- function(file, table, levels = NULL, bounds = NULL, n = NULL) {
   check_given()
-  summary <- opendp_rows(summary, c("column", "aggregate", "distribution", "scale"), "summary")
+  summary <- opendp_rows(file, c("column", "aggregate", "distribution", "scale"), "file")
   table <- opendp_rows(table, unique(summary$column), "table")
   check_opendp_summary(summary)
   groups <- setdiff(names(table), summary$column)
@@ -63,7 +61,7 @@ check_opendp_summary <- function(summary, call = caller_env()) {
   strange <- !summary$aggregate %in% c("Frame Length", "Length", "Count", "Sum") | !summary$distribution %in% opendp_distributions
   if (any(strange)) {
     shown <- paste0(summary$aggregate, " (", summary$distribution, ") in ", summary$column)[strange]
-    stop_classed("file", c("{.arg summary} must have counts and sums with Laplace or Gaussian noise, but has others, which are not understood.",
+    stop_classed("file", c("{.arg file} must have counts and sums with Laplace or Gaussian noise, but has others, which are not understood.",
                            x = "{shorten_list(shown)}."), call = call)
   }
 }

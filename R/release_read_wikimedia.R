@@ -1,17 +1,17 @@
-#' Read page views published by the Wikimedia Foundation
+#' @section Page views published by the Wikimedia Foundation: `format = "wikimedia"`, with the arguments `country`, `project`, `pages`, `date`, `mechanism` and
+#'   `columns`, all `NULL` by default.
 #'
 #' The Foundation publishes noisy daily counts of page views by country, project and page if they are large enough. Noise and threshold changed over time and
 #' follow from the date.
 #'
-#' @param file The name of a file of one day, its columns separated by tabs, or a data frame of its rows.
-#' @param country,project The country and project to read, as in the file; `NULL` if the file has only one.
-#' @param pages Titles, or numbers (`page_id`), of two or more pages; pages that are not in the file were hidden. `NULL` uses the pages in the file; the set of
+#' * `file`: the name of a file of one day, its columns separated by tabs, or a data frame of its rows.
+#' * `country`, `project`: the country and project to read, as in the file; `NULL` if the file has only one.
+#' * `pages`: titles, or numbers (`page_id`), of two or more pages; pages that are not in the file were hidden. `NULL` uses the pages in the file; the set of
 #'   other possible pages is then unknown.
-#' @param date The day, a [Date] or a text such as `"2023-02-06"`; `NULL` reads it from the name of the file.
-#' @param mechanism The noise and the threshold; `NULL` derives them from the date.
-#' @param columns Names of the file's columns, if the first row does not contain them.
+#' * `date`: the day, a [Date] or a text such as `"2023-02-06"`; `NULL` reads it from the name of the file.
+#' * `mechanism`: the noise and the threshold; `NULL` derives them from the date.
+#' * `columns`: names of the file's columns, if the first row does not contain them.
 #'
-#' @details
 #' **The layout** follows the Foundation's documentation: columns `country`, `project`, `page_id`, `page_title` and `private_count` (in earlier files
 #' `gbc`); other columns are ignored.
 #'
@@ -24,18 +24,17 @@
 #' Neighbours here differ in one view, so the budget is smaller than documented. A page must have had more than 150 views worldwide that day to be counted at
 #' all: do not name other pages in `pages`.
 #'
-#' @return A release: an object of class `noiseaware_release`.
-#' @section Errors: `noiseaware_error_file` (the message names missing columns), `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
 #' Adeleye, T. et al. (2023). Publishing Wikipedia usage data with strong privacy guarantees. \doi{10.48550/arXiv.2308.16298}
-#' @seealso [published()]
-#' @family published numbers
 #' @examples
-#' # rows made by hand in the layout that is published; the numbers are invented
+#'
+#' # rows of Wikimedia made by hand; the numbers are invented
 #' views <- data.frame(country = "France", project = "fr.wikipedia", page_id = c(11, 12, 15),
 #'   page_title = c("Lyon", "Paris", "Nice"), private_count = c(311, 927, 118))
-#' read_wikimedia(views, pages = c("Paris", "Lyon", "Lens"), date = "2023-06-01")
-#' @export
+#' read_release(views, pages = c("Paris", "Lyon", "Lens"), date = "2023-06-01")
+#' @name read_release
+NULL
+
 read_wikimedia <- function(file, country = NULL, project = NULL, pages = NULL, date = NULL, mechanism = NULL, columns = NULL) {
   check_given()
   table <- wikimedia_table(file, columns)
@@ -67,7 +66,7 @@ wikimedia_table <- function(file, columns, call = caller_env()) {
   if (is.data.frame(file)) {
     table <- as.data.frame(file)
   } else {
-    check_path(file, call)
+    check_path(file, call, "file")
     if (!file.exists(file) || dir.exists(file)) stop_classed("file", "There is no file {.file {file}}.", call = call)
     # titles have quotes and number signs of their own
     table <- tryCatch(utils::read.delim(file, header = is.null(columns), quote = "", comment.char = "", colClasses = "character", check.names = FALSE,

@@ -1,19 +1,17 @@
 # Writes a release as JSON: public facts only, in one piece or not at all.
 
-#' Write and read a release as JSON
+#' Write a release as JSON
 #'
-#' The file contains only public facts. Doubles have 17 significant digits, so reading restores the same bits. The file is written to a temporary file in the
+#' The file contains only public facts. Doubles have 17 significant digits, so [read_release()] restores the same bits. The file is written to a temporary file in the
 #' same folder and then renamed, so it is either complete or absent. A checksum of its contents detects changed numbers; white space does not matter. Files in
 #' earlier versions of the layout can be read. Version 1 does not state the neighbours: the number of records is public, and one record is replaced. In versions
 #' 1 and 2, numbers are unprocessed after the noise, and in versions 1 to 3 all numbers have noise. A hidden number ([published()]) is `null`.
 #'
 #' @param release A release.
 #' @param path The file's name. An existing file is replaced.
-#' @return `write_release()` returns the path, invisibly; `read_release()` a
-#'   release.
-#' @section Errors: `noiseaware_error_file`: the file does not exist, is too large (more than 64 MB), is not JSON, or has another schema version. Or a field is
-#'   missing, unknown or out of range, the contents do not match the checksum, or a limit below is exceeded. A file that fails is not used in part.
-#'   Or the release to write has only the numbers that a model used (`fit$release` of a narrow model).
+#' @return The path, invisibly.
+#' @section Errors: `noiseaware_error_file`: the file cannot be written, or the release has noisy records or only the numbers that a model used (`fit$release`
+#'   of a narrow model).
 #' @section Limits: Reading takes time proportional to the size of the file, whatever its contents. A statistic has at most 2,000 variables and 2,000 terms in a
 #'   formula of at most 100,000 bytes. A statistic with more than 10,000 components is rejected before the components are computed if the file has fewer values.
 #' @section Layout: An object with these fields, in this order:
@@ -46,7 +44,6 @@
 #' path <- tempfile(fileext = ".json")
 #' write_release(rel, path)
 #' identical(read_release(path)$value, rel$value)
-#' @order 1
 #' @export
 write_release <- function(release, path) {
   check_given()

@@ -240,9 +240,9 @@ stop_entropy <- function(call) {
   stop_classed("entropy", "The operating system returned no random bytes; nothing is released.", call = call)
 }
 
-check_path <- function(path, call = caller_env()) {
+check_path <- function(path, call = caller_env(), name = "path") {
   # R warns of text that is no path on any system
-  if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
+  if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument(name, "the name of a file", describe(path), "file", call)
 }
 
 check_column <- function(column, variable, number, call, name) {

@@ -210,7 +210,7 @@ valid <- list(
   confint = function() list(object = any_of(fits), parm = NULL, level = 0.9), simulate = function() list(object = any_of(fits), nsim = 2, seed = 1),
   plot = function() any_of(list(list(x = fits[[1]], type = "trace", parameters = NULL), list(x = calibration, type = "ranks", variables = NULL), list(x = planned, variables = NULL), list(x = compared, variables = NULL))),
   coverage = function() list(calibration, 0.9),
-  write_release = function() list(release = any_of(releases), path = path), read_release = function() list(path = path))
+  write_release = function() list(release = any_of(releases), path = path), read_release = function() list(file = path, format = "noiseaware"))
 methods <- c("predict", "confint", "simulate", "update", "plot") # generics of other packages
 forgotten <- setdiff(getNamespaceExports("noiseaware"), names(valid))
 if (length(forgotten)) stop("no valid call of ", paste(forgotten, collapse = ", "))
@@ -355,7 +355,7 @@ fuzz_file <- function() {
     }
   }
   writeBin(bytes, path)
-  outcome <- try_call("read_release", list(path = path))
+  outcome <- try_call("read_release", list(path))
   if (outcome == "ok") {
     back <- read_release(path)
     if (!any(vapply(releases, same_release, TRUE, back))) report("mutated file was read", rawToChar(bytes[bytes != 0]))

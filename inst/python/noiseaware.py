@@ -79,7 +79,7 @@ def read_release(path):
 
 
 def write_marginals(path, table, laplace=False):
-    """Noisy measurements of an OpenDP contingency table, for read_marginals() in R. laplace: the budget was pure."""
+    """Noisy measurements of an OpenDP contingency table, for read_release() in R. laplace: the budget was pure."""
     marginals = [{"clique": list(clique), "values": [float(v) for v in m.noisy_measurement], **({"scale": m.stddev / 2 ** 0.5} if laplace else {"sd": m.stddev})}
                  for clique, m in table.marginals.items()]
     with open(path, "w", encoding="utf-8") as file:

@@ -64,6 +64,6 @@ test_that("what Python writes R reads", {
   expect_identical(read_release("three.json"), as_release(7, stat_size(), mech_laplace(scale = 2), NULL, persons(contributions = 2)))
   asked <- rbind(no = c(no = 0.9, yes = 0.05, refused = 0.05), yes = c(0.2, 0.6, 0.2))
   expect_identical(read_release("four.json"), as_release(c(2, 0), stat_records(~ y, levels = list(y = c("no", "yes"))), mech_randomized_response(matrix = asked), 2))
-  expect_identical(read_marginals("marginals.json", mech_discrete_laplace),
+  expect_identical(read_release("marginals.json", format = "marginals", mechanism = mech_discrete_laplace),
                    as_release(c(4, 9), stat_counts(~ port, list(port = c("C", "missing"))), mech_discrete_laplace(scale = 2 / sqrt(2)), NULL, "add_remove"))
 })

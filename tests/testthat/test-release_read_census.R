@@ -14,12 +14,12 @@ two_way <- "votingage * hispanic_dpq"
 
 test_that("noisy measurements are read with their noise, alone and several", {
   path <- withr::local_tempfile(lines = measured, fileext = ".csv")
-  rel <- read_census_nmf(path, "01001", two_way, n = 1440)
+  rel <- read_release(path, format = "census_nmf", geocode = "01001", query = two_way, n = 1440)
   expect_identical(rel$value, c(`votingage=under 18:hispanic=not hispanic` = 310, `votingage=under 18:hispanic=hispanic` = -25,
                                 `votingage=18 and over:hispanic=not hispanic` = 1040, `votingage=18 and over:hispanic=hispanic` = 61))
   expect_identical(rel$mechanism, mech_discrete_gaussian(sd = sqrt(12.4)))
   expect_identical(rel$n, 1440)
-  several <- read_census_nmf(path, "01001", c(two_way, "hhinstlevels_dpq"))
+  several <- read_release(path, format = "census_nmf", geocode = "01001", query = c(two_way, "hhinstlevels_dpq"))
   expect_identical(names(several$statistic), c(two_way, "hhinstlevels_dpq"))
   expect_identical(unname(several$value[5:7]), c(1300, 90, 50))
   expect_null(several$n)
@@ -28,25 +28,25 @@ test_that("noisy measurements are read with their noise, alone and several", {
   frame <- frame[frame$geocode == "01001", ]
   frame$value <- I(lapply(strsplit(gsub("[][ ]", "", frame$value), ","), as.integer))
   frame$variance <- as.double(frame$variance)
-  expect_identical(read_census_nmf(frame, query = two_way, n = 1440), rel)
-  own <- read_census_nmf(path, "01001", "hhinstlevels_dpq", levels = list(hhgq = c("home", "inst", "other")))
+  expect_identical(read_release(frame, format = "census_nmf", query = two_way, n = 1440), rel)
+  own <- read_release(path, format = "census_nmf", geocode = "01001", query = "hhinstlevels_dpq", levels = list(hhgq = c("home", "inst", "other")))
   expect_identical(names(own$value)[1], "hhgq=home")
   expect_length(getFromNamespace("census_levels", "noiseaware")$cenrace$cenrace, 63L)
 })
 
 test_that("a query without variables counts the records", {
   path <- withr::local_tempfile(lines = measured, fileext = ".csv")
-  rel <- read_census_nmf(path, "01001", c("total_dpq", two_way))
+  rel <- read_release(path, format = "census_nmf", geocode = "01001", query = c("total_dpq", two_way))
   expect_identical(rel$value[["total_dpq: n"]], 1436)
   expect_identical(rel$neighbours, "add_remove")
-  expect_identical(read_census_nmf(path, "01001", "total_dpq")$statistic, stat_size())
+  expect_identical(read_release(path, format = "census_nmf", geocode = "01001", query = "total_dpq")$statistic, stat_size())
   # what the cells tell of n and what the total does are all but normal: means weighted by precisions
   told <- function(release) {
     fit <- sample_posterior(release, model_table(~ votingage:hispanic), prior_n = prior_n("uniform", lower = 1, upper = 3000), chains = 1, iter = 4000, warmup = 500, seed = 1)
     n <- posterior::extract_variable_matrix(fit$draws, "n")
     c(mean(n), stats::var(as.vector(n)))
   }
-  cells <- told(read_census_nmf(path, "01001", two_way))
+  cells <- told(read_release(path, format = "census_nmf", geocode = "01001", query = two_way))
   both <- told(rel)
   precision <- c(1 / cells[2], 1 / 3.5)
   expect_lt(abs(both[1] - sum(precision * c(cells[1], 1436)) / sum(precision)), 0.2)
@@ -56,27 +56,27 @@ test_that("a query without variables counts the records", {
 test_that("parquet files are read where nanoparquet is there, and told about where not", {
   path <- withr::local_tempfile(fileext = ".parquet")
   writeBin(as.raw(c(80, 65, 82, 49)), path)
-  expect_error(read_census_nmf(path, "01001", two_way), "parquet", class = "noiseaware_error_file")
+  expect_error(read_release(path, format = "census_nmf", geocode = "01001", query = two_way), "parquet", class = "noiseaware_error_file")
   skip_if_not_installed("nanoparquet")
   text <- withr::local_tempfile(lines = measured)
   frame <- read.csv(text, colClasses = "character", check.names = FALSE, na.strings = "")
   frame$value <- lapply(strsplit(gsub("[][ ]", "", frame$value), ","), as.integer)
   frame$variance <- as.double(frame$variance)
   nanoparquet::write_parquet(frame, path)
-  expect_identical(read_census_nmf(path, "01001", two_way, n = 1440), read_census_nmf(text, "01001", two_way, n = 1440))
+  expect_identical(read_release(path, format = "census_nmf", geocode = "01001", query = two_way, n = 1440), read_release(text, format = "census_nmf", geocode = "01001", query = two_way, n = 1440))
   nanoparquet::write_parquet(frame[names(frame) != "variance"], path)
-  expect_error(read_census_nmf(path, "01001", two_way), "variance", class = "noiseaware_error_file")
+  expect_error(read_release(path, format = "census_nmf", geocode = "01001", query = two_way), "variance", class = "noiseaware_error_file")
 })
 
 test_that("least squares estimates are read with their sd", {
   path <- withr::local_tempfile(lines = estimated)
   race <- stat_counts(~ race, levels = list(race = c("white", "black", "other")))
-  rel <- read_census_gls(path, race, c("race=black" = "P0010004", "race=white" = "P0010003"), n = 1774)
+  rel <- read_release(path, format = "census_gls", statistic = race, queries = c("race=black" = "P0010004", "race=white" = "P0010003"), n = 1774)
   expect_identical(rel$value, c(`race=white` = 1385.2, `race=black` = 80.5))
   expect_identical(noise_sd(rel), c(`race=white` = 2.3, `race=black` = 1.9))
   expect_identical(rel$statistic, stat_subset(race, c("race=white", "race=black")))
   # a file of one geography needs no geocode, but is not of another
-  expect_error(read_census_gls(path, race, c("race=black" = "P0010004"), geocode = "99"), class = "noiseaware_error_argument")
+  expect_error(read_release(path, format = "census_gls", statistic = race, queries = c("race=black" = "P0010004"), geocode = "99"), class = "noiseaware_error_argument")
 })
 
 test_that("another layout is told which column is missing, and no file is half used", {
@@ -90,32 +90,32 @@ test_that("another layout is told which column is missing, and no file is half u
   writeLines(measured[c(1:3, 3)], "twice.csv")
   writeLines(sub("[1436]", "\"[700, 736]\"", measured, fixed = TRUE), "several.csv")
   show(refusals("file", alist(
-    read_census_nmf("renamed.csv", "01001", two_way),
-    read_census_nmf("estimates.csv", "01001", two_way),
-    read_census_nmf("text.csv", "01001", two_way),
-    read_census_nmf("short.csv", "01001", two_way),
-    read_census_nmf("cut.csv", "01001", two_way),
-    read_census_nmf("twice.csv", "01001", two_way),
-    read_census_nmf("nowhere.csv", "01001", two_way),
-    read_census_nmf("several.csv", "01001", "total_dpq"),
-    read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), c("x=1" = "P0010099"))
+    read_release("renamed.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("estimates.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("text.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("short.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("cut.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("twice.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("nowhere.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("several.csv", format = "census_nmf", geocode = "01001", query = "total_dpq"),
+    read_release("estimates.csv", format = "census_gls", statistic = stat_counts(~ x, list(x = 1:2)), queries = c("x=1" = "P0010099"))
   )))
   writeLines(measured, "all.csv")
   writeLines(sub("\\*,votingage,hisp", "*,young,hisp", measured), "young.csv")
   show(refusals("argument", alist(
-    read_census_nmf("all.csv", query = two_way),
-    read_census_nmf("all.csv", "01009", two_way),
-    read_census_nmf("all.csv", "01001", "sex_dpq"),
-    read_census_nmf("young.csv", "01001", two_way),
-    read_census_nmf("all.csv", "01001", c(two_way, "total_dpq"), n = 1440),
-    read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), "P0010003")
+    read_release("all.csv", format = "census_nmf", query = two_way),
+    read_release("all.csv", format = "census_nmf", geocode = "01009", query = two_way),
+    read_release("all.csv", format = "census_nmf", geocode = "01001", query = "sex_dpq"),
+    read_release("young.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("all.csv", format = "census_nmf", geocode = "01001", query = c(two_way, "total_dpq"), n = 1440),
+    read_release("estimates.csv", format = "census_gls", statistic = stat_counts(~ x, list(x = 1:2)), queries = "P0010003")
   )))
 })
 
 test_that("the levels of the redistricting data are in the order of the file", {
   counts <- c(100, 20, 3, 4, 5, 60, 7, 8)
   row <- data.frame(geocode = "1", query_name = "hhgq_dpq", value = paste0("[", paste(counts, collapse = ", "), "]"), variance = 4, hhgq = "detailed")
-  value <- read_census_nmf(row, query = "hhgq_dpq", n = 207)$value
+  value <- read_release(row, format = "census_nmf", query = "hhgq_dpq", n = 207)$value
   known <- c("household", "correctional", "juvenile", "nursing", "other institutional", "college", "military", "other noninstitutional")
   expect_identical(value, setNames(counts, paste0("hhgq=", known)))
 })

@@ -7,18 +7,18 @@ noisy <- list(levels = levels, marginals = list(list(clique = "sex", values = c(
 test_that("marginals are a statistic each, the last variable fastest, from a list and from a file", {
   expected <- as_release(list(sex = c(7, 6), `smoke:sex` = c(4, 4, 3, 1)), list(sex = stat_counts(~ sex, levels["sex"]), `smoke:sex` = stat_counts(~ smoke:sex, levels)),
                          list(sex = mech_discrete_gaussian(sd = 1), `smoke:sex` = mech_discrete_gaussian(sd = 2)), NULL, "add_remove")
-  expect_identical(read_marginals(noisy, mech_discrete_gaussian), expected)
+  expect_identical(read_release(noisy, format = "marginals", mechanism = mech_discrete_gaussian), expected)
   path <- withr::local_tempfile(lines = jsonlite::toJSON(noisy, auto_unbox = TRUE))
-  expect_identical(read_marginals(path, mech_discrete_gaussian), expected)
+  expect_identical(read_release(path, format = "marginals", mechanism = mech_discrete_gaussian), expected)
   # the same clique twice; a level that JSON has as null
-  twice <- read_marginals(list(levels = list(sex = list("f", "m", NULL)), marginals = rep(list(list(clique = "sex", values = c(7, 6, 0), scale = 3)), 2)), mech_laplace, n = 13)
+  twice <- read_release(list(levels = list(sex = list("f", "m", NULL)), marginals = rep(list(list(clique = "sex", values = c(7, 6, 0), scale = 3)), 2)), format = "marginals", mechanism = mech_laplace, n = 13)
   expect_identical(names(twice$statistic), c("sex", "sex.1"))
   expect_identical(twice$statistic$sex$components, c("sex=f", "sex=m", "sex=missing"))
   expect_identical(twice$mechanism$sex.1, mech_laplace(scale = 3))
 })
 
 test_that("the table given its noisy margins is that of enumeration", {
-  fit <- sample_posterior(read_marginals(noisy, mech_discrete_gaussian, n = 12), model_table(), chains = 2, iter = 2000, seed = 1)
+  fit <- sample_posterior(read_release(noisy, format = "marginals", mechanism = mech_discrete_gaussian, n = 12), model_table(), chains = 2, iter = 2000, seed = 1)
   tables <- expand.grid(fn = 0:12, mn = 0:12, fy = 0:12, my = 0:12)
   tables <- tables[rowSums(tables) == 12, ] # all equally likely
   square <- function(z, s, sd) (z - s)^2 / (2 * sd^2)
@@ -36,14 +36,14 @@ test_that("a marginal that is not one is named", {
     noisy
   }
   show(refusals(c("file", "argument"), alist(
-    read_marginals(changed(clique = c("smoke", "age")), mech_gaussian),
-    read_marginals(changed(clique = c("sex", "sex")), mech_gaussian),
-    read_marginals(changed(values = c(4, 4, 3)), mech_gaussian),
-    read_marginals(changed(sd = -1), mech_gaussian),
-    read_marginals(changed(scale = 1), mech_gaussian),
-    read_marginals(list(levels = levels), mech_gaussian),
-    read_marginals(list(levels = levels, marginals = "sex"), mech_gaussian),
-    read_marginals(list(levels = levels, marginals = list("sex")), mech_gaussian),
-    read_marginals(noisy, mech_exact)
+    read_release(changed(clique = c("smoke", "age")), format = "marginals", mechanism = mech_gaussian),
+    read_release(changed(clique = c("sex", "sex")), format = "marginals", mechanism = mech_gaussian),
+    read_release(changed(values = c(4, 4, 3)), format = "marginals", mechanism = mech_gaussian),
+    read_release(changed(sd = -1), format = "marginals", mechanism = mech_gaussian),
+    read_release(changed(scale = 1), format = "marginals", mechanism = mech_gaussian),
+    read_release(list(levels = levels), format = "marginals", mechanism = mech_gaussian),
+    read_release(list(levels = levels, marginals = "sex"), format = "marginals", mechanism = mech_gaussian),
+    read_release(list(levels = levels, marginals = list("sex")), format = "marginals", mechanism = mech_gaussian),
+    read_release(noisy, format = "marginals", mechanism = mech_exact)
   )))
 })

@@ -18,33 +18,33 @@ atom <- function(type) call_json("atom_domain", T = type)
 
 test_that("a clamped sum and counts by category are read with their noise", {
   path <- write_opendp(chain(call_json("make_laplace", input_domain = atom("f64"), scale = 5), clamp, call_json("make_sum")))
-  expect_error(read_release(path), "read_opendp", class = "noiseaware_error_file")
-  rel <- read_opendp(path, 421.7, "visits", n = 90)
+  expect_error(read_release(path), "`value` must be given", class = "noiseaware_error_argument")
+  rel <- read_release(path, format = "opendp", value = 421.7, variable = "visits", n = 90)
   expect_identical(rel, as_release(421.7, stat_sums(~ visits, list(visits = c(0, 10))), mech_laplace(scale = 5), 90, "add_remove"))
   path <- write_opendp(chain(call_json("make_gaussian", input_domain = atom("i32"), scale = 2.5), clamp, call_json("make_sum")))
-  expect_identical(read_opendp(path, 421)$mechanism, mech_gaussian(sd = 2.5))
+  expect_identical(read_release(path, format = "opendp", value = 421)$mechanism, mech_gaussian(sd = 2.5))
   counts <- call_json("make_count_by_categories", input_metric = call_json("change_one_distance"), categories = c("a", "b"))
   path <- write_opendp(chain(call_json("make_laplace", input_domain = atom("int"), scale = 2), counts))
-  rel <- read_opendp(path, c(5, 7, 1), "group", n = 12)
+  rel <- read_release(path, format = "opendp", value = c(5, 7, 1), variable = "group", n = 12)
   expect_identical(rel, as_release(c(`group=a` = 5, `group=b` = 7, `group=other` = 1), stat_counts(~ group, list(group = c("a", "b", "other"))),
                                    mech_discrete_laplace(scale = 2), 12))
   counts$`__kwargs__`$null_category <- FALSE
   path <- write_opendp(chain(call_json("make_base_geometric", scale = 2), counts))
-  expect_identical(names(read_opendp(path, c(5, 7), "group", 12)$value), c("group=a", "group=b"))
+  expect_identical(names(read_release(path, format = "opendp", value = c(5, 7), variable = "group", n = 12)$value), c("group=a", "group=b"))
   # earlier versions' names of the fields
   text <- gsub("__kwargs__", "kwargs", gsub("__function__", "func", readLines(path)))
   old <- withr::local_tempfile(lines = text)
-  expect_identical(read_opendp(old, c(5, 7), "group", 12), read_opendp(path, c(5, 7), "group", 12))
+  expect_identical(read_release(old, format = "opendp", value = c(5, 7), variable = "group", n = 12), read_release(path, format = "opendp", value = c(5, 7), variable = "group", n = 12))
   mean <- write_opendp(chain(call_json("make_laplace", scale = 2), clamp, call_json("make_mean")))
   means <- stat_means(stat_sums(~ x, list(x = c(0, 10))), 20)
-  expect_identical(read_opendp(mean, 4.4, statistic = means, n = 20)$statistic, means)
+  expect_identical(read_release(mean, format = "opendp", value = 4.4, statistic = means, n = 20)$statistic, means)
 })
 
 test_that("what is done beside the noise is refused, whatever statistic is given", {
   skip_on_cran()
   counts <- call_json("make_count_by", input_metric = metric)
   st <- stat_counts(~ g, list(g = c("a", "b")))
-  ask <- function(measurement, value = c(5, 7), statistic = st) read_opendp(write_opendp(measurement), value, "g", 12, statistic = statistic)
+  ask <- function(measurement, value = c(5, 7), statistic = st) read_release(write_opendp(measurement), format = "opendp", value = value, variable = "g", n = 12, statistic = statistic)
   refused <- function(...) expect_error(ask(...), class = "noiseaware_error_file")
   plain <- chain(call_json("make_laplace", scale = 2), counts)
   expect_identical(ask(plain)$mechanism, mech_laplace(scale = 2))
@@ -87,19 +87,19 @@ test_that("bounds and sizes come from domains, means and counts are read, nested
   mean <- call_json("make_chain_tt", transformation1 = then("make_mean", clamped), transformation0 = clamped)
   sums <- stat_sums(~ x, list(x = c(0, 10)))
   expected <- as_release(4.4, stat_means(sums, 20), mech_laplace(scale = 2), 20)
-  expect_identical(read_opendp(write_opendp(dp_chain(mean, "make_laplace", scale = 2, k = -1074, MO = "MaxDivergence")), 4.4), expected)
-  expect_error(read_opendp(write_opendp(dp_chain(mean, "make_laplace", scale = 2)), 4.4, n = 21), class = "noiseaware_error_argument")
+  expect_identical(read_release(write_opendp(dp_chain(mean, "make_laplace", scale = 2, k = -1074, MO = "MaxDivergence")), format = "opendp", value = 4.4), expected)
+  expect_error(read_release(write_opendp(dp_chain(mean, "make_laplace", scale = 2)), format = "opendp", value = 4.4, n = 21), class = "noiseaware_error_argument")
   # bounds that the domain has, no clamp
   total <- first("make_sum", numbers())
-  expect_identical(read_opendp(write_opendp(dp_chain(total, "make_gaussian", scale = 3)), 44, n = 9), as_release(44, sums, mech_gaussian(sd = 3), 9, "add_remove"))
+  expect_identical(read_release(write_opendp(dp_chain(total, "make_gaussian", scale = 3)), format = "opendp", value = 44, n = 9), as_release(44, sums, mech_gaussian(sd = 3), 9, "add_remove"))
   private <- function(measure) dp_chain(total, "make_noise", scale = 3, output_measure = call_json(measure))
-  expect_identical(read_opendp(write_opendp(private("max_divergence")), 44, n = 9)$mechanism, mech_laplace(scale = 3))
-  expect_identical(read_opendp(write_opendp(private("zero_concentrated_divergence")), 44, n = 9)$mechanism, mech_gaussian(sd = 3))
+  expect_identical(read_release(write_opendp(private("max_divergence")), format = "opendp", value = 44, n = 9)$mechanism, mech_laplace(scale = 3))
+  expect_identical(read_release(write_opendp(private("zero_concentrated_divergence")), format = "opendp", value = 44, n = 9)$mechanism, mech_gaussian(sd = 3))
   count <- first("make_count", numbers(), TO = "i32")
-  expect_identical(read_opendp(write_opendp(dp_chain(count, "make_laplace", scale = 2)), 44), as_release(44, stat_size(), mech_discrete_laplace(scale = 2), NULL, "add_remove"))
+  expect_identical(read_release(write_opendp(dp_chain(count, "make_laplace", scale = 2)), format = "opendp", value = 44), as_release(44, stat_size(), mech_discrete_laplace(scale = 2), NULL, "add_remove"))
   # limits of the result
   limited <- dp_chain(count, "make_geometric", scale = 2, bounds = list(`__tuple__` = c(0L, 50L)))
-  expect_identical(read_opendp(write_opendp(limited), 50)$mechanism, published(mech_discrete_laplace(scale = 2), lower = 0, upper = 50))
+  expect_identical(read_release(write_opendp(limited), format = "opendp", value = 50)$mechanism, published(mech_discrete_laplace(scale = 2), lower = 0, upper = 50))
 })
 
 test_that("counts by key above a threshold are those that were shown, or of public keys", {
@@ -107,15 +107,15 @@ test_that("counts by key above a threshold are those that were shown, or of publ
   path <- write_opendp(dp_chain(counts, "make_laplace_threshold", scale = 2, threshold = 10))
   noise <- mech_discrete_laplace(scale = 2)
   groups <- function(keys) stat_counts(~ g, list(g = keys))
-  expect_identical(read_opendp(path, list(b = 12, a = 31), "g"),
+  expect_identical(read_release(path, format = "opendp", value = list(b = 12, a = 31), variable = "g"),
                    as_release(c(b = 12, a = 31), groups(c("b", "a")), published(noise, threshold = 10, listed = FALSE), NULL, "add_remove"))
-  public <- read_opendp(path, c(b = 12, a = 31), "g", statistic = groups(c("a", "b", "c")))
+  public <- read_release(path, format = "opendp", value = c(b = 12, a = 31), variable = "g", statistic = groups(c("a", "b", "c")))
   expect_identical(public, as_release(c(a = 31, b = 12, c = NA), groups(c("a", "b", "c")), published(noise, threshold = 10), NULL, "add_remove"))
   approximate <- call_json("approximate", measure = call_json("zero_concentrated_divergence"))
   by_measure <- write_opendp(dp_chain(counts, "make_noise_threshold", scale = 2, threshold = 10, output_measure = approximate))
-  expect_identical(read_opendp(by_measure, c(b = 12, a = 31), "g")$mechanism, published(mech_discrete_gaussian(sd = 2), threshold = 10, listed = FALSE))
-  expect_error(read_opendp(path, c(12, 31), "g"), class = "noiseaware_error_file")
-  expect_error(read_opendp(path, c(a = 31, b = 9), "g"), class = "noiseaware_error_value")
+  expect_identical(read_release(by_measure, format = "opendp", value = c(b = 12, a = 31), variable = "g")$mechanism, published(mech_discrete_gaussian(sd = 2), threshold = 10, listed = FALSE))
+  expect_error(read_release(path, format = "opendp", value = c(12, 31), variable = "g"), class = "noiseaware_error_file")
+  expect_error(read_release(path, format = "opendp", value = c(a = 31, b = 9), variable = "g"), class = "noiseaware_error_value")
 })
 
 test_that("bins of a number are a histogram", {
@@ -123,13 +123,13 @@ test_that("bins of a number are a histogram", {
   counted <- function(categories) then("make_count_by_categories", bins, categories = categories, null_category = TRUE, TOA = "i32")
   measured <- function(categories) chain(call_json("make_laplace", scale = 2), bins, counted(categories))
   expected <- as_release(c(4, 9, 2), stat_histogram(~ x, breaks = c(-Inf, 2, 5, Inf)), mech_discrete_laplace(scale = 2), 15, "add_remove")
-  expect_identical(read_opendp(write_opendp(measured(0:2)), c(4, 9, 2, 1), n = 15), expected)
-  expect_error(read_opendp(write_opendp(measured(1:3)), c(4, 9, 2, 1), n = 15), class = "noiseaware_error_file")
+  expect_identical(read_release(write_opendp(measured(0:2)), format = "opendp", value = c(4, 9, 2, 1), n = 15), expected)
+  expect_error(read_release(write_opendp(measured(1:3)), format = "opendp", value = c(4, 9, 2, 1), n = 15), class = "noiseaware_error_file")
 })
 
 test_that("answers by randomised response have the posterior of enumeration", {
   path <- write_opendp(call_json("make_randomized_response_bool", prob = 0.75, constant_time = FALSE))
-  rel <- read_opendp(path, rep(c(FALSE, TRUE), c(269, 131)), "said")
+  rel <- read_release(path, format = "opendp", value = rep(c(FALSE, TRUE), c(269, 131)), variable = "said")
   expect_identical(rel, as_release(rep(0:1, c(269, 131)), stat_records(~ said, levels = list(said = c("FALSE", "TRUE"))),
                                    mech_randomized_response(epsilon = log(3)), 400))
   # 131 of 400 said yes; the share is Beta(1, 1)
@@ -137,10 +137,10 @@ test_that("answers by randomised response have the posterior of enumeration", {
   p <- seq(0.0005, 1, by = 0.001)
   expect_distribution(posterior::extract_variable_matrix(fit$draws, "prob[TRUE]"), grid_quantile(p, dbinom(131, 400, 0.25 + p / 2)), 0.15675)
   four <- write_opendp(call_json("make_randomized_response", categories = c("a", "b", "c", "d"), prob = 0.5, T = "String"))
-  expect_equal(read_opendp(four, c("b", "b", "d"))$mechanism$epsilon, log(3))
-  expect_error(read_opendp(four, c("b", "e")), class = "noiseaware_error_value")
+  expect_equal(read_release(four, format = "opendp", value = c("b", "b", "d"))$mechanism$epsilon, log(3))
+  expect_error(read_release(four, format = "opendp", value = c("b", "e")), class = "noiseaware_error_value")
   one <- write_opendp(call_json("make_randomized_response", categories = c("a", "b", "c", "d"), prob = 0.25, T = "String"))
-  expect_error(read_opendp(one, "a"), class = "noiseaware_error_file")
+  expect_error(read_release(one, format = "opendp", value = "a"), class = "noiseaware_error_file")
 })
 
 test_that("a composition is several statistics of the same records", {
@@ -150,9 +150,9 @@ test_that("a composition is several statistics of the same records", {
   noise <- list(count = mech_discrete_laplace(scale = 2), count_by_categories = mech_discrete_gaussian(sd = 3))
   statistic <- list(count = stat_size(), count_by_categories = stat_counts(~ g, list(g = c("a", "b"))))
   expected <- as_release(list(count = 40, count_by_categories = c(11, 30)), statistic, noise, NULL, "add_remove")
-  expect_identical(read_opendp(both, list(40, c(11, 30)), "g"), expected)
-  expect_identical(names(read_opendp(both, list(size = 40, groups = c(11, 30)), "g")$statistic), c("size", "groups"))
-  expect_error(read_opendp(both, 40, "g"), class = "noiseaware_error_argument")
+  expect_identical(read_release(both, format = "opendp", value = list(40, c(11, 30)), variable = "g"), expected)
+  expect_identical(names(read_release(both, format = "opendp", value = list(size = 40, groups = c(11, 30)), variable = "g")$statistic), c("size", "groups"))
+  expect_error(read_release(both, format = "opendp", value = 40, variable = "g"), class = "noiseaware_error_argument")
 })
 
 test_that("what is not understood is refused", {
@@ -168,16 +168,16 @@ test_that("what is not understood is refused", {
   writeLines('{"__function__": "make_randomized_response", "__kwargs__": {"prob": 0.8, "categories": ["a", ["b", "c"]]}}', "categories.json")
   file.create("empty.json")
   show(refusals("file", alist(
-    read_opendp("mean.json", 3),
-    read_opendp("none.json", 3),
-    read_opendp("two.json", 3),
-    read_opendp("scale.json", 3),
-    read_opendp("cut.json", 3),
-    read_opendp("number.json", 3),
-    read_opendp("deep.json", 3),
-    read_opendp("nothing.json", 3),
-    read_opendp("categories.json", "a"),
-    read_opendp("empty.json", 3),
-    read_opendp("nowhere.json", 3)
+    read_release("mean.json", format = "opendp", value = 3),
+    read_release("none.json", format = "opendp", value = 3),
+    read_release("two.json", format = "opendp", value = 3),
+    read_release("scale.json", format = "opendp", value = 3),
+    read_release("cut.json", format = "opendp", value = 3),
+    read_release("number.json", format = "opendp", value = 3),
+    read_release("deep.json", format = "opendp", value = 3),
+    read_release("nothing.json", format = "opendp", value = 3),
+    read_release("categories.json", format = "opendp", value = "a"),
+    read_release("empty.json", format = "opendp", value = 3),
+    read_release("nowhere.json", format = "opendp", value = 3)
   )))
 })

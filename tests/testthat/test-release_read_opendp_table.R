@@ -12,29 +12,29 @@ sums <- stat_sums(~ visits, visited)
 test_that("counts and sums are read by group and without, from data frames and files", {
   expected <- as_release(list(len = c(120, 64), visits = c(391, 240)), list(len = sizes, visits = stat_by(sums, list(ward = wards))),
                          list(len = noise, visits = mech_laplace(scale = 40)), NULL, "add_remove")
-  expect_identical(read_opendp_table(both, rows, bounds = visited), expected)
-  expect_identical(read_opendp_table(both, rows[2:1, ], list(ward = wards), visited), expected)
+  expect_identical(read_release(both, format = "opendp_table", table = rows, bounds = visited), expected)
+  expect_identical(read_release(both, format = "opendp_table", table = rows[2:1, ], levels = list(ward = wards), bounds = visited), expected)
   files <- withr::local_tempfile(pattern = c("summary", "table"))
   write.csv(cbind(both, accuracy = 6.4), files[1L], row.names = FALSE, na = "")
   write.csv(rows, files[2L], row.names = FALSE)
-  expect_identical(read_opendp_table(files[1L], files[2L], bounds = visited), expected)
-  expect_identical(read_opendp_table(both, rows[1L, -1L], bounds = visited),
+  expect_identical(read_release(files[1L], format = "opendp_table", table = files[2L], bounds = visited), expected)
+  expect_identical(read_release(both, format = "opendp_table", table = rows[1L, -1L], bounds = visited),
                    as_release(list(len = 120, visits = 391), list(len = stat_size(), visits = sums), list(len = noise, visits = mech_laplace(scale = 40)), NULL, "add_remove"))
   # by two variables, other noise
   crossed <- data.frame(sex = c("f", "m", "m", "f"), age = c("b", "a", "b", "a"), len = c(4, 7, 2, 9.5))
   float <- transform(summary_of(), distribution = "Float Gaussian")
-  expect_identical(read_opendp_table(float, crossed, list(sex = c("f", "m"), age = c("a", "b")), n = 22),
+  expect_identical(read_release(float, format = "opendp_table", table = crossed, levels = list(sex = c("f", "m"), age = c("a", "b")), n = 22),
                    as_release(c(9.5, 4, 7, 2), stat_counts(~ sex:age, list(sex = c("f", "m"), age = c("a", "b"))), mech_gaussian(sd = 2), 22, "add_remove"))
 })
 
 test_that("a group is shown where its noisy count is larger than the threshold", {
   limited <- summary_of(threshold = 33)
-  expect_identical(read_opendp_table(limited, rows[1:2]),
+  expect_identical(read_release(limited, format = "opendp_table", table = rows[1:2]),
                    as_release(c(120, 64), sizes, published(noise, threshold = 34, listed = FALSE), NULL, "add_remove"))
   public <- c("centre", wards)
-  hidden <- read_opendp_table(limited, rows[1:2], list(ward = public))
+  hidden <- read_release(limited, format = "opendp_table", table = rows[1:2], levels = list(ward = public))
   expect_identical(hidden, as_release(c(NA, 120, 64), stat_counts(~ ward, list(ward = public)), published(noise, threshold = 34), NULL, "add_remove"))
-  expect_error(read_opendp_table(limited, transform(rows[1:2], len = c(120, 33))), class = "noiseaware_error_value")
+  expect_error(read_release(limited, format = "opendp_table", table = transform(rows[1:2], len = c(120, 33))), class = "noiseaware_error_value")
   # 120 and 64 were shown: all counts up to 200 with n uniform are equally likely but for the sizes of tables
   fit <- sample_posterior(hidden, model_categorical(), prior_n = prior_n("uniform", lower = 150, upper = 230), chains = 2, iter = 1000, seed = 1)
   tables <- expand.grid(centre = 0:60, north = 90:150, south = 40:90)
@@ -50,12 +50,12 @@ test_that("what is not understood is refused by its name", {
   mean <- transform(both[c(2, 1), ], column = "visits", aggregate = c("Sum", "Length"))
   quantile <- transform(summary_of(), aggregate = "0.5-Quantile", distribution = "GumbelMin")
   show(refusals(c("file", "argument"), alist(
-    read_opendp_table(mean, rows[c(1, 3)], bounds = visited),
-    read_opendp_table(quantile, rows[1:2]),
-    read_opendp_table(both[-4], rows),
-    read_opendp_table(both, rows[1:2], bounds = visited),
-    read_opendp_table(both, rows),
-    read_opendp_table(summary_of(), rows["len"]),
-    read_opendp_table(summary_of(), transform(rows[1:2], ward = c("north", NA)))
+    read_release(mean, format = "opendp_table", table = rows[c(1, 3)], bounds = visited),
+    read_release(quantile, format = "opendp_table", table = rows[1:2]),
+    read_release(both[-4], format = "opendp_table", table = rows),
+    read_release(both, format = "opendp_table", table = rows[1:2], bounds = visited),
+    read_release(both, format = "opendp_table", table = rows),
+    read_release(summary_of(), format = "opendp_table", table = rows["len"]),
+    read_release(summary_of(), format = "opendp_table", table = transform(rows[1:2], ward = c("north", NA)))
   )))
 })
