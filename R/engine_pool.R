@@ -18,7 +18,8 @@
 #'
 #' **An unknown number of records.** Each site with an unknown number of records (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()])
 #' has a prior for it. `prior_n` is one [prior][prior_n] for all of these sites, or a named list of priors, such as `prior_n = list(north =
-#' prior_n("poisson", mean = 200))`; sites that are not in the list have `prior_n("log_uniform")`. The numbers are among the draws, as `n[north]`. There are three methods:
+#' prior_n("poisson", mean = 200))`; sites that are not in the list have `prior_n("log_uniform")`. The numbers are among the draws, as `n[north]`.
+#' There are three methods:
 #' * `"augment"` imputes the records of all sites. It is exact, and its cost grows with their number.
 #' * `"collapse"` moves the tables of counts, or normal totals, at a cost that does not depend on the number of records. For normal totals it is chosen if each
 #'   of these sites is expected to have 500 records or more. If you ask for it otherwise, it assumes that each site has more records than the release has

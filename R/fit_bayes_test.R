@@ -1,34 +1,34 @@
 # Named tests of one hypothesis against another, from private releases: Bayes factors with a description of the hypotheses.
 
-#' Tests by Bayes factors: a slope, independence, equal rates
+#' Test a hypothesis by a Bayes factor: slopes, independence, equal rates
 #'
 #' The most common questions, each answered by the Bayes factor of the alternative H1 over the null hypothesis H0: how many times as probable the release is
 #' under H1, noise included. If a release is too noisy to answer the question, the Bayes factor is near 1, whatever the records are.
 #'
-#' @param x For `test_slope()` a release with a formula, or a fit of [model_lm()], which determines the model and the method; for `test_independence()` a
-#'   release of counts, or a fit of a saturated [model_table()].
-#' @param term Names of covariates. With several, H0 is that all their slopes are zero.
-#' @param model For `test_slope()` a [model_lm()] with [prior_nig()] or [prior_normal()]; for `test_equal_rates()` [model_bernoulli()] or
-#'   [model_poisson()], where `NULL` chooses the one that suits the statistic.
-#' @param formula `~ a + b` for two factors, or `~ a + b | c` given each level of one or more others. These must be all variables of the release.
-#' @param prior A [prior_dirichlet()] with one weight.
-#' @param releases A named list of releases of different people, one for each rate.
-#' @param draws Number of draws, over all chains. For `test_independence()` of a release, the initial number.
-#' @param error For `test_independence()` of a release: the desired Monte Carlo standard error of the log Bayes factor. The number of draws is increased until
-#'   it is reached, up to 640,000 draws.
+#' @param x A release, or a fit of it, which determines the model; for equal rates a named list of releases of different people, one for each rate.
+#' @param question What is asked:
+#'   * names of covariates: are their slopes all zero? `x` is a release with a formula, or a fit of [model_lm()], which also determines the method.
+#'   * a formula, `~ a + b` for two factors, or `~ a + b | c` given each level of one or more others: are the two independent? These must be all variables of
+#'     the release. `x` is a release of counts, or a fit of a saturated [model_table()].
+#'   * `NULL`: is the rate or probability the same in all releases of the list?
+#' @param model The model with its prior. For slopes a [model_lm()] with [prior_nig()] or [prior_normal()]; for independence a saturated [model_table()] whose
+#'   [prior_dirichlet()] has one weight; for equal rates [model_bernoulli()] or [model_poisson()]. `NULL` chooses the default of the question.
+#' @param draws Number of draws, over all chains. For the independence of a release's factors, the initial number. Equal rates need none.
+#' @param error For the independence of a release's factors: the desired Monte Carlo standard error of the log Bayes factor. The number of draws is increased
+#'   until it is reached, up to 640,000 draws.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #'
 #' @details
-#' **`test_slope()`** is for models without factors. H1 is the model, and H0 is the same model with the slopes fixed to 0. If the prior correlates the coefficients, H0 uses the prior of the
-#' others given that these are 0. It needs two runs of [log_evidence()]. The default prior for a slope, in units of sigma, is wide: its sd is 2 divided by a
+#' **Slopes** are tested in models without factors. H1 is the model, and H0 is the same model with the slopes fixed to 0. If the prior correlates the
+#' coefficients, H0 uses the prior of the others given that these are 0. The test needs two runs of [log_evidence()]. The default prior for a slope, in units of sigma, is wide: its sd is 2 divided by a
 #' quarter of the covariate's range (and by the root of the number of covariates). The narrower the prior, the closer the Bayes factor is to 1, so report the
 #' prior.
 #'
-#' **`test_independence()`**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins
+#' **Independence**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins
 #' have. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974). The ratio is
 #' averaged over draws of the confidential table under H1, by method `"collapse"`. A note says if only a few draws dominate the average.
 #'
-#' **`test_equal_rates()`**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by
+#' **Equal rates**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by
 #' enumeration of the totals and quadrature.
 #' @return An object of class `noiseaware_test`, a [bayes_factor()] of H1 over H0 with the attributes `log`, `error`, `note`, `h0`, `h1`, `prior` and `data`.
 #'   The printed test also shows the posterior probability of H1 for equal prior probabilities.
@@ -43,33 +43,48 @@
 #' counts <- as.vector(t(table(MASS::birthwt$smoke, MASS::birthwt$low)))
 #' set.seed(1)
 #' release <- as_release(counts + rnorm(4, 0, 2), smoking, mech_gaussian(sd = 2), n = 189)
-#' test_independence(release, ~ smoke + low, seed = 1)
-#' @name bayes_tests
-NULL
-
-#' @rdname bayes_tests
+#' test_hypothesis(release, ~ smoke + low, seed = 1)
+#'
+#' # the same probability in both hospitals?
+#' yes <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' north <- as_release(c("smoke=yes" = 7.3), yes, mech_laplace(scale = 2), n = 30)
+#' south <- as_release(c("smoke=yes" = 15.1), yes, mech_laplace(scale = 2), n = 30)
+#' test_hypothesis(list(north = north, south = south))
+#' @concept independence test
 #' @export
-test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) {
+test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, error = 0.05, seed = NULL) {
   check_given()
   draws <- check_count(draws, "draws", lower = 100)
+  check_positive(error, "error")
   seed <- check_seed(seed)
+  if (is_sites(x)) {
+    if (!is.null(question)) stop_argument("question", "NULL for a list of releases, whose rates are compared", describe(question))
+    return(test_equal_rates(x, model, environment()))
+  }
   is_fit <- inherits(x, "noiseaware_fit")
-  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
-  if (is_fit && !missing(model)) stop_classed("argument", "{.arg model} must be left out if {.arg x} is a fit, which has a model.")
+  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
+  if (is_fit && !is.null(model)) stop_classed("argument", "{.arg model} must be left out if {.arg x} is a fit, which has a model.")
+  if (inherits(question, "formula")) return(test_independence(x, question, model, draws, error, seed, environment()))
+  ok <- is.character(question) && length(question) > 0L && !anyNA(question) && !anyDuplicated(question)
+  if (!ok) stop_argument("question", "names of covariates, or a formula such as ~ a + b", describe(question))
+  test_slope(x, question, model %||% if (!is_fit) model_lm(), draws, seed, environment())
+}
+
+test_slope <- function(x, term, model, draws, seed, call) {
+  is_fit <- inherits(x, "noiseaware_fit")
   if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || is_read_off(x) || inherits(x, "noiseaware_pool"))) {
-    stop_classed("argument", "{.arg x} must be a fit of one release by {.fn model_lm}.")
+    stop_classed("argument", "{.arg x} must be a fit of one release by {.fn model_lm}.", call = call)
   }
-  check_class(model, "model", "model_lm", "model_lm()")
-  release <- if (is_fit) x$release else narrow_release(x, model)
-  bound <- if (is_fit) x$bound else bind_model(complete_model(model, release), release$statistic)
+  if (!is_fit) check_class(model, "model", "model_lm", "model_lm()", call = call)
+  release <- if (is_fit) x$release else narrow_release(x, model, call)
+  bound <- if (is_fit) x$bound else bind_model(complete_model(model, release, call), release$statistic, call)
   if (length(bound$levels)) {
-    stop_classed("method", c("{.fn test_slope} needs a model without factors, but {.var {names(bound$levels)}} {?is a factor/are factors}.",
-                             i = "{.code p_value(release, model, c({term[1L]} = 0))} tests a slope of any model, without a Bayes factor."))
+    stop_classed("method", c("The test of slopes needs a model without factors, but {.var {names(bound$levels)}} {?is a factor/are factors}.",
+                             i = "{.code p_value(release, model, c({term[1L]} = 0))} tests a slope of any model, without a Bayes factor."), call = call)
   }
-  check_independent(bound, what = "The test")
-  null <- without_slopes(bound, term, environment())
+  check_independent(bound, what = "The test", call = call)
+  null <- without_slopes(bound, term, call)
   method <- if (is_fit && inherits(engine_of(x), "engine_collapse")) "collapse" else totals_method(release, bound)
-  call <- environment()
   evidence <- function(bound) totals_evidence(run_totals(release, bound, method, seed, call), draws, seed, call)
   one <- evidence(bound)
   zero <- evidence(null$bound)
@@ -89,11 +104,10 @@ without_slopes <- function(bound, term, call) {
   fields <- bound$spec$fields
   names <- bound$columns$name
   slopes <- names[-1L]
-  ok <- is.character(term) && length(term) > 0L && !anyNA(term) && !anyDuplicated(term)
-  if (!ok) stop_argument("term", "names of covariates", describe(term), call = call)
   strange <- setdiff(term, slopes)
   if (length(strange)) {
-    stop_classed("variables", c("{.arg term} must name covariates of the model, but {.val {strange}} {?is/are} not.", i = "The model has {.val {slopes}}."), call = call)
+    stop_classed("variables", c("{.arg question} must name covariates of the model, but {.val {strange}} {?is/are} not.",
+                                i = "The model has {.val {slopes}}."), call = call)
   }
   if (is.null(fields[["beta_precision"]])) {
     stop_classed("prior", "The coefficients must have {.fn prior_nig} or {.fn prior_normal}, but have {format(bound$model$prior)}.", call = call)
@@ -123,31 +137,24 @@ has_saturated_table <- function(fit) {
   inherits(bound, "bound_table") && !moves_theta(bound) && inherits(engine_of(fit), "engine_collapse") && length(bound$parts) == 1L && is.null(bound$model$zeros)
 }
 
-#' @rdname bayes_tests
-#' @concept independence test
-#' @export
-test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 10000, seed = NULL, error = 0.05) {
-  check_given()
-  check_positive(error, "error")
-  draws <- check_count(draws, "draws", lower = 100)
-  seed <- check_seed(seed)
+test_independence <- function(x, formula, model, draws, error, seed, call) {
   is_fit <- inherits(x, "noiseaware_fit")
-  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
-  if (is_fit && !missing(prior)) stop_classed("argument", "{.arg prior} must be left out if {.arg x} is a fit, which has a prior.")
-  if (is_fit && !has_saturated_table(x)) {
-    stop_classed("argument", "{.arg x} must be a fit of a saturated {.fn model_table} with {.fn prior_dirichlet}, without zeros, by method {.val collapse}.")
+  if (!is_fit) model <- check_class(model %||% model_table(), "model", "model_table", "model_table()", call = call)
+  asked <- read_independence(formula, call)
+  weight <- (if (is_fit) x$bound$model else model)$prior$alpha
+  argument <- if (is_fit) "x" else "model"
+  if (length(weight) > 1L) stop_argument(argument, "a model with one weight for all cells", paste("one with", length(weight), "weights"), "prior", call)
+  fit <- if (is_fit) x else table_fit(x, model, draws, seed, call)
+  if (!has_saturated_table(fit)) {
+    stop_classed("argument", c("{.arg {argument}} must be {if (is_fit) 'a fit of '}a saturated {.fn model_table} with {.fn prior_dirichlet}, without zeros.",
+                               i = if (is_fit) "The method must be {.val collapse}."), call = call)
   }
-  check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")
-  weight <- if (is_fit) x$bound$model$prior$alpha else prior$alpha
-  if (length(weight) != 1L) stop_argument("prior", "prior_dirichlet() with one weight for all cells", paste("one with", length(weight), "weights"), "prior")
-  asked <- read_independence(formula, environment())
-  fit <- if (is_fit) x else table_fit(x, prior, draws, seed, environment())
   levels <- fit$bound$levels
-  check_independence(asked, names(levels), environment())
-  averaged <- average_independence(fit, asked, weight, environment())
+  check_independence(asked, names(levels), call)
+  averaged <- average_independence(fit, asked, weight, call)
   while (!is_fit && !isTRUE(averaged$error <= error) && draws < most_test_draws) {
     draws <- min(4 * draws, most_test_draws)
-    averaged <- average_independence(table_fit(x, prior, draws, seed, environment()), asked, weight, environment())
+    averaged <- average_independence(table_fit(x, model, draws, seed, call), asked, weight, call)
   }
   given <- if (length(asked$given)) paste(" given", paste(asked$given, collapse = ", ")) else ""
   new_test("Independence in a table", -averaged$value, averaged$error, averaged$note,
@@ -166,8 +173,7 @@ average_independence <- function(fit, asked, weight, call) {
   average_ratio(vapply(tables, function(table) independence_ratio(table, lengths(fit$bound$levels), asked, weight), double(nrow(tables[[1L]]))))
 }
 
-table_fit <- function(release, prior, draws, seed, call) {
-  model <- model_table(prior = prior)
+table_fit <- function(release, model, draws, seed, call) {
   bound <- bind_model(complete_model(model, release, call), release$statistic, call)
   if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} must be a fit with a prior for it.", call = call)
   run <- list(chains = 4, iter = 500 + ceiling(draws / 4), warmup = 500, thin = 1, seed = seed)
@@ -175,7 +181,7 @@ table_fit <- function(release, prior, draws, seed, call) {
 }
 
 read_independence <- function(formula, call) {
-  fault <- function() stop_argument("formula", "a formula such as ~ a + b or ~ a + b | c", describe(formula), "formula", call)
+  fault <- function() stop_argument("question", "a formula such as ~ a + b or ~ a + b | c", describe(formula), "formula", call)
   if (!inherits(formula, "formula") || length(formula) != 2L) fault()
   sides <- list(formula[[2L]])
   if (is_operation(formula[[2L]], "|", 2L)) sides <- as.list(formula[[2L]])[-1L]
@@ -188,7 +194,7 @@ read_independence <- function(formula, call) {
 
 check_independence <- function(asked, known, call) {
   if (setequal(unlist(asked), known)) return(invisible())
-  stop_classed("variables", c("{.arg formula} must have all variables of the release, {.var {known}}, but has {.var {unlist(asked)}}.",
+  stop_classed("variables", c("{.arg question} must have all variables of the release, {.var {known}}, but has {.var {unlist(asked)}}.",
                               i = "Put all variables but the two after a bar, as in {.code ~ a + b | c}."), call = call)
 }
 
@@ -209,16 +215,13 @@ independence_ratio <- function(table, size, asked, weight) {
   log_beta(asked$pair[1L]) + log_beta(asked$pair[2L]) - log_beta(asked$pair)
 }
 
-#' @rdname bayes_tests
-#' @export
-test_equal_rates <- function(releases, model = NULL) {
-  check_given()
-  if (!is_sites(releases) || length(releases) < 2L) stop_argument("releases", "a named list of two or more releases", describe(releases))
-  check_sites(releases, "complete", environment())
+test_equal_rates <- function(releases, model, call) {
+  if (length(releases) < 2L) stop_argument("x", "a named list of two or more releases", describe(releases), call = call)
+  check_sites(releases, "complete", call)
   if (is.null(model)) model <- if (length(release_columns(releases[[1L]]$statistic)$levels)) model_bernoulli() else model_poisson()
-  check_class(model, "model", c("model_bernoulli", "model_poisson"), "model_bernoulli() or model_poisson()")
-  bound <- bind_sites(model, releases, environment())
-  sites <- lapply(releases, rate_site, bound = bound, call = environment())
+  check_class(model, "model", c("model_bernoulli", "model_poisson"), "model_bernoulli() or model_poisson()", call = call)
+  bound <- bind_sites(model, releases, call)
+  sites <- lapply(releases, rate_site, bound = bound, call = call)
   apart <- sum(vapply(sites, function(site) log_rate_integral(bound, list(site)), 0))
   rate <- if (inherits(bound, "bound_poisson")) "rate" else "probability"
   prior <- bound$spec$fields

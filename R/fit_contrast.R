@@ -47,7 +47,7 @@
 #' @references
 #' Gelman, A., Hill, J. and Yajima, M. (2012). Why we (usually) don't have to worry about multiple comparisons. *Journal of Research on Educational
 #' Effectiveness* 5, 189-211. \doi{10.1080/19345747.2011.618213}
-#' @seealso [site_ranks()] for the order of sites, [table_measures()] for odds ratios within a table, [bayes_tests] for Bayes factors.
+#' @seealso [site_ranks()] for the order of sites, [table_measures()] for odds ratios within a table, [test_hypothesis()] for Bayes factors.
 #' @family sites and groups
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))

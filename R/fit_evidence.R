@@ -190,7 +190,7 @@ bayes_factor <- function(fit1, fit2, ..., draws = 10000, seed = NULL) {
     counts <- lengths(lapply(list(fit1$release, fit2$release), function(r) if (is_sites(r)) r else r$value))
     stop_classed("argument", c("{.arg fit1} and {.arg fit2} must be fits of the same numbers.",
                                x = if (counts[1L] != counts[2L]) "The first uses {counts[1L]}, the second {counts[2L]}.",
-                               i = "To test whether a slope is 0, use {.fn test_slope} or {.fn p_value}."))
+                               i = "To test whether a slope is 0, use {.fn test_hypothesis} or {.fn p_value}."))
   }
   one <- log_evidence(fit1, draws, seed)
   two <- log_evidence(fit2, draws, seed)

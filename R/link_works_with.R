@@ -8,9 +8,9 @@ no_likelihood <- "The probability of the published numbers given the parameters 
 
 no_residuals <- "A posterior has no degrees of freedom: its draws include the uncertainty of `sigma`, and intervals are quantiles of the draws."
 no_checks <- "It plots residuals of the records, which a release does not have. `pp_check()` compares the fit with its release, and `summary()` has R-hat."
-no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_slope()` and `bayes_factor()` compare models with and without a term."
+no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_hypothesis()` and `bayes_factor()` compare models with and without a term."
 
-no_densities <- "It estimates prior and posterior densities at a point from draws. `test_slope()` and `bayes_factor()` compute the Bayes factor without that."
+no_densities <- "It estimates prior and posterior densities at a point from draws. `test_hypothesis()` and `bayes_factor()` compute the Bayes factor without that."
 
 #' Functions of other packages that work on a fit
 #'

@@ -53,7 +53,7 @@
 #'
 #' Neyman, J. (1959). Optimal asymptotic tests of composite statistical hypotheses. In *Probability and Statistics: The Harald Cramér Volume*, 213-234.
 #' @family checks and tests
-#' @seealso [test_slope()] and related functions for Bayes factors.
+#' @seealso [test_hypothesis()] for Bayes factors.
 #' @examples
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' set.seed(1)

@@ -48,14 +48,14 @@
 #' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and
 #' always computed. With `bayes_factor = TRUE` it is also computed for
 #' * the probabilities of several levels, exactly;
-#' * two factors, by [test_independence()];
-#' * slopes that are 0 under the null hypothesis, by [test_slope()];
+#' * two factors, by [test_hypothesis()];
+#' * slopes that are 0 under the null hypothesis, by [test_hypothesis()];
 #' * a mean or a standard deviation, as [log_evidence()] does.
 #'
 #' A p-value bounds the frequency of false rejections, whatever the alternative. A Bayes factor compares how well the two hypotheses predicted the release, so it
 #' depends on the prior.
 #' @return An object of class `htest`, with the [p_value()] in `test`, the [confidence_set()] in `set`, and the Bayes factor in `bayes_factor`, which has the
-#'   attributes described in [bayes_tests]. `generics::tidy()` converts it to a data frame with one row.
+#'   attributes described in [test_hypothesis()]. `generics::tidy()` converts it to a data frame with one row.
 #' @section Errors: The errors of [p_value()]; `noiseaware_error_formula`. If `bayes_factor = TRUE`, `noiseaware_error_argument` for tests that have none, and the
 #'   errors of [log_evidence()].
 #' @family checks and tests
@@ -178,7 +178,7 @@ ask_two_factors <- function(variables, levels, null, release, call) {
   }
   asked <- stats::reformulate(variables)
   out <- list(title = "Independence of two factors", model = model, null = residual,
-              factor = function(release, seed, prior_n) test_independence(narrow_release(release, model, call), asked, seed = seed))
+              factor = function(release, seed, prior_n) test_hypothesis(narrow_release(release, model, call), asked, seed = seed))
   if (any(size != 2L)) return(out)
   difference <- function(p) {
     table <- in_table(p)
@@ -255,7 +255,7 @@ ask_slopes <- function(formula, factors, levels, null, release, call) {
   check_number(null, "null", call = call)
   groups <- length(factors) == 2L && factors[2L]
   what <- if (factors[1L]) "log odds ratio" else if (groups) "difference of means" else "slope"
-  factor <- if (!any(factors) && null == 0) function(release, seed, prior_n) test_slope(release, terms, model, seed = seed)
+  factor <- if (!any(factors) && null == 0) function(release, seed, prior_n) test_hypothesis(release, terms, model, seed = seed)
   if (length(terms) == 1L) {
     value <- stats::setNames(null, terms)
     title <- if (groups && !factors[1L]) "Two means, equal variances" else if (factors[1L]) "A log odds ratio" else "A slope"

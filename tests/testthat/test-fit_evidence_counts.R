@@ -126,7 +126,7 @@ test_that("pooled rates: one for all, rates that differ, and separate ones", {
   apart <- sum(vapply(given, function(of) log(integrate(function(p) of(p) * dbeta(p, 2, 3), 0, 1, rel.tol = 1e-9)$value), 0))
   none <- pooled("none")
   expect_equal(as.numeric(log_evidence(none)), apart, tolerance = 1e-7)
-  expect_equal(attr(bayes_factor(none, complete), "log"), as.numeric(test_equal_rates(sites, model_bernoulli(prior = prior_beta(2, 3))) |> attr("log")), tolerance = 1e-6)
+  expect_equal(attr(bayes_factor(none, complete), "log"), as.numeric(test_hypothesis(sites, model = model_bernoulli(prior = prior_beta(2, 3))) |> attr("log")), tolerance = 1e-6)
   # the mean's logit, the sd and each site's deviation on a grid
   partial <- pooled(partial_pooling(sd = prior_half_normal(0.7)), 4, 2000)
   z <- seq(-6, 6, by = 0.1)

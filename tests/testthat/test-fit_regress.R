@@ -50,7 +50,7 @@ test_that("it is a fit of its own kind", {
   expect_identical(read$troubles, joint$troubles)
   expect_error(extend(read, 10), class = "noiseaware_error_argument")
   expect_error(log_evidence(read), class = "noiseaware_error_method")
-  expect_error(test_slope(read, "age"), class = "noiseaware_error_argument")
+  expect_error(test_hypothesis(read, "age"), class = "noiseaware_error_argument")
   expect_error(rstantools::prior_summary(read), class = "noiseaware_error_argument")
   expect_error(update(read, iter = 10), class = "noiseaware_error_argument")
 })

@@ -295,7 +295,7 @@ test_that("bad input is refused", {
   expect_error(as_release(rel$value[1:3], totals, noise, n = 30), "all totals", class = "noiseaware_error_value")
   expect_error(as_release(rel$value, totals, noise, n = 30, neighbours = "add_remove"), "no guarantee", class = "noiseaware_error_neighbours")
   expect_error(add_release(rel, rel), "only mechanism", class = "noiseaware_error_mechanism")
-  expect_error(test_slope(rel, "x"), "noise is on every record", class = "noiseaware_error_method")
+  expect_error(test_hypothesis(rel, "x"), "noise is on every record", class = "noiseaware_error_method")
   expect_error(log_evidence(sample_posterior(rel, model_lm(), chains = 1, iter = 100, seed = 1)), "noise is on every record", class = "noiseaware_error_method")
   expect_error(stan_program(rel, model_lm()), "noise is on every record", class = "noiseaware_error_method")
   expect_error(plot(rel), "no noise that could be drawn", class = "noiseaware_error_release")

@@ -208,7 +208,7 @@ test_that("what other methods refuse, and why", {
   fit <- suppressWarnings(sample_posterior(release, plain, chains = 1, iter = 60, seed = 1))
   expect_error(log_evidence(fit), "Student-t errors", class = "noiseaware_error_method")
   expect_error(stan_program(release, plain), "Student-t errors", class = "noiseaware_error_method")
-  expect_error(test_slope(fit, "x"), class = "noiseaware_error")
+  expect_error(test_hypothesis(fit, "x"), class = "noiseaware_error")
   expect_error(regress(fit, y ~ 1), class = "noiseaware_error")
   public <- as_release(c(0.4, 1.2, 0.7), stat_records(~ y, wide["y"]), mech_laplace(scale = 1), n = 3, public = data.frame(x = c(0, 1, 2)))
   expect_error(sample_posterior(public, model_lm(y ~ x, errors = student())), "Public covariates need normal errors", class = "noiseaware_error_method")

@@ -272,7 +272,7 @@ test_that("all that tables give works, or says why not", {
   expect_named(acceptance(fit), c("chain", "mean", "pair", "swap", "contrast", "steps", "acceptance", "divergent", "deepest"))
   expect_identical(unique(rstantools::prior_summary(fit)$prior), "normal(0, 2)")
   expect_error(log_evidence(fit), "not integrated out", class = "noiseaware_error_method")
-  expect_error(test_independence(fit, ~ x + y), class = "noiseaware_error_argument")
+  expect_error(test_hypothesis(fit, ~ x + y), class = "noiseaware_error_argument")
   changed <- suppressMessages(update(fit, prior = prior_normal(0, 1.8), seed = 2))
   expect_identical(unique(rstantools::prior_summary(changed)$prior), "normal(0, 1.8)")
   expect_error(update(fit, prior = prior_dirichlet()), class = "noiseaware_error_formula")

@@ -79,13 +79,13 @@ test_that("with little noise Bayes factors of a mean and a standard deviation ar
   expect_lt(max(attr(mean_factor, "error"), attr(sd_factor, "error")), 0.05)
 })
 
-test_that("a slope has the Bayes factor of test_slope(), and other tests have none", {
+test_that("a slope has the Bayes factor of test_hypothesis(), and other tests have none", {
   skip_on_cran()
   set.seed(1)
   data <- data.frame(x = rnorm(60))
   data$y <- data$x / 2 + rnorm(60)
   released <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-6, 6)), outside = "none"), mech_gaussian(sd = 0.1))
-  expect_identical(factor_of(released, y ~ x, bayes_factor = TRUE, seed = 1), test_slope(released, "x", model_lm(y ~ x, prior_nig()), seed = 1))
+  expect_identical(factor_of(released, y ~ x, bayes_factor = TRUE, seed = 1), test_hypothesis(released, "x", model_lm(y ~ x, prior_nig()), seed = 1))
   refused <- function(...) expect_error(factor_of(..., bayes_factor = TRUE), class = "noiseaware_error_argument")
   refused(released, y ~ x, null = 1)
   refused(released, y ~ x, alternative = "less")
