@@ -27,7 +27,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' holds the noisy totals and the declared facts (bounds, levels, and the number of records if it is public), and nothing else about the data.
 #'
 #' @param data A data frame, one record per row, with every variable of the statistic and no missing values in these variables. Or records that are not in
-#'   memory: [record_files()], [record_chunks()], Arrow tables and data sets, or a database table from [dplyr::tbl()], see below.
+#'   memory: [record_source()], Arrow tables and data sets, or a database table from [dplyr::tbl()], see below.
 #' @param statistic What is summed, such as [stat_crossprod()]; or a named list of statistics for the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names, each with its share of
@@ -68,7 +68,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   with Spark's grammar by `tools/spark_grammar.R` in the repository, but it has not been run. A database that rounds differently is refused before any
 #'   records are read. Missing values and undeclared levels are counted in the database, and lead to an error. Names and levels are quoted; the query contains
 #'   no value of a record. Messages from the database are replaced by an error of class `noiseaware_error_database`, but drivers may print some, and servers
-#'   write logs. [stat_linear()] and [stat_custom()] need [record_chunks()].
+#'   write logs. [stat_linear()] and [stat_custom()] need [record_source()].
 #'
 #'   **No protection** is given against someone who times a release (sampling takes a random time), reads the machine's memory or disk (they are not wiped), or
 #'   learns that a release was refused, and why. User-declared sensitivities ([stat_custom()]) are trusted. [release_objective()] draws and minimises in
@@ -112,7 +112,7 @@ release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("r
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
   records <- function() {
-    used <- limit_contributions(record_source(data), statistic, neighbours, entropy_uniform)
+    used <- limit_contributions(readable_source(data), statistic, neighbours, entropy_uniform)
     if (is.data.frame(used)) used else source_total(used, statistic, mechanism, neighbours)
   }
   published <- publish_with_budget(records, statistic, mechanism, neighbours, budget)

@@ -22,7 +22,7 @@
 #' @param budget As in [release()].
 #' @return `partial_total()`: an object of class `noiseaware_partial`. `release_total()`: a release, see [release()].
 #' @section Errors: The errors of [release()]; `noiseaware_error_partial` if totals do not belong together.
-#' @seealso [record_files()] and [record_chunks()] for data that are larger than memory.
+#' @seealso [record_source()] for data that are larger than memory.
 #' @family making releases
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -41,7 +41,7 @@ partial_total <- function(data, statistic, mechanism, n = NULL, neighbours = c("
   check_design(statistic, mechanism, neighbours)
   check_exact(design_parts(statistic, mechanism, neighbours))
   if (!is.null(n)) n <- check_count(n, "n")
-  source_total(record_source(data), statistic, mechanism, neighbours, n)
+  source_total(readable_source(data), statistic, mechanism, neighbours, n)
 }
 
 #' @export

@@ -59,7 +59,7 @@ limit_contributions.default <- function(data, statistic, neighbours, uniform, ca
 #' @export
 limit_contributions.record_chunks <- function(data, statistic, neighbours, uniform, call = caller_env()) {
   stop_classed("data", c("A person's records cannot be chosen from records that are read only once.",
-                         i = "Use a data frame, {.fn record_files} or a database."), call = call)
+                         i = "Use a data frame, files or a database."), call = call)
 }
 
 #' @export

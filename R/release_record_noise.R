@@ -52,7 +52,7 @@ record_moments <- function(data, columns, levels, kept, call) {
     part <- crossprod(cbind(1, sweep(x, 2L, origin)))
     whole <<- if (is.null(whole)) part else whole + part
   }
-  each_chunk(record_source(data, call), columns, levels, add, call)
+  each_chunk(readable_source(data, call), columns, levels, add, call)
   if (is.null(whole)) stop_classed("data", "{.arg value} must have at least one record, but has none.", call = call)
   n <- whole[1L, 1L]
   shift <- diag(ncol(whole))
@@ -67,7 +67,7 @@ each_chunk <- function(data, columns, levels, add, call) UseMethod("each_chunk")
 
 #' @export
 each_chunk.default <- function(data, columns, levels, add, call) {
-  must <- "a data frame of noisy records, a matrix with named columns, a database table, record_files() or record_chunks()"
+  must <- "a data frame of noisy records, a matrix with named columns, a database table or record_source()"
   if (!is.matrix(data) || is.null(colnames(data))) stop_argument("value", must, describe_shape(data), "data", call = call)
   add(as.data.frame(data, optional = TRUE))
 }

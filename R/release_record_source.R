@@ -5,13 +5,12 @@
 #' Input for [release()] and [partial_total()] instead of a data frame. Chunks are read one at a time: the integer totals of a chunk are added up, and the chunk
 #' is discarded. The result does not depend on where chunks begin and end.
 #'
-#' @param files Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
+#' @param from Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
 #'   if it is installed), all with the same columns. Other columns than those needed are not kept. Text files compressed by gzip or xz are decompressed as they
-#'   are read.
+#'   are read. Or a function without arguments that returns a data frame with some records each time it is called, and `NULL` when
+#'   there are no more. It can wrap anything that reads batches, such as a database cursor.
 #' @param sep The field separator of text files, one character.
 #' @param rows Number of records read from a text file at a time. Parquet files are read by row groups.
-#' @param next_chunk A function without arguments that returns a data frame with some records each time it is called, and `NULL` when
-#'   there are no more. It can wrap anything that reads batches, such as a database cursor.
 #' @details
 #' Files are read one after the other or, under a parallel [future::plan()], at the same time, each in its own process, which returns confidential totals. A
 #' variable with bounds must have numbers; a factor's levels are compared with the text in the file. Each line after the header is one record, with as many
@@ -20,7 +19,7 @@
 #' column. No value of a record appears in an error or in a file.
 #'
 #' **Parquet**: a file is recognised by its name (`.parquet`) or its first and last bytes. Its columns are treated like those in a data frame. One row group has
-#' to fit in memory; it usually holds 10^5 to 10^6 records. Use [record_chunks()] with packages that read other files or sets of files, such as arrow.
+#' to fit in memory; it usually holds 10^5 to 10^6 records. Give a function with packages that read other files or sets of files, such as arrow.
 #'
 #' **Arrow**: [release()], [partial_total()] and [as_release()] accept a table, a data set of many files, a query of such a data set, a scanner or a reader from
 #' the package arrow. They also accept any stream of the package nanoarrow, which reads all of these batch by batch and has to be installed. A query that
@@ -29,7 +28,7 @@
 #'
 #' With very little noise, or with [stat_custom()], the number of records has to be known before the first record is added: files are then read twice, and
 #' chunks from a function are an error.
-#' @return An object of class `record_files` or `record_chunks`.
+#' @return An object of class `record_files` or `record_chunks`, for [release()], [partial_total()] and [as_release()].
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`, `noiseaware_error_package` if nanoparquet is missing; and, when records are read, the
 #'   errors of [release()].
 #' @family making releases
@@ -37,25 +36,16 @@
 #' file <- tempfile(fileext = ".csv")
 #' write.csv(MASS::birthwt, file, row.names = FALSE)
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
-#' release(record_files(file, rows = 100), st, mech_laplace(epsilon = 2))
+#' release(record_source(file, rows = 100), st, mech_laplace(epsilon = 2))
 #' @export
-record_files <- function(files, sep = ",", rows = 1e6) {
+record_source <- function(from, sep = ",", rows = 1e6) {
   check_given()
-  if (!is.character(files) || length(files) == 0L || anyNA(files)) stop_argument("files", "names of files", describe(files))
-  absent <- files[!file.exists(files) | dir.exists(files)]
-  if (length(absent)) stop_classed("file", "{.arg files} must be files, but {.file {absent}} {?is/are} not.")
+  if (is.function(from) && length(needed_arguments(from)) == 0L) return(structure(list(next_chunk = from), class = "record_chunks"))
+  if (!is.character(from) || length(from) == 0L || anyNA(from)) stop_argument("from", "names of files, or a function without arguments", describe(from))
+  absent <- from[!file.exists(from) | dir.exists(from)]
+  if (length(absent)) stop_classed("file", "{.arg from} must be files, but {.file {absent}} {?is/are} not.")
   if (!is.character(sep) || length(sep) != 1L || is.na(sep) || nchar(sep) != 1L) stop_argument("sep", "one character", describe(sep))
-  structure(list(files = normalizePath(files), sep = sep, rows = check_count(rows, "rows")), class = "record_files")
-}
-
-#' @rdname record_files
-#' @export
-record_chunks <- function(next_chunk) {
-  check_given()
-  if (!is.function(next_chunk) || length(needed_arguments(next_chunk)) > 0L) {
-    stop_argument("next_chunk", "a function without arguments", describe(next_chunk))
-  }
-  structure(list(next_chunk = next_chunk), class = "record_chunks")
+  structure(list(files = normalizePath(from), sep = sep, rows = check_count(rows, "rows")), class = "record_files")
 }
 
 #' @export
@@ -76,7 +66,7 @@ print.record_chunks <- function(x, ...) {
 arrow_classes <- c("nanoarrow_array_stream", "RecordBatchReader", "ArrowTabular", "Dataset", "Scanner", "arrow_dplyr_query")
 
 # `data` as something that source_total() takes; `none` is a chunk without records
-record_source <- function(data, call = caller_env()) {
+readable_source <- function(data, call = caller_env()) {
   if (!inherits(data, arrow_classes)) return(data)
   check_installed("nanoarrow", "reads Arrow records", call)
   opened <- tryCatch({
@@ -113,13 +103,13 @@ source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n
   next_chunk <- function() {
     # what another's function says of confidential records is not passed on
     tryCatch(suppressMessages(suppressWarnings(data$next_chunk())), error = function(e) {
-      stop_classed("data", c("{.arg next_chunk} failed; its message is not shown, because it may quote records.", i = "Try it on made-up records."), call = call)
+      stop_classed("data", c("The function of {.fn record_source} failed; its message is not shown, because it may quote records.", i = "Try it on made-up records."), call = call)
     })
   }
   whole <- add_chunks(next_chunk, parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call)
   if (is.null(whole) && !is.null(data$none)) whole <- frame_total(data$none, parts, statistic, mechanism, neighbours, call)
   whole %||%
-    stop_classed("data", "{.arg next_chunk} must return a data frame at least once.", call = call)
+    stop_classed("data", "The function of {.fn record_source} must return a data frame at least once.", call = call)
 }
 
 #' @export
@@ -415,4 +405,4 @@ strict_numbers <- function(text, done, file, call) {
               "Variables with bounds must be numbers, with a point as the decimal mark.")
 }
 
-other_source <- "{.fn record_chunks} accepts records from any source."
+other_source <- "A function given to {.fn record_source} can read records from any source."

@@ -58,7 +58,7 @@ measure_file <- function(kind, write, sum_in_r) {
   on.exit(unlink(path))
   set.seed(1)
   parallel::mccollect(parallel::mcparallel(write(path))) # what writing takes is not counted
-  ours <- seconds(release(record_files(path), statistic, mechanism))
+  ours <- seconds(release(record_source(path), statistic, mechanism))
   memory <- peak()
   plain <- seconds(sum_in_r(path))
   cat(sprintf("%s: %.0f rows, %.0f MB: release %.1f s, read and sum %.1f s, ratio %.2f; peak %.0f MB\n", kind, file_rows,

@@ -220,11 +220,11 @@ test_that("a release has the totals of noisy records, wherever these are", {
   expect_equal(bounds$upper[2] - bounds$lower[2], 6 * sqrt(mean((data$x - mean(data$x))^2) - 0.49))
 
   at <- 0
-  chunks <- record_chunks(function() if (at < 500) data[(at <<- at + 125) + (-124:0), ])
+  chunks <- record_source(function() if (at < 500) data[(at <<- at + 125) + (-124:0), ])
   expect_equal(noisy_release_of(chunks, y ~ x + w + g, sd, levels), release)
   file <- withr::local_tempfile(fileext = ".csv")
   utils::write.csv(data, file, row.names = FALSE)
-  expect_equal(noisy_release_of(record_files(file, rows = 90), y ~ x + w + g, sd, levels), release)
+  expect_equal(noisy_release_of(record_source(file, rows = 90), y ~ x + w + g, sd, levels), release)
   expect_equal(noisy_release_of(as.matrix(data[c("y", "x", "w")]), y ~ x + w, sd), noisy_release_of(data, y ~ x + w, sd))
 
   path <- withr::local_tempfile(fileext = ".json")
@@ -280,7 +280,7 @@ test_that("bad input is refused", {
   expect_error(as_release(data[0, ], statistic, noise), "at least one row", class = "noiseaware_error_data")
   expect_error(as_release(transform(data, x = 1), statistic, noise), "`x` must differ", class = "noiseaware_error_data")
   expect_error(as_release(transform(data, x = ifelse(x > 1, NA, x)), statistic, noise), "missing", class = "noiseaware_error_missing")
-  expect_error(as_release(record_chunks(function() NULL), statistic, noise), "at least one record", class = "noiseaware_error_data")
+  expect_error(as_release(record_source(function() NULL), statistic, noise), "at least one record", class = "noiseaware_error_data")
   expect_error(release(data, statistic, noise), class = "noiseaware_error_mechanism")
   expect_error(release(data, statistic, mech_laplace(epsilon = 1)), "needs? .*bounds", class = "noiseaware_error_mechanism")
   bounded <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)))

@@ -93,12 +93,12 @@ test_that("no records: refused where their number is public, else a release like
   write.csv(none, file, row.names = FALSE)
   chunks <- function() {
     given <- FALSE
-    record_chunks(function() if (!given) {
+    record_source(function() if (!given) {
       given <<- TRUE
       none
     })
   }
-  sources <- list(function() none, function() record_files(file), chunks)
+  sources <- list(function() none, function() record_source(file), chunks)
   for (st in statistics[c(1, 4, 6, 7)]) for (source in sources) {
     account <- budget(epsilon = 2)
     expect_error(release(source(), st, laplace, budget = account), class = "noiseaware_error_data")

@@ -20,17 +20,17 @@ test_that("a file has the total of its data frame, however it is cut", {
   skip_on_cran()
   path <- written(as_text)
   whole <- total(read.csv(path))
-  for (rows in c(1, 7, 50, 250, 1e6)) expect_identical(total(record_files(path, rows = rows)), whole)
-  expect_identical(total(record_files(written(as_text, ".csv.gz"))), whole)
+  for (rows in c(1, 7, 50, 250, 1e6)) expect_identical(total(record_source(path, rows = rows)), whole)
+  expect_identical(total(record_source(written(as_text, ".csv.gz"))), whole)
   halves <- c(written(as_text[1:90, ]), written(as_text[91:250, c(4, 3, 1, 2)]))
-  expect_identical(total(record_files(halves, rows = 60)), whole)
+  expect_identical(total(record_source(halves, rows = 60)), whole)
   tabs <- withr::local_tempfile()
   write.table(as_text, tabs, sep = "\t", row.names = FALSE, qmethod = "double")
-  expect_identical(total(record_files(tabs, sep = "\t", rows = 33)), whole)
-  released <- release(record_files(halves), st, laplace)
+  expect_identical(total(record_source(tabs, sep = "\t", rows = 33)), whole)
+  released <- release(record_source(halves), st, laplace)
   expect_identical(released[c("n", "scale", "granularity", "noise")], release(as_text, st, laplace)[c("n", "scale", "granularity", "noise")])
   # a file that has a header only
-  expect_identical(total(record_files(c(path, written(as_text[0, ])))), whole)
+  expect_identical(total(record_source(c(path, written(as_text[0, ])))), whole)
 })
 
 # each row group of a Parquet file begins at one of `starts`
@@ -49,25 +49,25 @@ test_that("a Parquet file has the total of its data frame, whatever its row grou
   set.seed(4)
   for (groups in 1:20) {
     starts <- sort(c(1L, sample(2:n, groups - 1)))
-    expect_identical(partial_total(record_files(written_parquet(typed, starts)), kinds, laplace), whole)
+    expect_identical(partial_total(record_source(written_parquet(typed, starts)), kinds, laplace), whole)
   }
   # known by its bytes; several files, text among them; columns in another order
-  expect_identical(partial_total(record_files(written_parquet(typed, name = ".data")), kinds, laplace), whole)
+  expect_identical(partial_total(record_source(written_parquet(typed, name = ".data")), kinds, laplace), whole)
   halves <- c(written_parquet(as_text[1:90, ], c(1L, 50L)), written(as_text[91:200, ]), written_parquet(as_text[201:250, c(3, 1, 2)]))
-  expect_identical(total(record_files(halves, rows = 60)), total(as_text))
+  expect_identical(total(record_source(halves, rows = 60)), total(as_text))
   # no records, a number of records that has to be known, what users have set
-  expect_identical(total(record_files(c(halves, written_parquet(as_text[0, ])))), total(as_text))
-  expect_identical(total(record_files(written_parquet(as_text[0, ])), neighbours = "add_remove"), total(as_text[0, ], neighbours = "add_remove"))
-  expect_identical(release(record_files(halves), st, mech_laplace(scale = 1e-6))$n, 250)
+  expect_identical(total(record_source(c(halves, written_parquet(as_text[0, ])))), total(as_text))
+  expect_identical(total(record_source(written_parquet(as_text[0, ])), neighbours = "add_remove"), total(as_text[0, ], neighbours = "add_remove"))
+  expect_identical(release(record_source(halves), st, mech_laplace(scale = 1e-6))$n, 250)
   withr::local_options(nanoparquet.read_int64_type = "integer64", nanoparquet.class = "tbl")
-  expect_identical(partial_total(record_files(written_parquet(typed, c(1L, 90L))), kinds, laplace), whole)
+  expect_identical(partial_total(record_source(written_parquet(typed, c(1L, 90L))), kinds, laplace), whole)
 })
 
 test_that("bad Parquet files are refused without a word of a record", {
   skip_on_cran()
   skip_if_not_installed("nanoparquet")
   refused <- function(data, starts = c(1L, 101L)) {
-    tryCatch(total(record_files(if (is.data.frame(data)) written_parquet(data, starts) else data)), error = identity)
+    tryCatch(total(record_source(if (is.data.frame(data)) written_parquet(data, starts) else data)), error = identity)
   }
   missing <- refused(transform(as_text, y = replace(y, 177, NA)))
   expect_s3_class(missing, "noiseaware_error_missing")
@@ -98,21 +98,21 @@ test_that("files are read in processes of their own", {
   future::plan(future::multicore, workers = 2)
   withr::defer(future::plan(future::sequential))
   halves <- c(written(as_text[1:90, ]), written(as_text[91:250, ]))
-  expect_identical(total(record_files(halves, rows = 60)), total(read.csv(written(as_text))))
+  expect_identical(total(record_source(halves, rows = 60)), total(read.csv(written(as_text))))
 })
 
 test_that("a function gives chunks", {
   at <- 0
-  chunks <- record_chunks(function() {
+  chunks <- record_source(function() {
     at <<- at + 1
     if (at <= 5) records[(at - 1) * 50 + 1:50, ]
   })
   expect_identical(total(chunks), total(records))
   expect_error(total(chunks), class = "noiseaware_error_data") # there are no more
-  expect_error(total(record_chunks(function() stop("secret 123.456"))), class = "noiseaware_error_data")
-  expect_no_match(paste(message_lines(tryCatch(total(record_chunks(function() stop("secret 123.456"))), error = identity)), collapse = ""), "secret|123")
-  expect_error(total(record_chunks(function() 3)), class = "noiseaware_error_data")
-  for (bad in list(3, NULL, function(a) a)) expect_error(record_chunks(bad), class = "noiseaware_error_argument")
+  expect_error(total(record_source(function() stop("secret 123.456"))), class = "noiseaware_error_data")
+  expect_no_match(paste(message_lines(tryCatch(total(record_source(function() stop("secret 123.456"))), error = identity)), collapse = ""), "secret|123")
+  expect_error(total(record_source(function() 3)), class = "noiseaware_error_data")
+  for (bad in list(3, NULL, function(a) a)) expect_error(record_source(bad), class = "noiseaware_error_argument")
 })
 
 test_that("a stream of Arrow gives batches", {
@@ -148,8 +148,8 @@ test_that("a stream of Arrow gives batches", {
 test_that("little noise needs the number of records: files are read twice", {
   fine <- mech_laplace(scale = 1e-6)
   path <- written(as_text)
-  expect_identical(release(record_files(c(path, path), rows = 100), st, fine)$n, 500)
-  expect_error(release(record_chunks(function() NULL), st, fine), class = "noiseaware_error_partial")
+  expect_identical(release(record_source(c(path, path), rows = 100), st, fine)$n, 500)
+  expect_error(release(record_source(function() NULL), st, fine), class = "noiseaware_error_partial")
 })
 
 test_that("bad files are refused without a word of a record", {
@@ -164,7 +164,7 @@ test_that("bad files are refused without a word of a record", {
   undeclared <- written(transform(as_text, g = replace(g, 99, "secret")))
   short <- withr::local_tempfile()
   writeLines(c("y,g,x", "1,a,0.5", "secret,7"), short)
-  data <- function(path) record_files(path, rows = 40)
+  data <- function(path) record_source(path, rows = 40)
   account <- budget(epsilon = 2)
   release_from <- function(path) release(data(path), st, laplace, budget = account)
   expect_error(release_from(missing), "row 37", class = "noiseaware_error_missing")
@@ -180,12 +180,12 @@ test_that("bad files are refused without a word of a record", {
   expect_identical(nrow(summary(account)), 0L)
   said <- message_lines(tryCatch(release_from(missing), error = identity))
   expect_match(paste(said, collapse = " "), "This is of rows 41 and following of")
-  expect_error(record_files("absent.csv"), class = "noiseaware_error_file")
-  for (bad in list(3, character(), NA_character_)) expect_error(record_files(bad), class = "noiseaware_error_argument")
-  expect_error(record_files(missing, sep = ""), class = "noiseaware_error_argument")
-  expect_error(record_files(missing, rows = 0), class = "noiseaware_error_argument")
+  expect_error(record_source("absent.csv"), class = "noiseaware_error_file")
+  for (bad in list(3, character(), NA_character_)) expect_error(record_source(bad), class = "noiseaware_error_argument")
+  expect_error(record_source(missing, sep = ""), class = "noiseaware_error_argument")
+  expect_error(record_source(missing, rows = 0), class = "noiseaware_error_argument")
   expect_output(print(data(missing)), "40 at a time")
-  expect_output(print(record_chunks(function() NULL)), "chunk by chunk")
+  expect_output(print(record_source(function() NULL)), "chunk by chunk")
 })
 
 # bytes as a file
@@ -195,7 +195,7 @@ bytes_file <- function(bytes, extension = ".csv", frame = parent.frame()) {
   path
 }
 both <- list(x = stat_sums(~ x, list(x = c(-100, 100))), g = stat_counts(~ g, list(g = c("a", "b"))))
-both_total <- function(bytes, ...) partial_total(record_files(bytes_file(bytes), ...), both, list(x = laplace, g = laplace), neighbours = "add_remove")
+both_total <- function(bytes, ...) partial_total(record_source(bytes_file(bytes), ...), both, list(x = laplace, g = laplace), neighbours = "add_remove")
 
 test_that("one line is one record, or is refused by its number", {
   skip_on_cran() # takes long; `make test` runs it
@@ -221,7 +221,7 @@ test_that("one line is one record, or is refused by its number", {
   }
   one <- stat_sums(~ x, list(x = c(0, 100)))
   for (text in c("x\n0,5\n", "x\n1\n \n", "x\n1\n\n2\n")) {
-    expect_error(partial_total(record_files(bytes_file(text)), one, laplace, neighbours = "add_remove"), class = "noiseaware_error")
+    expect_error(partial_total(record_source(bytes_file(text)), one, laplace, neighbours = "add_remove"), class = "noiseaware_error")
   }
   # numbers as they are written; line breaks of Windows; a byte order mark
   sum_of <- function(part) part$totals[[1]] %*% c(1e9, 1) * part$unit[[1]]
@@ -311,11 +311,11 @@ own_files <- function() grep(sprintf("%x", Sys.getpid()), list.files(tempdir(), 
 test_that("no temporary file is written", {
   path <- written(as_text)
   before <- own_files()
-  release(record_files(path, rows = 40), st, laplace)
+  release(record_source(path, rows = 40), st, laplace)
   expect_identical(own_files(), before)
   skip_if_not_installed("nanoparquet")
   path <- written_parquet(as_text, c(1L, 99L))
   before <- own_files()
-  release(record_files(path), st, laplace)
+  release(record_source(path), st, laplace)
   expect_identical(own_files(), before)
 })

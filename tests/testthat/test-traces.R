@@ -76,7 +76,7 @@ test_that("files and chunks", {
   place <- withr::local_tempdir(tmpdir = dirname(tempdir()))
   text <- function(data, name = "d.csv") {
     utils::write.csv(data, file.path(place, name), row.names = FALSE)
-    record_files(file.path(place, name), rows = 7)
+    record_source(file.path(place, name), rows = 7)
   }
   expect_true(file_holds(text(records)$files))
   expect_no_trace(release(text(records), st, laplace))
@@ -84,10 +84,10 @@ test_that("files and chunks", {
   expect_no_trace(release(text(holes), st, laplace), "missing")
   expect_no_trace(release(text(transform(records, x = replace(x, 9, level))), st, laplace), "file")
   cat("987654.321,0.5\n", file = text(records)$files, append = TRUE)
-  expect_no_trace(release(record_files(file.path(place, "d.csv")), st, laplace), "file")
+  expect_no_trace(release(record_source(file.path(place, "d.csv")), st, laplace), "file")
   chunks <- function(...) {
     given <- list(...)
-    record_chunks(function() {
+    record_source(function() {
       next_one <- given[1L][[1L]]
       given <<- given[-1L]
       if (is.function(next_one)) next_one() else next_one
@@ -102,7 +102,7 @@ test_that("files and chunks", {
   skip_if_not_installed("nanoparquet")
   parquet <- function(data) {
     nanoparquet::write_parquet(data, file.path(place, "d.parquet"), row_groups = c(1L, 20L))
-    record_files(file.path(place, "d.parquet"))
+    record_source(file.path(place, "d.parquet"))
   }
   expect_no_trace(release(parquet(records), st, laplace))
   expect_no_trace(release(parquet(other), st, laplace), "levels")
@@ -110,7 +110,7 @@ test_that("files and chunks", {
   expect_no_trace(release(parquet(texts), st, laplace), "data")
   cut <- readBin(parquet(records)$files, "raw", 700)
   writeBin(cut, file.path(place, "d.parquet"))
-  expect_no_trace(release(record_files(file.path(place, "d.parquet")), st, laplace), "file")
+  expect_no_trace(release(record_source(file.path(place, "d.parquet")), st, laplace), "file")
 })
 
 from_database <- function(con) {

@@ -196,7 +196,7 @@ test_that("records in files and chunks are read by their variables", {
   path <- tempfile(fileext = ".csv")
   write.csv(data, path, row.names = FALSE)
   whole <- partial_total(data, st, mech)
-  expect_identical(partial_total(record_files(path, rows = 7), st, mech, n = 60)$totals, partial_total(data, st, mech, n = 60)$totals)
+  expect_identical(partial_total(record_source(path, rows = 7), st, mech, n = 60)$totals, partial_total(data, st, mech, n = 60)$totals)
   # in the owner's data alone the bounds clamp; a value that the function is not known of is refused elsewhere
   set.seed(1)
   rel <- simulate_release(data, st$r, mech$r)
