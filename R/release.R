@@ -27,7 +27,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' holds the noisy totals and the declared facts (bounds, levels, and the number of records if it is public), and nothing else about the data.
 #'
 #' @param data A data frame, one record per row, with every variable of the statistic and no missing values in these variables. Or records that are not in
-#'   memory: [record_source()], Arrow tables and data sets, or a database table from [dplyr::tbl()], see below.
+#'   memory: [record_source()], Arrow tables and data sets, or a database table from [dplyr::tbl()], see below. Or a list of
+#'   [partial totals][partial_total] from several owners, which have the other arguments but `budget`.
 #' @param statistic What is summed, such as [stat_crossprod()]; or a named list of statistics for the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names, each with its share of
@@ -105,6 +106,13 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2), neighbours = "add_remove")
 #' @export
 release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove"), public = NULL) {
+  if (!missing(data) && holds_partials(data)) {
+    alone <- missing(statistic) && missing(mechanism) && missing(neighbours) && is.null(public)
+    if (!alone) stop_classed("argument", "Partial totals have their design: only {.arg budget} can be given with them.")
+    call <- environment()
+    whole <- Reduce(function(a, b) add_partials(a, b, call), data)
+    return(publish_with_budget(function() whole, whole$statistic, whole$mechanism, whole$neighbours, budget))
+  }
   check_given()
   neighbours <- match_neighbours(neighbours)
   check_person_named(neighbours)
@@ -172,14 +180,4 @@ exact_part <- function(part, data, call) {
   value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, grid$unit, grid$family,
                  grid$scale$numerator, grid$scale$denominator, grid$records)
   exact_result(value, part, grid, call)
-}
-
-#' @rdname partial_total
-#' @export
-release_total <- function(partials, budget = NULL) {
-  check_given()
-  ok <- is.list(partials) && !is.object(partials) && length(partials) > 0L && all(vapply(partials, is_partial, TRUE))
-  if (!ok) stop_argument("partials", "a list of partial totals made by partial_total()", describe_shape(partials))
-  whole <- Reduce(function(a, b) add_partials(a, b), partials)
-  publish_with_budget(function() whole, whole$statistic, whole$mechanism, whole$neighbours, budget)
 }

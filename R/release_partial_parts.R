@@ -2,6 +2,8 @@
 
 is_partial <- function(x) inherits(x, "noiseaware_partial")
 
+holds_partials <- function(x) is.list(x) && !is.object(x) && length(x) > 0L && all(vapply(x, is_partial, TRUE))
+
 records_in <- function(data) if (is_partial(data)) data$n else as.double(nrow(data))
 
 new_partial <- function(totals, unit, n, statistic, mechanism, neighbours) {

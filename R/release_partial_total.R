@@ -8,8 +8,8 @@
 #' Joint release by several owners
 #'
 #' Owners who may pool their records before anything is published can add up exact totals instead. Each computes the partial total of its own records; one of
-#' them adds the noise, once, and publishes. For the same noise, the release is bit for bit the one that [release()] would make from all records in one data
-#' frame.
+#' them gives them to [release()], which adds the noise, once. For the same noise, the release is bit for bit the one that [release()] would make from all
+#' records in one data frame.
 #'
 #' **A partial total is confidential**: it has no noise. When printed, it says so and shows none of its numbers. How it is stored and sent, encrypted or not, is
 #' up to the owners.
@@ -18,9 +18,7 @@
 #' @param statistic,mechanism,neighbours The design, the same for all owners: see [release()]. The mechanism determines the unit that records are rounded to.
 #' @param n The number of records of all owners, public. Needed only for [stat_custom()], and if the unit depends on it because there is very little noise for
 #'   the size of the data; an error says so.
-#' @param partials A list of partial totals.
-#' @param budget As in [release()].
-#' @return `partial_total()`: an object of class `noiseaware_partial`. `release_total()`: a release, see [release()].
+#' @return An object of class `noiseaware_partial`. [release()] of a list of these returns a release.
 #' @section Errors: The errors of [release()]; `noiseaware_error_partial` if totals do not belong together.
 #' @seealso [record_source()] for data that are larger than memory.
 #' @family making releases
@@ -29,7 +27,7 @@
 #' ours <- partial_total(MASS::birthwt[1:100, ], st, mech_laplace(epsilon = 2))
 #' theirs <- partial_total(MASS::birthwt[101:189, ], st, mech_laplace(epsilon = 2))
 #' ours
-#' release_total(list(ours, theirs))
+#' release(list(ours, theirs))
 #' @export
 partial_total <- function(data, statistic, mechanism, n = NULL, neighbours = c("replace", "add_remove")) {
   check_given()

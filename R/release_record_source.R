@@ -103,7 +103,8 @@ source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n
   next_chunk <- function() {
     # what another's function says of confidential records is not passed on
     tryCatch(suppressMessages(suppressWarnings(data$next_chunk())), error = function(e) {
-      stop_classed("data", c("The function of {.fn record_source} failed; its message is not shown, because it may quote records.", i = "Try it on made-up records."), call = call)
+      stop_classed("data", c("The function of {.fn record_source} failed; its message is not shown, because it may quote records.",
+                             i = "Try it on made-up records."), call = call)
     })
   }
   whole <- add_chunks(next_chunk, parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call)

@@ -54,14 +54,14 @@ test_that("large values beside small ones are rounded as they are alone, however
   }
 })
 
-test_that("release_total() is release(): the same numbers for the same noise", {
+test_that("a release of partial totals is release(): the same numbers for the same noise", {
   skip_on_cran()
   parts <- list(records[1:100, ], records[101:300, ])
   for (st in statistics) for (scale in c(0.1, 1, 1e9)) for (nb in c("replace", "add_remove")) {
     mechanism <- mech_laplace(scale = scale)
     whole <- overheard("release", records, st, mechanism, NULL, nb)
     partials <- lapply(parts, partial_total, st, mechanism, n = if (nb == "replace") n, neighbours = nb)
-    sum <- overheard("release_total", partials)
+    sum <- overheard("release", partials)
     told <- function(heard, routine) calls_of(heard, routine)[[1]]
     one <- told(whole, "ffi_exact_release")
     two <- told(sum, "ffi_exact_add_noise")
@@ -71,7 +71,7 @@ test_that("release_total() is release(): the same numbers for the same noise", {
     exact <- .Call(internal("ffi_exact_totals"), one[[1]], one[[2]], one[[3]], one[[4]], one[[8]])
     expect_identical(unname(two[[1]]), exact)
   }
-  expect_identical(release_total(lapply(parts, partial_total, statistics[[1]], laplace))[c("n", "scale", "granularity", "noise", "neighbours")],
+  expect_identical(release(lapply(parts, partial_total, statistics[[1]], laplace))[c("n", "scale", "granularity", "noise", "neighbours")],
                    release(records, statistics[[1]], laplace)[c("n", "scale", "granularity", "noise", "neighbours")])
 })
 
@@ -80,10 +80,10 @@ test_that("several statistics, an owner without records, a budget", {
   mechanisms <- list(totals = laplace, counts = mech_discrete_laplace(epsilon = 1))
   partials <- list(partial_total(records, both, mechanisms), partial_total(records[0, ], both, mechanisms))
   account <- budget(epsilon = 4)
-  released <- release_total(partials, budget = account)
+  released <- release(partials, budget = account)
   expect_identical(names(released$value), names(release(records, both, mechanisms)$value))
   expect_equal(sum(summary(account)$epsilon), 3, tolerance = 1e-5)
-  expect_error(release_total(partials, budget = account), class = "noiseaware_error_budget")
+  expect_error(release(partials, budget = account), class = "noiseaware_error_budget")
 })
 
 test_that("no records: refused where their number is public, else a release like others", {
@@ -102,7 +102,7 @@ test_that("no records: refused where their number is public, else a release like
   for (st in statistics[c(1, 4, 6, 7)]) for (source in sources) {
     account <- budget(epsilon = 2)
     expect_error(release(source(), st, laplace, budget = account), class = "noiseaware_error_data")
-    expect_error(release_total(list(partial_total(none, st, laplace)), budget = account), class = "noiseaware_error_data")
+    expect_error(release(list(partial_total(none, st, laplace)), budget = account), class = "noiseaware_error_data")
     expect_identical(nrow(summary(account)), 0L)
     released <- release(source(), st, laplace, neighbours = "add_remove")
     expect_length(released$value, length(st$components))
@@ -118,10 +118,11 @@ test_that("the print has no number of it", {
 test_that("what does not go together is refused", {
   st <- statistics[[1]]
   ours <- partial_total(records, st, laplace)
-  expect_error(release_total(list(ours, partial_total(records, st, mech_laplace(epsilon = 1)))), class = "noiseaware_error_partial")
-  expect_error(release_total(list(ours, partial_total(records, statistics[[4]], laplace))), class = "noiseaware_error_partial")
-  expect_error(release_total(list(ours, partial_total(records, st, laplace, neighbours = "add_remove"))), class = "noiseaware_error_partial")
-  for (bad in list(ours, list(), list(ours, 3), NULL)) expect_error(release_total(bad), class = "noiseaware_error_argument")
+  expect_error(release(list(ours, partial_total(records, st, mech_laplace(epsilon = 1)))), class = "noiseaware_error_partial")
+  expect_error(release(list(ours, partial_total(records, statistics[[4]], laplace))), class = "noiseaware_error_partial")
+  expect_error(release(list(ours, partial_total(records, st, laplace, neighbours = "add_remove"))), class = "noiseaware_error_partial")
+  for (bad in list(ours, list(), list(ours, 3), NULL)) expect_error(release(bad), class = "noiseaware_error_argument")
+  expect_error(release(list(ours, ours), st), "only `budget`", class = "noiseaware_error_argument")
   expect_error(partial_total(records, st), class = "noiseaware_error_argument")
   expect_error(partial_total(records, st, laplace, n = 0), class = "noiseaware_error_argument")
   expect_error(partial_total(records, stat_records(~ y, bounds[1]), laplace), class = "noiseaware_error_partial")
@@ -129,8 +130,8 @@ test_that("what does not go together is refused", {
   fine <- mech_laplace(scale = 1e-6)
   expect_error(partial_total(records, st, fine), class = "noiseaware_error_partial")
   known <- partial_total(records, st, fine, n = 600)
-  expect_identical(release_total(list(known, known))$n, 600)
-  expect_error(release_total(list(partial_total(records, st, fine, n = 2^27))), class = "noiseaware_error_partial")
+  expect_identical(release(list(known, known))$n, 600)
+  expect_error(release(list(partial_total(records, st, fine, n = 2^27))), class = "noiseaware_error_partial")
 })
 
 test_that("totals of different units are not added", {

@@ -78,7 +78,7 @@ test_that("a release is written, read and added up", {
   expect_equal(read_release(file)$value, rel$value)
   expect_identical(read_release(file)$statistic, rel$statistic)
   parts <- list(partial_total(data[1:2, ], statistic, mech_gaussian(mu = 1), n = 3), partial_total(data[3, ], statistic, mech_gaussian(mu = 1), n = 3))
-  expect_named(release_total(parts)$value, statistic$components)
+  expect_named(release(parts)$value, statistic$components)
 })
 
 test_that("moves of the response alone: the posterior without them", {

@@ -54,7 +54,7 @@ test_that("data frames, partial totals and budgets", {
   file <- withr::local_tempfile()
   account <- budget(epsilon = 5, file = file)
   released <- expect_no_trace(release(records, st, laplace, budget = account))
-  expect_no_trace(release_total(list(partial_total(records[1:20, ], st, laplace), partial_total(records[21:n, ], st, laplace)), budget = account))
+  expect_no_trace(release(list(partial_total(records[1:20, ], st, laplace), partial_total(records[21:n, ], st, laplace)), budget = account))
   expect_no_trace(partial_total(records, st, laplace))
   expect_no_trace(release(records, st, mech_laplace(epsilon = 9), budget = account), "budget")
   expect_no_trace(release(other, st, laplace, budget = account), "levels")
