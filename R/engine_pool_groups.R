@@ -25,7 +25,7 @@
 #' * `"partial"`, or [partial_pooling()]: the logarithms of the rates (logits of probabilities; means, and logarithms of standard deviations) are normal about a
 #'   common mean. The draws contain the mean (`rate`), the standard deviation between groups (`sd[log(rate)]`), and the rate of each group. `site_draws(fit,
 #'   "new")` draws the rate of a new group.
-#' * `"complete"`: all groups have the same rate. `"walk"`: groups are in order, see [walk_pooling()].
+#' * `"complete"`: all groups have the same rate. `"walk"`: groups are in order, see [partial_pooling()].
 #'
 #' [site_ranks()], `plot(fit, "shrinkage")` and [site_draws()] work for groups as they do for sites, and [denoise()] draws the confidential totals and sizes.
 #' The cost grows with the number of groups; a thousand groups take a minute or two.

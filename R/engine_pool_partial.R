@@ -7,7 +7,7 @@
 #' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about the previous site's.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the same in all sites. `~
-#'   1` is `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. In `partial_pooling()`,
+#'   1` is `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. Except in a walk,
 #'   covariates of the sites may follow a bar, `~ (Intercept) | rural`: the mean of the varying parameters then depends on them. A formula without a bar is
 #'   short for `partial_pooling(formula)`.
 #' @param sd Prior for the standard deviation between sites, or for the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a
@@ -18,6 +18,7 @@
 #' @param covariates For a regression by method `"clt"`: whether each site has its own distribution of the covariates (`"separate"`) or all have the same
 #'   (`"shared"`).
 #' @param correlation `NULL`: the parameters of a site vary independently. [prior_lkj()]: they are correlated.
+#' @param walk `TRUE` for a walk; `FALSE` for sites without an order.
 #'
 #' @details Parameters are normal about their mean in unbounded coordinates. These are the coefficients themselves, with the intercept at the middle of the
 #'   covariates' bounds; `log(sigma)`, `logit(prob)` and `log(rate)`. With more than two categories, they are the logit of the first category, and then of each
@@ -81,8 +82,12 @@
 #' sample_posterior(months, model_poisson(), pool = "walk", chains = 2, iter = 600, seed = 1)
 #' @export
 partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL,
-                            covariates = c("separate", "shared")) {
+                            covariates = c("separate", "shared"), walk = FALSE) {
+  check_flag(walk, "walk")
   sides <- read_varying(vary)
+  if (walk && !(is.null(sides$given) && is.null(sites))) {
+    stop_classed("pool", "{.arg vary} and {.arg sites} must have no covariates of sites in a walk, whose sites are centred at the one before.")
+  }
   check_class(effects, "effects", "prior_normal", "prior_normal()", "prior")
   if (!all(effects$mean %||% 0 == 0) || length(effects$sd) > 1L) {
     stop_classed("prior", "{.arg effects} must be {.fn prior_normal} with mean 0 and one {.arg sd}, or none, but is {format(effects)}.")
@@ -92,15 +97,7 @@ partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL,
     stop_classed("pool", c("{.arg sites} has covariates of the sites, and {.arg vary} must name those that shift the mean, behind a bar.",
                            i = "For example {.code ~ (Intercept) | rural}."))
   }
-  new_pooling("partial", sides$vary, sd, correlation, check_covariates_of_sites(covariates), design, effects)
-}
-
-#' @rdname partial_pooling
-#' @export
-walk_pooling <- function(vary = NULL, sd = prior_half_normal(), correlation = NULL, covariates = c("separate", "shared")) {
-  sides <- read_varying(vary)
-  if (!is.null(sides$given)) stop_classed("pool", "{.arg vary} must have no bar in a walk, whose sites are centred at the one before.")
-  new_pooling("walk", sides$vary, sd, correlation, check_covariates_of_sites(covariates))
+  new_pooling(if (walk) "walk" else "partial", sides$vary, sd, correlation, check_covariates_of_sites(covariates), design, if (!walk) effects)
 }
 
 check_covariates_of_sites <- function(covariates, call = caller_env()) {
@@ -148,7 +145,7 @@ print.noiseaware_pooling <- function(x, ...) {
 # "partial", "walk" and a formula stand for one; strings else
 as_pooling <- function(pool, call = caller_env()) {
   if (identical(pool, "partial")) return(partial_pooling())
-  if (identical(pool, "walk")) return(walk_pooling())
+  if (identical(pool, "walk")) return(partial_pooling(walk = TRUE))
   if (!inherits(pool, "formula")) return(pool)
   if (length(pool) == 2L && is_operation(pool[[2L]], "|", 2L)) {
     stop_classed("pool", c("A formula with a bar needs the sites' covariates.",

@@ -25,8 +25,8 @@
 #' @param prior_n If the release does not state the number of records: a prior for it, see [prior_n()]. The default `NULL` is `prior_n("log_uniform")`, which gives
 #'   every order of magnitude up to 2^31 - 1 the same probability. The number is then among the draws, as `n`. For a list of releases: one prior for all sites
 #'   with an unknown number of records, or a named list of priors, see [pooling].
-#' @param pool How to pool several sites. `release` is then a named list of releases about different people, one per site. Options are `"complete"`, `"partial"`
-#'   or [partial_pooling()], `"walk"` or [walk_pooling()], `"none"`, and a formula of what differs between sites, such as `~ 1` for the intercept. See
+#' @param pool How to pool several sites. `release` is then a named list of releases about different people, one per site. Options are `"complete"`, `"partial"`,
+#'   `"walk"` or [partial_pooling()], `"none"`, and a formula of what differs between sites, such as `~ 1` for the intercept. See
 #'   [pooling]. The same options apply to a model of the groups in one release, such as `model_poisson(~ ward)`; there `NULL` means `"none"`. See [groups].
 #' @param ... Must be empty. There is no `cores` argument: use `future::plan()`.
 #'

@@ -2,8 +2,8 @@
 
 clt_choices <- function() {
   covariates <- data.frame(site = c("north", "south", "west"), rural = c(1, 0, 1))
-  list(partial_pooling(~ . | rural, sites = covariates), partial_pooling(correlation = prior_lkj(3), covariates = "shared"), walk_pooling(),
-       walk_pooling(~ x, covariates = "shared"), partial_pooling(~ (Intercept)))
+  list(partial_pooling(~ . | rural, sites = covariates), partial_pooling(correlation = prior_lkj(3), covariates = "shared"), partial_pooling(walk = TRUE),
+       partial_pooling(~ x, covariates = "shared", walk = TRUE), partial_pooling(~ (Intercept)))
 }
 
 clt_parts <- function(sites, model, pooling) {
@@ -172,7 +172,7 @@ test_that("other regressions: counts and factors", {
   })
   fit <- approximately(sites, model_lm(), pool = "partial", iter = 1000)
   expect_lt(max(abs(coef(fit) - rbind(c(0.5, 1, 0.6, 0.5), c(0.5, 1, 1, 0.5)))), 0.3)
-  expect_slopes(sites, model_lm(), walk_pooling())
+  expect_slopes(sites, model_lm(), partial_pooling(walk = TRUE))
   expect_slopes(sites, model_lm(), partial_pooling(covariates = "shared"))
 })
 
@@ -190,7 +190,7 @@ test_that("categories and naive Bayes: totals are made of innovations by a facto
   expect_slopes(three, model_categorical(), partial_pooling())
   levels <- list(y = c("m", "f"), k = c("u", "v", "w"), l = c("no", "yes"))
   bayes <- count_sites(names(levels), levels, ~ y:k + y:l, mech_gaussian(sd = 3))
-  expect_slopes(bayes, model_naive_bayes("y"), walk_pooling())
+  expect_slopes(bayes, model_naive_bayes("y"), partial_pooling(walk = TRUE))
 
   # the covariance of counts is singular: the innovations give it, and the same total
   bound <- internal("bind_sites")(model_categorical(), three, NULL)

@@ -55,7 +55,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
     }, seq_along(log_sd), list(mean = 0, sd = NULL, b = 0)))
   for (pool in names(exact)) {
     of <- exact[[pool]]
-    pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
+    pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = partial_pooling(sd = prior_half_normal(0.7), walk = TRUE))
     fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 3600)
     first <- if (pool == "walk") "prob[v,a]" else "prob[v]"
     expect_distribution(qlogis(parameter_draws(fit, first)), grid_quantile(logit, of$mean))

@@ -78,7 +78,7 @@ test_that("the gradient of multivariate normal sites, a known mean or covariance
   set.seed(2)
   priors <- list(prior_niw(0.2, 2, 2, 6), list(mean = fixed(c(0.4, 0.1)), cov = prior_niw(0.2, 2, 2, 6)),
                  list(mean = prior_niw(0.2, 2, 2, 6), cov = fixed(matrix(c(1.5, 0.3, 0.3, 0.8), 2))))
-  for (prior in priors) for (pooling in list(partial_pooling(correlation = prior_lkj(2)), walk_pooling())) {
+  for (prior in priors) for (pooling in list(partial_pooling(correlation = prior_lkj(2)), partial_pooling(walk = TRUE))) {
     parts <- partial_parts(totals_sites(), model_mvnormal(prior = prior), pooling)
     for (innovates in c(0L, 2L)) {
       problem <- with_coordinates(parts$problem, 1, innovates)

@@ -2,7 +2,7 @@
 
 imputed <- function(..., iter = 3000) sample_posterior(..., method = "augment", iter = iter, seed = 1)
 
-new_pool <- function(kind, sd) switch(kind, partial = partial_pooling(sd = sd), walk = walk_pooling(sd = sd))
+new_pool <- function(kind, sd) switch(kind, partial = partial_pooling(sd = sd), walk = partial_pooling(sd = sd, walk = TRUE))
 
 test_that("rates of three sites agree with those whose totals are summed out: partial, walks, covariates, correlations of none", {
   skip_on_cran()
@@ -104,10 +104,10 @@ test_that("a shape that all sites share does not move with a site's records: wid
   skip_on_cran()
   counted <- stat_crossprod(y ~ 1, list(y = c(0, 50)))
   site <- function(total) as_release(c(total, 3 * total), counted, mech_laplace(scale = 1e6), n = 6)
-  for (family in list(family_object("negative_binomial"), Gamma("log"))) for (pooling in list(partial_pooling, walk_pooling)) {
+  for (family in list(family_object("negative_binomial"), Gamma("log"))) for (walk in c(FALSE, TRUE)) {
     model <- model_glm(y ~ 1, family = family, prior = prior_normal(0.5, 0.7), cv = prior_half_normal(0.5))
     # a window of warmup is long enough to choose moves
-    fit <- imputed(list(north = site(12), south = site(20)), model, pool = pooling(vary = ~ (Intercept)), iter = 800)
+    fit <- imputed(list(north = site(12), south = site(20)), model, pool = partial_pooling(~ (Intercept), walk = walk), iter = 800)
     expect_distribution(parameter_draws(fit, "cv"), function(p) 0.5 * qnorm((1 + p) / 2))
   }
 })
@@ -121,7 +121,7 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
                list(mech_laplace(scale = 1), mech_gaussian(sd = 1.5), mech_laplace(scale = 2)))
   bound <- internal("bind_sites")(model, sites, NULL)
   prior <- prior_draws(model, statistic(3))
-  for (pool in list(partial_pooling(sd = prior_half_normal(0.5), correlation = prior_lkj(2)), walk_pooling(~ x, sd = prior_half_normal(0.5)))) {
+  for (pool in list(partial_pooling(sd = prior_half_normal(0.5), correlation = prior_lkj(2)), partial_pooling(~ x, sd = prior_half_normal(0.5), walk = TRUE))) {
     words <- internal("seed_words")()
     problem <- internal("pool_augment_problem")(sites, bound, words, 1L, list(), NULL)
     problem <- internal("pooled_records_problem")(problem, pool, bound, sites, NULL)

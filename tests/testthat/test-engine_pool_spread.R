@@ -14,8 +14,8 @@ rural <- data.frame(site = c("west", "north", "south"), rural = c(1, 0, 1), same
 choices <- function() {
   covariates <- data.frame(site = c("first", "second", "third"), rural = c(1, 0, 1), size = c(2, 5, 11))
   list(partial_pooling(~ . | rural + size, sites = covariates), partial_pooling(sd = prior_half_t(3, 0.5), correlation = prior_lkj(3)),
-       partial_pooling(~ x + sigma | size, sites = covariates, correlation = prior_lkj(0.7)), walk_pooling(), walk_pooling(~ sigma, sd = prior_exponential(2)),
-       walk_pooling(~ (Intercept) + x, correlation = prior_lkj()))
+       partial_pooling(~ x + sigma | size, sites = covariates, correlation = prior_lkj(0.7)), partial_pooling(walk = TRUE), partial_pooling(~ sigma, sd = prior_exponential(2), walk = TRUE),
+       partial_pooling(~ (Intercept) + x, correlation = prior_lkj(), walk = TRUE))
 }
 
 test_that("the gradient is that of the density: covariates, walks and correlations, in all coordinates", {
@@ -173,7 +173,7 @@ test_that("a walk over three sites: quadrature", {
     cbind(first * drop(crossprod(kernel, likelihood[, 2] * later)), second * later, drop(kernel %*% second) * likelihood[, 3]) *
       dexp(exp(u), 1.5) * exp(u)
   }, likelihood)
-  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = walk_pooling(sd = prior_exponential(1.5)), iter = 3000, seed = 1)
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_exponential(1.5), walk = TRUE), iter = 3000, seed = 1)
   expect_identical(posterior::variables(fit$draws), c("sd[logit(prob[yes])]", sprintf("prob[yes,%s]", c("north", "south", "west"))))
   expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), grid_quantile(log_sd, apply(joint[, 1, ], 2, sum)))
   for (j in 1:3) expect_distribution(qlogis(parameter_draws(fit, sprintf("prob[yes,%s]", names(three_yes())[j]))), grid_quantile(at, rowSums(joint[, j, ])))
@@ -187,7 +187,7 @@ test_that("a walk over three sites: quadrature", {
 
 test_that("no steps are complete pooling, and wide ones separate sites", {
   skip_on_cran() # takes long; `make test` runs it
-  none <- sample_posterior(two_yes(), model_bernoulli(), pool = walk_pooling(sd = prior_exponential(1e4)), iter = 3000, seed = 1)
+  none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4), walk = TRUE), iter = 3000, seed = 1)
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 3000, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes,north]"), parameter_draws(complete, "prob[yes]"))
   expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
@@ -195,7 +195,7 @@ test_that("no steps are complete pooling, and wide ones separate sites", {
   at <- seq(-12, 12, by = 0.02)
   alone <- cbind(yes_on_logit(at)[, 1], dbinom(11, 20, plogis(at)))
   apart <- list(north = two_yes()$north, south = as_release(c("smoke=yes" = 11), smoking(), mech_exact(), n = 20))
-  for (pooling in list(walk_pooling(), partial_pooling())) {
+  for (pooling in list(partial_pooling(walk = TRUE), partial_pooling())) {
     parts <- partial_parts(apart, model_bernoulli(prior = prior_beta(2, 3)), pooling)
     parts$problem$partial$sd[[1]]$fields <- list(sigma_inverse_gamma = c(1e3, 1e3 * 40^2))
     chains <- lapply(1:4, function(k) {
@@ -214,7 +214,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
   skip_on_cran() # takes long; `make test` runs it
   set.seed(12)
   model <- model_lm(prior = prior_nig(0.3, 4, 20, 19), covariates = prior_niw(1, 8, 2, 20))
-  for (pooling in list(partial_pooling(sd = prior_half_normal(0.25), correlation = prior_lkj(1.5)), walk_pooling(sd = prior_half_normal(0.25)))) {
+  for (pooling in list(partial_pooling(sd = prior_half_normal(0.25), correlation = prior_lkj(1.5)), partial_pooling(sd = prior_half_normal(0.25), walk = TRUE))) {
     parts <- partial_parts(totals_sites(c(a = 5, b = 8, c = 6), wider = 10), model, pooling)
     walk <- parts$problem$partial$walk
     problem <- with_coordinates(parts$problem, 0, FALSE)
@@ -306,8 +306,8 @@ test_that("what cannot be is refused", {
       quote(partial_pooling(~ . | rural, sites = data.frame(site = 1:2, rural = c(NA, 1)))),
       quote(sample_posterior(sites, model, pool = partial_pooling(~ . | rural, sites = rural[-1, ]))),
       quote(sample_posterior(sites[1:2], model, pool = partial_pooling(~ . | rural, sites = rural))),
-      quote(walk_pooling(~ . | rural)),
-      quote(walk_pooling(~ rate | 2)),
+      quote(partial_pooling(~ . | rural, walk = TRUE)),
+      quote(partial_pooling(~ rate | 2, walk = TRUE)),
       quote(sample_posterior(sites[1], model, pool = "walk")),
       quote(sample_posterior(stats::setNames(sites, c("a", "b", "next")), model, pool = "walk")))),
     refusals("prior", list(

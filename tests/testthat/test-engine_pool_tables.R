@@ -49,7 +49,7 @@ test_that("a class and a feature, exact numbers, and a number of records that is
     count <- list(counts_of(p[[1]], 3), counts_of(p[[2]], n))
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, 1:3]) != 2] <- -Inf
-    pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = walk_pooling(sd = prior_half_normal(0.7)))
+    pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = partial_pooling(sd = prior_half_normal(0.7), walk = TRUE))
     fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 3), iter = 2600)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)

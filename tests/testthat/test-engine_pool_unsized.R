@@ -26,7 +26,7 @@ test_that("numbers of few records and shared, partly pooled and walking rates: d
   n <- cbind(rpois(draws, 2), 2, sample(1:4, draws, TRUE))
   rate <- rgamma(draws, 3, 2)
   sd <- abs(rnorm(draws, 0, 0.6))
-  for (pool in list("complete", partial_pooling(sd = prior_half_normal(0.6)), walk_pooling(sd = prior_half_normal(0.6)))) {
+  for (pool in list("complete", partial_pooling(sd = prior_half_normal(0.6)), partial_pooling(sd = prior_half_normal(0.6), walk = TRUE))) {
     kind <- if (is.list(pool)) pool$kind else pool
     z <- matrix(rnorm(3 * draws), draws)
     shift <- switch(kind, complete = 0 * z, partial = sd * z, walk = sd * cbind(0, z[, 2], z[, 2] + z[, 3]))
