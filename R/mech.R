@@ -6,7 +6,7 @@
 #           "objective": a function of sums that depend on the released value;
 #           "records": noise on every record, before anything is summed
 #   the budget or the scale, one of them given
-# Methods: mechanism_scale(), mechanism_sd(), privacy(); for noise that not
+# Methods: mechanism_scale(), mechanism_sd(), guarantee_of(); for noise that not
 # every statistic can take, check_pair(), check_noisy(); for noise that is not
 # added, add_noise().
 

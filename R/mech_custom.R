@@ -100,9 +100,8 @@ check_pair.mech_custom <- function(statistic, mechanism, call) {
   }
 }
 
-#' @rdname privacy
 #' @export
-privacy.mech_custom <- function(x, ...) privacy_row()
+guarantee_of.mech_custom <- function(x, ...) privacy_row()
 
 #' @export
 format.mech_custom <- function(x, ...) "noise with a custom density, an R function (slower than built-in noise)"

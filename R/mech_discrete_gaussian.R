@@ -54,9 +54,8 @@ mechanism_sd.mech_discrete_gaussian <- function(mechanism, scale) {
   }, 0)
 }
 
-#' @rdname privacy
 #' @export
-privacy.mech_discrete_gaussian <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
+guarantee_of.mech_discrete_gaussian <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   rho <- x$rho
   if (is.null(rho) && !is.null(statistic)) rho <- (grid_sensitivity(statistic, "L2", unit, neighbours) / min(x$sd))^2 / 2
   privacy_row(rho = rho %||% NA_real_)

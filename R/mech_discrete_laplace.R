@@ -40,9 +40,8 @@ mechanism_scale.mech_discrete_laplace <- function(mechanism, statistic, call = c
 #' @export
 mechanism_sd.mech_discrete_laplace <- function(mechanism, scale) 1 / (sqrt(2) * sinh(1 / (2 * scale)))
 
-#' @rdname privacy
 #' @export
-privacy.mech_discrete_laplace <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
+guarantee_of.mech_discrete_laplace <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   epsilon <- x$epsilon
   if (is.null(epsilon) && !is.null(statistic)) epsilon <- grid_sensitivity(statistic, "L1", unit, neighbours) / min(x$scale)
   epsilon <- epsilon %||% NA_real_

@@ -56,9 +56,8 @@ mechanism_sd.mech_exact <- function(mechanism, scale) scale
 #' @export
 add_noise.mech_exact <- function(mechanism, statistic, total, uniform, scale) total
 
-#' @rdname privacy
 #' @export
-privacy.mech_exact <- function(x, ...) privacy_row(Inf, 0, Inf, Inf)
+guarantee_of.mech_exact <- function(x, ...) privacy_row(Inf, 0, Inf, Inf)
 
 #' @export
 format.mech_exact <- function(x, ...) "exact numbers, without noise"

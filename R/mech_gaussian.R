@@ -79,9 +79,8 @@ mechanism_scale.mech_gaussian <- function(mechanism, statistic, call = caller_en
 #' @export
 mechanism_sd.mech_gaussian <- function(mechanism, scale) scale
 
-#' @rdname privacy
 #' @export
-privacy.mech_gaussian <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
+guarantee_of.mech_gaussian <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   mu <- gaussian_mu(x)
   if (is.null(mu) && !is.null(statistic)) mu <- grid_sensitivity(statistic, "L2", unit, neighbours) / min(x$sd)
   mu <- mu %||% NA_real_

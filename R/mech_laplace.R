@@ -31,9 +31,8 @@ mechanism_scale.mech_laplace <- function(mechanism, statistic, call = caller_env
 #' @export
 mechanism_sd.mech_laplace <- function(mechanism, scale) sqrt(2) * scale
 
-#' @rdname privacy
 #' @export
-privacy.mech_laplace <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
+guarantee_of.mech_laplace <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   epsilon <- x$epsilon
   if (is.null(epsilon) && !is.null(statistic)) epsilon <- grid_sensitivity(statistic, "L1", unit, neighbours) / min(x$scale)
   epsilon <- epsilon %||% NA_real_

@@ -137,9 +137,8 @@ mechanism_scale.mech_objective <- function(mechanism, statistic, call = caller_e
 #' @export
 mechanism_sd.mech_objective <- function(mechanism, scale) rep(NA_real_, length(scale))
 
-#' @rdname privacy
 #' @export
-privacy.mech_objective <- function(x, statistic = NULL, ..., neighbours = "replace") {
+guarantee_of.mech_objective <- function(x, statistic = NULL, ..., neighbours = "replace") {
   if (!is.null(x$epsilon)) return(privacy_row(epsilon = x$epsilon, delta = x$delta %||% 0))
   if (is.null(x$scale) || is.null(statistic)) return(privacy_row())
   size <- row_length(statistic)

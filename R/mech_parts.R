@@ -104,9 +104,8 @@ check_pair.default <- function(statistic, mechanism, call) invisible()
 
 has_exact <- function(release) any(vapply(release_parts(release), function(p) is_exact(p$mechanism), TRUE))
 
-#' @rdname privacy
 #' @export
-privacy.noiseaware_release <- function(x, ...) x$spent %||% design_privacy(release_parts(x))
+guarantee_of.noiseaware_release <- function(x, ...) x$spent %||% design_privacy(release_parts(x))
 
 # of each number of a release, NA where it is shown; NULL if none is hidden
 hidden_below <- function(release) {

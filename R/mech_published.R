@@ -88,9 +88,8 @@ exact_counts <- function() {
 #' @export
 format.mech_noiseless <- function(x, ...) "exact counts, without noise"
 
-#' @rdname privacy
 #' @export
-privacy.mech_noiseless <- function(x, ...) privacy_row(Inf, 0, Inf, Inf)
+guarantee_of.mech_noiseless <- function(x, ...) privacy_row(Inf, 0, Inf, Inf)
 
 #' @export
 add_noise.mech_noiseless <- function(mechanism, statistic, total, uniform, scale) total

@@ -176,9 +176,8 @@ add_noise.mech_randomized_response <- function(mechanism, statistic, total, unif
   answer
 }
 
-#' @rdname privacy
 #' @export
-privacy.mech_randomized_response <- function(x, ...) {
+guarantee_of.mech_randomized_response <- function(x, ...) {
   if (!is.null(x$epsilon)) return(privacy_row(epsilon = x$epsilon, delta = 0, rho = x$epsilon^2 / 2))
   questions <- if (is.list(x$matrix)) 1 else max(1, length(list(...)$statistic$components))
   epsilon <- rep(vapply(matrices_of(x), channel_epsilon, 0), questions)

@@ -147,9 +147,8 @@ mechanism_scale.mech_record_noise <- function(mechanism, statistic, call = calle
 #' @export
 mechanism_sd.mech_record_noise <- function(mechanism, scale) scale
 
-#' @rdname privacy
 #' @export
-privacy.mech_record_noise <- function(x, ...) privacy_row(NA_real_, NA_real_, NA_real_, NA_real_)
+guarantee_of.mech_record_noise <- function(x, ...) privacy_row(NA_real_, NA_real_, NA_real_, NA_real_)
 
 #' @export
 format.mech_record_noise <- function(x, ...) {

@@ -271,9 +271,8 @@ add_noise.mech_tabulated <- function(mechanism, statistic, total, uniform, scale
 #' @export
 mechanism_takes.mech_tabulated <- function(mechanism, statistic, kinds) !inherits(statistic, c("stat_objective", "stat_records"))
 
-#' @rdname privacy
 #' @export
-privacy.mech_tabulated <- function(x, ...) privacy_row()
+guarantee_of.mech_tabulated <- function(x, ...) privacy_row()
 
 #' @export
 format.mech_tabulated <- function(x, ...) {

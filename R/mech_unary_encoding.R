@@ -81,9 +81,8 @@ mechanism_scale.mech_unary_encoding <- function(mechanism, statistic, call = cal
 #' @export
 mechanism_sd.mech_unary_encoding <- function(mechanism, scale) scale
 
-#' @rdname privacy
 #' @export
-privacy.mech_unary_encoding <- function(x, ...) {
+guarantee_of.mech_unary_encoding <- function(x, ...) {
   epsilon <- x$hashed %||% (stats::qlogis(x$p) - stats::qlogis(x$q))
   privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
 }

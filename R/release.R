@@ -106,9 +106,9 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2), neighbours = "add_remove")
 #' @export
 release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove"), public = NULL) {
-  if (!missing(data) && holds_partials(data)) {
-    alone <- missing(statistic) && missing(mechanism) && missing(neighbours) && is.null(public)
-    if (!alone) stop_classed("argument", "Partial totals have their design: only {.arg budget} can be given with them.")
+  # with a design, records are not looked at before the budget is
+  if (missing(statistic) && missing(mechanism) && !missing(data) && holds_partials(data)) {
+    if (!missing(neighbours) || !is.null(public)) stop_classed("argument", "Partial totals have their design: only {.arg budget} can be given with them.")
     call <- environment()
     whole <- Reduce(function(a, b) add_partials(a, b, call), data)
     return(publish_with_budget(function() whole, whole$statistic, whole$mechanism, whole$neighbours, budget))

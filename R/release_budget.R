@@ -25,9 +25,9 @@
 #' with a different kind of guarantee than the limit is refused. All guarantees are for the same neighbours.
 #'
 #' With `composition = "basic"`, a limit in `epsilon` and `delta` bounds the sums of the epsilons and of the deltas. With `"concentrated"` it bounds the
-#' smallest of up to three numbers. The first is [zcdp_epsilon()] of the summed rho and `delta`. The second, if no release has a delta, is the sum of the
-#' epsilons. The third, for a single release with a delta within the limit, is its epsilon. The smallest is a valid bound even if each release is chosen after
-#' seeing the earlier ones. To see this, classify the outcomes by the bound that is smallest at their end. Each bound only grows with further releases. So the
+#' smallest of up to three numbers. The first is the epsilon that follows from the summed rho and `delta`, as in [privacy()]. The second, if no release has a
+#' delta, is the sum of the epsilons. The third, for a single release with a delta within the limit, is its epsilon. The smallest is a valid bound even if
+#' each release is chosen after seeing the earlier ones. To see this, classify the outcomes by the bound that is smallest at their end. Each bound only grows with further releases. So the
 #' outcomes in a class are also outcomes of a procedure that stops before this bound exceeds the limit, and such procedures satisfy the limit (Rogers et al.
 #' 2016; Feldman & Zrnic 2021). In the class of the pure bound, probabilities differ by a factor of at most exp(epsilon), without a delta. So delta is needed
 #' only once, for the concentrated class, and not once per class. A first release that is within the limit only by its own delta leaves nothing for others. The
@@ -158,7 +158,7 @@ budget_used <- function(limit, spent) {
   within <- sum(spent$delta) <= limit$delta * (1 + 1e-12)
   basic <- if (!added || is.na(within) || !within) Inf else sum(spent$epsilon)
   total_rho <- sum(spent$rho)
-  concentrated <- if (limit$composition == "basic" || is.na(total_rho)) Inf else if (total_rho == 0) 0 else zcdp_epsilon(total_rho, limit$delta)
+  concentrated <- if (limit$composition == "basic" || is.na(total_rho)) Inf else zcdp_epsilon(total_rho, limit$delta)
   min(basic, concentrated, na.rm = TRUE)
 }
 
@@ -219,54 +219,4 @@ format.noiseaware_budget <- function(x, ...) {
 print.noiseaware_budget <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
-}
-
-#' From zero-concentrated to approximate differential privacy
-#'
-#' rho-zCDP implies (epsilon, delta)-differential privacy for a whole curve of pairs. This function computes the smallest epsilon for a given delta.
-#'
-#' It uses the conversion of Canonne, Kamath & Steinke (2020), Corollary 13: delta = inf over alpha > 1 of exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1)
-#' (1 - 1 / alpha)^alpha.
-#'
-#' @param rho A positive number.
-#' @param delta In (0, 1).
-#' @return A number, the smallest epsilon for that delta.
-#' @section Errors: `noiseaware_error_argument`.
-#' @references
-#' Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for
-#' differential privacy. \doi{10.48550/arXiv.2004.00010}
-#' @family guarantees
-#' @examples
-#' zcdp_epsilon(rho = 0.5, delta = 1e-6)
-#' @export
-zcdp_epsilon <- function(rho, delta) {
-  check_given()
-  rho <- check_positive(rho, "rho", "argument")
-  delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE)
-  # epsilon as a function of log(alpha - 1): one minimum
-  epsilon <- function(l) {
-    a <- exp(l)
-    within_doubles((1 + a) * rho - (log(delta) + l) / a + (1 + a) / a * (l - log1p(a)))
-  }
-  best <- log(max(sqrt(-log(delta)) / sqrt(rho), 1e-3)) # of the leading terms
-  max(0, stats::optimize(epsilon, best + c(-6, 6), tol = 1e-10)$objective)
-}
-
-# optimize() takes -Inf for a maximum, and Inf with a warning
-within_doubles <- function(x) max(min(x, .Machine$double.xmax), -.Machine$double.xmax)
-
-# the inverse
-zcdp_delta <- function(rho, epsilon) {
-  check_given()
-  rho <- check_positive(rho, "rho", "argument")
-  epsilon <- check_positive(epsilon, "epsilon", "argument")
-  log_delta <- function(l) {
-    a <- exp(l)
-    within_doubles(a * ((1 + a) * rho - epsilon) - l + (1 + a) * (l - log1p(a)))
-  }
-  # where the derivative is zero, log(1 + 1 / a) taken for 1 / a
-  gap <- epsilon - rho
-  best <- if (gap > 0) (gap + sqrt(gap^2 + 8 * rho)) / (4 * rho) else 2 / (sqrt(gap^2 + 8 * rho) - gap)
-  best <- log(min(max(best, 1e-3), 1e150))
-  min(1, exp(stats::optimize(log_delta, best + c(-8, 8), tol = 1e-10)$objective))
 }

@@ -88,6 +88,15 @@ test_that("privacy() converts between guarantees", {
     again <- if (mechanism$name == "laplace") mech_laplace(scale = rel$scale) else mech_gaussian(sd = rel$scale)
     expect_equal(privacy(again, statistic = st)[c("rho", "mu")], privacy(mechanism)[c("rho", "mu")])
   }
+  # for a delta: by the conversion from zCDP, by the guarantee's own pair, by a pure guarantee that holds for every delta
+  converted <- internal("zcdp_epsilon")
+  expect_equal(privacy(mech_gaussian(rho = 0.5), delta = 1e-6), row(converted(0.5, 1e-6), 1e-6, 0.5, 1))
+  expect_equal(privacy(mech_gaussian(epsilon = 1, delta = 1e-5), delta = 1e-5), row(1, 1e-5, both$rho, both$mu))
+  expect_equal(privacy(mech_gaussian(epsilon = 1, delta = 1e-5), delta = 1e-7)$epsilon, converted(both$rho, 1e-7))
+  expect_equal(privacy(mech_laplace(epsilon = 0.1), delta = 1e-9)$epsilon, 0.1)
+  expect_equal(privacy(mech_laplace(scale = 2), delta = 1e-6), row())
+  expect_equal(privacy(mech_exact(), delta = 1e-6)$epsilon, Inf)
+  for (bad in list(0, 1, "a", c(0.1, 0.2))) expect_error(privacy(mech_laplace(epsilon = 1), delta = bad), class = "noiseaware_error_argument")
 })
 
 test_that("noise_sd() is the standard deviation of the noise", {

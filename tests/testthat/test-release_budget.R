@@ -1,4 +1,4 @@
-zcdp_delta <- internal("zcdp_delta")
+zcdp_epsilon <- internal("zcdp_epsilon")
 
 counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
 data <- data.frame(g = c("a", "b", "a"), x = c(0.1, 0.5, 0.9))
@@ -45,20 +45,6 @@ test_that("approximate privacy takes the better of two bounds", {
   expect_equal(internal("budget_used")(pure$limit, pure$spent), 1)
 })
 
-test_that("the smallest delta is the infimum over all orders", {
-  for (rho in 10^(-8:3)) {
-    for (epsilon in rho * c(1e-3, 0.5, 1, 2, 30)) {
-      l <- seq(-25, 40, by = 0.01)
-      a <- exp(l)
-      grid <- min(1, exp(min(a * ((1 + a) * rho - epsilon) - l + (1 + a) * (l - log1p(a)))))
-      if (grid > 1e-250) expect_equal(zcdp_delta(rho, epsilon), grid, tolerance = 1e-3)
-    }
-  }
-  expect_identical(zcdp_delta(1, 1e308), 0)
-  expect_identical(zcdp_delta(1e308, 1e308), 1)
-  expect_true(is.finite(zcdp_epsilon(1e-308, 1e-300)) && is.finite(zcdp_epsilon(1e308, 1e-300)))
-})
-
 test_that("the conversion from zCDP is between its known bounds", {
   for (rho in c(1e-3, 0.1, 1, 10)) {
     for (delta in c(1e-10, 1e-5, 0.1)) {
@@ -66,13 +52,13 @@ test_that("the conversion from zCDP is between its known bounds", {
       expect_lte(epsilon, rho + 2 * sqrt(rho * log(1 / delta))) # Bun & Steinke 2016, Proposition 1.3
       # Gaussian noise of that rho needs no less
       if (epsilon > 0) expect_gte(delta, internal("gaussian_delta")(epsilon, sqrt(2 * rho)))
-      if (epsilon > 0) expect_equal(zcdp_delta(rho, epsilon), delta, tolerance = 1e-6)
       # the infimum, by a grid
       a <- exp(seq(-12, 12, length.out = 2e5))
       grid <- (1 + a) * rho - (log(delta) + log(a)) / a + (1 + a) / a * (log(a) - log1p(a))
       expect_equal(epsilon, max(0, min(grid)), tolerance = 1e-6)
     }
   }
+  expect_true(is.finite(zcdp_epsilon(1e-308, 1e-300)) && is.finite(zcdp_epsilon(1e308, 1e-300)))
 })
 
 test_that("budgets print, and refuse bad limits", {

@@ -122,7 +122,7 @@ test_that("what does not go together is refused", {
   expect_error(release(list(ours, partial_total(records, statistics[[4]], laplace))), class = "noiseaware_error_partial")
   expect_error(release(list(ours, partial_total(records, st, laplace, neighbours = "add_remove"))), class = "noiseaware_error_partial")
   for (bad in list(ours, list(), list(ours, 3), NULL)) expect_error(release(bad), class = "noiseaware_error_argument")
-  expect_error(release(list(ours, ours), st), "only `budget`", class = "noiseaware_error_argument")
+  expect_error(release(list(ours, ours), neighbours = "replace"), "only `budget`", class = "noiseaware_error_argument")
   expect_error(partial_total(records, st), class = "noiseaware_error_argument")
   expect_error(partial_total(records, st, laplace, n = 0), class = "noiseaware_error_argument")
   expect_error(partial_total(records, stat_records(~ y, bounds[1]), laplace), class = "noiseaware_error_partial")
