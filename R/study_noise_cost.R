@@ -11,12 +11,14 @@
 #' @param level Probability inside the intervals.
 #' @param seed Fixes the databases and their analyses; see [sample_posterior()].
 #'
-#' @return A data frame with a row for each parameter: `variable`; `width` of the equal-tailed interval; `without`, the mean width over the databases;
+#' @return A data frame with a row for each parameter: `variable`; `width` of the equal-tailed interval; `without`, the geometric mean of the widths over the databases;
 #'   `without_mcse`, its Monte Carlo standard error; `ratio`, `width` divided by `without`. It costs no privacy, because only the release is used.
 #' @details
 #' `without` is not the width for the actual confidential records, but the expected width for records that are plausible under the fit; if the model is wrong,
-#' so is the comparison. `ratio` includes the loss from clamping the records to their bounds and summing them, in addition to the noise. An unknown number of
-#' records has no row, because the records would reveal it.
+#' so is the comparison. The mean is geometric because a parameter that the release hardly determines, such as a standard deviation of which only a mean was
+#' published, differs by orders of magnitude between plausible databases. A few of them would decide an arithmetic mean. `ratio` includes the loss from
+#' clamping the records to their bounds and summing them, in addition to the noise. An unknown number of records has no row, because the records would reveal
+#' it.
 #' @section Errors: `noiseaware_error_argument`, also if the number of records times `databases` exceeds 10^8; `noiseaware_error_pool` for sites that share some
 #'   of their parameters (partial pooling, walks); `noiseaware_error_model` if records cannot be drawn.
 #' @seealso [compare_analyses()] for owners, who have the records; [design()] before a release is made.
@@ -67,8 +69,9 @@ cost_of_one <- function(fit, databases, level, seed, sites = NULL, call = caller
     interval_widths(fit_records(fit$bound, data, check_run(2, 1200, 200, 1, seed)), level)[own]
   }, with_noise)
   without <- matrix(without, ncol = databases)
-  data.frame(variable = own, width = unname(with_noise), without = rowMeans(without),
-             without_mcse = apply(without, 1L, stats::sd) / sqrt(databases), ratio = unname(with_noise) / rowMeans(without))
+  middle <- exp(rowMeans(log(without)))
+  data.frame(variable = own, width = unname(with_noise), without = middle,
+             without_mcse = middle * apply(log(without), 1L, stats::sd) / sqrt(databases), ratio = unname(with_noise) / middle)
 }
 
 interval_widths <- function(fit, level) {
