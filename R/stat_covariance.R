@@ -48,7 +48,7 @@
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
 stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c("clamp", "none", "above", "below")) {
-  check_given()
+  check_given(hints = bounds_hint)
   centred <- stat_centred(formula, bounds, centre, outside)
   divisor <- check_positive(divisor, "divisor", "argument")
   variables <- centred$columns$name

@@ -71,7 +71,7 @@
 #' sensitivity(st, "L1")
 #' @export
 stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below")) {
-  check_given()
+  check_given(hints = bounds_hint)
   check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)
   if (has_products(formula)) return(new_products(formula, bounds, rescale, outside, environment()))

@@ -98,7 +98,8 @@ stat_cumulative <- function(statistic) {
 #' @concept published mean
 #' @export
 stat_means <- function(statistic, n) {
-  check_given()
+  example <- "Means are queries of sums: {.code stat_means(stat_sums(~ x, bounds = list(x = c(0, 10))), n = 50)}."
+  check_given(hints = c(statistic = example, n = example))
   check_queried(statistic)
   n <- check_count(n, "n")
   all <- seq_along(statistic$components)

@@ -43,7 +43,7 @@
 #' simulate_release(MASS::birthwt, st, list(regression = half, covariates = half))
 #' @export
 stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below")) {
-  check_given()
+  check_given(hints = bounds_hint)
   check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)
   variables <- moment_variables(formula)

@@ -63,7 +63,7 @@
 #' rel$value
 #' @export
 stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none", "above", "below"), rescale = NULL, centre = NULL) {
-  check_given()
+  check_given(hints = bounds_hint)
   if (!is.null(centre)) return(centred_sums(formula, bounds, centre, outside, rescale))
   if (!is.null(rescale)) check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)

@@ -91,6 +91,9 @@ needed_arguments <- function(f) {
   names(defaults)[missing & names(defaults) != "..."]
 }
 
+# for check_given() of statistics
+bounds_hint <- c(bounds = "The range that each variable can have, whatever the records are. For example {.code bounds = list(x = c(0, 10))}.")
+
 # every argument of the caller that has no default; `hints` are lines about some of them
 check_given <- function(kind = "argument", hints = character(), call = caller_env()) {
   needed <- needed_arguments(sys.function(sys.parent()))
