@@ -17,14 +17,14 @@ about_ratio <- 1.25
 beside_run <- list(chains = 2, iter = 1500, warmup = 500, thin = 1)
 beside_seconds <- 2
 
-# A list: `share` beyond the bounds, `table` of both answers, or why there is none, `skipped`. NULL where nothing is compared.
+# A list: `share` beyond the bounds, `shares` of single variables, `table` of both answers, or why there is none, `skipped`. NULL where nothing is compared.
 compare_clamping <- function(fit) {
   if (isFALSE(fit$asked$control$beside) || !has_clamping(fit)) return(NULL)
   share <- share_beyond(fit)
   if (is.na(share) || share <= negligible_share) return(NULL)
   made <- fit_beside(fit)
   if (is.character(made)) return(list(share = share, skipped = made))
-  list(share = share, table = both_answers(fit, made))
+  list(share = share, shares = shares_beyond(fit), table = both_answers(fit, made))
 }
 
 # Does the fit account for clamping, which a fit without it would not?
@@ -37,8 +37,10 @@ has_clamping <- function(fit) {
 }
 
 # Expected share of a model's values beyond the bounds that clamp them: what the method reports, or of records that are drawn.
-share_beyond <- function(fit, draws = 40L, records = 100L) {
-  if (!is.null(fit$chains[[1L]][["outside"]])) return(outside_bounds(fit)[["share"]])
+share_beyond <- function(fit) if (!is.null(fit$chains[[1L]][["outside"]])) outside_bounds(fit)[["share"]] else sum(shares_beyond(fit))
+
+# of each column, in records that are drawn
+shares_beyond <- function(fit, draws = 40L, records = 100L) {
   bound <- fit$bound
   bounds <- tightest_bounds(bound$columns$name, release_parts(fit$release))
   values <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
@@ -48,9 +50,9 @@ share_beyond <- function(fit, draws = 40L, records = 100L) {
   for (i in rows) {
     made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, values[i, ]), records, stream)
     stream <- made$state
-    beyond <- beyond + sum(t(made$records) < bounds$lower | t(made$records) > bounds$upper)
+    beyond <- beyond + rowSums(t(made$records) < bounds$lower | t(made$records) > bounds$upper)
   }
-  beyond / (draws * records)
+  stats::setNames(beyond / (draws * records), bound$columns$name)
 }
 
 # The fit as if bounds were natural limits, or why there is none
@@ -102,12 +104,19 @@ clamping_trouble <- function(fit) {
   if (is.null(found) || nrow(found) == 0L) return(NULL)
   shown <- utils::head(found, 4L)
   list(list(kind = "clamping", text = c(
-    sprintf("The answer depends on records outside the bounds, where %s%% of the records are expected.", format_number(100 * min(fit$clamping$share, 1), 2)),
+    sprintf("The answer depends on records outside the bounds, where %s%% of the records are expected%s.", format_number(100 * min(fit$clamping$share, 1), 2),
+            shares_words(fit$clamping$shares)),
     stats::setNames(paste0(answer_words(shown), "."), rep("x", nrow(shown))),
     x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
     i = "These draws are right if values outside were moved to the bounds.",
     i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
               "declare_outside(release, \"none\"). If one bound is, as 0 for incomes: \"above\" or \"below\", where records may lie outside."))))
+}
+
+# whose bounds
+shares_words <- function(shares) {
+  shares <- sort(shares[shares > negligible_share], decreasing = TRUE)
+  if (length(shares)) paste0(": ", shorten_list(sprintf("%s %s%%", names(shares), format_number(100 * shares, 2)), 5L)) else ""
 }
 
 answer_words <- function(table) {
