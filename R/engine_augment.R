@@ -91,7 +91,7 @@ layout_parts <- function(parts) {
   where <- integer()
   for (k in seq_along(parts)) if (length(laid$where[[k]])) where[parts[[k]]$index] <- laid$where[[k]][parts[[k]]$at]
   summed <- which(!is.na(where))
-  c(laid[c("released", "scale", "kernel")], list(parts = parts, where = where[summed], summed = summed, dense = laid$dense))
+  c(laid[c("released", "scale", "kernel", "untold")], list(parts = parts, where = where[summed], summed = summed, dense = laid$dense))
 }
 
 # Spread of the prior, robust to heavy tails, for each place in theta: where

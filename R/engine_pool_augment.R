@@ -10,11 +10,11 @@ pool_augment_problem <- function(releases, bound, words, chains, prior_n, call) 
     c(site, size, list(components = length(site$summed), index = site$summed, times = released_times(component_parts(release))[site$summed]))
   })
   check_room(sum(vapply(each, function(site) site$room %||% site$n, 0)), known = all(vapply(each, function(site) is.null(site$room), TRUE)))
-  laid <- vapply(each, function(site) length(site$released), 0L)
+  laid <- vapply(each, function(site) length(site$released) - site$untold, 0L)
   width <- vapply(each, `[[`, 0L, "components")
   list(method = "augment", family = "records", exact = TRUE, model = bound$spec, n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
        move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains), surrogate = list(), passes = -1,
-       released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = each,
+       released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), untold = sum(vapply(each, `[[`, 0L, "untold")), sites = each,
        where = unlist(Map(function(site, from) from + site$where, each, cumsum(laid) - laid), use.names = FALSE), summed = seq_len(sum(width)),
        first = cumsum(width) - width, names = c(bound$parameters, size_names(names(prior_n))), site_priors = prior_n)
 }

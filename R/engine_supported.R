@@ -9,7 +9,7 @@ variable_kinds <- function(x) UseMethod("variable_kinds")
 mechanism_takes <- function(mechanism, statistic, kinds) UseMethod("mechanism_takes")
 
 #' @export
-mechanism_takes.default <- function(mechanism, statistic, kinds) !inherits(statistic, "stat_objective")
+mechanism_takes.default <- function(mechanism, statistic, kinds) !inherits(statistic, c("stat_objective", "stat_quantiles"))
 
 # names of the plug-ins of a kind: "model", "stat", "mech"
 plugin_names <- function(kind) {

@@ -4,6 +4,7 @@
 #           "match": -weight where a noisy value is not the true one;
 #           "density": an R function of all components at once;
 #           "objective": a function of sums that depend on the released value;
+#           "ranks": a function of ranks of points among the records;
 #           "records": noise on every record, before anything is summed
 #   the budget or the scale, one of them given
 # Methods: mechanism_scale(), mechanism_sd(), guarantee_of(); for noise that not

@@ -83,17 +83,23 @@ check_design <- function(statistic, mechanism, neighbours = "replace", call = ca
   check_record_noise_alone(parts, neighbours, call)
   check_persons(parts, neighbours, call)
   for (p in parts) {
-    check_objective_pair(p$statistic, p$mechanism, call)
+    check_own_pair(p$statistic, p$mechanism, call)
     check_unbounded(p$statistic, p$mechanism, call)
     check_pair(p$statistic, p$mechanism, call)
     check_neighbours(p$statistic, neighbours, call)
   }
 }
 
-check_objective_pair <- function(statistic, mechanism, call) {
-  if ((statistic$kind == "objective") == (mechanism$kernel == "objective")) return(invisible())
-  stop_classed("mechanism", "{.fn mech_objective} and {.fn stat_objective} must go together: the released coefficients minimise a perturbed loss.",
-               call = call)
+# two statistics have a mechanism of their own
+check_own_pair <- function(statistic, mechanism, call) {
+  if ((statistic$kind == "objective") != (mechanism$kernel == "objective")) {
+    stop_classed("mechanism", "{.fn mech_objective} and {.fn stat_objective} must go together: the released coefficients minimise a perturbed loss.",
+                 call = call)
+  }
+  if ((statistic$kind == "ranks") != (mechanism$kernel == "ranks")) {
+    stop_classed("mechanism", "{.fn mech_exponential} and {.fn stat_quantiles} must go together: quantiles are drawn from a grid, and have no noise that is added.",
+                 call = call)
+  }
 }
 
 # can that noise be added to that statistic?

@@ -269,7 +269,7 @@ add_noise.mech_tabulated <- function(mechanism, statistic, total, uniform, scale
 }
 
 #' @export
-mechanism_takes.mech_tabulated <- function(mechanism, statistic, kinds) !inherits(statistic, c("stat_objective", "stat_records"))
+mechanism_takes.mech_tabulated <- function(mechanism, statistic, kinds) !inherits(statistic, c("stat_objective", "stat_quantiles", "stat_records"))
 
 #' @export
 guarantee_of.mech_tabulated <- function(x, ...) privacy_row()

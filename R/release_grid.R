@@ -24,7 +24,7 @@ check_exact <- function(parts, call = caller_env()) {
   if (all(vapply(parts, function(p) is_noiseless(p$mechanism), TRUE))) {
     stop_classed("mechanism", "{.fn release} is for noisy numbers, but here every number would be exact, and nothing would protect the records.", call = call)
   }
-  for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response", "exact")) {
+  for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response", "exponential", "exact")) {
     stop_classed("mechanism", c("{.fn release} draws noise exactly from the operating system's entropy; it cannot draw {format(p$mechanism)}.",
                                 i = "Use {.fn as_release} to describe a published value, and {.fn simulate_release} to draw one for a simulation study."), call = call)
   }
@@ -97,7 +97,7 @@ entropy_uniform <- function(count, call = caller_env()) .Call(ffi_entropy, count
 set_granularity <- function(release, unit) {
   release$granularity[] <- unit
   for (p in release_parts(release)) {
-    drawn <- !p$mechanism$kernel %in% c("match", "exact")
+    drawn <- !p$mechanism$kernel %in% c("match", "ranks", "exact")
     power <- log2(pmax(p$granularity, 2^-1000))
     if (!all(if (drawn) power > -1000 & power == floor(power) else p$granularity == 0)) return("granularity must be a power of two for added noise, 0 otherwise.")
     if (!drawn) next

@@ -133,7 +133,8 @@ few_values <- 1e4
 statistic_readers <- function() {
   list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, by = stat_by_from_json,
        counts = stat_counts_from_json, records = stat_records_from_json, objective = stat_objective_from_json,
-       linear = stat_linear_from_json, centred = stat_centred_from_json, histogram = stat_histogram_from_json, size = stat_size_from_json)
+       linear = stat_linear_from_json, centred = stat_centred_from_json, histogram = stat_histogram_from_json,
+       quantiles = stat_quantiles_from_json, size = stat_size_from_json)
 }
 
 statistic_from_json <- function(x, refuse, claim) {
@@ -149,7 +150,7 @@ statistic_from_json <- function(x, refuse, claim) {
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
                        discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
-                       objective = mech_objective, exact = mech_exact, record_noise = mech_record_noise,
+                       objective = mech_objective, exponential = mech_exponential, exact = mech_exact, record_noise = mech_record_noise,
                        tabulated = mech_tabulated, unary_encoding = unary_from_json)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {

@@ -3,7 +3,8 @@
 #   name        of the C plug-in
 #   kind        "totals"; "cells" (counts, of which a record touches few);
 #               "records" (one value per record, nothing is summed);
-#               "objective" (what minimises a sum over the records)
+#               "objective" (what minimises a sum over the records);
+#               "ranks" (quantiles, from the numbers of records at the points of a grid)
 #   columns     data frame of the numeric columns a record has: name, lower,
 #               upper, variable (the data's variable it comes from), level (of
 #               a dummy column, else NA). A factor is either dummy columns, one

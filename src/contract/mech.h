@@ -25,6 +25,13 @@ struct density {
      */
     const double *near, *range;
     void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
+
+    /* Of the counts of cells that each record is in one of; NULL for other statistics. After
+     * log_density() the last candidate's counts are held. step() moves a record from one cell to
+     * another one and returns by how much the log density rises; back() takes the last step back.
+     */
+    double (*step)(void *self, int from, int to);
+    void (*back)(void *self);
 };
 
 /* A density that is built in. */

@@ -32,6 +32,7 @@
     X(stat_histogram) \
     X(stat_records) \
     X(stat_objective) \
+    X(stat_quantiles) \
     X(stat_size) \
     X(stat_custom)
 
@@ -43,6 +44,7 @@
 
 #define DENSITIES(X) \
     X(mech_objective) \
+    X(mech_exponential) \
     X(mech_published) \
     X(mech_custom)
 

@@ -11,6 +11,7 @@ static const char *const part_kinds[] = {
     [PART_DENSE] = "totals",
     [PART_CELLS] = "cells",
     [PART_RECORDS] = "records",
+    [PART_RANKS] = "ranks",
 };
 
 static void read_answers(SEXP spec, struct part *part) {
@@ -47,7 +48,8 @@ static void read_parts(SEXP parts, struct augment *a) {
 
 /* The parts' released values, scales and kernels as they are laid out, 0 and without limit where
  * components only pad; `where`, for each part, its components stand among them, from 1 on: none of
- * a part of records. `dense`: how many stand before the cells. */
+ * a part of records. `dense`: how many stand before the cells; `untold`: how many, the last, draws
+ * do not have. */
 SEXP ffi_augment_layout(SEXP parts) {
     struct augment *a = plugin_memory(1, sizeof *a);
     read_parts(parts, a);
@@ -57,6 +59,7 @@ SEXP ffi_augment_layout(SEXP parts) {
     SEXP kernel = PROTECT(Rf_allocVector(STRSXP, size));
     SEXP where = PROTECT(Rf_allocVector(VECSXP, a->layout.parts));
     SEXP dense = PROTECT(Rf_ScalarInteger(a->layout.dense));
+    SEXP untold = PROTECT(Rf_ScalarInteger(a->layout.ranks));
     for (int j = 0; j < size; ++j) {
         REAL(released)[j] = 0;
         REAL(scale)[j] = INFINITY;
@@ -74,10 +77,10 @@ SEXP ffi_augment_layout(SEXP parts) {
             REAL(scale)[at + j] = REAL(list_element(spec, "scale"))[j];
         }
     }
-    const char *const names[] = {"released", "scale", "kernel", "where", "dense"};
-    const SEXP values[] = {released, scale, kernel, where, dense};
-    SEXP list = named_list(5, names, values);
-    UNPROTECT(5);
+    const char *const names[] = {"released", "scale", "kernel", "where", "dense", "untold"};
+    const SEXP values[] = {released, scale, kernel, where, dense, untold};
+    SEXP list = named_list(6, names, values);
+    UNPROTECT(6);
     return list;
 }
 
@@ -260,7 +263,7 @@ void attach_augment_records(int sites, struct augment *const *site, SEXP state) 
         a->x = x;
         a->accepted = accepted;
         doubles_copy(a->residual.dense, residual, a->layout.dense);
-        doubles_copy(a->residual.cells, residual + a->layout.dense, a->layout.cells);
+        doubles_copy(a->residual.cells, residual + a->layout.dense, augment_counts(a));
         x += a->stride * a->model.columns;
         accepted += a->stride;
         residual += a->noise.size;
@@ -279,7 +282,7 @@ void detach_augment_records(int sites, struct augment *const *site, SEXP state) 
         }
         size += size_stored(a);
         doubles_copy(residual, a->residual.dense, a->layout.dense);
-        doubles_copy(residual + a->layout.dense, a->residual.cells, a->layout.cells);
+        doubles_copy(residual + a->layout.dense, a->residual.cells, augment_counts(a));
         residual += a->noise.size;
     }
 }
@@ -386,7 +389,7 @@ void augment_statistic(int sites, struct augment *const *site, double *out) {
     for (int k = 0; k < sites; ++k) {
         const struct augment *a = site[k];
         const int dense = a->layout.dense;
-        for (int j = 0; j < a->noise.size; ++j)
+        for (int j = 0; j < dense + a->layout.cells; ++j)
             *out++ = noise_total(&a->noise, j,
                                  j < dense ? a->residual.dense[j] : a->residual.cells[j - dense]);
     }

@@ -284,19 +284,20 @@ SEXP ffi_exact_answers(SEXP codes, SEXP matrix) {
     return source.failed ? R_NilValue : out;
 }
 
-/* A cell of the grid, or `count` of them for the tests; NULL without entropy. */
-SEXP ffi_exact_quantile(SEXP count, SEXP candidates, SEXP cell, SEXP target, SEXP numerator,
-                        SEXP denominator) {
+/* A point of the grid, or `count` of them for the tests; NULL without entropy. `below`: the numbers
+ * of values below each point, and of all; rank: a multiple of 2^-RANK_BITS. */
+SEXP ffi_exact_quantile(SEXP count, SEXP below, SEXP rank, SEXP numerator, SEXP denominator) {
     const int n = Rf_asInteger(count);
+    const uint64_t points = (uint64_t)Rf_xlength(below) - 1;
     struct bit_source source;
     bits_start(&source, from_system, NULL);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
     double *draw = REAL(out);
+    const uint64_t units = (uint64_t)ldexp(Rf_asReal(rank), RANK_BITS);
     for (int i = 0; i < n; ++i)
-        draw[i] = (double)exact_quantile(
-            &source, (uint64_t)Rf_asReal(candidates), (size_t)Rf_xlength(cell), REAL(cell),
-            (uint64_t)Rf_asReal(target), (uint64_t)Rf_asReal(numerator),
-            (uint64_t)Rf_asReal(denominator));
+        draw[i] = (double)exact_quantile(&source, points, REAL(below), units,
+                                         (uint64_t)Rf_asReal(numerator),
+                                         (uint64_t)Rf_asReal(denominator));
     bits_end(&source);
     UNPROTECT(1);
     return source.failed ? R_NilValue : out;

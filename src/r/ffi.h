@@ -81,7 +81,7 @@ int interrupt_pending(void);
     X(ffi_exact_release, 8) \
     X(ffi_exact_totals, 5) \
     X(ffi_exact_add_noise, 5) \
-    X(ffi_exact_quantile, 6) \
+    X(ffi_exact_quantile, 5) \
     X(ffi_exact_response, 3) \
     X(ffi_exact_answers, 2) \
     X(ffi_rng_seed, 2) \

@@ -48,7 +48,8 @@ struct noise read_noise(SEXP spec) {
 }
 
 int statistic_width(SEXP problem) {
-    SEXP tracked = optional_element(problem, "tracked");
+    SEXP tracked = optional_element(problem, "tracked"),
+         untold = optional_element(problem, "untold");
     return (int)Rf_xlength(list_element(problem, "released")) +
-           (tracked ? Rf_asInteger(tracked) : 0);
+           (tracked ? Rf_asInteger(tracked) : 0) - (untold ? Rf_asInteger(untold) : 0);
 }

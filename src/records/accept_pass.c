@@ -77,6 +77,25 @@ static INLINE double step_squared(int size, const double *restrict residual,
     return 0.5 * ((part[0] + part[1]) + (part[2] + part[3]));
 }
 
+/* The same where the cells have a joint density. */
+static double step_ranks(const struct part *part, int i) {
+    const struct density *density = &part->density;
+    const int from = part->cell_before[i], to = part->cell_after[i];
+    return from == to ? 0 : -density->step(density->self, from, to);
+}
+
+static void change_ranks(struct augment *a, const struct part *part, int i, int accepted) {
+    const struct density *density = &part->density;
+    const int from = part->cell_before[i], to = part->cell_after[i];
+    if (from == to) return;
+    if (!accepted) {
+        density->back(density->self);
+        return;
+    }
+    a->residual.cells[part->offset + from] += 1;
+    a->residual.cells[part->offset + to] -= 1;
+}
+
 /* Change of energy when a record leaves one cell and enters another. */
 static INLINE double step_cells(const struct augment *a, const struct part *part, int i) {
     const double *residual = a->residual.cells + part->offset;
@@ -108,10 +127,28 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
     }
 }
 
+static INLINE double step_counts(const struct augment *a, int i) {
+    double step = 0;
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
+        if (part->kind == PART_CELLS) step += step_cells(a, part, i);
+        if (part->kind == PART_RANKS) step += step_ranks(part, i);
+    }
+    return step;
+}
+
+static INLINE void change_counts(struct augment *a, int i, int accepted) {
+    for (int k = 0; k < a->layout.parts; ++k) {
+        const struct part *part = a->layout.part + k;
+        if (part->kind == PART_CELLS && accepted) change_cells(a, part, i);
+        if (part->kind == PART_RANKS) change_ranks(a, part, i, accepted);
+    }
+}
+
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
 VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
     const int width = a->layout.dense, absolute = a->noise.absolute;
-    const int sparse = a->layout.open > 0 || a->layout.locals > 0;
+    const int sparse = a->layout.open + a->layout.locals + a->layout.ranks > 0;
     const double *diff = a->visit.diff;
     double *residual = a->residual.dense, *candidate = a->candidate.dense;
     double energy = augment_dense_energy(a, residual), most = a->count.most_energy_step;
@@ -124,23 +161,17 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
             proposed += step_squared(width - absolute, residual + absolute, diff + absolute,
                                      candidate + absolute);
         double step = proposed - energy;
-        if (sparse) {
-            step += a->visit.extra[i];
-            for (int k = 0; k < a->layout.parts; ++k)
-                if (a->layout.part[k].kind == PART_CELLS)
-                    step += step_cells(a, a->layout.part + k, i);
-        }
+        if (sparse) step += a->visit.extra[i] + step_counts(a, i);
         most = step > most ? step : most;
         taken += step > 0;
         const int accepted = draws && !sparse ? proposed <= energy + limit : step <= limit;
         a->visit.gap[i] = accepted ? 0 : 1;
+        if (sparse && (accepted || a->layout.ranks > 0)) change_counts(a, i, accepted);
         if (!accepted) continue;
         double *swap = residual;
         residual = candidate;
         candidate = swap;
         energy = proposed;
-        for (int k = 0; sparse && k < a->layout.parts; ++k)
-            if (a->layout.part[k].kind == PART_CELLS) change_cells(a, a->layout.part + k, i);
     }
     a->residual.dense = residual;
     a->candidate.dense = candidate;
@@ -229,7 +260,8 @@ static INLINE void decide_few(struct augment *a, const struct draws *draws, int 
 
 static int few_totals_alone(const struct augment *a) {
     const int one_kernel = a->noise.absolute == a->layout.dense || a->noise.absolute == 0;
-    const int alone = a->layout.open == 0 && a->layout.locals == 0 && a->layout.dense > 0;
+    const int alone =
+        a->layout.open + a->layout.locals + a->layout.ranks == 0 && a->layout.dense > 0;
     return one_kernel && alone && a->layout.dense <= 4 * LANES;
 }
 
@@ -296,17 +328,15 @@ static int accept_one(struct augment *a, struct draws *draws, int i, double chan
     step += step_squared(separable - absolute, residual + absolute, diff + absolute,
                          candidate + absolute);
     for (int j = separable; j < a->layout.dense; ++j) candidate[j] = residual[j] - diff[j];
-    for (int k = 0; k < a->layout.parts; ++k)
-        if (a->layout.part[k].kind == PART_CELLS) step += step_cells(a, a->layout.part + k, i);
+    step += step_counts(a, i);
     if (step > a->count.most_energy_step) a->count.most_energy_step = step;
     const int accepted = !(step > next_threshold(a, draws, a->visit.taken));
     a->visit.gap[i] = accepted ? 0 : 1;
     a->visit.taken += step > 0;
+    change_counts(a, i, accepted);
     if (!accepted) return 0;
     a->residual.dense = candidate;
     a->candidate.dense = residual;
-    for (int k = 0; k < a->layout.parts; ++k)
-        if (a->layout.part[k].kind == PART_CELLS) change_cells(a, a->layout.part + k, i);
     return 1;
 }
 

@@ -19,11 +19,17 @@
 /* How a part's noise meets its statistic. DENSE: a record may change every
  * total. CELLS: it touches a few of many counts. RECORDS: one noisy value per
  * record, nothing is summed (local privacy). SIZE: counts that depend on n alone, so that a
- * sweep need not look at them. */
-enum part_kind { PART_DENSE, PART_CELLS, PART_RECORDS, PART_SIZE };
+ * sweep need not look at them. RANKS: it is in one of many cells, whose counts have a joint density
+ * (quantiles). */
+enum part_kind { PART_DENSE, PART_CELLS, PART_RECORDS, PART_RANKS, PART_SIZE };
 
 static inline int part_is_counts(enum part_kind kind) {
-    return kind == PART_CELLS || kind == PART_SIZE;
+    return kind == PART_CELLS || kind == PART_SIZE || kind == PART_RANKS;
+}
+
+/* Does a record move from cell to cell? */
+static inline int part_has_cells(enum part_kind kind) {
+    return kind == PART_CELLS || kind == PART_RANKS;
 }
 
 /* One released statistic, and the model's columns that hold its variables. */
@@ -32,13 +38,13 @@ struct part {
     enum part_kind kind;
     enum kernel kernel;
     const int *column;
-    int offset; /* DENSE: among the dense components; CELLS, SIZE: among the cells */
+    int offset; /* DENSE: among the dense components; CELLS, SIZE, RANKS: among the cells */
     /* RECORDS: released values, n a component, and each component's weight */
     const double *local_released, *local_weight;
     /* with KERNEL_MATCH, of each component: its answers, and the energy of each given each level */
     const int *answers;
     const double **answer_energy;
-    int *cell_before, *cell_after; /* CELLS: touched * block */
+    int *cell_before, *cell_after; /* CELLS, RANKS: touched * block */
     struct density density;        /* with KERNEL_DENSITY */
 };
 
@@ -72,11 +78,12 @@ struct births {
 /* Where the parts' components are among those of struct noise. Dense ones come first: the absolute
  * kernel, the squared one, the rest of `dense` with densities of their parts' own. Each run is a
  * multiple of LANES; a component that only pads has released = weight = 0. Then the cells, first
- * the `open` ones that records can leave. */
+ * the `open` ones that records can leave; after them those of RANKS, of which draws tell nothing.
+ */
 struct layout {
     int parts;
     struct part *part;
-    int dense, cells, open;
+    int dense, cells, open, ranks;
     int dense_parts, used;     /* used: dense components up to the last that does not only pad */
     int locals;                /* components of all parts of kind RECORDS */
     const struct part *counts; /* if its cells, of one scale, are all that records can change */
@@ -227,6 +234,11 @@ struct augment {
     struct visit visit;
     struct work cost;
 };
+
+/* cells and those of RANKS */
+static inline int augment_counts(const struct augment *a) {
+    return a->layout.cells + a->layout.ranks;
+}
 
 /* What a move has of its own, by its name in AUGMENT_MOVES. */
 #define OWN(a, name) ((a)->own[OWN_##name])

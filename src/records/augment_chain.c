@@ -70,7 +70,8 @@ void augment_lay_out(struct augment *a) {
     const int dense = a->layout.dense = place_dense(a, KERNEL_DENSITY, separable);
     a->layout.open = place_cells(a, PART_CELLS, 0);
     a->layout.cells = place_cells(a, PART_SIZE, a->layout.open);
-    const size_t size = (size_t)(dense + a->layout.cells);
+    a->layout.ranks = place_cells(a, PART_RANKS, a->layout.cells) - a->layout.cells;
+    const size_t size = (size_t)(dense + a->layout.cells + a->layout.ranks);
     enum kernel *kernel = plugin_memory(size, sizeof *kernel);
     for (int j = 0; j < dense; ++j)
         kernel[j] = j < absolute    ? KERNEL_ABSOLUTE
@@ -109,8 +110,8 @@ void augment_prepare(struct augment *a) {
     DOUBLES((size_t)a->model.complete, &a->complete, &a->visit.complete_before, &a->complete_after);
     a->total = doubles((size_t)size);
     DOUBLES((size_t)a->layout.dense, &a->residual.dense, &a->candidate.dense);
-    a->residual.cells = doubles((size_t)a->layout.cells + 1);
-    a->candidate.cells = doubles((size_t)a->layout.cells);
+    a->residual.cells = doubles((size_t)augment_counts(a) + 1);
+    a->candidate.cells = doubles((size_t)augment_counts(a));
     DOUBLES(components, &a->visit.before, &a->visit.change, &a->visit.diff);
     DOUBLES(records, &a->visit.extra, &a->visit.threshold, &a->visit.gap);
     a->visit.local = doubles((size_t)local_size * records);
@@ -136,14 +137,14 @@ void augment_prepare(struct augment *a) {
     DOUBLES((size_t)a->model.parameters, &a->theta_new, &a->step.by, &a->step.place, &a->size.jump);
     for (int k = 0; k < a->layout.parts; ++k) {
         struct part *part = a->layout.part + k;
-        if (part->kind != PART_CELLS) continue;
+        if (!part_has_cells(part->kind)) continue;
         /* an odd number of margins is made even by a cell that nobody leaves */
         const size_t own = (size_t)part->stat.touched * records, touched = own + records;
         part->cell_before = plugin_memory(touched, sizeof(int));
         part->cell_after = plugin_memory(touched, sizeof(int));
         for (size_t i = own; i < touched; ++i)
             part->cell_before[i] = part->cell_after[i] = part->stat.size;
-        const int alone = a->layout.dense + a->layout.locals == 0;
+        const int alone = a->layout.dense + a->layout.locals + a->layout.ranks == 0;
         a->layout.counts = alone && a->layout.open == part->stat.size ? part : NULL;
         for (int j = 0; j < a->layout.open; ++j)
             if (a->noise.weight[j] != a->noise.weight[0]) a->layout.counts = NULL;
@@ -219,7 +220,8 @@ static double released_values(const struct augment *a) {
     double values = 0;
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        values += site->noise.size + (double)site->layout.locals * (double)site->n;
+        values +=
+            site->noise.size - site->layout.ranks + (double)site->layout.locals * (double)site->n;
     }
     return values;
 }

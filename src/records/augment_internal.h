@@ -116,6 +116,9 @@ double augment_dense_energy(const struct augment *a, const double *residual);
 /* of the totals whose noise has a density of its own */
 double augment_density_energy(const struct augment *a, const double *residual);
 
+/* of the counts whose ranks have a joint density, which each such density holds then */
+double augment_ranks_energy(const struct augment *a, const double *residual);
+
 /* Of a part whose noise has a density of its own; candidates are columns, `stride` apart. While a
  * start is searched for, impossible ones have normal noise about possible ones. */
 void augment_log_density(const struct augment *a, const struct part *part, int candidates,

@@ -24,7 +24,7 @@ static void prepare(struct augment *a) {
         if (a->layout.part[k].kind == PART_CELLS) touched += a->layout.part[k].stat.touched;
     struct category_moves *r = plugin_memory(1, sizeof *r);
     if (!category_moves_create(r, &a->model, a->layout.dense, a->layout.cells, touched)) return;
-    r->noise = a->noise;
+    r->noise = noise_first(&a->noise, a->layout.dense + a->layout.cells);
     r->noise.released = r->offset;
     r->released = a->noise.released;
     OWN(a, categories) = r;

@@ -76,7 +76,7 @@ static void prepare_site(struct augment *a) {
     a->size.batch_log = doubles(MOST_BATCHES);
     a->size.batch_start = plugin_memory(MOST_BATCHES, sizeof *a->size.batch_start);
     a->size.beside.dense = doubles((size_t)a->layout.dense);
-    a->size.beside.cells = doubles((size_t)a->layout.cells);
+    a->size.beside.cells = doubles((size_t)augment_counts(a));
     a->size.followed = doubles((size_t)a->model.parameters);
     a->size.updates = doubles((size_t)a->size.slope.moving * UPDATES);
     int *all = plugin_memory((size_t)complete, sizeof(int));

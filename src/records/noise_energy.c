@@ -45,8 +45,21 @@ double augment_density_energy(const struct augment *a, const double *residual) {
     return energy;
 }
 
+double augment_ranks_energy(const struct augment *a, const double *residual) {
+    double energy = 0;
+    for (int k = 0; k < a->layout.parts && a->layout.ranks > 0; ++k) {
+        const struct part *part = a->layout.part + k;
+        if (part->kind != PART_RANKS) continue;
+        double value;
+        augment_log_density(a, part, 1, 1, residual + part->offset, &value);
+        energy -= value;
+    }
+    return energy;
+}
+
 static double cells_energy(const struct augment *a, const double *residual) {
-    return noise_misfit_energy(&a->noise, a->layout.dense, a->layout.cells, residual);
+    return noise_misfit_energy(&a->noise, a->layout.dense, a->layout.cells, residual) +
+           augment_ranks_energy(a, residual);
 }
 
 /* Energy of a release of n itself, with so many records more. */
@@ -188,7 +201,7 @@ static double local_energy(struct augment *a) {
 void augment_copy_residuals(const struct augment *a, struct residuals *to,
                             const struct residuals *from) {
     doubles_copy(to->dense, from->dense, a->layout.dense);
-    doubles_copy(to->cells, from->cells, a->layout.cells);
+    doubles_copy(to->cells, from->cells, augment_counts(a));
 }
 
 double augment_total_energy(const struct augment *a, const struct residuals *of) {

@@ -122,7 +122,7 @@ static void find_changes(struct augment *a, int m) {
     int direct = 0;
     for (int k = 0; k < a->layout.parts; ++k) {
         const struct part *part = a->layout.part + k;
-        if (part->kind == PART_CELLS) {
+        if (part_has_cells(part->kind)) {
             evaluate(a, part, m, x, NULL, part->cell_before);
             evaluate(a, part, m, x_new, NULL, part->cell_after);
         } else if (part->kind == PART_DENSE && !(direct = direct_changes(a, part, m))) {
@@ -180,6 +180,7 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     const struct model_innovations *of = a->model.innovations;
     a->visit.taken = a->visit.drawn = 0;
     a->model.class->set(a->model.self, a->theta);
+    (void)augment_ranks_energy(a, a->residual.cells);
     const int ahead = a->visit.draws_ahead && !a->layout.counts && rho == 0 &&
                       (!of->serve || of->serve(a->model.self));
     const int innovations = ahead ? of->count : 0;

@@ -120,34 +120,22 @@ uint64_t exact_response(struct bit_source *source, uint64_t k, uint64_t whole, u
     return 0;
 }
 
-/* how many of the sorted values are below x */
-static uint64_t count_below(size_t n, const double *sorted, double x) {
-    size_t low = 0, high = n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (sorted[middle] < x)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Exponential mechanism over a grid by rejection: a uniform candidate is kept with
- * probability exp(-step * distance). Some candidate has distance 0, so a try
- * succeeds with probability 1 / candidates at the least. */
-uint64_t exact_quantile(struct bit_source *source, uint64_t candidates, size_t n,
-                        const double *cell, uint64_t target, uint64_t p, uint64_t q) {
+/* Exponential mechanism over a grid by rejection: a uniform point is kept with probability exp(-(p
+ * / q) distance). Some point has distance 0, so a try succeeds with probability 1 / points at the
+ * least. */
+uint64_t exact_quantile(struct bit_source *source, uint64_t points, const double *below,
+                        uint64_t rank, uint64_t p, uint64_t q) {
+    const uint64_t unit = UINT64_C(1) << RANK_BITS;
     while (!source->failed) {
-        const uint64_t g = exact_uniform(source, candidates);
-        const uint64_t below = count_below(n, cell, (double)g),
-                       through = count_below(n, cell, (double)g + 1);
-        const uint64_t distance = below > target     ? below - target
-                                  : through < target ? target - through
-                                                     : 0;
-        const uint64_t whole = distance * (p / q) + distance * (p % q) / q;
-        const struct ratio rest = {distance * (p % q) % q, q};
-        if (exp_coins(source, whole, one) && exp_coin(source, 1, &rest)) return g;
+        const uint64_t g = exact_uniform(source, points);
+        const uint64_t low = (uint64_t)below[g] * unit, high = (uint64_t)below[g + 1] * unit;
+        const uint64_t distance = low > rank ? low - rank : high < rank ? rank - high : 0;
+        const uint64_t whole = distance / unit, more = whole * (p % q);
+        const struct ratio part = {distance % unit, unit}, rest = {more % q, q},
+                           both[] = {part, {p % q, q}};
+        if (exp_coins(source, whole * (p / q) + more / q, one) && exp_coin(source, 1, &rest) &&
+            exp_coins(source, p / q, part) && exp_coin(source, 2, both))
+            return g;
     }
     return 0;
 }

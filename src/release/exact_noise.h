@@ -33,11 +33,12 @@ int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b);
  * with odds exp(whole + p / 2^52) : 1 against each other; p < 2^52. */
 uint64_t exact_response(struct bit_source *source, uint64_t k, uint64_t whole, uint64_t p);
 
-/* A cell g of 0, ..., candidates - 1 with probability proportional to
- * exp(-(p / q) d(g)), where d(g) is how far `target` lies outside the numbers of
- * values below g and of values up to g. `cell` has the n values, sorted; p < 2^63,
- * q <= 2^31, n < 2^31. */
-uint64_t exact_quantile(struct bit_source *source, uint64_t candidates, size_t n,
-                        const double *cell, uint64_t target, uint64_t p, uint64_t q);
+/* A point g of 0, ..., points - 1 with probability proportional to exp(-(p / q) d(g)), where d(g)
+ * is how far `rank` lies outside the numbers of values below[g] and below[g + 1]: those at smaller
+ * points, and at g or smaller ones. The rank is in units of 2^-RANK_BITS of a value; p < 2^51,
+ * q <= 2^31, below < 2^31. */
+enum { RANK_BITS = 20 };
+uint64_t exact_quantile(struct bit_source *source, uint64_t points, const double *below,
+                        uint64_t rank, uint64_t p, uint64_t q);
 
 #endif

@@ -11,7 +11,8 @@ number_statistics <- list(
   records = stat_records(~ x, bounds = unit),
   histogram = stat_histogram(~ x, breaks = c(0, 0.4, 0.8, 1)),
   custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", list(replace = 1, add_remove = 1), unit),
-  objective = stat_objective(x ~ 1, bounds = unit)
+  objective = stat_objective(x ~ 1, bounds = unit),
+  quantiles = stat_quantiles(~ x, bounds = unit, probs = c(0.3, 0.5), steps = 7)
 )
 # a total that another one beside it would spoil
 alone_statistics <- list(sums = stat_sums(~ x, bounds = unit))
@@ -53,7 +54,8 @@ registry_mechanisms <- list(
   laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1),
   discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1),
   custom = mech_custom(log_density = function(noise) -rowSums(abs(noise))),
-  tabulated = mech_tabulated(exp(-c(1, 0, 1)), c(-1, 0, 1)), objective = mech_objective(epsilon = 1)
+  tabulated = mech_tabulated(exp(-c(1, 0, 1)), c(-1, 0, 1)), objective = mech_objective(epsilon = 1),
+  exponential = mech_exponential(epsilon = 1)
 )
 
 # with conjugate updates written out, so that they are right

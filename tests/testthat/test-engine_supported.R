@@ -31,7 +31,7 @@ test_that("supported() says what runs", {
   expect_false(anyDuplicated(table) > 0)
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
   # the naive Bayes model needs two variables: it has tests of its own
-  for (statistic in c("crossprod", "moments4", "sums", "counts", "histogram", "records", "custom", "objective")) {
+  for (statistic in c("crossprod", "moments4", "sums", "counts", "histogram", "records", "custom", "objective", "quantiles")) {
     candidates <- statistics_named(statistic)
     releases <- lapply(candidates, releases_of)
     for (model in names(registry_models)) {
@@ -51,6 +51,7 @@ test_that("it is asked for a model or a statistic, and prints as a matrix", {
   expect_equal(as.data.frame(supported(model = "lm")), as.data.frame(all[all$model == "lm", ]), ignore_attr = TRUE)
   expect_setequal(unique(supported(statistic = c("sums", "counts"))$statistic), c("sums", "counts"))
   expect_identical(supported(model_poisson(), stat_sums(~ x, list(x = c(0, 9)))), supported("poisson", "sums"))
+  withr::local_options(width = 120)
   lines <- capture.output(print(supported(c("poisson", "bernoulli"))))
   expect_match(lines, "^poisson .* A[.]LN .* ACLN *$", all = FALSE)
   expect_match(lines, "^bernoulli +ACLN", all = FALSE)

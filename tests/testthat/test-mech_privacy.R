@@ -324,12 +324,9 @@ quantile_distribution <- function(x, probability, steps, epsilon, neighbours = "
   heard <- overheard("private_quantile", x, probability, c(0, 1), epsilon, steps, account, neighbours)
   expect_equal(summary(account)$epsilon, epsilon)
   call <- calls_of(heard, "ffi_exact_quantile")[[1]]
-  names(call) <- c("count", "candidates", "cell", "target", "numerator", "denominator")
-  g <- seq_len(call$candidates) - 1
-  below <- findInterval(g - 0.5, call$cell)
-  through <- findInterval(g + 0.5, call$cell)
-  expect_identical(call$candidates, steps + 1)
-  log_shares(-call$numerator / call$denominator * pmax(below - call$target, call$target - through, 0))
+  names(call) <- c("count", "below", "rank", "numerator", "denominator")
+  expect_length(call$below, steps + 2)
+  log_shares(-call$numerator / call$denominator * pmax(call$below[-(steps + 2)] - call$rank, call$rank - call$below[-1], 0))
 }
 
 test_that("private_quantile() spends its epsilon, no more and not much less", {

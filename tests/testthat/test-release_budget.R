@@ -85,11 +85,13 @@ test_that("budgets print, and refuse bad limits", {
 test_that("private quantiles have the exponential mechanism's distribution", {
   values <- c(2, 2, 3, 7, 7, 7, 9)
   steps <- 10
-  for (target in c(0, 3, 7)) {
+  below <- cumsum(c(0, tabulate(values + 1, steps + 1)))
+  # ranks between records too; slopes below and above 1
+  for (case in list(c(0, 3, 4), c(3, 3, 4), c(7, 3, 4), c(3.5, 3, 4), c(1.625, 5, 4), c(2 + 2^-20, 3, 4))) {
     g <- 0:steps
-    distance <- pmax(0, vapply(g, function(v) sum(values < v), 0) - target, target - vapply(g, function(v) sum(values <= v), 0))
-    mass <- exp(-0.75 * distance)
-    draws <- .Call(internal("ffi_exact_quantile"), 20000L, steps + 1, values, target, 3, 4)
+    distance <- pmax(0, vapply(g, function(v) sum(values < v), 0) - case[1], case[1] - vapply(g, function(v) sum(values <= v), 0))
+    mass <- exp(-case[2] / case[3] * distance)
+    draws <- .Call(internal("ffi_exact_quantile"), 20000L, below, case[1], case[2], case[3])
     expect_gt(stats::chisq.test(tabulate(draws + 1, steps + 1), p = mass / sum(mass))$p.value, 1e-6)
   }
   # the loss of a neighbour differs by one at most
@@ -107,16 +109,16 @@ test_that("private quantiles have the exponential mechanism's distribution", {
 test_that("private quantiles find the quantile", {
   set.seed(2)
   x <- stats::rnorm(2000, 50, 10)
-  expect_lt(abs(private_quantile(x, 0.5, c(-1000, 1000), 2) - 50), 3)
-  expect_gt(private_quantile(x, 0.99, c(-1000, 1000), 2), 60)
-  expect_identical(private_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10), 5)
+  expect_lt(abs(private_quantile(x, 0.5, c(-1000, 1000), 2)$value - 50), 3)
+  expect_gt(private_quantile(x, 0.99, c(-1000, 1000), 2)$value, 60)
+  expect_identical(private_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10)$value, c(`50%` = 5))
   # more likely than 0.05 beyond all records, by the weights of the exponential mechanism, and only said of a public number of records
   junk <- function(far, epsilon, steps) (steps + 1) * exp(-epsilon * far / 2) > 0.05
   expect_true(junk(24, 1, 10000) && !junk(25, 1, 10000))
   expect_warning(private_quantile(x[1:48], 0.5, c(-1000, 1000), 1), "One side has 24 records", class = "noiseaware_warning_quantile")
   expect_silent(private_quantile(x[1:50], 0.5, c(-1000, 1000), 1))
   expect_silent(private_quantile(x[1:9], 0.5, c(-1000, 1000), 1, neighbours = "add_remove"))
-  expect_identical(private_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1), 0)
+  expect_identical(private_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1)$value, c(`30%` = 0))
   for (bad in list(quote(private_quantile("a", 0.5, c(0, 1), 1)), quote(private_quantile(numeric(), 0.5, c(0, 1), 1)),
                    quote(private_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(private_quantile(1, 2, c(0, 1), 1)),
                    quote(private_quantile(1, 0.5, c(1, 0), 1)), quote(private_quantile(1, 0.5, c(0, 1), 0)),
