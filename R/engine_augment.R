@@ -152,7 +152,7 @@ records_engine <- function(bound) if (inherits(bound, "bound_categories")) "leve
 
 #' @export
 engine_cost.engine_augment <- function(engine, release, bound, control, prior_n, call) {
-  cost <- NextMethod()
+  cost <- with_quantiles(NextMethod(), release)
   if (calls_r(release, bound)) with_r_functions(cost, release, bound, control, prior_n, call) else cost
 }
 

@@ -5,6 +5,7 @@
 #' @export
 engine_sample.engine_naive <- function(engine, release, bound, run, init = NULL, control = list(), prior_n = NULL, call = caller_env()) {
   if (!is.null(init)) say_init_unused("naive")
+  check_no_quantiles(release_parts(release), "naive", call)
   for (p in release_parts(release)) if (anyNA(p$value)) check_as_noise_left(p, "naive", call)
   naive <- naive_complete(bound, determined_release(release_for(bound, release), call), call)
   draws <- conjugate_draws(bound, naive$complete, release$n, run)

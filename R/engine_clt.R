@@ -122,6 +122,7 @@ NULL
 #' @export
 engine_problem.engine_clt <- function(engine, release, bound, control, words, chains, prior_n, call) {
   check_noise_on_totals("clt", release, call)
+  check_no_quantiles(release_parts(release), "clt", call)
   if ((release$n %||% size_range(prior_n)[2L]) < 2) {
     stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal approximation for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)

@@ -133,6 +133,7 @@ collapse_family.default <- function(bound, call = caller_env()) {
 }
 
 check_collapse_part <- function(part, family, call) {
+  check_no_quantiles(list(part), "collapse", call)
   if (family == "normal") check_as_noise_left(part, "collapse", call)
   if (family == "total") check_no_exact(list(part), "collapse", call)
   if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published", "exact")) {

@@ -114,6 +114,7 @@ sites_distribution <- function(bound, release, call) {
 # What C needs to know about a site, and `distribution`, the result of clt_distribution(). `prior_n`: the prior of an unknown n
 clt_site <- function(release, bound, words, chains, prior_n, call) {
   check_noise_on_totals("clt", release, call)
+  check_no_quantiles(release_parts(release), "clt", call)
   size <- clt_size(release, prior_n)
   all <- names(release$value)
   release <- without_size(release, size$n)

@@ -323,7 +323,7 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
 #' @return A [posterior::draws_array] of the statistic's components, in the units of the release; of several statistics, only those that are totals. For several
 #'   sites, names are `component[site]`; for [groups], they are the names in the release. With `margin`, the counts of its cells, named as in [stat_counts()].
 #' @section Errors: `noiseaware_error_argument`, also for a release
-#'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
+#'   without totals, of single records, of coefficients ([stat_objective()]) or of quantiles ([stat_quantiles()]): the draws of the n
 #'   records are not kept. `noiseaware_error_formula`, `noiseaware_error_variables`: of `margin`.
 #' @family summaries of fits
 #' @examples

@@ -168,5 +168,22 @@ log_noise.mech_exponential <- function(part, data) {
   .Call(ffi_density, exponential_density(part), matrix(-point_counts(part$statistic, x), 1L))
 }
 
+# for methods that need totals
+check_no_quantiles <- function(parts, method, call) {
+  for (part in parts) if (part$mechanism$kernel == "ranks") {
+    stop_classed("method", c("Method {.val {method}} needs sums or counts of the records, with noise; quantiles depend on ranks.",
+                             x = "The release has: {describe_statistic(part$statistic)}.", i = "Method {.val augment} can use it."), call = call)
+  }
+}
+
+# With the steps of the tree of src/mech/exponential.c, seconds for each level of it: bench/quantiles.R.
+tree_level <- 1.4e-8
+
+with_quantiles <- function(cost, release) {
+  levels <- vapply(release_parts(release), function(part) if (part$mechanism$kernel == "ranks") log2(part$statistic$steps + 1) else 0, 0)
+  slower <- 1 + (release$n %||% 0) * sum(levels) * tree_level / cost$iteration
+  list(iteration = slower * cost$iteration, thousand = slower * cost$thousand)
+}
+
 #' @export
 mechanism_takes.mech_exponential <- function(mechanism, statistic, kinds) inherits(statistic, "stat_quantiles")

@@ -22,8 +22,8 @@
  */
 #include "contract/mech.h"
 
-/* so few records have their decay in a table; nodes that are above two points of 2^29 */
-enum { FEW = 64, MOST_CHANGED = 60 };
+/* so few records have their decay in a table */
+enum { FEW = 64 };
 
 struct node {
     double prefix, suffix, decay; /* decay = exp(-slope records) */
@@ -32,10 +32,10 @@ struct node {
 
 /* of a quantile */
 struct rank {
-    double share, whole, low, high; /* t = share n = whole + rest: exp(-slope rest), exp(-slope (1 -
-                                       rest)) */
-    int at;                         /* the point that was published, with records */
-    double below, through;          /* below it and up to it */
+    double share, whole;   /* t = share n = whole + rest */
+    double low, high;      /* exp(-slope rest), exp(-slope (1 - rest)) */
+    int at;                /* the point that was published */
+    double below, through; /* records below it, and up to it */
 };
 
 struct exponential {
@@ -45,10 +45,9 @@ struct exponential {
     struct rank *rank;
     double log_density; /* of the counts that are held */
 
-    /* to take back the last step */
-    int from, to, changed, place[MOST_CHANGED];
-    struct node kept[MOST_CHANGED];
-    double kept_log_density;
+    /* the last step, and the density before it */
+    int from, to;
+    double before;
 };
 
 static INLINE double decay(const struct exponential *m, double records) {
@@ -88,12 +87,14 @@ static INLINE double normaliser(const struct exponential *m, const struct rank *
 /* A product of normalisers stays below the largest double. */
 static const double LARGE = 1e200;
 
-static double log_probability(const struct exponential *m, double n) {
+static double log_probability(const struct exponential *m) {
+    const double n = m->node[1].records;
     double distance = 0, log_sum = 0, product = 1;
     for (int q = 0; q < m->quantiles; ++q) {
         const struct rank *rank = m->rank + q;
         const double t = rank->share * n;
-        distance += fmax(0, fmax(rank->below - t, t - rank->through));
+        const double above = rank->below - t, under = t - rank->through;
+        distance += above > 0 ? above : under > 0 ? under : 0;
         product *= normaliser(m, rank);
         if (product < LARGE) continue;
         log_sum += log(product);
@@ -121,7 +122,7 @@ static void hold(struct exponential *m, int stride, const double *noise) {
         for (int k = 0; k < rank->at; ++k) rank->below += leaf[k].records;
         rank->through = rank->below + leaf[rank->at].records;
     }
-    m->log_density = log_probability(m, n);
+    m->log_density = log_probability(m);
 }
 
 static void log_density(void *self, int candidates, int stride, const double *noise, double *out) {
@@ -132,18 +133,20 @@ static void log_density(void *self, int candidates, int stride, const double *no
     }
 }
 
-static INLINE void keep(struct exponential *m, int i) {
-    m->place[m->changed] = i;
-    m->kept[m->changed++] = m->node[i];
-}
-
 static INLINE void add_to_point(struct exponential *m, int i, double records) {
-    keep(m, i);
     m->node[i].records += records;
     m->node[i].decay = decay(m, m->node[i].records);
 }
 
-static void move_ranks(struct exponential *m, int from, int to) {
+static void move(struct exponential *m, int from, int to) {
+    int i = m->leaves + from, j = m->leaves + to;
+    add_to_point(m, i, -1);
+    add_to_point(m, j, 1);
+    for (i /= 2, j /= 2; i != j; i /= 2, j /= 2) {
+        join(m->node, i);
+        join(m->node, j);
+    }
+    for (; i > 0; i /= 2) join(m->node, i);
     for (int q = 0; q < m->quantiles; ++q) {
         struct rank *rank = m->rank + q;
         rank->below += (to < rank->at) - (from < rank->at);
@@ -153,33 +156,18 @@ static void move_ranks(struct exponential *m, int from, int to) {
 
 static double step(void *self, int from, int to) {
     struct exponential *m = self;
-    int i = m->leaves + from, j = m->leaves + to;
     m->from = from;
     m->to = to;
-    m->changed = 0;
-    m->kept_log_density = m->log_density;
-    add_to_point(m, i, -1);
-    add_to_point(m, j, 1);
-    for (i /= 2, j /= 2; i != j; i /= 2, j /= 2) {
-        keep(m, i);
-        join(m->node, i);
-        keep(m, j);
-        join(m->node, j);
-    }
-    for (; i > 0; i /= 2) {
-        keep(m, i);
-        join(m->node, i);
-    }
-    move_ranks(m, from, to);
-    m->log_density = log_probability(m, m->node[1].records);
-    return m->log_density - m->kept_log_density;
+    m->before = m->log_density;
+    move(m, from, to);
+    m->log_density = log_probability(m);
+    return m->log_density - m->before;
 }
 
 static void back(void *self) {
     struct exponential *m = self;
-    for (int k = 0; k < m->changed; ++k) m->node[m->place[k]] = m->kept[k];
-    move_ranks(m, m->to, m->from);
-    m->log_density = m->kept_log_density;
+    move(m, m->to, m->from);
+    m->log_density = m->before;
 }
 
 /* Fields: slope; of each quantile its share of the records, and `at`. */
