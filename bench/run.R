@@ -21,6 +21,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             logistic = "Logistic regression",
             clt_regression = "Normal distribution for the statistic of regression",
             custom = "Models of one's own",
+            quantiles = "Quantiles by the exponential mechanism",
             calibrate = "Calibration",
             calibrate_engines = "Calibration of the engines for regressions",
             dimension = "Regressions of real size",

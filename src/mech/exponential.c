@@ -103,18 +103,13 @@ static double log_probability(const struct exponential *m) {
     return -m->slope * distance - log_sum - log(product);
 }
 
-/* The counts, 0 minus `noise`, are held from now on. */
-static void hold(struct exponential *m, int stride, const double *noise) {
-    struct node *leaf = m->node + m->leaves;
-    for (int k = 0; k < m->points; ++k) {
-        const double count = -noise[(size_t)k * (size_t)stride];
-        leaf[k] = (struct node){1, 1, decay(m, count), count};
-    }
+/* All nodes and ranks, from the counts. */
+static void settle(struct exponential *m) {
+    const struct node *leaf = m->node + m->leaves;
     for (int i = m->leaves - 1; i > 0; --i) join(m->node, i);
-    const double n = m->node[1].records;
     for (int q = 0; q < m->quantiles; ++q) {
         struct rank *rank = m->rank + q;
-        const double t = rank->share * n;
+        const double t = rank->share * m->node[1].records;
         rank->whole = floor(t);
         rank->low = exp(-m->slope * (t - rank->whole));
         rank->high = exp(-m->slope * (1 - (t - rank->whole)));
@@ -123,6 +118,20 @@ static void hold(struct exponential *m, int stride, const double *noise) {
         rank->through = rank->below + leaf[rank->at].records;
     }
     m->log_density = log_probability(m);
+}
+
+/* The counts, 0 minus `noise`, are held from now on; mostly they are already. */
+static void hold(struct exponential *m, int stride, const double *noise) {
+    struct node *leaf = m->node + m->leaves;
+    int same = 1;
+    for (int k = 0; k < m->points; ++k) {
+        const double count = -noise[(size_t)k * (size_t)stride];
+        if (leaf[k].records == count) continue;
+        leaf[k].records = count;
+        leaf[k].decay = decay(m, count);
+        same = 0;
+    }
+    if (!same) settle(m);
 }
 
 static void log_density(void *self, int candidates, int stride, const double *noise, double *out) {
@@ -183,12 +192,14 @@ static int create(const struct fields *fields, struct density *density) {
     for (int k = 0; k < FEW; ++k) m->few[k] = exp(-m->slope * k);
     for (m->leaves = 1; m->leaves < m->points;) m->leaves *= 2;
     m->node = plugin_memory(2 * (size_t)m->leaves, sizeof *m->node);
-    for (int k = m->points; k < m->leaves; ++k) m->node[m->leaves + k].decay = 1;
+    for (int k = 0; k < m->leaves; ++k)
+        m->node[m->leaves + k] = (struct node){k < m->points, k < m->points, 1, 0};
     m->rank = plugin_memory((size_t)m->quantiles, sizeof *m->rank);
     for (int q = 0; q < m->quantiles; ++q) {
         m->rank[q] = (struct rank){.share = share[q], .at = (int)at[q]};
         if (m->rank[q].at < 0 || m->rank[q].at >= m->points) return PLUGIN_BAD_FIELDS;
     }
+    settle(m);
     density->self = m;
     density->log_density = log_density;
     density->step = step;
