@@ -39,7 +39,7 @@
 #' convergence rates. \doi{10.1145/1993636.1993743}
 #'
 #' Cesar, M. and Rogers, R. (2021). Bounding, concentrating, and truncating: unifying privacy loss composition for data analytics.
-#' *Proceedings of the 32nd International Conference on Algorithmic Learning Theory*, PMLR 132, 421-457.
+#' *Algorithmic Learning Theory 2021*, PMLR 132, 421-457.
 #' @seealso [private_quantile()] for a quantile that helps to choose bounds.
 #' @family mechanisms
 #' @examples

@@ -138,10 +138,11 @@ statistics <- list(
   crossprod = stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2))), factors = stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(-2, 2), g = c("a", "b"))),
   sums = stat_sums(~ k, list(k = c(0, 10))), squares = stat_sums(~ x + I(x^2), list(x = c(-2, 2)), rescale = FALSE), counts = stat_counts(~ g, levels["g"]),
   crossed = stat_counts(~ g:h, levels), single = stat_records(~ g, levels = levels["g"]), values = stat_records(~ x, bounds = list(x = c(0, 2))),
-  logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))),
+  logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))), quartiles = stat_quantiles(~ x, list(x = c(-2, 2)), steps = 8),
   own = stat_custom(function(records) cbind(a = as.numeric(records[, 1] > 1)), names = "a", sensitivity = 1, bounds = list(x = c(0, 3))))
 mechanisms <- list(mech_laplace(epsilon = 1), mech_gaussian(mu = 1), mech_discrete_laplace(epsilon = 1), mech_laplace(scale = 2), mech_discrete_gaussian(rho = 1), mech_randomized_response(epsilon = 2),
-                   mech_objective(epsilon = 1), mech_custom(log_density = function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))))
+                   mech_objective(epsilon = 1), mech_custom(log_density = function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))),
+                   mech_exponential(epsilon = 1))
 own_model <- list(
   r_prior = function() c(mu = stats::rnorm(1)), r_records = function(theta, n) cbind(x = stats::rnorm(n, theta["mu"])),
   r_theta = function(records, theta) c(mu = stats::rnorm(1, sum(records) / (1 + nrow(records)), 1 / sqrt(1 + nrow(records)))), variables = "x",
@@ -175,10 +176,12 @@ valid <- list(
   stat_custom = function() list(fun = function(records) cbind(a = records[, 1] > 1), names = "a", sensitivity = 1, bounds = list(x = c(0, 3))),
   stat_moments4 = function() list(formula = ~ x, bounds = list(x = c(0, 1)), rescale = TRUE),
   stat_objective = function() list(formula = b ~ x, bounds = list(b = c(0, 1), x = c(-2, 2)), rescale = TRUE, radius = NULL),
+  stat_quantiles = function() list(formula = ~ x, bounds = list(x = c(-2, 2)), probs = c(0.5, 0.9), steps = 10),
   sensitivity = function() list(statistic = any_of(statistics), norm = "L2"),
   mech_laplace = function() list(epsilon = 1, scale = NULL), mech_gaussian = function() list(rho = NULL, epsilon = NULL, delta = NULL, mu = 1, sd = NULL),
   mech_discrete_laplace = function() list(epsilon = 1, scale = NULL), mech_discrete_gaussian = function() list(rho = 1, sd = NULL),
   mech_randomized_response = function() list(epsilon = 1), mech_objective = function() list(epsilon = 1, delta = NULL, ridge = NULL, scale = NULL, sd = NULL, norm = "Linf"),
+  mech_exponential = function() list(epsilon = 1, scale = NULL),
   mech_custom = function() list(log_density = function(noise) rowSums(-abs(noise)), r = NULL, sd = NULL),
   privacy = function() list(x = if (stats::runif(1) < 0.5) any_of(mechanisms) else any_of(releases), delta = 1e-6), noise_sd = function() list(release = any_of(releases)),
   release = function() list(data = records, statistic = any_of(statistics), mechanism = any_of(mechanisms), budget = if (stats::runif(1) < 0.3) budget(epsilon = 1)),

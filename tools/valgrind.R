@@ -32,9 +32,10 @@ statistics <- list(
   counts = list(stat_counts(~ g, levels["g"]), stat_counts(~ g:h, levels)),
   records = list(stat_records(~ w, bounds["w"]), stat_records(~ g, levels = levels["g"])),
   custom = list(stat_custom(function(r) cbind(a = pmin(pmax(r[, 1], 0), 9)), "a", 9, bounds["w"])),
+  quantiles = list(stat_quantiles(~ w, bounds["w"], steps = 30)),
   objective = list(stat_objective(b ~ x, bounds[c("b", "x")])))
 mechanisms <- list(laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1), discrete_gaussian = mech_discrete_gaussian(rho = 1),
-                   randomized_response = mech_randomized_response(epsilon = 1), objective = mech_objective(epsilon = 1),
+                   randomized_response = mech_randomized_response(epsilon = 1), objective = mech_objective(epsilon = 1), exponential = mech_exponential(epsilon = 1),
                    custom = mech_custom(log_density = function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))))
 rate <- function(theta) theta["rate"]
 models <- list(
