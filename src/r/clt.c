@@ -31,19 +31,17 @@ SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
     if (!m.class->from_innovations) return R_NilValue;
     const int wide = m.released + m.aside;
     SEXP total = PROTECT(Rf_allocMatrix(REALSXP, wide, Rf_ncols(innovations)));
-    for (int i = 0; i < Rf_ncols(innovations); ++i)
-        m.class->from_innovations(m.self, REAL(theta), Rf_asReal(n),
-                                  REAL(innovations) + (size_t)i * (size_t)m.innovations,
-                                  REAL(total) + (size_t)i * (size_t)wide);
     SEXP pull = PROTECT(Rf_allocVector(REALSXP, m.innovations));
     memset(REAL(pull), 0, (size_t)m.innovations * sizeof(double));
     SEXP gradient = PROTECT(Rf_allocVector(REALSXP, Rf_length(theta)));
-    memset(REAL(gradient), 0, (size_t)Rf_length(theta) * sizeof(double));
-    if (m.class->gradient) {
-        const int last = Rf_ncols(innovations) - 1;
-        m.class->gradient(m.self, Rf_asReal(n),
-                          REAL(innovations) + (size_t)last * (size_t)m.innovations, REAL(r),
-                          REAL(gradient));
+    /* that of the last column: what others leave behind must not matter */
+    for (int i = 0; i < Rf_ncols(innovations); ++i) {
+        const double *u = REAL(innovations) + (size_t)i * (size_t)m.innovations;
+        m.class->from_innovations(m.self, REAL(theta), Rf_asReal(n), u,
+                                  REAL(total) + (size_t)i * (size_t)wide);
+        memset(REAL(gradient), 0, (size_t)Rf_length(theta) * sizeof(double));
+        if (m.class->gradient)
+            m.class->gradient(m.self, Rf_asReal(n), u, REAL(r), REAL(gradient));
     }
     m.class->pull(m.self, 1, REAL(r), REAL(pull));
     const char *const names[] = {"total", "pull", "gradient"};

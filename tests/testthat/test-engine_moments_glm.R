@@ -145,7 +145,7 @@ test_that("moments are those of records: rescaled, in any order, the response as
 expect_gradients <- function(model, statistic, n = 100) {
   distribution <- logistic_clt(model, statistic)
   theta <- 0.3 * clt_prior_theta(distribution$bound)[, 1]
-  form <- function(theta, u, r) .Call(internal("ffi_clt_form"), distribution$spec, theta, n, matrix(u), r)
+  form <- function(theta, u, r) .Call(internal("ffi_clt_form"), distribution$spec, theta, n, as.matrix(u), r)
   r <- rnorm(length(statistic$components))
   u <- rnorm(length(form(theta, numeric(5000), r)$pull))
   value <- function(theta, u) sum(r * form(theta, u, r)$total)
@@ -153,6 +153,8 @@ expect_gradients <- function(model, statistic, n = 100) {
     vapply(seq_along(at), function(j) (f(replace(at, j, at[j] + 1e-5)) - f(replace(at, j, at[j] - 1e-5))) / 2e-5, 0)
   }
   got <- form(theta, u, r)
+  # an evaluation leaves nothing to the next one
+  expect_identical(form(theta, cbind(1 - u, u), r)$gradient, got$gradient)
   numeric_theta <- slopes(function(t) value(t, u), theta)
   expect_lt(max(abs(got$gradient - numeric_theta)), 1e-7 * max(abs(numeric_theta)))
   numeric_u <- slopes(function(v) value(theta, v), u)
@@ -178,6 +180,19 @@ test_that("gradients are those of finite differences", {
     expect_gradients(model_lm(prior = prior_student_t(), sigma = sigma), stat_crossprod(y ~ a + b, c(list(y = c(-9, 7)), numbers[1:2])))
   }
   expect_gradients(model_lm(covariates = fixed(list(mean = c(1, 2), cov = diag(2)))), stat_crossprod(y ~ a + b, list(y = c(-9, 7), a = c(0, 10), b = c(-3, 8))))
+})
+
+test_that("the share of records outside is that of the tails of every covariate", {
+  st <- stat_crossprod(y ~ a + b, list(y = c(FALSE, TRUE), a = c(-1, 2), b = c(0, 9)))
+  set.seed(74)
+  rel <- simulate_release(data.frame(y = rep(c(FALSE, TRUE), 50), a = rnorm(100), b = rnorm(100, 6, 2)), st, mech_laplace(epsilon = 20))
+  fit <- suppressWarnings(sample_posterior(rel, model_logistic(), method = "clt", chains = 1, iter = 60, seed = 1))
+  d <- posterior::as_draws_df(fit$draws)
+  tails <- function(name, lower, upper) {
+    sd <- sqrt(d[[sprintf("cov[%s,%s]", name, name)]])
+    pnorm(lower, d[[sprintf("mean[%s]", name)]], sd) + pnorm(upper, d[[sprintf("mean[%s]", name)]], sd, lower.tail = FALSE)
+  }
+  expect_equal(fit$chains[[1]]$outside, pmin(tails("a", -1, 2) + tails("b", 0, 9), 1), tolerance = 1e-8)
 })
 
 logistic_release <- function(n, epsilon, mechanism = mech_laplace) {
