@@ -19,12 +19,17 @@
 #' @details `plot(fit, "shrinkage")` compares the estimate of each site on its own with its estimate in the pool, for the first 60 sites, in the order of the
 #'   estimates or of the walk.
 #'
+#' `plot(fit, "curve")` draws a parameter of all sites in their order, with a pointwise interval. If the sites are the intervals of a number, as those of
+#' `cut()`, each is at the middle of its interval. See the section Curves of [groups].
+#'
 #' Ranks are ranks of the parameters; 1 is the largest. Each draw of all sites' parameters has an order, and over the draws these orders give the probability of
 #' each rank. The site with the largest estimate need not be the one that is most likely to be the largest, and the ranks of many sites with noisy releases are
 #' often nearly unknown.
 #' @return
 #' * `plot(fit, "shrinkage")`: a ggplot, whose `$data` has a row for each site: `site`, `n`, and posterior means with intervals:
 #'   `alone`, `alone_lower`, `alone_upper`, `pooled`, `pooled_lower`, `pooled_upper`.
+#' * `plot(fit, "curve")`: a ggplot, whose `$data` has a row for each site: `site`, the position `x`, and the posterior mean `estimate` with the interval `lower`,
+#'   `upper`.
 #' * `site_ranks()`: an object of class `noiseaware_ranks`, a list of `table`, with the posterior mean `rank` of each site, its interval `lower`, `upper`, and the
 #'   probabilities of being the `largest` and the `smallest`, in the order of `rank`; and of `probability`, a matrix of sites x ranks. It has
 #'   `print()`, `plot()` and `as.data.frame()`, which gives `table`.
@@ -247,7 +252,11 @@ plot.noiseaware_ranks <- function(x, type = c("intervals", "probabilities"), ...
 #' @rdname pool_methods
 #' @export
 plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.95, alone = NULL) {
-  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage"))
+  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage", "curve"))
+  if (identical(type, "curve")) {
+    check_no_dots(...)
+    return(plot_curve(x, parameter, level))
+  }
   if (identical(type, "shrinkage")) {
     check_no_dots(...)
     return(plot_shrinkage(x, parameter, level, alone))

@@ -67,7 +67,7 @@ read_variable <- function(x, call = caller_env()) {
     check_variable(x, "variable", null = TRUE, call = call)
     return(list(variable = x, group = NULL))
   }
-  sides <- as.list(x)[-1L]
+  sides <- as.list(functions_as_names(x, call))[-1L]
   if (!all(vapply(sides, is.name, TRUE)) || any(vapply(sides, identical, TRUE, quote(.)))) {
     stop_classed("argument", c(paste("{.arg variable} must be NULL, the name of a variable, or a formula of names such as {.code visits ~ ward} or {.code ~ ward},",
                                      "but is {.code {formula_text(x)}}."),

@@ -5,7 +5,8 @@
 #'
 #' @param statistic What is summed: [stat_sums()] or [stat_crossprod()].
 #' @param levels A named list with the vector of all levels of the factor, as in [stat_counts()]. Levels are
-#'   public: choose them from subject knowledge, never from the confidential data.
+#'   public: choose them from subject knowledge, never from the confidential data. Or a formula with a function that
+#'   has its levels written out, such as `~ cut(age, seq(20, 70, by = 5))`, see [noiseaware_terms].
 #'
 #' @details
 #' **Components.** Term after term, the groups fastest: `visits:ward=a`, `visits:ward=b`, ...
@@ -34,14 +35,15 @@ stat_by <- function(statistic, levels) {
   summed <- "a statistic made by stat_sums() or stat_crossprod()"
   check_class(statistic, "statistic", c("stat_sums", "stat_crossprod"), summed, "argument")
   if (inherits(statistic, "stat_centred")) stop_argument("statistic", summed, describe_statistic(statistic))
-  if (!is.list(levels) || length(levels) != 1L || is.null(names(levels))) {
-    stop_argument("levels", "a list with the levels of one variable, named like it", describe(levels), "levels")
+  variable <- if (inherits(levels, "formula")) group_function(levels) else names(levels)
+  if (length(variable) != 1L || !(inherits(levels, "formula") || is.list(levels))) {
+    stop_argument("levels", "a list with the levels of one variable, named like it, or a formula such as ~ cut(age, c(18, 40, 65))", describe(levels), "levels")
   }
-  variable <- names(levels)
-  levels <- check_levels(levels, variable)
+  levels <- check_levels(if (is.list(levels)) levels, variable)
+  functions <- attr(levels, "functions")
   attr(levels, "functions") <- NULL
-  if (variable %in% statistic$columns$variable) {
-    stop_classed("levels", "{.arg levels} must be of another variable than those that are summed, but is of {.var {variable}}.")
+  if (base_variables(variable) %in% base_variables(statistic$columns$variable)) {
+    stop_classed("levels", "{.arg levels} must be of another variable than those that are summed, but is of {.var {base_variables(variable)}}.")
   }
   count <- length(levels[[1L]])
   size <- count * length(statistic$components)
@@ -52,7 +54,13 @@ stat_by <- function(statistic, levels) {
   columns <- rbind(statistic$columns, data.frame(name = variable, lower = 0, upper = count - 1, variable = variable, level = NA_character_))
   of_groups <- new_statistic("by", "totals", columns = columns, levels = c(levels, statistic$levels), components = components, formula = statistic$formula,
                              outside = statistic$outside, statistic = statistic, class = "stat_by")
-  with_functions(of_groups, statistic$functions)
+  with_functions(of_groups, c(statistic$functions, functions))
+}
+
+# the name of the function in ~ cut(x, breaks); NULL where there is none
+group_function <- function(formula, call = caller_env()) {
+  side <- as.list(functions_as_names(formula, call))[-1L]
+  if (length(side) == 1L && is.name(side[[1L]]) && !is.null(named_function(as.character(side[[1L]])))) as.character(side[[1L]])
 }
 
 #' @export

@@ -40,8 +40,7 @@ SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
         m.class->from_innovations(m.self, REAL(theta), Rf_asReal(n), u,
                                   REAL(total) + (size_t)i * (size_t)wide);
         memset(REAL(gradient), 0, (size_t)Rf_length(theta) * sizeof(double));
-        if (m.class->gradient)
-            m.class->gradient(m.self, Rf_asReal(n), u, REAL(r), REAL(gradient));
+        if (m.class->gradient) m.class->gradient(m.self, Rf_asReal(n), u, REAL(r), REAL(gradient));
     }
     m.class->pull(m.self, 1, REAL(r), REAL(pull));
     const char *const names[] = {"total", "pull", "gradient"};
