@@ -30,6 +30,14 @@
 #' [site_ranks()], `plot(fit, "shrinkage")` and [site_draws()] work for groups as they do for sites, and [denoise()] draws the confidential totals and sizes.
 #' The cost grows with the number of groups; a thousand groups take a minute or two.
 #'
+#' @section Curves:
+#' A curve of y against a number x, without a formula for its shape, needs the totals of y in intervals of x, and a walk over these intervals. The release is
+#' `list(size = stat_counts(~ cut(x, breaks)), total = stat_by(stat_sums(~ y + I(y^2), bounds), ~ cut(x, breaks)))`, the model `model_normal(~ cut(x, breaks))`,
+#' and the pool `walk_pooling(~ mean)`: the mean walks from interval to interval, in steps whose size is learned, and the standard deviation about the curve is
+#' the same everywhere. With `"walk"`, it varies as well. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
+#' `model_bernoulli(y ~ cut(x, breaks))`; a count has [model_poisson()]. Their pool is `"walk"`. `plot(fit, "curve")` shows the result. A record is in one
+#' interval, so the budget does not depend on their number: 15 to 40 intervals are a good choice.
+#'
 #' @section Unknown sizes:
 #' The size of each group is a latent whole number, sampled together with the rates. This is exact for any noise. Given the total number of records n, all sizes
 #' that add up to n are equally likely a priori, so the groups' shares are uniform. The number n comes from the release or, if it does not contain n, has the
@@ -63,6 +71,16 @@
 #' site_ranks(fit)
 #' # the confidential sizes and totals
 #' posterior::summarise_draws(denoise(fit, site = "west"), "mean", "sd")
+#'
+#' # a curve: acceleration of a head after a simulated motorcycle accident
+#' curve <- list(size = stat_counts(~ cut(times, seq(0, 60, by = 4))),
+#'               total = stat_by(stat_sums(~ accel + I(accel^2), list(accel = c(-150, 100))),
+#'                               ~ cut(times, seq(0, 60, by = 4))))
+#' rel <- simulate_release(MASS::mcycle, curve,
+#'                         list(size = mech_laplace(epsilon = 2), total = mech_laplace(epsilon = 8)))
+#' fit <- sample_posterior(rel, model_normal(~ cut(times, seq(0, 60, by = 4))),
+#'                         pool = walk_pooling(~ mean), chains = 2, iter = 600, seed = 1)
+#' plot(fit, "curve")
 #'
 #' # a two-arm trial: count, sum and sum of squares of each arm
 #' arms <- list(arm = c("treated", "control"))
