@@ -248,21 +248,3 @@ plot.noiseaware_ranks <- function(x, type = c("intervals", "probabilities"), ...
   }
   plot + labels + ggplot2::scale_x_continuous(breaks = function(ends) unique(round(pretty(ends)))) + theme_noiseaware() + theme_many_rows(table)
 }
-
-#' @rdname pool_methods
-#' @export
-plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.95, alone = NULL) {
-  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage", "curve"))
-  if (identical(type, "curve")) {
-    check_no_dots(...)
-    return(plot_curve(x, parameter, level))
-  }
-  if (identical(type, "shrinkage")) {
-    check_no_dots(...)
-    return(plot_shrinkage(x, parameter, level, alone))
-  }
-  if (x$pool != "complete" && identical(type, "predictive")) {
-    stop_classed("pool", c("Each site has its own parameters, so there is no single prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
-  }
-  NextMethod()
-}

@@ -278,7 +278,7 @@ test_that("what cannot be is refused", {
     refusals("pool", expression(sample_posterior(of_groups, model, pool = "some"))),
     refusals("argument", expression(
       sample_posterior(of_groups, model, prior_n = prior_n("poisson", mean = 10)), sample_posterior(of_groups, model, init = list(1)),
-      sample_posterior(of_groups, model, control = list(passes = 2)), model_poisson(log(y) ~ g), model_poisson(y ~ g + h), model_poisson(~ .)))))
+      sample_posterior(of_groups, model, control = list(passes = 2)), model_poisson(y ~ g + h), model_poisson(~ .)))))
 })
 
 test_that("sites that publish their known number of records with noise, too", {

@@ -1,4 +1,22 @@
-# A parameter over sites that have an order: weeks, or the intervals of a number. plot(fit, "curve") of a pool.
+# Plots of pools. A curve is a parameter over sites that have an order: weeks, or the intervals of a number.
+
+#' @rdname pool_methods
+#' @export
+plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.95, alone = NULL) {
+  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage", "curve"))
+  if (identical(type, "curve")) {
+    check_no_dots(...)
+    return(plot_curve(x, parameter, level))
+  }
+  if (identical(type, "shrinkage")) {
+    check_no_dots(...)
+    return(plot_shrinkage(x, parameter, level, alone))
+  }
+  if (x$pool != "complete" && identical(type, "predictive")) {
+    stop_classed("pool", c("Each site has its own parameters, so there is no single prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
+  }
+  NextMethod()
+}
 
 plot_curve <- function(fit, parameter, level, call = caller_env()) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)

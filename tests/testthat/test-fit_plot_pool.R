@@ -16,6 +16,7 @@ test_that("a statistic by a function is the one by the computed factor", {
   roots <- stat_by(stat_sums(~ sqrt(y), list(y = c(0, 9))), ~ cut(x, c(0, 1, 2)))
   expect_equal(unname(internal("statistic_total")(roots, data.frame(x = c(0.5, 1.5, 1.7), y = c(4, 1, 100)))), c(2, 1 + 3))
   rel <- as_release(c(3, 4), roots, mech_laplace(scale = 1), n = 5)
+  expect_identical(model_normal(sqrt(y) ~ cut(x, c(0, 1, 2)))[c("variable", "group")], list(variable = "sqrt(y)", group = "cut(x, c(0, 1, 2))"))
   file <- withr::local_tempfile(fileext = ".json")
   write_release(rel, file)
   expect_equal(read_release(file)$statistic, rel$statistic)
