@@ -32,6 +32,10 @@
 #' among the used records than among all. Models treat records as independent. If a person's records resemble each other, posteriors describe the used
 #' records correctly, but are too certain about the population.
 #'
+#' **Totals of persons.** If each person's total matters, or if records of a person resemble each other, make one record of each person first:
+#' `aggregate(hours ~ id, visits, sum)`. The bounds of a statistic then clamp the total of a person, all records of a person count, and the usual neighbours
+#' protect persons. A model describes persons, who are independent.
+#'
 #' **Budgets** for persons (`budget(neighbours = persons("id", 5))`) are charged by releases for persons only, with any number of contributions.
 #' @return An object of class `noiseaware_persons`, for the argument `neighbours`.
 #' @section Errors: `noiseaware_error_argument`; in [release()] `noiseaware_error_data` if the column is missing or has missing values, and
@@ -47,6 +51,9 @@
 #' sensitivity(hours, neighbours = each)
 #' noise <- list(hours = mech_laplace(epsilon = 1), visits = mech_laplace(epsilon = 1))
 #' release(visits, list(hours = hours, visits = stat_size()), noise, neighbours = each)
+#' # totals of persons instead: one record for each, clamped to 20 hours
+#' persons_hours <- aggregate(hours ~ id, visits, sum)
+#' release(persons_hours, stat_sums(~ hours, list(hours = c(0, 20))), mech_laplace(epsilon = 1))
 #' # a published total, of at most 3 records per person
 #' as_release(312.5, hours, mech_laplace(epsilon = 1), n = NULL,
 #'            neighbours = persons(contributions = 3))
