@@ -33,8 +33,8 @@
 #' @section Curves:
 #' A curve of y against a number x, without a formula for its shape, needs the totals of y in intervals of x, and a walk over these intervals. The release is
 #' `list(size = stat_counts(~ cut(x, breaks)), total = stat_by(stat_sums(~ y + I(y^2), bounds), ~ cut(x, breaks)))`, the model `model_normal(~ cut(x, breaks))`,
-#' and the pool `walk_pooling(~ mean)`: the mean walks from interval to interval, in steps whose size is learned, and the standard deviation about the curve is
-#' the same everywhere. With `"walk"`, it varies as well. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
+#' and the pool `partial_pooling(~ mean, walk = TRUE)`: the mean walks from interval to interval, in steps whose size is learned, and the standard deviation
+#' about the curve is the same everywhere. With `"walk"`, it varies as well. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
 #' `model_bernoulli(y ~ cut(x, breaks))`; a count has [model_poisson()]. Their pool is `"walk"`. `plot(fit, "curve")` shows the result. A record is in one
 #' interval, so the budget does not depend on their number: 15 to 40 intervals are a good choice.
 #'
@@ -79,7 +79,7 @@
 #' rel <- simulate_release(MASS::mcycle, curve,
 #'                         list(size = mech_laplace(epsilon = 2), total = mech_laplace(epsilon = 8)))
 #' fit <- sample_posterior(rel, model_normal(~ cut(times, seq(0, 60, by = 4))),
-#'                         pool = walk_pooling(~ mean), chains = 2, iter = 600, seed = 1)
+#'                         pool = partial_pooling(~ mean, walk = TRUE), chains = 2, iter = 600, seed = 1)
 #' plot(fit, "curve")
 #'
 #' # a two-arm trial: count, sum and sum of squares of each arm

@@ -77,9 +77,8 @@ mechanism_scale.mech_exponential <- function(mechanism, statistic, call = caller
 #' @export
 mechanism_sd.mech_exponential <- function(mechanism, scale) rep(NA_real_, length(scale))
 
-#' @rdname privacy
 #' @export
-privacy.mech_exponential <- function(x, statistic = NULL, ..., neighbours = "replace") {
+guarantee_of.mech_exponential <- function(x, statistic = NULL, ..., neighbours = "replace") {
   if (is.null(statistic)) {
     epsilon <- x$epsilon %||% NA_real_
     return(privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 8))

@@ -26,8 +26,8 @@ curve_release <- function(data, epsilon) {
 }
 
 curve_fit <- function(release, seed, chains = 2, iter = 1000) {
-  suppressMessages(suppressWarnings(sample_posterior(release, model_normal(~ cut(x, seq(0, 10, by = 0.5))), pool = walk_pooling(~ mean), chains = chains,
-                                                     iter = iter, seed = seed)))
+  pool <- partial_pooling(~ mean, walk = TRUE)
+  suppressMessages(suppressWarnings(sample_posterior(release, model_normal(~ cut(x, seq(0, 10, by = 0.5))), pool = pool, chains = chains, iter = iter, seed = seed)))
 }
 
 # of the means alone, from the noise that was added: (e_sum - mean e_size) / size

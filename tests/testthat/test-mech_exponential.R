@@ -103,7 +103,7 @@ test_that("an unknown number of records: the posterior is that of enumeration", 
   likelihood <- vapply(sizes, function(n) three_points(c(0, 2), n, 1, c(0.25, 0.75), 0.5), 0) * stats::dpois(sizes, 3)
   rel <- as_release(c(0, 2), st, mech_exponential(scale = 0.5), n = NULL, neighbours = "add_remove")
   # the rate is 1, nearly
-  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(1e6, 1e6)), method = "augment", chains = 2, iter = 6000, seed = 3, prior_n = prior_n_poisson(3))
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(1e6, 1e6)), method = "augment", chains = 2, iter = 6000, seed = 3, prior_n = prior_n("poisson", mean = 3))
   n <- parameter_draws(fit, "n")
   expect_same_mean(n, sum(sizes * likelihood) / sum(likelihood))
   expect_same_mean(n <= 2, sum(likelihood[1:3]) / sum(likelihood))
@@ -268,5 +268,5 @@ test_that("bad input, and methods that need totals, are refused", {
   show(refusals("method", alist(sample_posterior(rel, model_normal(), method = "clt"), sample_posterior(rel, model_normal(), method = "collapse"),
                                 sample_posterior(rel, model_normal(), method = "naive"), sample_posterior(list(a = rel, b = rel), model_normal(), pool = "complete"),
                                 sample_posterior(list(a = rel, b = rel), model_normal(), pool = "complete", method = "clt"), p_value(rel, model_normal(), 2))))
-  show(refusals("partial", alist(partial_total(few, st, mech_exponential(epsilon = 1)), release(record_chunks(function() NULL), st, mech_exponential(epsilon = 1)))))
+  show(refusals("partial", alist(partial_total(few, st, mech_exponential(epsilon = 1)), release(record_source(function() NULL), st, mech_exponential(epsilon = 1)))))
 })
