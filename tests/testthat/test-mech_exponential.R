@@ -91,7 +91,8 @@ test_that("one site and two sites: the posterior of a rate is that of quadrature
       density <- density * likelihood
     }
     data <- if (length(these) == 1) sites$a else sites
-    fit <- sample_posterior(data, model_exponential(prior = prior_gamma(2, 2)), pool = if (length(these) > 1) "complete", method = "augment", chains = 2, iter = 6000, seed = 1)
+    fit <- sample_posterior(data, model_exponential(prior = prior_gamma(2, 2)), pool = if (length(these) > 1) "complete", method = "augment", chains = 2,
+                            iter = 6000, seed = 1)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
   }
 })
@@ -199,13 +200,13 @@ test_that("the owner's draws, and simulated ones, have the probabilities of the 
     scale <- 2 * sum(if (neighbours == "replace") c(1, 1) else c(0.5, 0.8)) / mechanism$epsilon
     draw <- list(function() release(data, st, mechanism, neighbours = neighbours)$value, function() simulate_release(data, st, mechanism, neighbours = neighbours)$value)
     for (one in draw) {
-      drawn <- suppressWarnings(replicate(2500, one()))
+      drawn <- suppressWarnings(replicate(500, one()))
       for (k in 1:2) {
         mass <- exp(-distances(x, round(st$probs[k] * 2^20) / 2^20, 5) / scale)
         expect_gt(stats::chisq.test(tabulate(drawn[k, ] + 1, 6), p = mass / sum(mass))$p.value, 1e-5)
       }
       both <- table(drawn[1, ], drawn[2, ])
-      expect_gt(stats::chisq.test(both[rowSums(both) > 300, colSums(both) > 300])$p.value, 1e-5)
+      expect_gt(stats::chisq.test(both[rowSums(both) > 60, colSums(both) > 60])$p.value, 1e-5)
     }
   }
 })
@@ -226,7 +227,8 @@ test_that("releases print, are written and read, cost their budget", {
   st <- stat_quantiles(~ lwt, bounds = list(lwt = c(0, 400)), probs = c(0.5, 0.75), steps = 400)
   path <- tempfile(fileext = ".json")
   account <- budget(epsilon = 3)
-  expect_warning(rel <- release(MASS::birthwt[1:20, ], st, mech_exponential(epsilon = 2), budget = account), "\"75%\" may lie anywhere", class = "noiseaware_warning_quantile")
+  expect_warning(rel <- release(MASS::birthwt[1:20, ], st, mech_exponential(epsilon = 2), budget = account), "\"75%\" may lie anywhere",
+                 class = "noiseaware_warning_quantile")
   expect_equal(summary(account)$epsilon, 2)
   persons <- as_release(c(120, 160), st, mech_exponential(epsilon = 2), n = NULL, neighbours = persons(contributions = 2))
   expect_equal(unname(persons$scale[1]), 2 * 2 * (0.5 + 0.75) / 2, tolerance = 1e-6)
@@ -235,8 +237,8 @@ test_that("releases print, are written and read, cost their budget", {
     expect_identical(read_release(path), r)
   }
   text <- readLines(path)
-  for (change in list(c('"steps": 400', '"steps": 0.5'), c('"steps": 400', '"steps": 1e9'), c("[0.5, 0.75]", "[0.5, 0.5]"), c("[0.5, 0.75]", "0.5"), c("[0.5, 0.75", "[2, 0.75"),
-                      c('"~lwt"', '"~lwt + age"'), c('"50%": 120', '"50%": 120.1'), c('"scale": 3', '"scale": -3'), c("exponential", "laplace"))) {
+  for (change in list(c('"steps": 400', '"steps": 0.5'), c('"steps": 400', '"steps": 1e9'), c("[0.5, 0.75]", "[0.5, 0.5]"), c("[0.5, 0.75]", "0.5"),
+                      c("[0.5, 0.75", "[2, 0.75"), c('"~lwt"', '"~lwt + age"'), c('"50%": 120', '"50%": 120.1'), c('"scale": 3', '"scale": -3'), c("exponential", "laplace"))) {
     expect_true(any(grepl(change[1], text, fixed = TRUE)))
     writeLines(sub(change[1], change[2], text, fixed = TRUE), path)
     expect_error(read_release(path), class = "noiseaware_error_file")
