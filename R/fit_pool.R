@@ -10,7 +10,7 @@
 #' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one release.
 #' @param site Names of sites; all by default.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
-#' @param newdata A data frame with the covariates.
+#' @param newdata A data frame with the covariates. Without covariates it may be left out; for groups, a row for each of them is then predicted.
 #' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param re_formula For `predict()` with partial pooling: `NA` predicts for a site with the mean parameters, as in brms. `NULL`: for the site itself.
@@ -154,11 +154,16 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
     stop_argument("re_formula", "NULL, or NA for a group at the mean of all of a partial pooling", describe(re_formula))
   }
   call <- environment()
-  if (is.null(response_of(object$bound))) {
+  alone <- !is.null(value_of(object$bound))
+  if (is.null(response_of(object$bound)) && !alone) {
     stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
                              i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
   }
-  if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
+  if (missing(newdata)) {
+    if (!alone) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
+    newdata <- if (is_of_groups(object) && is.null(site)) stats::setNames(data.frame(names(object$release)), object$problem$groups$variable) else
+      data.frame(row.names = 1L)
+  }
   with_seed(seed, {
     if (average || is.null(site) && is_of_groups(object) && object$pool != "complete") {
       remind_troubles(object, call)

@@ -2,8 +2,10 @@
 #'
 #' The expected response for given covariates, or a new record's response, with intervals.
 #'
-#' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()].
-#' @param newdata A data frame with the covariates. By default the public ones ([public_covariates]), or the groups. For a table: a formula such as `~ a | b`,
+#' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()]; or of a model of one variable without covariates:
+#'   [model_bernoulli()], [model_poisson()], [model_exponential()] or [model_normal()].
+#' @param newdata A data frame with the covariates. By default the public ones ([public_covariates]), or the groups. Without
+#'   covariates, one prediction, or the same for each row. For a table: a formula such as `~ a | b`,
 #'   for the distribution of `a` given each level of `b`, or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw. `"expected"`: a matrix of draws of the expected response (the probability of 1 for a binary
@@ -45,6 +47,8 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   interval <- predicted(if (!missing(interval)) interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "link") check_link(object$bound, interval)
+  alone <- !is.null(value_of(object$bound))
+  if (missing(newdata) && alone) newdata <- data.frame(row.names = 1L)
   if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
   if (missing(newdata) && are_public(object$bound$model)) newdata <- object$bound$model$covariates$public
   check_newdata(if (!missing(newdata)) newdata)
@@ -56,7 +60,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\", \"expected\" and \"link\", except for a fit of model_survival()", describe(type))
   if (!is.null(times)) stop_argument("times", "NULL, except for a fit of model_survival()", describe(times))
   if (inherits(newdata, "formula")) return(predict_table(object, newdata, type, interval, level))
-  expected <- if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
+  expected <- if (alone) expected_value(object, newdata) else if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
   remind_troubles(object)
   if (type == "expected") return(expected)
   with_seed(seed, if (type == "draws") add_residual(object, expected) else predict_expected(object, expected, interval, level))
@@ -70,7 +74,7 @@ predict_expected <- function(fit, expected, interval, level) {
 }
 
 check_link <- function(bound, interval, call = caller_env()) {
-  if (inherits(bound, c("bound_survival", "bound_table"))) {
+  if (inherits(bound, c("bound_survival", "bound_table")) || !is.null(value_of(bound))) {
     stop_argument("type", "a type other than \"link\": only regressions by `model_lm()` and `model_glm()` have a linear predictor", "\"link\"", call = call)
   }
   if (interval == "predictive") stop_argument("interval", "\"none\" or \"credible\" with `type = \"link\"`", describe(interval), call = call)
@@ -131,6 +135,14 @@ expected_of <- function(bound, fit, newdata, call) UseMethod("expected_of")
 #' @export
 expected_of.default <- function(bound, fit, newdata, call) response_of(bound)$mean(linear_predictor(fit, newdata, call))
 
+# the same without covariates
+expected_value <- function(fit, newdata, call = caller_env()) {
+  if (!is.data.frame(newdata)) stop_argument("newdata", "a data frame", describe(newdata), "data", call)
+  matrix(value_of(fit$bound)$mean(own_parameters(fit)), posterior::ndraws(fit$draws), nrow(newdata))
+}
+
+own_parameters <- function(fit) parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
+
 # draws x rows of beta' x; draws x rows x predictors where there are several
 linear_predictor <- function(fit, newdata, call = caller_env()) {
   regression_of(fit, call)
@@ -171,7 +183,11 @@ design_matrix <- function(fit, newdata, call = caller_env()) {
   cbind("(Intercept)" = rep(1, nrow(x)), term_values(fit$bound, x))
 }
 
-add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expected)
+add_residual <- function(fit, expected) {
+  alone <- value_of(fit$bound)
+  if (is.null(alone)) return(response_of(fit$bound)$draw(fit, expected))
+  matrix(alone$draw(expected, own_parameters(fit)), nrow(expected))
+}
 
 #' Simulate databases from the posterior predictive distribution
 #'

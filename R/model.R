@@ -105,6 +105,13 @@ response_of <- function(bound) UseMethod("response_of")
 #' @export
 response_of.default <- function(bound) NULL
 
+# Of a model of one variable without covariates: `mean`, the expected value, from draws of the parameters, a row each; and `draw(expected, parameters)`, new
+# values. NULL: it has several variables.
+value_of <- function(bound) UseMethod("value_of")
+
+#' @export
+value_of.default <- function(bound) NULL
+
 # Of a regression, a record's columns without the response's.
 covariate_columns <- function(bound) bound$columns[bound$columns$variable != bound$columns$variable[1L], ]
 

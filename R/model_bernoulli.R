@@ -68,3 +68,8 @@ bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) 
 describe_model.bound_bernoulli <- function(bound) {
   paste("Bernoulli", bound$columns$name)
 }
+
+#' @export
+value_of.bound_bernoulli <- function(bound) {
+  list(mean = function(parameters) parameters[, 1L], draw = function(expected, parameters) stats::rbinom(length(expected), 1L, expected))
+}

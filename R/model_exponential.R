@@ -53,3 +53,8 @@ bind_columns.model_exponential <- function(model, columns, levels, formula, call
 
 #' @export
 describe_model.bound_exponential <- function(bound) paste("exponential model of", bound$columns$name)
+
+#' @export
+value_of.bound_exponential <- function(bound) {
+  list(mean = function(parameters) 1 / parameters[, 1L], draw = function(expected, parameters) stats::rexp(length(expected), 1 / expected))
+}

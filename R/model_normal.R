@@ -100,3 +100,10 @@ normal_sd_fields <- function(prior, half) {
 
 #' @export
 describe_model.bound_normal <- function(bound) paste("normal model of", bound$columns$name)
+
+#' @export
+value_of.bound_normal <- function(bound) {
+  of <- function(parameters, name) if (name %in% colnames(parameters)) parameters[, name] else bound$spec$fields[[name]]
+  list(mean = function(parameters) rep_len(of(parameters, "mean"), nrow(parameters)),
+       draw = function(expected, parameters) stats::rnorm(length(expected), expected, of(parameters, "sd")))
+}

@@ -48,3 +48,8 @@ bind_columns.model_poisson <- function(model, columns, levels, formula, call) {
 
 #' @export
 describe_model.bound_poisson <- function(bound) paste("Poisson model of", bound$columns$name)
+
+#' @export
+value_of.bound_poisson <- function(bound) {
+  list(mean = function(parameters) parameters[, 1L], draw = function(expected, parameters) stats::rpois(length(expected), expected))
+}

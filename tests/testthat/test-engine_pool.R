@@ -569,6 +569,7 @@ test_that("what partial pooling cannot do is refused", {
   a <- two_yes()$north
   b <- two_yes()$south
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 100, seed = 1)
+  levels <- sample_posterior(two_yes(), model_categorical(), pool = "complete", chains = 1, iter = 40, seed = 1)
   several <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-300, 300), z = c(-300, 300)), rescale = FALSE)
   set.seed(14)
   two <- list(a = simulate_release(data.frame(x = rnorm(5), z = rnorm(5)), several, mech_laplace(scale = 2)),
@@ -584,8 +585,9 @@ test_that("what partial pooling cannot do is refused", {
       quote(partial_pooling(sd = list(prior_half_normal()))),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = partial_pooling(sd = list(rate = prior_half_normal())))))),
     refusals("argument", list(
-      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))))),
+      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))),
+      quote(predict(fit, data.frame(x = 1))))),
     refusals("method", list(
-      quote(predict(fit, data.frame(x = 1))),
+      quote(predict(levels, data.frame(x = 1))),
       quote(sample_posterior(two, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "collapse"))))))
 })

@@ -110,8 +110,7 @@ test_that("what sites cannot be asked is refused", {
                           quote(sample_posterior(list(new = sites$north, old = sites$south), model_bernoulli(), pool = "partial")))),
     refusals("argument", list(quote(site_ranks(four, "rate")), quote(site_ranks(four, level = 1)), quote(plot(four, "shrinkage", alone = complete)),
                               quote(site_draws(four, "up")), quote(site_draws(complete, "new")), quote(plot(four, "shrink")),
-                              quote(plot(four, "shrinkage", colour = 2)), quote(plot(site_ranks(four), "rank")), quote(site_draws(four)))),
-    refusals("method", list(quote(predict(four, site = "new"))))))
+                              quote(plot(four, "shrinkage", colour = 2)), quote(plot(site_ranks(four), "rank")), quote(site_draws(four))))))
 })
 
 test_that("what separate fits warn of shows a short call, and is not said again by the shrinkage plot", {
