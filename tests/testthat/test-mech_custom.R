@@ -39,6 +39,9 @@ test_that("counts, local noise and several parts give the built-in chain too", {
   each <- stat_records(~ x, bounds = list(x = c(0, 5)))
   set.seed(2)
   same_chain(runif(300, -2, 6), each, own, built_in, 300, model_exponential())
+  # two values of each record
+  pairs <- stat_records(~ x + y, bounds = list(x = c(0, 5), y = c(-2, 2)))
+  same_chain(c(runif(80, -2, 6), rnorm(80)), pairs, own, built_in, 80, model_mvnormal())
   both <- list(total = x, each = each)
   same_chain(c(200, runif(300, -2, 6)), both, list(total = own, each = own), list(total = built_in, each = built_in), 300, model_exponential())
   same_chain(c(200, runif(300, -2, 6)), both, list(total = own, each = built_in), list(total = built_in, each = built_in), 300, model_exponential())
