@@ -93,7 +93,7 @@ predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call
   })
   back <- order(unlist(rows))
   if (is.null(dim(each[[1L]]))) return(unlist(each)[back])
-  if (identical(colnames(each[[1L]]), c("fit", "lower", "upper"))) return(do.call(rbind, each)[back, , drop = FALSE])
+  if (identical(colnames(each[[1L]]), c("fit", "lower", "upper", "mcse"))) return(do.call(rbind, each)[back, , drop = FALSE])
   do.call(cbind, each)[, back, drop = FALSE]
 }
 

@@ -18,8 +18,9 @@
 #' @param times For [model_survival()]: the times for survival probabilities and hazards, by default the breaks, and the end times for restricted means, by
 #'   default the last break.
 #' @param ... Must be empty.
-#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper`; with `type = "draws"` or `"expected"`, a draws x rows matrix. For a
-#'   table, a data frame with a column for each variable, `fit` and, with an interval, `lower` and `upper`; with `type = "expected"`, a draws x rows matrix. For
+#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper` and `mcse`, the Monte Carlo standard error of `fit`; with `type = "draws"` or `"expected"`, a draws x rows matrix. For a
+#'   table, a data frame with a column for each variable, `fit` and, with an interval, `lower`, `upper` and `mcse`; with `type = "expected"`, a draws x rows
+#'   matrix. For
 #'   [model_survival()], a data frame with the groups, `time`, `fit` (the posterior mean, or the posterior median for a median time), `lower` and `upper`.
 #'
 #'   For a response with several levels, the probabilities of the levels are predicted, as a rows x levels matrix. With `interval = "credible"` the result is a
@@ -70,7 +71,7 @@ predict_expected <- function(fit, expected, interval, level) {
   if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level, fit$bound$model))
   if (interval == "none") return(colMeans(expected))
   tails <- draws_interval(if (interval == "credible") expected else add_residual(fit, expected), level)
-  cbind(fit = colMeans(expected), lower = tails[1L, ], upper = tails[2L, ])
+  cbind(fit = colMeans(expected), lower = tails[1L, ], upper = tails[2L, ], mcse = column_errors(expected, fit))
 }
 
 check_link <- function(bound, interval, call = caller_env()) {

@@ -202,6 +202,6 @@ predict_table <- function(fit, formula, type, interval, level, call = caller_env
   codes <- all_codes(lengths(levels[variables]))
   out <- as.data.frame(lapply(stats::setNames(nm = variables), function(v) factor(levels[[v]][codes[, v] + 1], levels[[v]])), optional = TRUE)
   out$fit <- unname(colMeans(p))
-  if (interval == "credible") out[c("lower", "upper")] <- as.data.frame(t(draws_interval(p, level)))
+  if (interval == "credible") out[c("lower", "upper", "mcse")] <- as.data.frame(cbind(t(draws_interval(p, level)), column_errors(p, fit)))
   out
 }

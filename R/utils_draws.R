@@ -26,3 +26,9 @@ parameter_matrix <- function(fit) {
   draws <- posterior::as_draws_matrix(fit$draws)
   matrix(draws, nrow(draws), dimnames = list(NULL, posterior::variables(fit$draws)))
 }
+
+# Monte Carlo standard errors of the means of columns of numbers, a row for each draw of the fit
+column_errors <- function(x, fit) {
+  iterations <- posterior::niterations(fit$draws)
+  unname(apply(x, 2L, function(column) as.double(posterior::mcse_mean(matrix(column, iterations)))))
+}

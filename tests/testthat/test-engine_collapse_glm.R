@@ -206,7 +206,7 @@ test_that("what follows from a fit; a chain cut in two", {
   expect_identical(names(acceptance(fit)), c("chain", "mean", "pair", "swap", "contrast", "steps", "acceptance", "divergent", "deepest"))
   expect_output(print(acceptance(fit)), "coefficients Hamiltonian")
   expect_output(print(fit), "(exact)", fixed = TRUE)
-  expect_identical(dim(as.matrix(predict(fit, data.frame(g = "b", h = c("k", "l")), interval = "credible"))), c(2L, 3L))
+  expect_identical(dim(as.matrix(predict(fit, data.frame(g = "b", h = c("k", "l")), interval = "credible"))), c(2L, 4L))
   expect_error(log_evidence(fit), class = "noiseaware_error")
   expect_identical(update(fit, iter = 400)$draws, fit$draws)
 })

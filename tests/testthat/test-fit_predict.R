@@ -9,7 +9,8 @@ test_that("a probability is predicted as that of a new record", {
   expect_equal(predict(fit), mean(draws))
   expect_equal(predict(fit, data.frame(a = 1:3)), rep(mean(draws), 3))
   expect_equal(predict(fit, interval = "credible", level = 0.8)[1, ],
-               c(fit = mean(draws), lower = quantile(draws, 0.1, type = 6, names = FALSE), upper = quantile(draws, 0.9, type = 6, names = FALSE)))
+               c(fit = mean(draws), lower = quantile(draws, 0.1, type = 6, names = FALSE), upper = quantile(draws, 0.9, type = 6, names = FALSE),
+                 mcse = posterior::mcse_mean(posterior::extract_variable_matrix(fit$draws, "prob[yes]"))))
   expect_equal(drop(predict(fit, type = "expected")), as.vector(draws))
   new <- predict(fit, data.frame(a = 1:200), type = "draws", seed = 1)
   expect_true(all(new %in% 0:1))

@@ -97,7 +97,7 @@ test_that("variables of several cliques: the product of the graph's probabilitie
 test_that("predict(), coef() and tidy() of a table", {
   fit <- saturated()
   told <- predict(fit, ~ y | x, interval = "credible", level = 0.8)
-  expect_named(told, c("x", "y", "fit", "lower", "upper"))
+  expect_named(told, c("x", "y", "fit", "lower", "upper", "mcse"))
   draws <- predict(fit, ~ y | x, type = "expected")
   expect_identical(colnames(draws)[5], "y=v|x=b")
   expect_equal(told$fit[told$x == "b" & told$y == "v"], mean(draws[, "y=v|x=b"]))
