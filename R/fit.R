@@ -223,6 +223,7 @@ fit_lines <- function(fit) {
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     decided_lines(fit),
+    if (lacks_squares(fit)) "  spread     only means or sums were released: how much records vary is known from the prior of sd and the bounds alone",
     clamping_lines(fit),
     independence_line(fit$bound),
     engine_lines(engine, fit),
@@ -368,4 +369,13 @@ denoise_sites <- function(fit, site, call = caller_env()) {
       values
     }))
   }))
+}
+
+# An unknown standard deviation, without any number that depends on how much records vary
+lacks_squares <- function(fit) {
+  if (!inherits(fit$bound, "bound_normal") || !"sd" %in% fit$bound$parameters || is.null(fit$release)) return(FALSE)
+  all(vapply(release_parts(fit$release), function(part) {
+    whole <- if (inherits(part$statistic, "stat_linear")) part$statistic$statistic else part$statistic
+    whole$name == "size" || whole$name == "sums" && all(rowSums(whole$powers) == 1)
+  }, TRUE))
 }

@@ -12,6 +12,10 @@
 #'   given sd ~ N(c, (4 sd)^2). The central 90 per cent of the prior for sd range from 0.06 to 0.78 of the bounds' width. Unspecified arguments of
 #'   [prior_normal()] give N(c, h^2).
 #'
+#' **Only means.** If the release has means or sums of a variable but no sum of squares or variance, it does not say how much the records vary. The prior of sd,
+#' and through it the width of the interval of the mean, then decide. Ask for the squares (`stat_sums(~ x + I(x^2), bounds)`), or give an sd that is known
+#' from elsewhere, as `list(mean = prior_normal(), sd = fixed(2))`. The printed fit says so.
+#'
 #' @return A model: an object of class `model_normal`. Its parameters are `mean` and `sd`, unless they are fixed.
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.

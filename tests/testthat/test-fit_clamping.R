@@ -34,6 +34,7 @@ test_that("an answer that hangs on clamping is told with both numbers", {
   expect_match(paste(capture.output(print(summary(fit))), collapse = " "), "depends on records outside the bounds")
   expect_match(paste(capture.output(print(fit)), collapse = " "), "if no record lies outside")
   expect_match(paste(internal("diagnosis")(fit), collapse = " "), "declare_outside")
+  expect_no_match(paste(capture.output(print(fit)), collapse = " "), "only means")
   # nothing to compare
   expect_null(none$clamping)
   expect_null(lumpy_fit(method = "collapse")$clamping)

@@ -30,6 +30,7 @@ test_that("databases of a hardly known sd decide nothing by themselves", {
   skip_on_cran()
   means <- stat_means(stat_sums(~ x, list(x = c(0, 10))), 50)
   vague <- suppressMessages(sample_posterior(as_release(c("mean(x)" = 3.2), means, mech_laplace(scale = 0.1), 50), model_normal(), chains = 2, iter = 1000, seed = 1))
+  expect_match(paste(capture.output(print(vague)), collapse = " "), "only means or sums were released")
   ratios <- vapply(1:5, function(seed) noise_cost(vague, seed = seed)$ratio, numeric(2))
   expect_lt(max(apply(ratios, 1, max) / apply(ratios, 1, min)), 1.5)
 })
