@@ -123,6 +123,7 @@
 #' | `pairs` | that a plot shows only the first few variables |
 #' | `prior` | which parameters the prior decides: [prior_summary()][interop] shows it |
 #' | `sampled`, `weighted`, `update` | whether `update(prior = )` sampled again or reweighted the draws |
+#' | `search` | which budgets `design(ratio = )` has tried, if that takes long |
 #' | `sets` | that there are only a few synthetic data sets |
 #' | `size` | that n is not known, and which parameters are correlated with it |
 #' @family the package

@@ -12,7 +12,8 @@
 #' @param epsilon Budgets, passed to `mechanism`. Leave it out with `ratio`.
 #' @param ratio Instead of `epsilon`: how many times as wide the intervals may be as those from the records themselves, a number above 1. Finds the budget at
 #'   which the widest interval, relative to the one from the records, reaches this ratio. This concerns all parameters, or those in `parameters`; only these
-#'   are printed. The result is accurate to 2% or the Monte Carlo error from `replicates`.
+#'   are printed. The result is accurate to 2% or the Monte Carlo error from `replicates`. Each budget that is
+#'   tried takes as long as a design of it, at most nine of them; a message shows those that take more than 5 seconds.
 #' @param n Numbers of records, assumed known. A prior for an unknown number is not accepted, because each grid cell has one number; [calibrate()] accepts such
 #'   a prior.
 #' @param neighbours As in [release()].
@@ -96,7 +97,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
       cell$ratio <- cell$width / cell$without
       structure(cell, mirrored = calibration_mirrored(cal))
     }
-    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted, call = call)
+    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted, budget, call = call)
   }, cells$n, cells$statistic))
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,

@@ -36,17 +36,24 @@ centre_response <- function(centre, draws, bound, given) {
 
 # ---- the budget that is needed --------------------------------------------------------------
 
+shown_step <- 5 # seconds
+
 # Designs `of` budgets, until the largest of the ratios among `wanted` variables is at most `ratio`, and within 2% of it. The attribute `needed` has the budget
-# with the largest ratio that is not above it, or that came closest.
-search_budget <- function(ratio, of, wanted, most = 9L, call = caller_env()) {
+# with the largest ratio that is not above it, or that came closest. Steps that take long are shown.
+search_budget <- function(ratio, of, wanted, budget, most = 9L, call = caller_env()) {
   tried <- list()
   at <- 1
   reached <- numeric()
   aim <- max(0.99 * ratio, (1 + ratio) / 2)
   for (k in seq_len(most)) {
-    tried[[k]] <- of(at[k])
+    seconds <- system.time(tried[[k]] <- of(at[k]))[["elapsed"]]
     reached[k] <- max(tried[[k]]$ratio[tried[[k]]$variable %in% wanted])
     if (is.na(reached[k])) stop_classed("method", "No replicate with the budget {at[k]} gave an interval: {.fn calibrate} shows their errors.", call = call)
+    if (seconds > shown_step) {
+      cli::cli_inform(paste("{budget} = {format_number(at[k], 3)}: intervals up to {format_number(reached[k], 3)} times as wide as without noise;",
+                            "{format_number(ratio, 3)} is wanted."),
+                      class = c("noiseaware_message_search", "immediateCondition"))
+    }
     if (reached[k] <= ratio && reached[k] > 0.98 * ratio) break
     further <- next_budget(at, reached, aim)
     if (further %in% at || further < 1e-4 || further > 1e4) break

@@ -64,7 +64,7 @@ test_that("either budgets or a ratio are given", {
   expect_error(design(model_bernoulli(), st, n = 10, ratio = 1), "above 1", class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, parameters = c(p = 0.3)), class = "noiseaware_error_argument")
   none <- function(value) data.frame(variable = "a", ratio = NA_real_)
-  expect_error(internal("search_budget")(2, none, "a"), "budget 1 gave an interval", class = "noiseaware_error_method")
+  expect_error(internal("search_budget")(2, none, "a", "epsilon"), "budget 1 gave an interval", class = "noiseaware_error_method")
   # before any fit
   old <- list(set_constant("widths_of_records", function(...) NA_real_), set_constant("calibrate", function(...) stop("a fit")))
   withr::defer({
@@ -76,8 +76,12 @@ test_that("either budgets or a ratio are given", {
 
 test_that("the budget that is found keeps to the ratio, where one does", {
   of <- function(e) data.frame(variable = "a", ratio = sqrt(1 + 3.7 / e^2))
+  old <- set_constant("shown_step", -1)
+  expect_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon"), "epsilon = 1: intervals up to 2.17 times", class = "noiseaware_message_search")
+  set_constant("shown_step", old)
+  expect_no_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon"))
   for (ratio in c(1.02, 1.5, 2, 10)) {
-    needed <- attr(internal("search_budget")(ratio, of, "a"), "needed")
+    needed <- attr(internal("search_budget")(ratio, of, "a", "epsilon"), "needed")
     expect_true(needed$ratio <= ratio && needed$ratio > 1 + 0.97 * (ratio - 1) - 0.02)
   }
 })
@@ -102,7 +106,7 @@ test_that("a slope beside a factor has a budget, and a covariate that looks bina
 
 test_that("a ratio that no budget gives is not called found", {
   never <- function(value) data.frame(variable = c("mean", "sd"), ratio = c(20, 30 + log(value)), n = 5)
-  tried <- internal("search_budget")(1.5, never, c("mean", "sd"))
+  tried <- internal("search_budget")(1.5, never, c("mean", "sd"), "epsilon")
   needed <- attr(tried, "needed")
   expect_identical(needed$budget, NA_real_)
   expect_identical(needed$variable, "sd")
