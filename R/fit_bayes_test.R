@@ -20,9 +20,9 @@
 #'
 #' @details
 #' **Slopes** are tested in models without factors. H1 is the model, and H0 is the same model with the slopes fixed to 0. If the prior correlates the
-#' coefficients, H0 uses the prior of the others given that these are 0. The test needs two runs of [log_evidence()]. The default prior for a slope, in units of sigma, is wide: its sd is 2 divided by a
-#' quarter of the covariate's range (and by the root of the number of covariates). The narrower the prior, the closer the Bayes factor is to 1, so report the
-#' prior.
+#' coefficients, H0 uses the prior of the others given that these are 0. The test needs two runs of [log_evidence()]. The default prior for a slope, in
+#' units of sigma, is wide: its sd is 2 divided by a quarter of the covariate's range (and by the root of the number of covariates). The narrower the prior, the
+#' closer the Bayes factor is to 1, so report the prior.
 #'
 #' **Independence**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins
 #' have. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974). The ratio is

@@ -159,11 +159,8 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
     stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
                              i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
   }
-  if (missing(newdata)) {
-    if (!alone) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
-    newdata <- if (is_of_groups(object) && is.null(site)) stats::setNames(data.frame(names(object$release)), object$problem$groups$variable) else
-      data.frame(row.names = 1L)
-  }
+  newdata <- if (!missing(newdata)) newdata else if (alone) rows_of_groups(object, site)
+  check_newdata(newdata)
   with_seed(seed, {
     if (average || is.null(site) && is_of_groups(object) && object$pool != "complete") {
       remind_troubles(object, call)
@@ -174,6 +171,12 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
     remind_troubles(if (object$pool == "none") of_site else object, call)
     without_troubles(stats::predict(of_site, newdata, ...))
   })
+}
+
+# without covariates: a row for each group, or one
+rows_of_groups <- function(fit, site) {
+  if (!is_of_groups(fit) || !is.null(site)) return(data.frame(row.names = 1L))
+  stats::setNames(data.frame(names(fit$release)), fit$problem$groups$variable)
 }
 
 #' @export

@@ -18,10 +18,10 @@
 #' @param times For [model_survival()]: the times for survival probabilities and hazards, by default the breaks, and the end times for restricted means, by
 #'   default the last break.
 #' @param ... Must be empty.
-#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper` and `mcse`, the Monte Carlo standard error of `fit`; with `type = "draws"` or `"expected"`, a draws x rows matrix. For a
-#'   table, a data frame with a column for each variable, `fit` and, with an interval, `lower`, `upper` and `mcse`; with `type = "expected"`, a draws x rows
-#'   matrix. For
-#'   [model_survival()], a data frame with the groups, `time`, `fit` (the posterior mean, or the posterior median for a median time), `lower` and `upper`.
+#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper` and `mcse`, the Monte Carlo standard error of `fit`; with `type =
+#'   "draws"` or `"expected"`, a draws x rows matrix. For a table, a data frame with a column for each variable, `fit` and, with an interval, `lower`, `upper` and
+#'   `mcse`; with `type = "expected"`, a draws x rows matrix. For [model_survival()], a data frame with the groups, `time`, `fit` (the posterior mean, or the
+#'   posterior median for a median time), `lower` and `upper`.
 #'
 #'   For a response with several levels, the probabilities of the levels are predicted, as a rows x levels matrix. With `interval = "credible"` the result is a
 #'   rows x (`fit`, `lower`, `upper`) x levels array, and with `type = "expected"` a draws x rows x levels array. `interval = "predictive"` gives a data frame:
@@ -48,11 +48,8 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   interval <- predicted(if (!missing(interval)) interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "link") check_link(object$bound, interval)
-  alone <- !is.null(value_of(object$bound))
-  if (missing(newdata) && alone) newdata <- data.frame(row.names = 1L)
-  if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
-  if (missing(newdata) && are_public(object$bound$model)) newdata <- object$bound$model$covariates$public
-  check_newdata(if (!missing(newdata)) newdata)
+  newdata <- if (missing(newdata)) default_newdata(object) else newdata
+  check_newdata(newdata)
   seed <- check_seed(seed)
   if (of_survival && !inherits(newdata, "formula")) {
     remind_troubles(object)
@@ -61,10 +58,16 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\", \"expected\" and \"link\", except for a fit of model_survival()", describe(type))
   if (!is.null(times)) stop_argument("times", "NULL, except for a fit of model_survival()", describe(times))
   if (inherits(newdata, "formula")) return(predict_table(object, newdata, type, interval, level))
-  expected <- if (alone) expected_value(object, newdata) else if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
+  expected <- if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
   remind_troubles(object)
   if (type == "expected") return(expected)
   with_seed(seed, if (type == "draws") add_residual(object, expected) else predict_expected(object, expected, interval, level))
+}
+
+default_newdata <- function(fit, call = caller_env()) {
+  if (!is.null(value_of(fit$bound))) return(data.frame(row.names = 1L))
+  if (!inherits(fit$bound, "bound_table")) regression_of(fit, call)
+  if (are_public(fit$bound$model)) fit$bound$model$covariates$public
 }
 
 predict_expected <- function(fit, expected, interval, level) {
@@ -127,6 +130,7 @@ check_newdata <- function(newdata, call = caller_env()) {
 
 # draws x rows of the expected response; of a response of several levels draws x rows x levels of their probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {
+  if (!is.null(value_of(fit$bound))) return(expected_value(fit, newdata, call))
   regression_of(fit, call)
   expected_of(fit$bound, fit, newdata, call)
 }
@@ -137,7 +141,7 @@ expected_of <- function(bound, fit, newdata, call) UseMethod("expected_of")
 expected_of.default <- function(bound, fit, newdata, call) response_of(bound)$mean(linear_predictor(fit, newdata, call))
 
 # the same without covariates
-expected_value <- function(fit, newdata, call = caller_env()) {
+expected_value <- function(fit, newdata, call) {
   if (!is.data.frame(newdata)) stop_argument("newdata", "a data frame", describe(newdata), "data", call)
   matrix(value_of(fit$bound)$mean(own_parameters(fit)), posterior::ndraws(fit$draws), nrow(newdata))
 }
