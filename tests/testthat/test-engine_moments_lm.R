@@ -157,6 +157,18 @@ factor_records <- function(case, n) {
   list(x = x, t = .Call(internal("ffi_stat_eval"), internal("statistic_spec")(case$statistic), released))
 }
 
+test_that("levels of probability 0 leave moments finite, and do not vary", {
+  case <- factor_case(TRUE)
+  # f is w or v: the first level and the last one have no records
+  sticks <- tail(seq_along(case$theta), 3)
+  case$theta[sticks[c(1, 3)]] <- c(-800, 800)
+  moments <- .Call(internal("ffi_clt_moments"), case$spec, matrix(case$theta))[[1]]
+  expect_true(all(is.finite(moments$mean)) && all(is.finite(moments$cov)))
+  fz <- match("fz", case$statistic$components)
+  # dummies are rescaled to -1 and 1
+  expect_identical(c(moments$mean[fz], moments$cov[fz, fz]), c(-1, 0))
+})
+
 test_that("moments with factors are those of records, and of innovations", {
   skip_on_cran() # takes long; `make test` runs it
   for (rescale in c(TRUE, FALSE)) {

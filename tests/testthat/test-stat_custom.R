@@ -114,6 +114,14 @@ test_that("what a statistic's function says of confidential records is dropped",
   show(refusals("custom", alist(release(data, speaks(quote(stop("strange: ", strange))), mech_laplace(epsilon = 1)))))
 })
 
+test_that("one total that is not finite among others is refused", {
+  # only for values that no made-up record has
+  odd <- function(records) cbind(a = ifelse(records[, "x"] == 3.25, NaN, records[, "x"]), b = 1)
+  st <- stat_custom(odd, c("a", "b"), sensitivity = 10, bounds = list(x = c(0, 10)))
+  expect_length(simulate_release(data.frame(x = c(1, 3)), st, mech_laplace(epsilon = 1))$value, 2L)
+  expect_error(simulate_release(data.frame(x = c(1, 3.25)), st, mech_laplace(epsilon = 1)), "finite numbers", class = "noiseaware_error_custom")
+})
+
 test_that("a statistic's function that mixes records is refused", {
   bounds <- list(x = c(0, 10), z = c(-1, 1))
   mixing <- list(
