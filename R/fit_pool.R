@@ -76,6 +76,8 @@ with_site_draws <- function(fit, draws) {
 predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call) {
   if (average) return(stats::predict(with_site_draws(fit, exactly(fit$draws, fit$problem$partial$reported)), newdata, ...))
   variable <- fit$problem$groups$variable
+  # of groups that are a function of a variable, the function is computed
+  if (is.data.frame(newdata)) newdata <- derived_variables(newdata, variable, call, "newdata")
   group <- as.character(newdata[[variable]])
   if (!is.data.frame(newdata) || length(group) == 0L || anyNA(group)) {
     stop_classed("data", c("{.arg newdata} must be a data frame that names the group of each row in {.var {variable}}.",
@@ -159,7 +161,7 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
     stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
                              i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
   }
-  newdata <- if (!missing(newdata)) newdata else if (alone) rows_of_groups(object, site)
+  newdata <- if (!missing(newdata)) newdata else if (alone || identical(nrow(object$bound$base), 1L)) rows_of_groups(object, site)
   check_newdata(newdata)
   with_seed(seed, {
     if (average || is.null(site) && is_of_groups(object) && object$pool != "complete") {

@@ -56,9 +56,27 @@ test_that("a curve has the means and the intervals of the groups' draws", {
   own <- posterior::extract_variable(site_draws(fit, "(20,30]"), "prob[1]")
   expect_equal(unlist(curve$data[2L, c("estimate", "lower", "upper")], use.names = FALSE), c(mean(own), unname(quantile(own, c(0.1, 0.9), type = 6))))
   expect_s3_class(curve, "ggplot")
+  # by the variable itself, in the order of the rows
+  at <- predict(fit, data.frame(age = c(35, 12, 35)), interval = "credible", level = 0.8)
+  expect_equal(at[, "fit"], curve$data$estimate[c(3, 1, 3)], ignore_attr = TRUE)
+  expect_equal(predict(fit, data.frame(age = 25), interval = "credible", level = 0.8)[, c("lower", "upper")], unlist(curve$data[2L, c("lower", "upper")]),
+               ignore_attr = TRUE)
+  expect_equal(predict(fit), curve$data$estimate, ignore_attr = TRUE)
+  expect_error(predict(fit, data.frame(ages = 25)), "names the group", class = "noiseaware_error_data")
+  expect_error(predict(fit, data.frame(age = "a")), class = "noiseaware_error_data")
   expect_error(plot(fit, "curve", parameter = "rate"), class = "noiseaware_error_argument")
   expect_error(plot(fit, "curve", level = 2), class = "noiseaware_error_argument")
   expect_error(plot(fit, "curve", colour = 1), class = "noiseaware_error_argument")
   whole <- suppressMessages(sample_posterior(rel, model_bernoulli(low ~ cut(age, seq(10, 50, by = 10))), pool = "complete", chains = 1, iter = 300, seed = 1))
   expect_error(plot(whole, "curve"), "no curve", class = "noiseaware_error_pool")
+})
+
+test_that("means of groups are predicted without new data, and in intervals by the number", {
+  st <- list(size = stat_counts(~ cut(x, c(0, 1, 2))), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(0, 9))), ~ cut(x, c(0, 1, 2))))
+  set.seed(2)
+  rel <- simulate_release(data.frame(x = runif(60, 0, 2), y = runif(60, 2, 8)), st, list(size = mech_exact(), total = mech_laplace(epsilon = 4)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(rel, model_normal(~ cut(x, c(0, 1, 2))), pool = "none", chains = 2, iter = 300, seed = 1)))
+  means <- suppressWarnings(plot(fit, "curve")$data$estimate)
+  expect_equal(suppressWarnings(predict(fit)), means, ignore_attr = TRUE)
+  expect_equal(suppressWarnings(predict(fit, data.frame(x = c(1.2, 0.3)))), means[2:1], ignore_attr = TRUE)
 })
