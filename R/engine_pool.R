@@ -23,7 +23,7 @@
 #' * `"augment"` imputes the records of all sites. It is exact, and its cost grows with their number.
 #' * `"collapse"` moves the tables of counts, or normal totals, at a cost that does not depend on the number of records. For normal totals it is chosen if each
 #'   of these sites is expected to have 500 records or more. If you ask for it otherwise, it assumes that each site has more records than the release has
-#'   variables. The print says so, and a warning appears if fewer are likely.
+#'   variables. The printed fit says so, and a warning appears if fewer are likely.
 #' * `"clt"` is approximate, as below, also at a cost that does not depend on the number of records. It assumes two records or more. It is not available for
 #'   [model_expfam()] with complete pooling, or for truncated priors.
 #'
@@ -33,11 +33,12 @@
 #' @section What can be pooled:
 #' **Rates and normal totals.** Any release that method `"collapse"` accepts (counts, totals) can be pooled by [model_bernoulli()], [model_poisson()] and
 #' [model_exponential()]. Totals of variables and of products of two can be pooled by [model_normal()], [model_mvnormal()] and [model_lm()] without factors. The
-#' posterior is exact; for numbers, only if no record lies outside its site's bounds, and the print says how likely that is. Totals of variables and of their
+#' posterior is exact; for numbers, only if no record lies outside its site's bounds, and the printed fit shows how likely that is. Totals of variables and of their
 #' squares may be exact ([mech_exact()]) at some or all sites. Hamiltonian Monte Carlo moves the parameters and the totals of all sites. Its cost grows with the
-#' number of sites, not with the number of records. It may not be the best method if the numbers of records are known and only sums were published, or if a
-#' short run expects more than 1 per cent of the records outside the bounds. `method = "auto"` then chooses `"augment"` if 1,000 effective draws are expected to
+#' number of sites, not with the number of records. It may not be the best method in two cases: the numbers of records are known and only sums were published,
+#' or a short run expects more than 1 per cent of the records outside the bounds. Then `method = "auto"` chooses `"augment"` if 1,000 effective draws are expected to
 #' take less than five minutes. Otherwise it chooses `"clt"` for rates only, which accounts for bounds there, with a warning.
+#'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()] (saturated, decomposable or log-linear) are exact by method `"collapse"`,
 #' with complete and partial pooling and in walks. The table of each site is moved given its parameters, and all parameters given the tables. The cost does not
 #' depend on the number of records, which may be unknown, and numbers may be exact ([mech_exact()]). This method is chosen if numbers are exact, if the number
@@ -53,7 +54,7 @@
 #'
 #' Otherwise, complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: the totals of each site are normal given the parameters that
 #' all sites share. It works wherever this method works for one site, including [model_logistic()] and [model_glm()] of numbers, [model_categorical()] and
-#' [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The print says that it is approximate, and how many records are expected
+#' [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The printed fit says that it is approximate, and how many records are expected
 #' outside the bounds if bounds are ignored. You can ask for it with `method = "clt"`. A fit accepts at most 2,000 released numbers over all sites (300 for
 #' categories).
 #'
@@ -63,6 +64,7 @@
 #' [model_custom()] with a `log_density`, if their parameters have no bounds. Probabilities of more than two levels vary through their coordinates, such as
 #' `logit(prob[a])`: the logit of a level against the later ones. For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes, method
 #' `"clt"` is approximate in the way described above. Its cost grows only with the number of sites, and it is chosen if imputing records would take too long.
+#'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |

@@ -14,7 +14,7 @@
 #' * The sizes of the groups, `stat_counts(~ ward, levels)`, in a list with the totals. They may have their own noise or, if they are public, none
 #'   ([mech_exact()]). Counts of all levels by group already contain the sizes.
 #'
-#' Every group needs a total and something that determines its size. The noise must be independent between the numbers, as it is with [mech_laplace()],
+#' Every group needs a total and something that determines its size. The noise must be independent from number to number, as it is with [mech_laplace()],
 #' [mech_gaussian()] and their discrete versions; [published()] is possible. A record is in one group, so the noise and the guarantee are the same as for one
 #' release, see [sensitivity()].
 #'

@@ -24,8 +24,9 @@
 #' units of sigma, is wide: its sd is 2 divided by a quarter of the covariate's range (and by the root of the number of covariates). The narrower the prior, the
 #' closer the Bayes factor is to 1, so report the prior.
 #'
-#' **Independence**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins
-#' have. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974). The ratio is
+#' **Independence**: under H1 the cells (given each combination of the factors after the bar) have Dirichlet probabilities; under H0 the two margins have them,
+#' and are independent. Every cell or level has the same weight. Without noise and with weight 1, this is the joint multinomial test of Gunel & Dickey (1974).
+#' The ratio is
 #' averaged over draws of the confidential table under H1, by method `"collapse"`. A note says if only a few draws dominate the average.
 #'
 #' **Equal rates**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by

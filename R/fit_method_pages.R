@@ -10,8 +10,8 @@
 #'
 #' 1. The fastest exact method runs if it takes at most about 2 seconds. `"augment"` is exact for every model, `"collapse"` for counts.
 #' 2. Otherwise `"collapse"` runs if it is faster and a short run of it finds a probability of at most 0.01 that any record is outside the bounds.
-#' 3. Otherwise the exact method runs if it takes at most five minutes. Beyond that, factors are independent of each other and of numbers, unless the model
-#'    says that they are dependent.
+#' 3. Otherwise the exact method runs if it takes at most five minutes. If it takes longer with dependent factors, factors are modelled as independent, unless
+#'    the model says that they are dependent.
 #' 4. Otherwise `"clt"` runs if it accounts for clamping, or if a short run finds no clamped values. A warning says that it is approximate.
 #' 5. Otherwise the exact method runs with fewer iterations: as many as ten minutes allow, but at least 200. A warning says how many, and how to request more.
 #'

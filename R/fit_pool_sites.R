@@ -30,9 +30,9 @@
 #'   `alone`, `alone_lower`, `alone_upper`, `pooled`, `pooled_lower`, `pooled_upper`.
 #' * `plot(fit, "curve")`: a ggplot, whose `$data` has a row for each site: `site`, the position `x`, and the posterior mean `estimate` with the interval `lower`,
 #'   `upper`.
-#' * `site_ranks()`: an object of class `noiseaware_ranks`, a list of `table`, with the posterior mean `rank` of each site, its interval `lower`, `upper`, and the
-#'   probabilities of being the `largest` and the `smallest`, in the order of `rank`; and of `probability`, a matrix of sites x ranks. It has
-#'   `print()`, `plot()` and `as.data.frame()`, which gives `table`.
+#' * `site_ranks()`: an object of class `noiseaware_ranks`, a list. `table` has the posterior mean `rank` of each site, its interval `lower`, `upper`, and the
+#'   probabilities of being the `largest` and the `smallest`, in the order of `rank`. `probability` is a matrix of sites x ranks. It has `print()`, `plot()` and
+#'   `as.data.frame()`, which gives `table`.
 #' * `site_draws()`: a [posterior::draws_array] of the site's parameters, under the model's own names.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool` (no fit of several sites; sites that are not pooled, for `plot(fit, "shrinkage")`, or that have
 #'   the same parameters, for `site_ranks()`).

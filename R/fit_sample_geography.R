@@ -10,7 +10,7 @@
 #'   area variable and any of the persons' variables. Margins at several levels are separate statistics in a list, or terms of one statistic.
 #' @param formula The area variables from the largest to the smallest, `~ state/county/block`.
 #' @param areas A data frame with these columns and one row per smallest area, which shows the larger areas that contain it. Codes of areas must differ within a
-#'   level (a county of the same name in two states needs two codes).
+#'   level (counties of the same name in two states need different codes).
 #' @param shares Prior for the shares of the persons' cells in all areas together, [prior_dirichlet()] with one weight or one for each cell.
 #' @param concentration Prior for the concentrations, [prior_gamma()] with a rate, or [fixed()] with one value or one for each level.
 #' @param sizes Prior for the shares of an area's persons who live in its parts, [prior_dirichlet()] with one weight.

@@ -27,8 +27,8 @@
 #'
 #' @return `synthesize()`: a list of `m` data frames, an object of class `noiseaware_synthetic`. `combine_synthetic()`: a data frame with
 #'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.
-#' @section Messages: `noiseaware_message_sets`: fewer than ten sets; `noiseaware_message_cells`: crossings of two factors with fewer than five records on
-#'   average.
+#' @section Messages: `noiseaware_message_sets`: fewer than ten sets; `noiseaware_message_cells`: combinations of the levels of two factors have fewer than five
+#' records on average.
 #' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`,
 #'   `noiseaware_error_package` (mice is not installed), `noiseaware_error_size` (more than 2^28 records).
 #' @references

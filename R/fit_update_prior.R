@@ -210,7 +210,7 @@ add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
 #'   for fits works on it; its effective number of draws accounts for the repeats. The weights are considered reliable if Pareto k (Vehtari et al. 2024) is at
 #'   most 0.7, or at most 1 - 1 / log10(draws) if that is smaller, and a fifth of the draws remain effective. Otherwise new chains are sampled with the new
 #'   prior. The same happens if any other argument except `seed` changes, and for a fit of several sites. A message of class `noiseaware_message_weighted` or
-#'   `noiseaware_message_sampled` says which was done, and a weighted fit prints a line about its weights. [extend()] does not accept a weighted fit: use
+#'   `noiseaware_message_sampled` says which was done, and the printed fit has a line about its weights. [extend()] does not accept a weighted fit: use
 #'   `update(fit, iter = )` to sample the new posterior. `update(fit, model = )` always samples.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
 #' @references

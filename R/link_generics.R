@@ -9,7 +9,7 @@
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
 #' @param draws,ndraws Number of draws, evenly spread over the draws of the fit; all by default. The name differs between packages.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param re_formula `NULL` or `NA`, as in brms; it has no effect, because no model has group effects.
+#' @param re_formula `NULL` or `NA`, as in brms; it has no effect. For groups, [predict()][pool_methods] has this argument.
 #' @param transform Whether to return the expected response instead of the linear predictor.
 #' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.

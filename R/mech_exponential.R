@@ -13,8 +13,8 @@
 #' where d(g) is its distance from the rank of the quantile, in records: see [stat_quantiles()]. Quantiles are drawn independently, so they need not be
 #' increasing.
 #'
-#' **The guarantee.** One record changes a distance by at most D, its sensitivity. So it changes exp(-d(g) / scale) by a factor of at most exp(D / scale), and the
-#' sum of these over all points by as much. Probabilities change by a factor of at most exp(2 D / scale). With several quantiles these factors are multiplied:
+#' **The guarantee.** One record changes a distance by at most D, its sensitivity. So it changes exp(-d(g) / scale), and the sum of these over all points, by a
+#' factor of at most exp(D / scale). Probabilities change by a factor of at most exp(2 D / scale). With several quantiles these factors are multiplied:
 #' \deqn{\epsilon = 2 \sum D / \mathrm{scale},}
 #' with the sum over the quantiles. The scale follows from `epsilon`: 2 / epsilon records for one quantile if a record is replaced, 1 / epsilon for a median if one
 #' is added or removed. For one quantile, the log ratio of probabilities stays in an interval of length epsilon. So the release has zero-concentrated differential
@@ -23,14 +23,14 @@
 #' **In a release by the owner** the point is drawn exactly, by rejection in integer arithmetic; the time that this takes depends on the data. For this, 1 / scale
 #' is a multiple of 2^-31, rounded down, from 2^-28 to 2^19.
 #'
-#' **How much it needs.** Let the grid have K points, and let m records be on the far side of a quantile. The points beyond all records together have at most
+#' **How many records it needs.** Let the grid have K points, and let m records be on the far side of a quantile. The points beyond all records together have at most
 #' K exp(-m / scale) times the weight of one at the rank. So a few tens of records per unit of 1 / epsilon are needed on each side. With fewer, the result is
 #' close to uniform between the bounds. If the number of records is public (neighbours `"replace"`), [release()] warns (`noiseaware_warning_quantile`) before any
 #' budget is spent.
 #'
 #' @return A mechanism: an object of class `mech_exponential`.
 #' @section Errors: `noiseaware_error_mechanism`, also when it is combined with a statistic other than [stat_quantiles()];
-#'   `noiseaware_error_value` from [as_release()] with values that are no points of the grid.
+#'   `noiseaware_error_value` from [as_release()] with values that are not points of the grid.
 #' @references
 #' McSherry, F. and Talwar, K. (2007). Mechanism design via differential privacy.
 #' \doi{10.1109/FOCS.2007.66}

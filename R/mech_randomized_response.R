@@ -6,14 +6,15 @@
 #' their own answer, the guarantee also holds against those who collect the data.
 #'
 #' **Any matrix.** `matrix` has a row for each level and a column for each answer: the probabilities of the answers given the level, which sum to 1 in each row.
-#' Use it if the truth has different probabilities for yes and no, or if an answer is no level, such as "refused". Several questions may have a matrix each.
+#' Use it if the truth has different probabilities for yes and no, or if an answer is not a level, such as "refused". Several questions may have a matrix each.
 #' Probabilities may be 0, as for forced answers. Rows and columns are matched by their names. Its epsilon is the largest log ratio of the probabilities
-#' of an answer at two levels; with several questions they add up. If epsilon is infinite, [release()] refuses; [as_release()] does not. If the matrix is
+#' of an answer at two levels; with several questions they add up. An infinite epsilon is an error in [release()], but not in [as_release()]. If the matrix is
 #' singular, as it is if there are fewer answers than levels, the answers say nothing about some differences between levels, and the prior decides there.
 #'
-#' **Answers in [as_release()]** are codes from 0 on: of the answers that are levels, in the order of the levels, then of the other columns. For one question they
-#' may also be texts or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`. For several questions they may be a table of the numbers of
-#' records with each combination, its dimensions named by the variables. The order of records does not matter, and `n` need not be given. Answers to several questions
+#' **Answers in [as_release()]** are codes from 0 on: first the answers that are levels, in the order of the levels, then the other columns. For one question
+#' they may also be strings or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`. For several questions they may be a table of the
+#' number of records with each combination, with dimensions named by the variables. The order of records does not matter, and `n` need not be given. Answers to
+#' several questions
 #' that were counted separately are separate releases.
 #'
 #' **Other descriptions.** Suppose that an answer is true with probability t, and that otherwise one of the k levels is drawn at random, by a coin if there are
@@ -21,7 +22,7 @@
 #' epsilon = log((k - 1) p / (1 - p)).
 #'
 #' Use it with [stat_records()] of factors. Several factors in one statistic have equal shares of epsilon, or a matrix each; for other shares, use a list of
-#' matrices, or separate statistics with one mechanism each. Sums of one bit for each level are [mech_unary_encoding()].
+#' matrices, or separate statistics with one mechanism each. For sums of one bit per level, use [mech_unary_encoding()].
 #'
 #' **Exact at a cost independent of the number of records** if all variables are factors. This holds for [model_bernoulli()], [model_categorical()],
 #' [model_table()] with one term or with [prior_normal()], and [model_glm()] with a response of two or more levels. Method `"collapse"` counts the records with the
@@ -29,8 +30,8 @@
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget per record, a positive number; or give `matrix`.
-#' @param matrix A matrix of probabilities, named by levels (rows) and answers (columns), or a list of them named by variables. One matrix is for every
-#'   variable.
+#' @param matrix A matrix of probabilities, named by levels (rows) and answers (columns), or a list of them named by variables. A single matrix applies to every
+#' variable.
 #' @return A mechanism: an object of class `mech_randomized_response`.
 #' @section Errors: `noiseaware_error_mechanism`, also from [release()] and [as_release()] with any other statistic, or levels that are not the matrix's rows.
 #'   `noiseaware_error_value` from [as_release()] with values that are not answers, or counts of answers that do not add up to `n`.

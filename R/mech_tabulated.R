@@ -26,7 +26,7 @@
 #' `grid`. Points are sought about 0, `grid` and finite ends.
 #'
 #' **Discrete noise** can be declared by a density that equals the probabilities at integers, for statistics with whole numbers: only these values
-#' are used if the scale is 1. But [simulate_release()] draws continuous noise.
+#' are used if the scale is 1. However, [simulate_release()] draws continuous noise.
 #'
 #' **Noise of bounded support.** No draw has density 0. If chains find no records for which the published numbers are possible, sampling stops with an error;
 #' sites and groups that are pooled may need `init`. If the noise has several modes with nothing in between, chains must cross the gap. Independent draws of
@@ -37,7 +37,7 @@
 #' applies to totals and counts, not to [stat_records()], for which there is [mech_custom()].
 #'
 #' [release()] does not accept it: noise that protects records must come from an exact sampler, and noise of bounded support gives no pure differential privacy.
-#' [noise_sd()] is the standard deviation of the table; if the tails of a function have so much of it that it may be infinite, it is half the width of the
+#' [noise_sd()] is the standard deviation of the table; if it may be infinite because of heavy tails of a function, it is half the width of the
 #' central 68.3 per cent.
 #'
 #' @return A mechanism: an object of class `mech_tabulated`.

@@ -5,8 +5,8 @@
 #' Sums of bits answered at random
 #'
 #' Local privacy for a variable of many levels: unary encoding (RAPPOR without memory, Erlingsson et al. 2014; optimised: Wang et al. 2017) and local hashing.
-#' Every person sends a bit for each level, which is 1 with probability p at the person's own level and with probability q at the others. Published are, for each
-#' level, the sums of these bits over all persons.
+#' Every person sends a bit for each level, which is 1 with probability p at the person's own level and with probability q at the others. The sum of these bits
+#' over all persons is published for each level.
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget per person, a positive number; or give `p` and `q`.
@@ -24,18 +24,18 @@
 #' distribution. The cost does not depend on `n`, except for the sums of binomial probabilities, which grow with its root.
 #'
 #' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. In a count-mean sketch many persons share
-#' a hash function, so levels that collide rise and fall together. With q that includes collisions this distribution is an approximation there, although the fit
-#' says exact.
+#' a hash function, so levels that collide rise and fall together. If q includes collisions, this distribution is only an approximation there, although the
+#' printed fit calls it exact.
 #'
 #' *Many levels with much noise* mix slowly: if the noise of 200 counts is larger than most of them, chains of a few thousand iterations are too short. R-hat
 #' shows this.
 #'
-#' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, as two of a person's bits change with the level; for hashing it is what was given.
+#' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, because two of a person's bits change with the level; for hashing it is the given `epsilon`.
 #' [release()] does not draw bits, which every person draws; [simulate_release()] does.
 #'
 #' @return A mechanism: an object of class `mech_unary_encoding`.
 #' @section Errors: `noiseaware_error_mechanism`, also from [as_release()] with another statistic or an unknown number of persons; `noiseaware_error_value` for
-#'   sums that are no whole numbers from 0 to `n`.
+#'   sums that are not whole numbers from 0 to `n`.
 #' @references
 #' Erlingsson, U., Pihur, V. and Korolova, A. (2014). RAPPOR: randomized aggregatable privacy-preserving ordinal response. \doi{10.48550/arXiv.1407.6981}
 #'

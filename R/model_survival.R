@@ -115,7 +115,7 @@ model_survival <- function(formula = NULL, distribution = c("weibull", "exponent
 has_process <- function(distribution) distribution %in% c("piecewise", "discrete")
 
 #' @rdname priors
-#' @param concentration `NULL` or positive: see below. One number; of `prior_beta_process()` also one for each interval.
+#' @param concentration `NULL` or positive: see below. One number or, for `prior_beta_process()`, one for each interval.
 #' @export
 prior_gamma_process <- function(concentration = NULL, rate = NULL) {
   new_prior(concentration = if (!is.null(concentration)) check_positive(concentration, "concentration", "prior"),

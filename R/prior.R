@@ -60,9 +60,9 @@
 #'
 #' | | `prior_nig()` | `prior_normal()`, `prior_student_t()` |
 #' | --- | --- | --- |
-#' | intercept | N(c_y, (4 sigma)^2) | center c_y, scale h_y |
-#' | slope of a number | N(0, (4 sigma / (sqrt(p) h_x))^2) | center 0, scale 2 h_y / (sqrt(p) h_x) |
-#' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | center 0, scale h_y / sqrt(p) |
+#' | intercept | N(c_y, (4 sigma)^2) | location c_y, scale h_y |
+#' | slope of a number | N(0, (4 sigma / (sqrt(p) h_x))^2) | location 0, scale 2 h_y / (sqrt(p) h_x) |
+#' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | location 0, scale h_y / sqrt(p) |
 #' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | log sigma ~ N(log(h_y / 4), 0.8^2) |
 #'
 #' With `prior_normal()` or `prior_student_t()` for the coefficients, the central 90 per cent of sigma are from 0.03 to 0.47 times the width.

@@ -28,7 +28,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'
 #' @param data A data frame, one record per row, with every variable of the statistic and no missing values in these variables. Or records that are not in
 #'   memory: [record_source()], Arrow tables and data sets, or a database table from [dplyr::tbl()], see below. Or a list of
-#'   [partial totals][partial_total] from several owners, which have the other arguments but `budget`.
+#'   [partial totals][partial_total] from several owners, which already contain the other arguments, except `budget`.
 #' @param statistic What is summed, such as [stat_crossprod()]; or a named list of statistics for the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names, each with its share of

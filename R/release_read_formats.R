@@ -13,8 +13,8 @@
 #'
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_file`: the file does not exist, is too large (more than 64 MB), or is not in the format; the message names missing columns
-#'   or fields. A file of [write_release()] must also have a known schema version, match its checksum and stay within the limits of that page. A file that fails
-#'   is not used in part. `noiseaware_error_argument`, `noiseaware_error_value`.
+#'   or fields. A file of [write_release()] must also have a known schema version, match its checksum and stay within the limits stated in [write_release()]. If
+#'   a file fails a check, no part of it is used. `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @seealso [as_release()] for numbers in other layouts; `vignette("opendp")`.
 #' @family published numbers
 #' @examples

@@ -11,9 +11,9 @@
 #' @details
 #' **Components.** Term after term, the groups fastest: `visits:ward=a`, `visits:ward=b`, ...
 #'
-#' **Sensitivity** (add or remove one record): that of `statistic`, since a record is in one group. Replace one record: the new one may
-#' be in another group. Then two groups change, each by at most what one record adds: twice that in the L1 norm, sqrt(2) times in the
-#' L2 norm; or that of `statistic`, if that is more.
+#' **Sensitivity** (add or remove one record): the same as for `statistic`, because a record is in one group. Replace one record: the new one may be in another
+#' group. Then two groups change, each by at most the contribution of one record: twice this in the L1 norm, sqrt(2) times this in the L2 norm; or the
+#' sensitivity of `statistic` if that is larger.
 #'
 #' The sizes of groups are `stat_counts(~ ward, levels)`, a statistic of its own in a list of several.
 #'

@@ -29,8 +29,8 @@
 #' **A matrix.** [as_release()] also accepts these numbers as a matrix with rows and columns named by the variables. Noise was added to each number once, so the
 #' matrix is symmetric.
 #'
-#' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, with divisor n - 1, is distributed like the one of n -
-#' 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with unclamped values (`outside = "none"`),
+#' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, with divisor n - 1, has the same distribution as that
+#' of n - 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with unclamped values (`outside = "none"`),
 #' describe such a matrix with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`. A correlation matrix is not a
 #' total, unless the variables were first divided by public numbers.
 #'

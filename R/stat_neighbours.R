@@ -21,8 +21,8 @@
 #' way. Noise for `contributions = 5` and an `epsilon` is the noise for one record and `epsilon / 5` (for `mu` likewise; `rho` is divided by 25), and
 #' [design()] has the argument `neighbours` as well. A small number keeps the noise small but leaves records out.
 #'
-#' **Which records are used.** For a data frame and for files, random bits from the operating system decide, without regard to values. In a database the
-#' database's own generator does: the guarantee does not depend on how records are chosen, as long as only the person's own records matter. All statistics of one
+#' **Which records are used.** For a data frame and for files, random bits from the operating system decide, without regard to values. In a database, its own
+#' generator decides: the guarantee does not depend on how records are chosen, as long as only the person's own records matter. All statistics of one
 #' [release()] use the same records. Each release chooses again, so [add_release()] does not combine such releases. Files are read twice, and the names
 #' of persons have to fit into memory. The chunks of a function ([record_source()]) and Arrow records are refused, because they can be read only once, and so
 #' is [partial_total()], because several owners may have records of the same person. In [private_quantile()] the names of the values identify persons.
@@ -39,7 +39,7 @@
 #' **Budgets** for persons (`budget(neighbours = persons("id", 5))`) are charged by releases for persons only, with any number of contributions.
 #' @return An object of class `noiseaware_persons`, for the argument `neighbours`.
 #' @section Errors: `noiseaware_error_argument`; in [release()] `noiseaware_error_data` if the column is missing or has missing values, and
-#'   `noiseaware_error_neighbours` for what has no guarantee for persons: [mech_randomized_response()], [stat_records()], [mech_objective()].
+#'   `noiseaware_error_neighbours` for statistics and mechanisms without a guarantee for persons: [mech_randomized_response()], [stat_records()], [mech_objective()].
 #' @references
 #' Wilson, R. J., Zhang, C. Y., Lam, W., Desfontaines, D., Simmons-Marengo, D. and Gipson, B. (2020). Differentially private SQL with bounded user
 #' contribution. \doi{10.2478/popets-2020-0025}

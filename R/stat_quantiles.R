@@ -1,7 +1,7 @@
 #' Quantiles of a number
 #'
-#' For quantiles that are points of a public grid, drawn by the exponential mechanism ([mech_exponential()]). The quantiles are no sums; the records enter through
-#' the number of records at each point of the grid.
+#' Quantiles chosen from the points of a public grid by the exponential mechanism ([mech_exponential()]). Quantiles are not sums; they depend on the records
+#' through the number of records at each point of the grid.
 #'
 #' @param formula The variable: `~ x`.
 #' @param bounds `c(lower, upper)`, or a named list with these for the variable. Values outside are clamped. Bounds are public: choose them from subject
@@ -20,7 +20,7 @@
 #' record raises both by 0 or 1, and the rank by q: max(q, 1 - q) for each quantile, 1/2 for a median. The L1 norm is the sum over the quantiles, the L2 norm the
 #' root of the sum of squares.
 #'
-#' **Methods.** `"augment"` is exact for every model of the variable. Others are not available, because quantiles are no totals.
+#' **Methods.** `"augment"` is exact for every model of the variable. Others are not available, because quantiles are not totals.
 #'
 #' @return A statistic: an object of class `stat_quantiles`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.

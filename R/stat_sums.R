@@ -19,7 +19,7 @@
 #'   `FALSE`: totals in the variables' own units, as others usually publish them. `NULL` means `TRUE` for several terms; a single total stays in its own units,
 #'   because rescaling would gain nothing.
 #' @param centre A public number for each variable, named by it, that is subtracted before summing: totals of deviations, `(x)`. Some projects publish a mean as
-#'   the midpoint of the bounds plus a noisy sum of deviations from it, divided by a noisy count; one record then changes that sum by half the range. With
+#'   the midpoint of the bounds plus a noisy sum of deviations from it, divided by a noisy count. An added record then changes that sum by at most half the range. With
 #'   `centre`, the formula can contain only variables. `NULL`: 0.
 #'
 #' @details

@@ -45,7 +45,7 @@ calibration_runs <- function(x) {
 #' @return
 #' * `summary()`: a data frame with a row for each variable. It has the number of `replicates`, the coverage of central intervals (`coverage_50`,
 #'   `coverage_90`), and the Kolmogorov-Smirnov test of uniform ranks (`ks`, `p.value`). `in_band` shows whether the ECDF of the quantiles stays inside the
-#'   simultaneous 99 per cent band; the print has "unclear" for "inside" where chains were too short to tell.
+#'   simultaneous 99 per cent band; the printed summary shows "unclear" instead of "inside" if chains were too short to tell.
 #'   Further columns are the largest `rhat` and the smallest `ess` and number of ranked `draws`. For a check on the owner's
 #'   records (`data` in [calibrate()]): `estimate`, `replicates`, `coverage` of the stored intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.
 #' * `c()`, `rbind()`: the replicates of all, renumbered.

@@ -15,7 +15,7 @@
 #'   `without_mcse`, its Monte Carlo standard error; `ratio`, `width` divided by `without`. It costs no privacy, because only the release is used.
 #' @details
 #' `without` is not the width for the actual confidential records, but the expected width for records that are plausible under the fit; if the model is wrong,
-#' so is the comparison. The mean is geometric because a parameter that the release hardly determines, such as a standard deviation of which only a mean was
+#' so is the comparison. The mean is geometric because a parameter that the release hardly determines, such as a standard deviation if only a mean was
 #' published, differs by orders of magnitude between plausible databases. A few of them would decide an arithmetic mean. `ratio` includes the loss from
 #' clamping the records to their bounds and summing them, in addition to the noise. An unknown number of records has no row, because the records would reveal
 #' it.

@@ -14,7 +14,7 @@
 #' @param ... Must be empty.
 #' @param replicates Number of simulated releases, R: p-values are multiples of 1 / (R + 1).
 #' @param seed Fixes the random numbers. Do not choose it by looking at the result. `NULL` draws a seed, which is part of the result.
-#' @param prior_n `NULL`, or a prior for an unknown number of records see [prior_n()], at which the search for it starts.
+#' @param prior_n `NULL`, or a prior for an unknown number of records, see [prior_n()]; the search for this number starts at the prior.
 #' @param x An object returned by `p_value()`.
 #'
 #' @details
