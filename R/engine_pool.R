@@ -147,7 +147,7 @@ check_site_priors <- function(prior_n, releases, call) {
   if (length(prior_n) && !checkmate::test_names(names(prior_n), "unique") || length(wrong)) {
     stop_classed("argument", c("{.arg prior_n} must be a prior, or a named list of priors for sites with an unknown number of records.",
                                x = if (length(wrong)) "It names {.val {shorten_list(wrong)}}." else "It has no names, or the same twice.",
-                               i = if (length(unknown)) "Such sites: {.val {shorten_list(unknown)}}." else "All sites tell it."), call = call)
+                               i = if (length(unknown)) "Such sites: {.val {shorten_list(unknown)}}." else "The number is known for all sites."), call = call)
   }
   lapply(stats::setNames(nm = unknown), function(site) check_size_prior(prior_n[[site]], releases[[site]], call))
 }

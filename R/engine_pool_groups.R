@@ -36,8 +36,8 @@
 #' and the pool `partial_pooling(~ mean, walk = TRUE)`: the mean walks from interval to interval, in steps whose size is learned, and the standard deviation
 #' about the curve is the same everywhere. With `"walk"`, it varies as well. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
 #' `model_bernoulli(y ~ cut(x, breaks))`; a count has [model_poisson()]. Their pool is `"walk"`. `plot(fit, "curve")` shows the result, and
-#' `predict(fit, data.frame(x = 3), interval = "credible")` the mean at a value. A record is in one interval, so the budget does not depend on their number: 15
-#' to 40 intervals are a good choice.
+#' `predict(fit, data.frame(x = 3), interval = "credible")` the mean at a value. A record is in one interval, so the noise does not depend on the
+#' number of intervals: 15 to 40 are a good choice.
 #'
 #' @section Unknown sizes:
 #' The size of each group is a latent whole number, sampled together with the rates. This is exact for any noise. Given the total number of records n, all sizes

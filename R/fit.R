@@ -55,8 +55,8 @@
 #'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals
 #'     inform n only through their ratios, so the priors of means and variances matter. The message gives the interval of n and the parameters that n is
 #'     correlated with.
-#'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
-#'     ignore clamping, and the probability that some record lies outside the bounds is above 0.01. For other regressions by `"clt"`: most values are outside.
+#'   * `noiseaware_warning_bounds`: the method ignores clamping, and the probability that some record lies outside the bounds is above 0.01. This concerns
+#'     `"collapse"`, and `"clt"` for the regressions that [method_clt] names. For other regressions by `"clt"`: more than 30 per cent of the values are outside.
 #'   * `noiseaware_warning_clamping`: the answer depends on what lies outside the bounds. If more than 0.001 of the values are expected there, and the fit
 #'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. This second fit has its own seeds. It uses the fastest
 #'     method available and takes at most as long as the fit itself, or two seconds if that is longer. The warning gives both answers for the parameters that

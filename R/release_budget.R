@@ -27,7 +27,8 @@
 #' With `composition = "basic"`, a limit in `epsilon` and `delta` bounds the sums of the epsilons and of the deltas. With `"concentrated"` it bounds the
 #' smallest of up to three numbers. The first is the epsilon that follows from the summed rho and `delta`, as in [privacy()]. The second, if no release has a
 #' delta, is the sum of the epsilons. The third, for a single release with a delta within the limit, is its epsilon. The smallest is a valid bound even if
-#' each release is chosen after seeing the earlier ones. To see this, classify the outcomes by the bound that is smallest at their end. Each bound only grows with further releases. So the
+#' each release is chosen after seeing the earlier ones. To see this, classify the outcomes by the bound that is smallest at their end. Each bound only grows
+#' with further releases. So the
 #' outcomes in a class are also outcomes of a procedure that stops before this bound exceeds the limit, and such procedures satisfy the limit (Rogers et al.
 #' 2016; Feldman & Zrnic 2021). In the class of the pure bound, probabilities differ by a factor of at most exp(epsilon), without a delta. So delta is needed
 #' only once, for the concentrated class, and not once per class. A first release that is within the limit only by its own delta leaves nothing for others. The

@@ -1,7 +1,7 @@
 #' Totals in each group
 #'
 #' The totals of [stat_sums()] or [stat_crossprod()] in each level of a factor: visits by ward, a regression by school. A record belongs to one
-#' group, so all groups together cost little more budget than one.
+#' group, so all groups together cost little more budget than a single one.
 #'
 #' @param statistic What is summed: [stat_sums()] or [stat_crossprod()].
 #' @param levels A named list with the vector of all levels of the factor, as in [stat_counts()]. Levels are
