@@ -23,8 +23,8 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 
 #' Supported combinations of models, statistics, mechanisms and methods
 #'
-#' Models, statistics and mechanisms that use the same kind of variable can be combined. A combination that is not in the table fails before any work starts,
-#' with an error that says what is missing.
+#' Models, statistics and mechanisms that use the same kind of variable can be combined. Any other combination fails before any work starts, with an error that
+#' says what is missing. The table does not contain [stat_size()], which is released with other statistics, or [stat_by()], see [groups].
 #'
 #' @param model,statistic `NULL` for all, or names such as `"lm"` and `"crossprod"`
 #'   (of [model_lm()] and [stat_crossprod()]), or a model and a statistic.

@@ -196,7 +196,7 @@ bounds_trouble <- function(fit) {
   engine <- engine_of(fit)
   if (is.null(fit$chains[[1L]][["outside"]]) || engine_valid(engine, fit)) return(NULL)
   shown <- format_number(outside_bounds(fit), 2)
-  fault <- if (inherits(engine, "engine_clt_totals")) "accounts for a minority of records outside the bounds, and most are." else
+  fault <- if (inherits(engine, "engine_clt_totals")) "is accurate only if few values lie outside the bounds, and many do." else
     "ignores that records outside the bounds are clamped, and such records are likely."
   groups_alone <- is_of_groups(fit) && moves_rates(fit)
   list(list(kind = "bounds", text = c(

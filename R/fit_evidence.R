@@ -24,8 +24,8 @@
 #' **Bridge sampling** (Meng & Wong 1996): the chains continue for `draws` more iterations, and a density is compared with a mixture of four normal
 #' distributions fitted to half of these draws. A single normal distribution, as in the bridgesampling package, misses heavy tails. The error follows
 #' Fruehwirth-Schnatter (2004) and accounts for autocorrelation. A note says if chains move so slowly that it may be too small.
-#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that for the totals, with the parameters
-#'   integrated out, for fits by `"collapse"` and by `"clt"` with sampler "totals". These methods do not treat records outside the bounds exactly; a note says
+#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density of the totals, with the parameters integrated
+#'   out, for fits by `"collapse"` and by `"clt"` with sampler "totals". These methods do not treat records outside the bounds exactly; a note says
 #'   so if such records are likely.
 #' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: the density of the parameters and of
 #'   the variances of the noise, under the approximation of this method.

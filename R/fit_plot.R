@@ -14,7 +14,7 @@
 #'     noise.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
 #'     and, if the margin was released, the published number below.
-#'   * `"survival"`: survival curves of [model_survival()], or of a life table.
+#'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
 #' @param variables Names of variables. By default the coefficients and sigma of a regression, and all variables of other models. If two variables mirror each
 #'   other, such as the probabilities of two levels, only one is shown. `"pairs"` shows the first 8 variables, with a message of class
 #'   `noiseaware_message_pairs`, unless you name the variables.

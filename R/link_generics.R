@@ -114,7 +114,7 @@ check_site_dots <- function(fit, ..., call = caller_env()) {
 # brms's way to leave out effects of groups; there are none
 check_no_groups <- function(re_formula, call = caller_env()) {
   if (!is.null(re_formula) && !identical(re_formula, NA)) {
-    stop_argument("re_formula", "NULL or NA, since no model has effects of groups", describe(re_formula), call = call)
+    stop_argument("re_formula", "NULL or NA", describe(re_formula), call = call)
   }
 }
 

@@ -31,7 +31,7 @@
 #'
 #'   This model is available with methods `"augment"` and `"collapse"`, for one release with a known number of records. It is not available with `"clt"`, for
 #'   pooled sites, for groups, or for releases with noise on every record. Nor is it available for a covariates' prior with `within`, or a
-#'   cross-table of more than 10,000 cells. [log_evidence()] needs `factors = "independent"`, and the [test][test_hypothesis()] of a slope a model without factors.
+#'   cross-table of more than 10,000 cells. [log_evidence()] needs `factors = "independent"`, and [test_hypothesis()] for slopes needs a model without factors.
 #'
 #'   If factors and numbers depend on each other, modelling them as independent gives intervals that are biased and too narrow. If the release contains little
 #'   information about the dependence, intervals are wider under the dependent model.

@@ -49,8 +49,9 @@
 #' By default, the concentration of both processes is twice the number of intervals, so that hazards differ by a factor of about 2.
 #'
 #' @section Priors scaled by the bounds:
-#' The default priors make plausible whatever records between the bounds can have. The central 90 per cent of the prior for a standard deviation are from 0.06 to
-#' 0.78 times the width of the bounds. (For records that are uniform between the bounds it is 0.29 times the width, for records at both bounds 0.5 times.)
+#' Under the default priors, all means and standard deviations that records between the bounds can have are plausible. The central 90 per cent of the prior for
+#' a standard deviation lie between 0.06 and 0.78 times the width of the bounds. (For records that are uniform between the bounds it is 0.29 times the width,
+#' for records at both bounds 0.5 times.)
 #' Correlations are not shrunk towards 0. If only a noisy sum was published, the coverage of 95% intervals for a mean depends on the standard deviation of the
 #' data. It is 98 per cent if that is 0.05 times the width, 95 per cent at 0.2, 93 per cent at 0.29 and 87 per cent at 0.4: 94 per cent on average.
 #'
@@ -65,7 +66,7 @@
 #' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | location 0, scale h_y / sqrt(p) |
 #' | sigma | sigma^2 ~ InverseGamma(3/4, (h_y / 5)^2) | log sigma ~ N(log(h_y / 4), 0.8^2) |
 #'
-#' With `prior_normal()` or `prior_student_t()` for the coefficients, the central 90 per cent of sigma are from 0.03 to 0.47 times the width.
+#' With `prior_normal()` or `prior_student_t()` for the coefficients, the central 90 per cent of the prior for sigma lie between 0.03 and 0.47 times the width.
 #' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 2, and `prior_exponential()` has
 #' the mean h_y / 2.
 #'
@@ -73,7 +74,7 @@
 #' correlations have the density (1 - r^2)^(-1/4). Each variance is InverseGamma(3/4, (h / 5)^2), and a mean given its sd is N(c, (4 sd)^2), like the
 #' intercept under `prior_nig()`. [model_mvnormal()] has the same prior.
 #'
-#' [model_lm()] has `prior_normal()` by default. Under `prior_nig()` slopes are scaled by sigma. This prior is conjugate and has faster chains, but it shrinks
+#' [model_lm()] has `prior_normal()` by default. Under `prior_nig()` slopes are scaled by sigma. This prior is conjugate and its chains are faster, but it shrinks
 #' slopes towards 0 and inflates sigma if sigma is small relative to the bounds. On 48 real data sets whose bounds were declared as natural limits, 95%
 #' intervals contained the estimates from the records in 89 per cent of cases with `prior_nig()`. With the default it was 97 per cent.
 #' [model_normal()] has the `prior_nig()` of a regression without covariates.

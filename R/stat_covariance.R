@@ -26,7 +26,7 @@
 #'
 #' **Methods.** The same as for [stat_crossprod()], including `"collapse"`.
 #'
-#' **A matrix.** [as_release()] also accepts these numbers as a matrix with rows and columns named by the variables. Noise was added to each number once, so the
+#' **A matrix.** [as_release()] also accepts these numbers as a matrix with rows and columns named by the variables. Noise was added once to each number, so the
 #' matrix is symmetric.
 #'
 #' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, with divisor n - 1, has the same distribution as that

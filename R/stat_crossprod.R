@@ -13,7 +13,7 @@
 #'   multiplying. With `FALSE` products are in the variables' own units.
 #' @param outside How to treat records outside the bounds. `"clamp"`: their values are moved to the nearer bound. `"none"`: there are no such records, because
 #'   the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable. `"above"`, `"below"`: only records there are
-#'   clamped; the other bound is a natural limit, as 0 for incomes. Give one value for all variables, or values by variable as in `c(age = "none")`; the other
+#'   clamped; the other bound is a natural limit, such as 0 for incomes. Give one value for all variables, or values by variable as in `c(age = "none")`; the other
 #'   variables are then clamped. See [declare_outside()] for which is right.
 #'
 #' @details

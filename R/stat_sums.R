@@ -12,7 +12,7 @@
 #' @param outside How to treat records outside the bounds. `"clamp"`: their values are moved to the nearer bound. `"drop"`: they are left out; if any of its
 #'   variables lies outside, a record adds 0 to every total (Bernstein & Sheldon 2018, section 3.3). The number of records left out is not published. `"none"`:
 #'   there are no such records, because the bounds are the natural limits of the variable, as for a score, a number of children or a 0/1 variable.
-#'   `"above"`, `"below"`: only records there are clamped; the other bound is a natural limit, as 0 for incomes. Values can be given by variable, as in
+#'   `"above"`, `"below"`: only records there are clamped; the other bound is a natural limit, such as 0 for incomes. Values can be given by variable, as in
 #'   `c(age = "none")`; the others are then clamped. See [declare_outside()] for which is right.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals get the
 #'   same noise. In the variables' own units, the term with the largest range determines this noise: on \[0, 700\] the noise for the square swamps the variable.
