@@ -39,7 +39,7 @@
 #' *L2.* With alpha = |a|, beta = |b|, c_i = alpha_i beta_i the squared norm is
 #' at most 4 sum(beta^2) (1 + sum(alpha^2)) + 4 (sum c)^2 + 8 sum(c^2). Let A', B', C' be the sums over all but one index i. As a function of beta_i = x, the
 #' bound is four times x^2 (1 + A') + B' (1 - x)^2 + 4 x^2 (1 - x)^2 + 2 C' x (1 - x) plus a constant, where C' <= (A' + B') / 2. With M = max(1 + A', B') the
-#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest with every beta_i in {0, 1}, where it equals 4 k (m + 1 - k) for k ones;
+#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M. The expression is largest if every beta_i is 0 or 1, where it equals 4 k (m + 1 - k) for k ones;
 #' k = floor((m + 1) / 2) is best.
 #'
 #' With factors, both are upper bounds. With `rescale = FALSE` the sensitivity is the sum (root of the sum of squares) of every component's range over the box,
