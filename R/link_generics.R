@@ -9,7 +9,7 @@
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
 #' @param draws,ndraws Number of draws, evenly spread over the draws of the fit; all by default. The name differs between packages.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param re_formula `NULL` or `NA`, as in brms; it has no effect. For groups, [predict()][pool_methods] has this argument.
+#' @param re_formula `NULL` or `NA`, as in brms. It matters for groups alone: see [predict()][pool_methods].
 #' @param transform Whether to return the expected response instead of the linear predictor.
 #' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.
@@ -60,7 +60,7 @@ NULL
 posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed = NULL, ..., ndraws = draws, re_formula = NULL) {
   check_site_dots(object, ...)
   check_no_groups(re_formula)
-  thin_rows(stats::predict(object, newdata, type = "draws", seed = seed, ...), ndraws)
+  thin_rows(predict_draws(object, newdata, "draws", seed, re_formula, ...), ndraws)
 }
 
 #' @rdname interop
@@ -68,7 +68,7 @@ posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed
 posterior_epred.noiseaware_fit <- function(object, newdata, draws = NULL, ..., ndraws = draws, seed = NULL, re_formula = NULL) {
   check_site_dots(object, ...)
   check_no_groups(re_formula)
-  thin_rows(stats::predict(object, newdata, type = "expected", seed = seed, ...), ndraws)
+  thin_rows(predict_draws(object, newdata, "expected", seed, re_formula, ...), ndraws)
 }
 
 #' @rdname interop
@@ -78,7 +78,10 @@ posterior_linpred.noiseaware_fit <- function(object, newdata, transform = FALSE,
   check_flag(transform, "transform")
   check_no_groups(re_formula)
   call <- environment()
-  if (transform) return(rstantools::posterior_epred(object, newdata, ndraws = ndraws, seed = seed, ...))
+  if (transform) return(rstantools::posterior_epred(object, newdata, ndraws = ndraws, seed = seed, re_formula = re_formula, ...))
+  if (inherits(object, "noiseaware_pool") && !is.null(re_formula)) {
+    stop_argument("re_formula", "NULL for a linear predictor of groups or sites", describe(re_formula))
+  }
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
   remind_troubles(object)
@@ -108,10 +111,16 @@ one_of_sites <- function(fit, site = NULL, sites = NULL, call = caller_env()) if
 check_site_dots <- function(fit, ..., call = caller_env()) {
   given <- list(...)
   known <- setdiff(names(formals(sys.function(sys.parent()))), "...")
-  check_argument_names(given, c(if (inherits(fit, "noiseaware_pool")) c("site", "sites"), if (length(given)) known), call = call)
+  check_argument_names(given, c(if (inherits(fit, "noiseaware_pool")) c("site", "sites", "allow_new_levels"), if (length(given)) known), call = call)
 }
 
-# brms's way to leave out effects of groups; there are none
+# the draws of predict(); a fit of groups alone has effects to leave out
+predict_draws <- function(object, newdata, type, seed, re_formula, ...) {
+  if (!inherits(object, "noiseaware_pool")) return(stats::predict(object, newdata, type = type, seed = seed, ...))
+  stats::predict(object, newdata, type = type, seed = seed, re_formula = re_formula, ...)
+}
+
+# brms's way to leave out effects of groups
 check_no_groups <- function(re_formula, call = caller_env()) {
   if (!is.null(re_formula) && !identical(re_formula, NA)) {
     stop_argument("re_formula", "NULL or NA", describe(re_formula), call = call)
