@@ -164,9 +164,27 @@ fits <- list(sample_posterior(releases[[1]], model_lm(), chains = 1, iter = 20),
 calibration <- calibrate(models[[5]], statistics$counts, mechanisms[[1]], n = 4, replicates = 3, chains = 1, iter = 20, seed = 1)
 planned <- design(models[[5]], statistics$counts, epsilon = 1, n = 4, replicates = 2, chains = 1, iter = 20, seed = 1)
 compared <- suppressWarnings(compare_analyses(releases[[1]], model_lm(), records, chains = 1, iter = 20, seed = 1))
+lived <- data.frame(time = c(1, 2, 3, 5), died = c(1, 0, 1, 1), g = c("a", "b", "a", "a"))
+exits <- survival_exits(lived, Surv(time, died) ~ g, c(0, 2, 4, 6), levels["g"])
+areas <- data.frame(county = c("p", "p", "q"), block = c("1", "2", "3"))
+homes <- as_release(list(county = c(5, 6), block = c(2, 4, 6)),
+                    list(county = stat_counts(~ county, list(county = c("p", "q"))), block = stat_counts(~ block, list(block = areas$block))),
+                    list(county = mechanisms[[5]], block = mechanisms[[5]]), n = 12)
+sized <- release(records, list(size = stat_size(), g = statistics$counts), list(size = mechanisms[[3]], g = mechanisms[[3]]), neighbours = "add_remove")
+releases <- c(releases, list(sized, homes))
+fitted_now <- function(...) suppressWarnings(sample_posterior(..., iter = 20, seed = 1))
+pooled <- fitted_now(list(u = releases[[2]], v = releases[[2]], w = releases[[2]]), model_bernoulli(), pool = "partial", chains = 2)
+table_fit <- fitted_now(releases[[4]], model_table(), chains = 1)
+joint <- fitted_now(release(records, stat_crossprod(y ~ x + k, list(y = c(-3, 3), x = c(-2, 2), k = c(0, 3))), mechanisms[[1]]), model_mvnormal(), chains = 1)
+yes_no <- fitted_now(release(records, stat_crossprod(b ~ x, list(b = c(0, 1), x = c(-2, 2))), mechanisms[[1]]), model_logistic(), chains = 1)
+lives <- fitted_now(release(exits, stat_survival(~ g, c(0, 2, 4, 6), levels["g"]), mechanisms[[3]]), model_survival(), chains = 1)
+fits <- c(fits, list(pooled, table_fit, joint, yes_no, lives))
+synthetic <- synthesize(table_fit, m = 3, seed = 1)
 directory <- tempfile("fuzz")
 dir.create(directory)
 path <- file.path(directory, "release.json")
+table_path <- file.path(directory, "records.csv")
+utils::write.csv(records, table_path, row.names = FALSE)
 
 draw <- list(chains = 1, iter = 10, warmup = 5, thin = 1, seed = 1)
 valid <- list(
@@ -183,7 +201,7 @@ valid <- list(
   mech_randomized_response = function() list(epsilon = 1), mech_objective = function() list(epsilon = 1, delta = NULL, ridge = NULL, scale = NULL, sd = NULL, norm = "Linf"),
   mech_exponential = function() list(epsilon = 1, scale = NULL),
   mech_custom = function() list(log_density = function(noise) rowSums(-abs(noise)), r = NULL, sd = NULL),
-  privacy = function() list(x = if (stats::runif(1) < 0.5) any_of(mechanisms) else any_of(releases), delta = 1e-6), noise_sd = function() list(release = any_of(releases)),
+  privacy = function() list(x = if (stats::runif(1) < 0.5) any_of(mechanisms) else any_of(releases), delta = 1e-6), noise_sd = function() list(any_of(releases)),
   release = function() list(data = records, statistic = any_of(statistics), mechanism = any_of(mechanisms), budget = if (stats::runif(1) < 0.3) budget(epsilon = 1)),
   release_objective = function() list(data = records, statistic = statistics$logit, mechanism = mechanisms[[7]], budget = NULL),
   as_release = function() list(value = c(1, 2, 3, 4, 5), statistic = if (stats::runif(1) < 0.5) statistics$crossprod else any_of(statistics), mechanism = any_of(mechanisms), n = 10),
@@ -192,7 +210,7 @@ valid <- list(
   private_quantile = function() list(x = records$x, probability = 0.5, bounds = c(-5, 5), epsilon = 1, steps = 100, budget = NULL),
   prior_beta = function() list(1, 1), prior_dirichlet = function() list(1), prior_gamma = function() list(1, 1), prior_normal = function() list(0, 1), prior_inverse_gamma = function() list(1, 1),
   prior_nig = function() list(mean = 0, precision = 1, shape = 1, rate = 1, within = NULL), prior_niw = function() list(mean = NULL, kappa = 1, scale = NULL, df = NULL, within = NULL),
-  fixed = function() list(1), covariate_moments = function() list(any_of(list(NULL, records["x"]))),
+  fixed = function() list(1), covariate_moments = function() list(any_of(list(NULL, data.frame(x = 1:100)))),
   model_lm = function() list(formula = y ~ x, prior = prior_nig(), sigma = NULL, covariates = prior_niw(), levels = prior_dirichlet()),
   model_logistic = function() list(formula = b ~ x, prior = prior_normal(0, 2), covariates = prior_niw(), levels = prior_dirichlet()),
   model_bernoulli = function() list(variable = NULL, prior = prior_beta()), model_categorical = function() list(variable = NULL, prior = prior_dirichlet()),
@@ -200,7 +218,7 @@ valid <- list(
   model_exponential = function() list(variable = NULL, prior = prior_gamma()), model_normal = function() list(variable = NULL, prior = prior_nig()),
   model_mvnormal = function() list(variables = NULL, prior = prior_niw()), model_custom = function() own_model, model_expfam = function() own_family,
   model_compiled = function() list(symbol = "none", package = "stats", dll = NULL, parameters = "a", variables = "x", fields = list(a = 1)),
-  as_model = function() list(x = foreign, sdp = 1, init_par = 0), debug_model = function() list(model = any_of(models), statistic = any_of(statistics), n = 5, seed = 1), supported = function() list(),
+  as_model = function() list(x = foreign, sdp = 1, init_par = 0), debug_model = function() list(model = any_of(models), statistic = any_of(statistics), n = 10, seed = 1), supported = function() list(),
   sample_posterior = function() c(list(release = any_of(releases), model = any_of(models), method = any_of(c("auto", "augment", "naive", "clt", "collapse"))), draw, list(init = NULL, control = list(passes = 1))),
   nonprivate_posterior = function() c(list(data = records, model = any_of(models), statistic = any_of(statistics)), draw),
   calibrate = function() list(model = models[[5]], statistic = statistics$counts, mechanism = mechanisms[[1]], n = 4, replicates = 1, method = "auto", chains = 1, iter = 10, parameters = NULL, level = 0.9,
@@ -210,8 +228,53 @@ valid <- list(
   extend = function() list(fit = any_of(fits), iter = 3), acceptance = function() list(fit = any_of(fits)), denoise = function() list(fit = any_of(fits)),
   update = function() c(list(object = any_of(fits), model = model_bernoulli()), draw), predict = function() list(object = fits[[1]], newdata = data.frame(x = 1), type = "mean", interval = "none", level = 0.9, seed = 1),
   confint = function() list(object = any_of(fits), parm = NULL, level = 0.9), simulate = function() list(object = any_of(fits), nsim = 2, seed = 1),
-  plot = function() any_of(list(list(x = fits[[1]], type = "trace", parameters = NULL), list(x = calibration, type = "ranks", variables = NULL), list(x = planned, variables = NULL), list(x = compared, variables = NULL))),
+  plot = function() any_of(list(list(x = fits[[1]], type = "trace", variables = NULL), list(x = calibration, type = "rank", variables = NULL), list(x = planned, variables = NULL), list(x = compared, variables = NULL))),
   coverage = function() list(calibration, 0.9),
+  stat_by = function() list(statistic = statistics$sums, levels = levels["g"]), stat_size = function() list(),
+  stat_covariance = function() list(formula = ~ x, bounds = list(x = c(-2, 2)), centre = 0.5, divisor = 4, outside = "clamp"),
+  stat_cumulative = function() list(statistic = stat_counts(~ h, levels["h"])), stat_means = function() list(statistic = statistics$sums, n = 4),
+  stat_histogram = function() list(formula = ~ x, breaks = c(0, 1, 2, Inf), levels = NULL, right = FALSE),
+  stat_linear = function() list(statistic = stat_counts(~ h, levels["h"]), queries = list(few = c("h=u", "h=v"), gap = c("h=u" = 1, "h=w" = -1))),
+  stat_subset = function() list(statistic = statistics$crossed, components = "g=a:h=u"),
+  stat_survival = function() list(formula = ~ g, breaks = c(0, 2, 4, 6), levels = levels["g"], publish = "censored"),
+  survival_exits = function() list(data = lived, formula = Surv(time, died) ~ g, breaks = c(0, 2, 4, 6), levels = levels["g"]),
+  mech_exact = function() list(), mech_record_noise = function() list(sd = c(x = 1), answers = NULL),
+  mech_tabulated = function() list(density = function(e) exp(-abs(e)), grid = NULL, lower = -8, upper = 8, scale = 1),
+  mech_unary_encoding = function() list(epsilon = 1, encoding = "optimised", p = NULL, q = NULL),
+  published = function() list(any_of(mechanisms), threshold = 2, round = NULL, lower = NULL, upper = NULL, listed = TRUE),
+  persons = function() list(person = "h", contributions = 2), record_source = function() list(from = table_path, sep = ",", rows = 3),
+  partial_total = function() list(data = records, statistic = any_of(statistics), mechanism = mechanisms[[2]], n = 4, neighbours = "replace"),
+  add_release = function() list(x = any_of(list(releases[[2]], fits[[2]])), second = releases[[2]], names = c("a", "b")),
+  declare_outside = function() list(release = any_of(releases), outside = "none"),
+  prior_beta_process = function() list(1, 0.5), prior_gamma_process = function() list(1, 0.5), prior_exponential = function() list(1), prior_half_normal = function() list(1),
+  prior_half_t = function() list(3, 1), prior_lkj = function() list(2), prior_lognormal = function() list(0, 1), prior_student_t = function() list(3, 0, 1),
+  prior_n = function() any_of(list(list(distribution = "uniform", lower = 1, upper = 50), list(distribution = "negative_binomial", mean = 5, size = 2))), student = function() list(4),
+  covariate_beta = function() list(share = prior_beta(1, 1), precision = prior_gamma(1.5, 0.15)), covariate_count = function() list(mean = prior_gamma(1.5), size = NULL),
+  covariate_lognormal = function() list(meanlog = prior_normal(), sdlog = NULL),
+  covariate_mixture = function() list(components = 2, weights = prior_dirichlet(2), mean = prior_normal(), variance = NULL),
+  partial_pooling = function() list(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL, covariates = "separate", walk = FALSE),
+  model_glm = function() list(formula = k ~ x, family = any_of(list("poisson", stats::binomial())), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), cv = NULL, factors = NULL),
+  model_survival = function() list(formula = ~ g, distribution = "weibull", prior = prior_normal(), shape = prior_gamma(2, 2), baseline = NULL, baseline_by = ~ 1,
+                                   censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet(1)),
+  model_table = function() list(formula = ~ g:h, prior = prior_dirichlet(1), zeros = NULL),
+  bayes_factor = function() list(fit1 = fits[[2]], fit2 = fits[[2]], draws = 100, seed = 1), log_evidence = function() list(fit = any_of(fits), draws = 100, seed = 1),
+  noise_cost = function() list(fit = fits[[1]], databases = 2, level = 0.9, seed = 1), report = function() list(fit = fits[[2]], file = path, title = "a", databases = 2, seed = 1),
+  contrast = function() list(object = pooled, of = NULL, measure = "difference", among = NULL, reference = "u", level = 0.9),
+  site_draws = function() list(fit = pooled, site = "new", sites = NULL, seed = 1), site_ranks = function() list(fit = pooled, parameter = NULL, level = 0.9),
+  regress = function() list(fit = joint, formula = y ~ x), refit_covariates = function() list(fit = yes_no, covariates = NULL, iter = 10),
+  survival_measures = function() list(fit = lives, measure = any_of(c("survival", "hazard", "median")), times = 3),
+  table_measures = function() list(fit = table_fit, margin = ~ g:h, measure = any_of(c("probability", "odds_ratio"))),
+  synthesize = function() list(fit = any_of(fits), m = 2, of = "population", n = 5, seed = 1), as_mids = function() list(sets = synthetic),
+  combine_synthetic = function() list(sets = synthetic, analysis = function(data) list(estimate = mean(data$g == "a"), variance = 1), level = 0.9),
+  confidence_set = function() list(release = releases[[2]], model = models[[5]], parameter = "prob[b]", level = 0.9, alternative = "less", method = "test", replicates = 19, seed = 1, prior_n = NULL),
+  p_value = function() list(release = releases[[2]], model = models[[5]], null = c("prob[b]" = 0.5), alternative = "less", replicates = 19, seed = 1, prior_n = NULL),
+  private_test = function() list(release = releases[[4]], formula = g ~ h, null = NULL, alternative = "two.sided", level = 0.9, scores = NULL, of = "mean", interval = FALSE, bayes_factor = FALSE,
+                                 replicates = 19, seed = 1, prior_n = NULL),
+  test_hypothesis = function() list(x = releases[[4]], question = ~ g + h, model = NULL, draws = 100, error = 0.05, seed = 1),
+  sample_geography = function() c(list(release = homes, formula = ~ county / block, areas = areas, shares = prior_dirichlet(1), concentration = prior_gamma(1, 0.01), sizes = prior_dirichlet(1)), draw,
+                                  list(track = NULL)),
+  explore_design = function() list(model = models[[5]], statistic = statistics$counts, mechanism = mech_laplace, bounds = NULL, prior = NULL, epsilon = 1, n = 20, replicates = 2, level = 0.9, seed = 1),
+  sbc_backend = function() list(model = any_of(models), chains = 1, iter = 10), stan_program = function() list(x = releases[[1]], model = model_lm()), works_with = function() list(),
   write_release = function() list(release = any_of(releases), path = path), read_release = function() list(file = path, format = "noiseaware"))
 methods <- c("predict", "confint", "simulate", "update", "plot") # generics of other packages
 forgotten <- setdiff(getNamespaceExports("noiseaware"), names(valid))
