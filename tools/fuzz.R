@@ -332,7 +332,7 @@ try_call <- function(name, args) {
 }
 
 # who asks for more may wait for it
-sizes <- c("n", "iter", "chains", "replicates", "draws", "points", "nsim", "bins", "steps", "passes")
+sizes <- c("n", "iter", "chains", "replicates", "databases", "draws", "points", "nsim", "bins", "steps", "passes")
 takes_long <- function(args) {
   any(vapply(args[names(args) %in% sizes], function(a) is.numeric(a) && any(is.finite(a) & a > 1000 & a < 2^31), TRUE)) ||
     (is.list(args$control) && is.numeric(args$control$passes) && any(args$control$passes > 1000, na.rm = TRUE))
