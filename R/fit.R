@@ -106,7 +106,7 @@ summary.noiseaware_fit <- function(object, ..., level = NULL, prob = level) {
                                i = "{.arg level} is the probability inside the interval."))
   }
   if (!is.null(prob)) {
-    check_number(prob, if (is.null(level)) "prob" else "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+    prob <- check_number(prob, if (is.null(level)) "prob" else "level", "a number between 0 and 1", 0, 1, strict = TRUE)
     tails <- c((1 - prob) / 2, (1 + prob) / 2)
     ends <- function(x) stats::setNames(draws_quantiles(matrix(x), tails), paste0("q", format_number(100 * tails, 4)))
     if (!length(measures)) measures <- c(as.list(posterior::default_summary_measures())[1:4], list(ends), as.list(posterior::default_convergence_measures()))
@@ -143,7 +143,7 @@ vcov.noiseaware_fit <- function(object, ...) {
 #' @export
 confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, variables = "coefficients", ...) {
   check_no_dots(...)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   variables <- check_choice(variables, "variables", c("coefficients", "all"))
   draws <- parameter_matrix(object)
   if (is.null(parm) && variables == "coefficients") parm <- coefficient_terms(object)
@@ -203,8 +203,8 @@ print.noiseaware_fit <- function(x, ...) {
 
 # the table of a print and of a report: interval ends are those of confint()
 printed_summary <- function(draws) {
-  posterior::summarise_draws(draws, "mean", "sd", ~ stats::setNames(posterior::quantile2(.x, c(0.025, 0.975), type = 6), c("q2.5", "q97.5")),
-                             "rhat", "ess_bulk", "ess_tail")
+  quantiles <- ~ stats::setNames(posterior::quantile2(.x, c(0.025, 0.975), type = 6), c("q2.5", "q97.5"))
+  without_capping(posterior::summarise_draws(draws, "mean", "sd", quantiles, "rhat", "ess_bulk", "ess_tail"))
 }
 
 # how the draws were made, and what makes them doubtful; what sweeps and moves did is acceptance()'s

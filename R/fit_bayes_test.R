@@ -56,7 +56,7 @@
 test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, error = 0.05, seed = NULL) {
   check_given()
   draws <- check_count(draws, "draws", lower = 100)
-  check_positive(error, "error")
+  error <- check_positive(error, "error")
   seed <- check_seed(seed)
   if (is_sites(x)) {
     if (!is.null(question)) stop_argument("question", "NULL for a list of releases, whose rates are compared", describe(question))

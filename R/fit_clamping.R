@@ -88,7 +88,7 @@ both_answers <- function(fit, other) {
 }
 
 monte_carlo_error <- function(fit, names) {
-  vapply(names, function(name) as.double(posterior::mcse_mean(posterior::extract_variable_matrix(fit$draws, name))), 0)
+  without_capping(vapply(names, function(name) as.double(posterior::mcse_mean(posterior::extract_variable_matrix(fit$draws, name))), 0))
 }
 
 # parameters that differ, the most first

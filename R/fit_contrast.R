@@ -80,7 +80,7 @@ contrast.default <- function(object, ...) check_class(object, "object", "noiseaw
 contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", among = NULL, reference = NULL, level = 0.95, ...) {
   check_no_dots(...)
   check_choice(measure, "measure", names(contrast_signs))
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   call <- environment()
   of_pool <- inherits(object, "noiseaware_pool") && (is.null(of) || is.character(of) && all(of %in% fit_parameters(object)))
   if (!of_pool && is.character(of)) {

@@ -74,7 +74,7 @@ slow <- 0.2
 
 # log ratio of the integrals of p and g, from log p / g at draws of p (chain after chain) and at draws of g, independent ones or `other_chains`
 bridge_ratio <- function(own, other, chains, other_chains = NULL, most = 1000L) {
-  effective <- function(x, among = chains) min(posterior::ess_mean(matrix(x, ncol = among)), length(x), na.rm = TRUE)
+  effective <- function(x, among = chains) min(without_capping(posterior::ess_mean(matrix(x, ncol = among))), length(x), na.rm = TRUE)
   independent <- function(x) if (is.null(other_chains)) length(x) else effective(x, other_chains)
   middle <- stats::median(own)
   own <- own - middle

@@ -5,7 +5,7 @@ average_ratio <- function(ratio, few = 100) {
   most <- max(ratio)
   weight <- exp(ratio - most)
   share <- weight / sum(weight)
-  effective <- min(posterior::ess_mean(weight), length(weight), na.rm = TRUE)
+  effective <- min(without_capping(posterior::ess_mean(weight)), length(weight), na.rm = TRUE)
   error <- stats::sd(weight) / mean(weight) / sqrt(effective)
   list(value = most + log(mean(weight)), error = error,
        note = if (error > 0 && 1 / sum(share^2) < few) "rough: a few draws of the table dominate; use more draws")

@@ -52,7 +52,7 @@
 plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "prior", "denoised", "table", "survival"),
                                 variables = NULL, covariate = NULL, level = 0.95, margin = NULL, percent = FALSE, text_size = 3, times = NULL, ...) {
   type <- if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
   whole <- switch(type, prior = plot_prior(x, variables), denoised = plot_denoised(x, level), table = plot_table(x, margin, level, percent, text_size),
                   survival = plot_survival(x, level, times), predictive = plot_predictive(predictive_data(x, covariate, level), x, level))
@@ -204,7 +204,7 @@ chain_colours <- function(plot, draws, scales) {
 
 predictive_data <- function(fit, covariate = NULL, level = 0.95, points = 61) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)
   if (points > 1e4) stop_argument("points", "at most 10,000", describe(points))
   all <- plotted_covariates(fit)

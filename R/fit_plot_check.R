@@ -54,7 +54,7 @@ check_check_type <- function(type, call = caller_env()) {
 # What pp_check() plots, of one release or of several.
 release_check <- function(fit, draws = 200, level = 0.95, seed = NULL, call = caller_env()) {
   draws <- check_count(draws, "draws", lower = 2, call = call)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
   seed <- check_seed(seed, call)
   if (!inherits(fit, "noiseaware_pool")) return(structure(check_one(fit, draws, level, seed, call), level = level))
   sites <- names(fit$release)

@@ -19,7 +19,7 @@ plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 
 }
 
 plot_curve <- function(fit, parameter, level, call = caller_env()) {
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
   if (fit$pool == "complete") {
     stop_classed("pool", "Sites of {.arg fit} have the same parameters, so that there is no curve: {.code pool = \"complete\"}.", call = call)
   }

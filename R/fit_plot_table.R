@@ -1,7 +1,7 @@
 # plot(fit, "table"): a table as published, and its posterior.
 plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_size = 3, call = caller_env()) {
   check_flag(percent, "percent", call = call)
-  check_positive(text_size, "text_size", call = call)
+  text_size <- check_positive(text_size, "text_size", call = call)
   table <- data <- margin_data(fit, margin, level, percent, call)
   variables <- names(data)[seq_len(match("released", names(data)) - 1L)]
   names(data)[seq_along(variables)] <- c("row", "column", "panel")[seq_along(variables)]

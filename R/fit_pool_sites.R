@@ -90,7 +90,7 @@ site_draws <- function(fit, site, sites = NULL, seed = NULL) {
 
 shrinkage_table <- function(fit, parameter, level, alone, call = caller_env()) {
   check_sites_fit(fit, call)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
   if (fit$pool %in% c("none", "separate")) stop_classed("pool", "{.arg fit} has sites that are not pooled: {.code pool = \"none\"}.", call = call)
   pooled <- parameter_of_sites(fit, parameter, call)
   if (!is.null(alone)) check_alone(alone, fit, call)
@@ -188,7 +188,7 @@ left_out_caption <- function(left_out, line, what = "sites") {
 site_ranks <- function(fit, parameter = NULL, level = 0.95) {
   check_given()
   check_sites_fit(fit)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (fit$pool == "complete") stop_classed("pool", "Sites of {.arg fit} have the same parameters, so that they have no order: {.code pool = \"complete\"}.")
   of <- parameter_of_sites(fit, parameter)
   if (length(fit$release) < 2L || all(of$values == of$values[, 1L])) {

@@ -46,7 +46,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   types <- c("mean", "draws", "expected", "link", survival_types)
   type <- predicted(if (!missing(type)) type, "type", if (of_survival) union("survival", types) else types)
   interval <- predicted(if (!missing(interval)) interval, "interval", c("none", "credible", "predictive"))
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "link") check_link(object$bound, interval)
   newdata <- if (missing(newdata)) default_newdata(object) else newdata
   check_newdata(newdata)

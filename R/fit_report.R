@@ -141,7 +141,7 @@ number_table <- function(table, digits = 4, ...) {
 # Sentences on how far the draws are to be trusted.
 diagnosis <- function(fit) {
   if (!is.null(fit$fits)) return(unlist(lapply(names(fit$fits), function(site) paste0(site, ": ", diagnosis(fit$fits[[site]])))))
-  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
+  table <- without_capping(posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail"))
   named <- function(x) stats::setNames(as.numeric(x), table$variable)
   rhat <- named(table$rhat)
   ess <- named(pmin(table$ess_bulk, table$ess_tail))
@@ -193,7 +193,7 @@ drawn_sentence <- function(fit) {
   chained <- !is.null((fit$fits[[1L]] %||% fit)$chains)
   size <- dim(fit$draws)
   if (!chained) return(sprintf("There were %s independent draws.", format_size(prod(size[1:2]))))
-  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
+  table <- without_capping(posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail"))
   sprintf(paste("There were %d chain%s of %s draws, after %s warmup iterations each. The largest R-hat was %s; the smallest effective number of draws, bulk or",
                 "tail, was %s."), size[2L], if (size[2L] == 1L) "" else "s", format_size(size[1L]),
           format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(unlist(table[c("ess_bulk", "ess_tail")])))))

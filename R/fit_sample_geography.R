@@ -93,13 +93,21 @@ sample_geography <- function(release, formula, areas, shares = prior_dirichlet(1
 # Chains that have not converged, by all that was kept.
 tell_geography <- function(fit, call = caller_env()) {
   if (session$quiet) return(invisible())
-  found <- apply(fit$draws, 3L, function(d) c(posterior::rhat(d), posterior::ess_bulk(d)))
-  if (max(found[1L, ], 1, na.rm = TRUE) <= highest_r_hat && min(found[2L, ], Inf, na.rm = TRUE) >= fewest_effective) return(invisible())
+  found <- geography_mixing(fit$draws)
+  if (all(is.na(found[2L, ]))) {
+    cli::cli_warn(c("There are too few draws to know whether the chains have converged.", i = "Increase {.arg iter}."),
+                  class = "noiseaware_warning_convergence", call = call)
+    return(invisible())
+  }
+  if (max(found[1L, ], 1, na.rm = TRUE) <= highest_r_hat && min(found[2L, ], na.rm = TRUE) >= fewest_effective) return(invisible())
   worst <- posterior::variables(fit$draws)[which.min(found[2L, ])]
   shown <- c(format_number(max(found[1L, ], na.rm = TRUE), 3), format_size(round(min(found[2L, ], na.rm = TRUE))))
   cli::cli_warn(c("The draws have not converged: the largest R-hat is {shown[1]}, the smallest number of effective draws {shown[2]} ({.code {worst}}).",
                   i = "Increase {.arg iter}."), class = "noiseaware_warning_convergence", call = call)
 }
+
+# R-hat and effective draws of each variable, in rows
+geography_mixing <- function(draws) without_capping(apply(draws, 3L, function(d) c(posterior::rhat(d), posterior::ess_bulk(d))))
 
 words_seed <- function(words) as.integer(words[1L] %% 2^31)
 
@@ -395,13 +403,14 @@ print.noiseaware_geography <- function(x, ...) {
   areas <- vapply(x$tree$levels, function(l) format_size(length(l$codes)), "")
   cells <- length(x$persons$names)
   sampled <- x$draws[, , startsWith(posterior::variables(x$draws), "cell[")]
-  ess <- apply(sampled, 3L, function(d) posterior::ess_bulk(d))
-  rhat <- apply(sampled, 3L, function(d) posterior::rhat(d))
+  found <- geography_mixing(sampled)
+  known <- !is.na(found[2L, ])
   cat(sprintf("<geography> %s; %s cells in each\n", paste(areas, names(areas), collapse = ", "), format_size(cells)))
   cat(sprintf("  draws      %s of %d chain%s\n", format_size(posterior::ndraws(x$draws)), dim(x$draws)[2L], if (dim(x$draws)[2L] > 1L) "s" else ""))
-  cat(sprintf("  effective  median %s over %d random cells, at least %s; largest rhat %s
-", format_size(round(stats::median(ess, na.rm = TRUE))),
-              length(ess), format_size(round(min(ess, na.rm = TRUE))), format_number(max(rhat, na.rm = TRUE), 3)))
+  effective <- if (!any(known)) "unknown: there are too few draws" else
+    sprintf("median %s over %d random cells, at least %s; largest rhat %s", format_size(round(stats::median(found[2L, known]))), length(known),
+            format_size(round(min(found[2L, known]))), format_number(max(found[1L, ], na.rm = TRUE), 3))
+  cat("  effective  ", effective, "\n", sep = "")
   cat("  every cell: summary(); tracked sums, concentrations: posterior::as_draws_array()\n")
   invisible(x)
 }

@@ -108,9 +108,9 @@ check_survival_times <- function(times, curves, default, call, measure = "surviv
   }
   if (!curves$parametric) stop_classed("argument", "{.arg times} must be NULL for a fit of {.fn model_table}, which determines curves only at the breaks.", call = call)
   first <- curves$breaks[1L]
-  must <- if (is.finite(curves$ends)) sprintf("numbers from %s to %s, the first and the last break", format_number(first), format_number(curves$ends)) else
-    sprintf("finite numbers from %s, the first break, on", format_number(first))
-  ok <- is.numeric(times) && length(times) > 0L && all(is.finite(times)) && all(times >= first & times <= curves$ends)
+  must <- if (is.finite(curves$ends)) sprintf("different numbers from %s to %s, the first and the last break", format_number(first), format_number(curves$ends)) else
+    sprintf("different finite numbers from %s, the first break, on", format_number(first))
+  ok <- is.numeric(times) && length(times) > 0L && all(is.finite(times)) && !anyDuplicated(as.double(times)) && all(times >= first & times <= curves$ends)
   if (!ok) stop_argument("times", must, describe(times), call = call)
   as.double(times)
 }
@@ -125,7 +125,7 @@ hazard_ratios <- function(fit, call) {
 }
 
 survival_table <- function(fit, level, times, call) {
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
   curves <- survival_curves(fit, call)
   ends <- range(curves$breaks)
   default <- if (curves$parametric) sort(unique(c(curves$breaks, seq(ends[1L], ends[2L], length.out = 52L)))) else curves$breaks

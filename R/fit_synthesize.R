@@ -148,7 +148,7 @@ combine_synthetic <- function(sets, analysis, level = 0.95) {
   check_given()
   check_class(sets, "sets", "noiseaware_synthetic", "data sets made by synthesize()")
   if (!is.function(analysis)) stop_argument("analysis", "a function of a data frame", describe(analysis))
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   tell_few_sets(sets)
   call <- environment()
   told <- lapply(seq_along(sets), function(k) {
@@ -184,14 +184,18 @@ combine_population <- function(between, within, m, level, ratio) {
   room <- if (within > 0) stats::pchisq((m - 1) * between / within, m - 1) else 1
   if (room < 1e-12) { # the sets do not differ
     se <- sqrt(within * ratio)
-    return(c(se = se, df = NA, half = stats::qnorm((1 + level) / 2) * se))
+    return(c(se = se, df = NA, half = normal_half(level) * se))
   }
   x <- stats::qchisq((seq_len(1000L) - 0.5) / 1000 * room, m - 1)
   sd <- sqrt(between * (m - 1) / x - within)
-  beyond <- function(half) mean(stats::pnorm(half / sd)) - (1 + level) / 2
-  half <- if (between > 0) stats::uniroot(beyond, c(0, stats::qnorm((1 + level) / 2) * max(sd)), tol = 1e-9 * max(sd))$root else 0
+  beyond <- function(half) mean(stats::pnorm(-half / sd)) - (1 - level) / 2
+  most <- normal_half(level) * max(sd)
+  half <- if (between > 0 && most > 0) stats::uniroot(beyond, c(0, most), tol = 1e-9 * max(sd))$root else 0
   c(se = stats::median(sd), df = NA, half = half)
 }
+
+# half the length of an interval of the standard normal distribution, finite for every level below 1
+normal_half <- function(level) -stats::qnorm((1 - level) / 2)
 
 # The rules need estimates of a variance between sets, and analyses that do not hang on a few records.
 tell_few_sets <- function(sets, few = 10L, empty = 5) {

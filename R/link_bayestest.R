@@ -102,7 +102,7 @@ describe_prior.noiseaware_fit <- function(model, ...) {
 #' @exportS3Method bayestestR::diagnostic_posterior
 diagnostic_posterior.noiseaware_fit <- function(posterior, diagnostic = "all", component = "conditional", parameters = NULL, ...) {
   names <- colnames(get_parameters.noiseaware_fit(posterior, component, parameters))
-  table <- posterior::summarise_draws(exactly(posterior$draws, names), Rhat = posterior::rhat, ESS = posterior::ess_bulk, MCSE = posterior::mcse_mean)
+  table <- without_capping(posterior::summarise_draws(exactly(posterior$draws, names), Rhat = posterior::rhat, ESS = posterior::ess_bulk, MCSE = posterior::mcse_mean))
   table <- data.frame(Parameter = table$variable, lapply(table[-1L], as.double))
   if (identical(diagnostic, "all")) table else table[c("Parameter", intersect(names(table), diagnostic))]
 }

@@ -32,7 +32,7 @@ conditional_effects.noiseaware_fit <- function(x, effects = NULL, conditions = N
                                                method = c("posterior_epred", "posterior_predict", "posterior_linpred"), resolution = 100, seed = NULL, ...) {
   check_site_dots(x, ...)
   method <- if (missing(method)) "posterior_epred" else check_choice(method, "method", c("posterior_epred", "posterior_predict", "posterior_linpred"))
-  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  prob <- check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   resolution <- check_count(resolution, "resolution", lower = 2)
   seed <- check_seed(seed)
   remind_troubles(x)

@@ -93,7 +93,7 @@ posterior_linpred.noiseaware_fit <- function(object, newdata, transform = FALSE,
 #' @exportS3Method rstantools::predictive_interval
 predictive_interval.noiseaware_fit <- function(object, prob = 0.9, newdata, ..., seed = NULL) {
   check_site_dots(object, ...)
-  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  prob <- check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   draws <- stats::predict(object, newdata, type = "draws", seed = seed, ...)
   if (!is.null(attr(draws, "levels"))) {
     stop_classed("method", c("There is no interval for the levels of a response.",
@@ -151,12 +151,12 @@ tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponenti
   check_argument_names(list(...), c("conf.int", "conf.level", "exponentiate", "measure", "margin", "effects", "component"))
   check_flag(conf.int, "conf.int")
   check_flag(exponentiate, "exponentiate")
-  check_number(conf.level, "conf.level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  conf.level <- check_number(conf.level, "conf.level", "a number between 0 and 1", 0, 1, strict = TRUE)
   effects <- coefficient_terms(x)
   if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE if the model has no coefficients", "TRUE")
   remind_troubles(x)
   if (!is.null(measure) || !is.null(margin)) x$draws <- table_measures(x, margin, measure %||% "probability")
-  table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")
+  table <- without_capping(posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk"))
   table[-1L] <- lapply(table[-1L], as.double)
   out <- data.frame(term = table$variable, estimate = table$mean, std.error = table$sd)
   if (conf.int) out[c("conf.low", "conf.high")] <- as.data.frame(t(draws_interval(parameter_matrix(x), conf.level)))
@@ -172,7 +172,7 @@ tidy.noiseaware_fit <- function(x, conf.int = TRUE, conf.level = 0.95, exponenti
 #' @rdname interop
 #' @exportS3Method generics::glance
 glance.noiseaware_fit <- function(x, ...) {
-  table <- posterior::summarise_draws(x$draws, "rhat", "ess_bulk")
+  table <- without_capping(posterior::summarise_draws(x$draws, "rhat", "ess_bulk"))
   # each site is a population of its own: what one person risks is the most of all
   releases <- if (inherits(x, "noiseaware_pool")) x$release else list(x$release)
   epsilon <- max(vapply(releases, function(r) if (is.null(r)) NA_real_ else as.double(privacy(r)$epsilon), 0))

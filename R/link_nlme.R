@@ -67,7 +67,7 @@ ranef.noiseaware_fit <- function(object, ...) {
 #' @exportS3Method nlme::VarCorr
 VarCorr.noiseaware_fit <- function(x, sigma = 1, ..., level = 0.95) {
   check_no_dots(...)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_varies(x, "VarCorr", walk = TRUE)
   remind_troubles(x)
   draws <- parameter_matrix(x)

@@ -36,7 +36,7 @@ privacy <- function(x, statistic = NULL, unit = 0, neighbours = "replace", delta
   if (inherits(x, "noiseaware_mechanism")) check_persons(list(list(mechanism = x, statistic = statistic)), neighbours, environment())
   guarantee <- guarantee_of(x, statistic = statistic, unit = unit, neighbours = neighbours)
   if (is.null(delta)) return(guarantee)
-  check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE)
+  delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE)
   found <- c(if (isTRUE(guarantee$delta <= delta)) guarantee$epsilon, if (!is.na(guarantee$rho)) zcdp_epsilon(guarantee$rho, delta))
   known <- !all(is.na(found))
   guarantee$epsilon <- if (known) min(found, na.rm = TRUE) else NA_real_

@@ -91,8 +91,8 @@ check_end <- function(x, name, infinite, call = caller_env()) {
 }
 
 check_points <- function(grid, call) {
-  bad <- if (is.numeric(grid)) !is.finite(grid) | c(FALSE, diff(grid) < 0)
-  if (!is.numeric(grid) || any(bad)) stop_argument("grid", "finite numbers that increase", if (any(bad)) describe_bad(grid, bad) else describe(grid), "mechanism", call)
+  bad <- if (is.numeric(grid) && !is.matrix(grid)) !is.finite(grid) | c(FALSE, diff(grid) < 0)
+  if (is.null(bad) || any(bad)) stop_argument("grid", "finite numbers that increase", if (any(bad)) describe_bad(grid, bad) else describe(grid), "mechanism", call)
   as.double(grid)
 }
 

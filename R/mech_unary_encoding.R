@@ -53,7 +53,8 @@ mech_unary_encoding <- function(..., epsilon = NULL, encoding = c("optimised", "
   hashed <- NULL
   if (given == "epsilon") {
     epsilon <- check_positive(epsilon, "epsilon", "mechanism")
-    encoding <- rlang::arg_match(encoding)
+    encodings <- c("optimised", "symmetric", "hashing")
+    encoding <- if (identical(encoding, encodings)) "optimised" else check_choice(encoding, "encoding", encodings, "mechanism")
     g <- max(2, round(exp(epsilon)) + 1)
     chances <- switch(encoding, optimised = c(0.5, 1 / (exp(epsilon) + 1)), symmetric = stats::plogis(c(0.5, -0.5) * epsilon),
                       hashing = c(1 / (1 + (g - 1) * exp(-epsilon)), 1 / g))

@@ -44,7 +44,7 @@
 covariate_moments <- function(draws = NULL) {
   if (is.null(draws)) return(new_prior(class = "covariate_moments"))
   names <- if (is.data.frame(draws) || is.matrix(draws)) colnames(draws)
-  ok <- !is.null(names) && !anyDuplicated(names) && nrow(draws) >= 100 &&
+  ok <- length(names) > 0L && !anyDuplicated(names) && nrow(draws) >= 100 &&
     all(vapply(as.data.frame(draws), is.numeric, TRUE))
   if (!ok) {
     stop_argument("draws", "NULL, or a matrix or data frame of numbers with the covariates' names and 100 rows or more",

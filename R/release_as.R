@@ -200,7 +200,7 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
 
 # the number of records, NULL if it is not known
 check_public_size <- function(n, parts, call = caller_env()) {
-  if (length(n) == 1L && is.na(n)) {
+  if (length(n) == 1L && is.atomic(n) && is.na(n)) {
     stop_classed("argument", c("{.arg n} must be a positive whole number or NULL, but is {describe(n)}.",
                                i = "Use {.code n = NULL} if it is unknown."), call = call)
   }

@@ -106,7 +106,7 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
 
 # how a function that makes a mechanism calls the size of its noise
 size_argument <- function(mechanism, call) {
-  takes <- if (is.function(mechanism)) intersect(c("scale", "sd"), names(formals(args(mechanism))))
+  takes <- if (is.function(mechanism)) intersect(c("scale", "sd"), names(formals(args(mechanism) %||% function() NULL)))
   if (length(takes) == 1L) return(takes)
   was <- if (is.function(mechanism)) "another function" else describe(mechanism)
   stop_argument("mechanism", "a mechanism, or a function that makes one from a scale or an sd", was, call = call)

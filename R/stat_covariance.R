@@ -62,7 +62,7 @@ stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c
 # totals of the variables alone, in their own units
 centred_sums <- function(formula, bounds, centre, outside, rescale, call = caller_env()) {
   if (isTRUE(rescale)) stop_argument("centre", "NULL if values are rescaled", describe(centre), call = call)
-  if (is.null(names(outside)) && length(outside) > 1L) outside <- setdiff(outside, "drop")
+  if (is.character(outside) && is.null(names(outside)) && length(outside) > 1L) outside <- setdiff(outside, "drop")
   centred <- stat_centred(formula, bounds, centre, outside, call)
   subset_of(centred, centred$components[seq_len(nrow(centred$columns))])
 }

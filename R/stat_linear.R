@@ -402,7 +402,7 @@ most_unpublished <- 1e5
 
 # names in the statistic's spelling: a product may have its factors in another order
 reorder_products <- function(names, components) {
-  other <- !names %in% components & !is.na(names)
+  other <- !names %in% components & !is.na(names) & validEnc(names)
   if (!any(other)) return(names)
   factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
   same <- factors(components)

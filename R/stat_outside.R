@@ -15,7 +15,7 @@ outside_choices <- c("clamp", "none", "above", "below")
 # `choices`: the words that the statistic knows, "clamp" first, which is the default
 check_outside <- function(outside, variables, choices = outside_choices, call = caller_env()) {
   if (identical(outside, choices)) return("clamp")
-  if (is.null(names(outside))) return(check_choice(outside, "outside", choices, call = call))
+  if (is.null(names(outside)) || !is.vector(outside)) return(check_choice(outside, "outside", choices, call = call))
   outside <- name_outside(outside, variables)
   alone <- setdiff(choices, "drop")
   ok <- is.character(outside) && !anyNA(outside) && all(outside %in% alone) && !anyDuplicated(names(outside)) && all(names(outside) %in% variables)

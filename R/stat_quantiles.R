@@ -61,7 +61,7 @@ largest_grid <- 2^20
 
 check_probs <- function(probs, name, call) {
   must <- "different numbers from 0 to 1"
-  if (!is.numeric(probs) || is.object(probs) || length(probs) == 0L) stop_argument(name, must, describe(probs), call = call)
+  if (!is.numeric(probs) || is.object(probs) || length(dim(probs)) > 1L || length(probs) == 0L) stop_argument(name, must, describe(probs), call = call)
   bad <- !is.finite(probs) | probs < 0 | probs > 1 | duplicated(probs)
   if (any(bad)) stop_argument(name, must, describe_bad(probs, bad), call = call)
   if (length(probs) > most_quantiles) stop_argument(name, sprintf("at most %s numbers", format_size(most_quantiles)), describe(probs), call = call)

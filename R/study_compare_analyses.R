@@ -27,7 +27,7 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
   check_given()
   check_release(release)
   check_model(model)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   methods <- methods %||% c("auto", if (!is.null(release$n) && has_method(model, release$statistic, "naive")) "naive")
   if (!is.character(methods) || length(methods) == 0L) stop_argument("methods", "names of methods", describe(methods))
   further <- list(...)

@@ -49,7 +49,7 @@ confidence_set <- function(release, model, parameter, level = 0.95, alternative 
                            replicates = 999, seed = NULL, prior_n = NULL, fit = NULL) {
   check_given()
   check_no_dots(...)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   alternative <- match_alternative(alternative)
   method <- if (identical(method, c("test", "bootstrap"))) "test" else check_choice(method, "method", c("test", "bootstrap"))
   replicates <- check_count(replicates, "replicates", lower = ceiling(1 / (1 - level)) - 1)

@@ -41,7 +41,7 @@ coverage.default <- function(x, ...) {
 coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables = NULL, prob = 0.95, ...) {
   check_no_dots(...)
   check_probabilities(levels, "levels")
-  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  prob <- check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   quantiles <- variable_quantiles(x, variables)
   rows <- lapply(names(quantiles), function(v) {
     held <- vapply(levels, function(l) sum(inside_central(quantiles[[v]], l)), 0)
@@ -67,7 +67,7 @@ coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.
   ok <- length(x) > 0L && !is.null(names(x)) && all(vapply(x, inherits, TRUE, "noiseaware_fit"))
   if (!ok) stop_argument("x", "a calibration, a fit or a named list of fits", describe(x))
   check_probabilities(levels, "levels")
-  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  prob <- check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (is.data.frame(newdata)) newdata <- rep(list(newdata), length(x))
   if (!is.list(newdata) || length(newdata) != length(x)) {
     stop_argument("newdata", paste("a data frame, or a list of", length(x)), describe_shape(newdata), "data")

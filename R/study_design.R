@@ -65,6 +65,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   if (!ok) stop_argument("statistic", "a statistic, or a list of statistics with different names", describe(statistic))
   check_design_budget(mechanism, epsilon, ratio)
   check_design_sizes(n)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_sampler_arguments(list(...), check_sampler(method))
   budget <- mechanism_budget(mechanism)
   make <- function(value) do.call(mechanism, stats::setNames(list(value), budget))
@@ -142,7 +143,7 @@ widths_of_records <- function(run, mechanism, arguments) {
 
 # the name of the argument that is the budget
 mechanism_budget <- function(mechanism, call = caller_env()) {
-  names <- names(formals(args(mechanism)))
+  names <- names(formals(args(mechanism) %||% function() NULL)) # some primitives have no arguments that R knows
   budget <- c(intersect("epsilon", names), setdiff(names, "..."))
   if (length(budget) == 0L) stop_argument("mechanism", "a function of a budget", "a function without arguments", call = call)
   budget[1L]

@@ -48,10 +48,10 @@ explore_design <- function(model, statistic, mechanism = mech_laplace, bounds = 
     if (!is.null(bounds)) stop_argument("bounds", "NULL if `statistic` is not a function of them", describe(bounds))
   }
   if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism from a budget, such as mech_laplace", describe(mechanism))
-  check_positive(epsilon, "epsilon")
-  check_count(n, "n")
+  epsilon <- check_positive(epsilon, "epsilon")
+  n <- check_count(n, "n")
   replicates <- check_count(replicates, "replicates", lower = 2)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_installed("shiny", "runs the app")
   chosen <- list(model = model, statistic = statistic, mechanism = mechanism, bounds = Filter(is_range, bounds), levels = Filter(Negate(is_range), bounds),
                  prior = prior, epsilon = epsilon, n = n, budget = mechanism_budget(mechanism), neighbours = neighbours, replicates = replicates, level = level,

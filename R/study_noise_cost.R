@@ -35,7 +35,7 @@ noise_cost <- function(fit, databases = 20, level = 0.95, seed = NULL) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
   databases <- check_count(databases, "databases", lower = 2)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   seed <- check_seed(seed) %||% new_seed()
   if (!inherits(fit, "noiseaware_pool")) return(cost_of_one(fit, databases, level, seed))
   if (fit$pool == "complete") return(cost_of_one(fit, databases, level, seed, names(fit$release)))

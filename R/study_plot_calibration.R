@@ -54,7 +54,7 @@ failed_caption <- function(x) {
 calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL) {
   check_class(x, "x", "calibration", "a calibration made by calibrate()")
   check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq", if (of_data(x)) "intervals"))
-  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  prob <- check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   quantiles <- variable_quantiles(x, variables %||% setdiff(unique(x$results$variable), calibration_mirrored(x)))
   rows <- lapply(names(quantiles), function(v) {
     q <- quantiles[[v]]

@@ -75,7 +75,7 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
   check_given()
   check_no_dots(...)
   check_release(release)
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_flag(interval, "interval")
   check_flag(bayes_factor, "bayes_factor")
   alternative <- match_alternative(alternative)
@@ -143,7 +143,7 @@ refuse_sd <- function(call) stop_argument("of", "\"mean\" if the test is not abo
 ask_one_variable <- function(variable, levels, null, of, call) {
   if (length(levels) > 0L && of != "mean") refuse_sd(call)
   if (of == "sd") {
-    check_number(null, "null", "a positive number for a standard deviation", 0, strict = TRUE, call = call)
+    null <- check_number(null, "null", "a positive number for a standard deviation", 0, strict = TRUE, call = call)
     return(list(title = "One standard deviation", model = model_normal(variable), null = c(sd = null), value = c(`standard deviation` = null), parameter = "sd",
                 factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(sd = null), seed)))
   }
@@ -252,7 +252,7 @@ ask_slopes <- function(formula, factors, levels, null, release, call) {
   bound <- bind_simulated(release, model, call)$bound
   terms <- setdiff(coefficients_of(bound), "(Intercept)")
   null <- null %||% 0
-  check_number(null, "null", call = call)
+  null <- check_number(null, "null", call = call)
   groups <- length(factors) == 2L && factors[2L]
   what <- if (factors[1L]) "log odds ratio" else if (groups) "difference of means" else "slope"
   factor <- if (!any(factors) && null == 0) function(release, seed, prior_n) test_hypothesis(release, terms, model, seed = seed)

@@ -130,7 +130,7 @@ check_flag <- function(x, name, call = caller_env()) {
 }
 
 check_choice <- function(x, name, choices, kind = "argument", call = caller_env()) {
-  if (!checkmate::test_choice(x, choices)) {
+  if (!checkmate::test_choice(x, choices) || !is.null(dim(x))) {
     stop_argument(name, paste("one of", paste(dQuote(choices, FALSE), collapse = ", ")),
                   describe(x), kind, call)
   }
@@ -145,7 +145,7 @@ check_class <- function(x, name, class, must, kind = "argument", call = caller_e
 # names of some of what there is; NULL for all of it
 check_names_of <- function(x, name, what, all, call = caller_env()) {
   if (is.null(x)) return(all)
-  if (!is.character(x) || length(x) == 0L || anyNA(x)) stop_argument(name, paste("names of", what), describe(x), call = call)
+  if (!is.character(x) || !is.null(dim(x)) || length(x) == 0L || anyNA(x)) stop_argument(name, paste("names of", what), describe(x), call = call)
   absent <- shorten_texts(setdiff(x, all))
   if (length(absent)) {
     stop_classed("argument", c("{.arg {name}} must be names of {what}, but {.val {absent}} {?is/are} not.", i = "Available: {.val {all}}."), call = call)

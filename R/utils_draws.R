@@ -30,5 +30,10 @@ parameter_matrix <- function(fit) {
 # Monte Carlo standard errors of the means of columns of numbers, a row for each draw of the fit
 column_errors <- function(x, fit) {
   iterations <- posterior::niterations(fit$draws)
-  unname(apply(x, 2L, function(column) as.double(posterior::mcse_mean(matrix(column, iterations)))))
+  unname(without_capping(apply(x, 2L, function(column) as.double(posterior::mcse_mean(matrix(column, iterations))))))
+}
+
+# Without a warning of posterior's on a few nearly independent draws, of which the package has its own.
+without_capping <- function(code) {
+  withCallingHandlers(code, warning = function(w) if (startsWith(conditionMessage(w), "The ESS has been capped")) invokeRestart("muffleWarning"))
 }

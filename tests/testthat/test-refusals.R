@@ -43,3 +43,57 @@ test_that("fits", {
   }
   expect_error(suppressMessages(combine_synthetic(sets, drifting)), "their names differ", class = "noiseaware_error_argument")
 })
+
+# What random calls found: tools/fuzz.R.
+test_that("values of an odd type or shape are refused by name, or are what they hold", {
+  yes <- stat_counts(~ g, list(g = c("a", "b")))
+  for (bad in list("z", NA, 1, list(list()), factor("optimised"), character(), ~ x, matrix("hashing"))) {
+    expect_error(mech_unary_encoding(epsilon = 1, encoding = bad), "`encoding` must be one of", class = "noiseaware_error_mechanism")
+  }
+  expect_error(stat_quantiles(~ x, list(x = c(0, 1)), probs = diag(2)), "`probs` must be", class = "noiseaware_error_argument")
+  for (bad in list(new.env(), quote(f(x)), mean, factor("none"))) {
+    expect_error(stat_covariance(~ x, list(x = c(0, 1)), 0.5, 4, outside = bad), "`outside` must be", class = "noiseaware_error_argument")
+    expect_error(stat_sums(~ x, list(x = c(0, 1)), outside = bad), "`outside` must be", class = "noiseaware_error_argument")
+    expect_error(stat_sums(~ x, list(x = c(0, 1)), outside = bad, centre = 0.5), "`outside` must be", class = "noiseaware_error_argument")
+  }
+  expect_no_warning(expect_error(stat_subset(yes, "f\xff"), "`components` must be", class = "noiseaware_error_argument"))
+  for (bad in list("{x}", data.frame(), diag(3), ~ x)) {
+    expect_error(design(model_bernoulli(), yes, epsilon = 1, n = 4, level = bad), "`level` must be", class = "noiseaware_error_argument")
+  }
+  expect_no_warning(expect_error(design(model_bernoulli(), yes, `[`, epsilon = 1, n = 4), "without arguments", class = "noiseaware_error_argument"))
+  expect_no_warning(expect_error(mech_tabulated(dnorm, matrix(1:6, 2)), "`grid` must be", class = "noiseaware_error_mechanism"))
+  expect_error(covariate_moments(data.frame(x = 1:100)[FALSE]), "`draws` must be", class = "noiseaware_error_prior")
+  expect_no_warning(expect_error(as_release(1:2, yes, mech_laplace(epsilon = 1), n = sum), "`n` must be", class = "noiseaware_error_argument"))
+  rel <- as_release(c("g=a" = 3, "g=b" = 5), yes, mech_laplace(epsilon = 1), n = 8)
+  marginals <- list(levels = list(g = c("a", "b")), marginals = list(list(clique = list("g"), values = c(3, 5), sd = 1)))
+  expect_error(read_release(marginals, "marginals", mechanism = mech_gaussian, n = 8, neighbours = "z"), "`neighbours` must be", class = "noiseaware_error_argument")
+  lives <- few(as_release(c(4, 3, 1, 2, 6), stat_survival(~ 1, c(0, 2, 4)), mech_laplace(epsilon = 1), n = 16), model_survival())
+  expect_error(survival_measures(lives, "survival", times = c(3, 3)), "`times` must be different", class = "noiseaware_error_argument")
+  set <- function(level) confidence_set(rel, model_bernoulli(), "prob[b]", level = level, replicates = 19, seed = 1)
+  expect_equal(set(matrix(0.9)), set(0.9))
+})
+
+test_that("few draws give warnings of the package alone, and levels may be all but 0 or 1", {
+  alien <- function(code) {
+    seen <- character()
+    withCallingHandlers(code, warning = function(w) {
+      if (!any(startsWith(class(w), "noiseaware_warning"))) seen <<- c(seen, conditionMessage(w))
+      invokeRestart("muffleWarning")
+    })
+    seen
+  }
+  line <- as_release(c(y = 10, x = 4, "y^2" = 5, "y:x" = 3, "x^2" = 4), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1))), mech_laplace(epsilon = 1), n = 20)
+  # posterior has its own warning of so few draws
+  expect_gt(length(alien(posterior::mcse_mean(rep(c(1, -1), 10) + sin(seq_len(20)) / 3))), 0)
+  expect_identical(alien(internal("without_capping")(posterior::mcse_mean(rep(c(1, -1), 10) + sin(seq_len(20)) / 3))), character())
+  expect_identical(alien({
+    fit <- sample_posterior(line, model_lm(), chains = 1, iter = 10, warmup = 5, seed = 1)
+    for (k in 1:3) capture.output(print(extend(fit, k)))
+  }), character())
+  areas <- data.frame(county = c("p", "p", "q"), block = c("1", "2", "3"))
+  home <- as_release(c(2, 4, 6), stat_counts(~ block, list(block = areas$block)), mech_discrete_gaussian(sd = 1), n = 12)
+  expect_identical(alien(expect_output(print(sample_geography(home, ~ county/block, areas, chains = 1, iter = 10, warmup = 5, seed = 1)), "too few draws")), character())
+  half <- function(level) unname(internal("combine_population")(0.5, 0.2, 5, level, 1)[["half"]])
+  expect_equal(c(half(0), half(5e-324)), c(0, 0))
+  expect_true(is.finite(half(1 - 1e-16)) && half(1 - 1e-16) > half(0.999))
+})
