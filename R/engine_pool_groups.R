@@ -80,7 +80,8 @@
 #' rel <- simulate_release(MASS::mcycle, curve,
 #'                         list(size = mech_laplace(epsilon = 2), total = mech_laplace(epsilon = 8)))
 #' fit <- sample_posterior(rel, model_normal(~ cut(times, seq(0, 60, by = 4))),
-#'                         pool = partial_pooling(~ mean, walk = TRUE), chains = 2, iter = 600, seed = 1)
+#'                         pool = partial_pooling(~ mean, walk = TRUE),
+#'                         chains = 2, iter = 600, seed = 1)
 #' plot(fit, "curve")
 #'
 #' # a two-arm trial: count, sum and sum of squares of each arm
