@@ -32,7 +32,7 @@
 #' @name read_release
 NULL
 
-read_marginals <- function(file, mechanism, n = NULL, neighbours = c("add_remove", "replace")) {
+read_marginals <- function(file, mechanism, n = NULL, neighbours = "add_remove") {
   check_given()
   content <- if (is.character(file)) {
     check_path(file, name = "file")
@@ -46,7 +46,7 @@ read_marginals <- function(file, mechanism, n = NULL, neighbours = c("add_remove
   parts <- lapply(seq_along(content[["marginals"]]), function(k) marginal_part(content[["marginals"]][[k]], levels, mechanism, k))
   names(parts) <- make.unique(vapply(parts, `[[`, "", "name"))
   all_of <- function(field) if (length(parts) == 1L) parts[[1L]][[field]] else lapply(parts, `[[`, field)
-  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = match_neighbours(neighbours))
+  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = neighbours)
 }
 
 marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {

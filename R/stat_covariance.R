@@ -101,7 +101,7 @@ check_centre <- function(centre, variables, call) {
                                i = "If it was computed from a noisy mean and a noisy mean square, describe those with {.fn stat_means}."), call = call)
   }
   must <- "a finite number for each variable, named by it"
-  if (is.null(names(centre)) && length(variables) == 1L) names(centre) <- rep_len(variables, length(centre))
+  if (is.numeric(centre) && is.null(names(centre)) && length(variables) == 1L) names(centre) <- rep_len(variables, length(centre))
   ok <- is.numeric(centre) && length(centre) == length(variables) && setequal(names(centre), variables) && all(is.finite(centre))
   if (!ok) stop_argument("centre", must, describe(centre), call = call)
   stats::setNames(as.double(centre[variables]), variables)

@@ -56,6 +56,10 @@ test_that("values of an odd type or shape are refused by name, or are what they 
     expect_error(stat_sums(~ x, list(x = c(0, 1)), outside = bad), "`outside` must be", class = "noiseaware_error_argument")
     expect_error(stat_sums(~ x, list(x = c(0, 1)), outside = bad, centre = 0.5), "`outside` must be", class = "noiseaware_error_argument")
   }
+  for (bad in list(mean, quote(f(x)), "a", NA)) {
+    expect_error(stat_covariance(~ x, list(x = c(0, 1)), bad, 4), "`centre` must be", class = "noiseaware_error_argument")
+    expect_error(stat_sums(~ x, list(x = c(0, 1)), centre = bad), "`centre` must be", class = "noiseaware_error_argument")
+  }
   expect_no_warning(expect_error(stat_subset(yes, "f\xff"), "`components` must be", class = "noiseaware_error_argument"))
   for (bad in list("{x}", data.frame(), diag(3), ~ x)) {
     expect_error(design(model_bernoulli(), yes, epsilon = 1, n = 4, level = bad), "`level` must be", class = "noiseaware_error_argument")
