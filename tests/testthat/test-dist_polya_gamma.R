@@ -46,6 +46,10 @@ test_that("draws have the distribution function that inverts the transform", {
   expect_equal(left, right, tolerance = 1e-12)
   x <- pg_draws(0, 1e5, seed = 2)
   expect_gt(ks.test(x, cdf)$p.value, 1e-6)
+  # what the series rejects is less than 1% of the candidates, and more on one side of 0.64
+  below <- mean(vapply(1:4, function(seed) mean(pg_draws(0, 2e6, seed = seed) <= 0.16), 0))
+  exact <- cdf(0.16)
+  expect_lt(abs(below - exact) / sqrt(exact * (1 - exact) / 8e6), 5)
   # tilted: the same density times cosh(c / 2) exp(-c^2 x / 2), by quadrature
   grid <- seq(0, 6, length.out = 60001)
   tilted <- function(tilt) {
