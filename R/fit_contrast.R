@@ -11,9 +11,8 @@
 #'     slopes come before the intercept.
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
 #'     the probabilities of all cells with each other.
-#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`; `"age < 0"` means `"0
-#'     - age"`. For models with
-#'     `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
+#'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`; `"age < 0"` means
+#'     `"0 - age"`. For models with `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
 #' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
 #' @param reference The name of one of them, against which all others are compared. `NULL`: all pairs, the earlier one against the later one.
