@@ -206,7 +206,7 @@ test_that("bounds that cut off most values are said to be too much", {
   release <- simulate_release(data.frame(y = stats::rnorm(5000), x1 = stats::rnorm(5000)), narrow, mech_laplace(epsilon = 10))
   fit <- sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 1000, seed = 1)
   expect_output(print(fit), "NOT valid: most values are outside the bounds")
-  expect_match(internal("bounds_trouble")(fit)[[1]]$text, "minority of records outside", all = FALSE)
+  expect_match(internal("bounds_trouble")(fit)[[1]]$text, "only if few values lie outside", all = FALSE)
 })
 
 test_that("where totals cannot be moved, asking for it is refused", {
