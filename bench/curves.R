@@ -63,7 +63,7 @@ curve_row <- function(name, n, epsilon, releases) {
 }
 
 bench_curves <- function(quick = FALSE) {
-  releases <- if (quick) 2L else 100L
+  releases <- if (quick) 2L else 30L
   cases <- expand.grid(curve = names(curve_truths), n = if (quick) 500 else c(1000, 10000), stringsAsFactors = FALSE)
   rows <- do.call(rbind, Map(function(curve, n) {
     say("%s, n = %d", curve, n)

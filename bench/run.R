@@ -42,6 +42,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             pool_cost = "What pooling by imputed records costs, for method auto",
             pool_calibration = "Calibration of pooled sites",
             groups = "Groups of one release",
+            curves = "Curves over groups in a walk",
             distributed = "Regressions of several owners, against MCMC-normalX",
             evidence = "Evidence by bridge sampling",
             noisy_records = "Noise on every record",
