@@ -74,7 +74,7 @@ check_steps <- function(steps, call) {
   steps
 }
 
-# Of the quantiles, in steps that make ranks exact: the number of records has 31 bits.
+# The quantiles' shares of the records are rounded so that ranks are exact numbers: the number of records has 31 bits.
 rank_bits <- 20
 quantile_shares <- function(statistic) round(statistic$probs * 2^rank_bits) / 2^rank_bits
 

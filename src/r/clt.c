@@ -34,7 +34,7 @@ SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
     SEXP pull = PROTECT(Rf_allocVector(REALSXP, m.innovations));
     memset(REAL(pull), 0, (size_t)m.innovations * sizeof(double));
     SEXP gradient = PROTECT(Rf_allocVector(REALSXP, Rf_length(theta)));
-    /* that of the last column: what others leave behind must not matter */
+    /* Only the last column's gradient is returned; evaluations before it must not change it. */
     for (int i = 0; i < Rf_ncols(innovations); ++i) {
         const double *u = REAL(innovations) + (size_t)i * (size_t)m.innovations;
         m.class->from_innovations(m.self, REAL(theta), Rf_asReal(n), u,

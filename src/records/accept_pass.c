@@ -11,6 +11,7 @@
  * allocation, no R call.
  */
 #include "records/augment_internal.h"
+#include "records/count_steps.h"
 
 #include "base/lanes.h"
 #include "base/rng_inline.h"
@@ -75,74 +76,6 @@ static INLINE double step_squared(int size, const double *restrict residual,
         }
     }
     return 0.5 * ((part[0] + part[1]) + (part[2] + part[3]));
-}
-
-/* The same where the cells have a joint density. */
-static double step_ranks(const struct part *part, int i) {
-    const struct density *density = &part->density;
-    const int from = part->cell_before[i], to = part->cell_after[i];
-    return from == to ? 0 : -density->step(density->self, from, to);
-}
-
-static void change_ranks(struct augment *a, const struct part *part, int i, int accepted) {
-    const struct density *density = &part->density;
-    const int from = part->cell_before[i], to = part->cell_after[i];
-    if (from == to) return;
-    if (!accepted) {
-        density->back(density->self);
-        return;
-    }
-    a->residual.cells[part->offset + from] += 1;
-    a->residual.cells[part->offset + to] -= 1;
-}
-
-/* Change of energy when a record leaves one cell and enters another. */
-static INLINE double step_cells(const struct augment *a, const struct part *part, int i) {
-    const double *residual = a->residual.cells + part->offset;
-    const double *weight = a->noise.weight + a->layout.dense + part->offset;
-    double step = 0;
-    for (int k = 0; k < part->stat.touched; ++k) {
-        const int from = part->cell_before[k * a->block.most + i];
-        const int to = part->cell_after[k * a->block.most + i];
-        if (from == to) continue; /* changes by 0, not by +1 and -1 */
-        const double leave = residual[from], enter = residual[to];
-        const double left = leave + weight[from], entered = enter - weight[to];
-        if (part->kernel == KERNEL_ABSOLUTE)
-            step += (fabs(left) - fabs(leave)) + (fabs(entered) - fabs(enter));
-        else
-            step += 0.5 * ((left * left - leave * leave) + (entered * entered - enter * enter));
-    }
-    return step;
-}
-
-static INLINE void change_cells(struct augment *a, const struct part *part, int i) {
-    double *residual = a->residual.cells + part->offset;
-    const double *weight = a->noise.weight + a->layout.dense + part->offset;
-    for (int k = 0; k < part->stat.touched; ++k) {
-        const int from = part->cell_before[k * a->block.most + i];
-        const int to = part->cell_after[k * a->block.most + i];
-        if (from == to) continue;
-        residual[from] += weight[from];
-        residual[to] -= weight[to];
-    }
-}
-
-static INLINE double step_counts(const struct augment *a, int i) {
-    double step = 0;
-    for (int k = 0; k < a->layout.parts; ++k) {
-        const struct part *part = a->layout.part + k;
-        if (part->kind == PART_CELLS) step += step_cells(a, part, i);
-        if (part->kind == PART_RANKS) step += step_ranks(part, i);
-    }
-    return step;
-}
-
-static INLINE void change_counts(struct augment *a, int i, int accepted) {
-    for (int k = 0; k < a->layout.parts; ++k) {
-        const struct part *part = a->layout.part + k;
-        if (part->kind == PART_CELLS && accepted) change_cells(a, part, i);
-        if (part->kind == PART_RANKS) change_ranks(a, part, i, accepted);
-    }
 }
 
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
