@@ -223,6 +223,7 @@ fit_lines <- function(fit) {
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     decided_lines(fit),
+    if (only_quantiles(fit)) "  shape      only quantiles were released: all else, as the mean, rests on the distribution that the model has",
     if (lacks_squares(fit)) "  spread     only means or sums were released: how much records vary is known from the prior of sd and the bounds alone",
     clamping_lines(fit),
     independence_line(fit$bound),
@@ -369,6 +370,13 @@ denoise_sites <- function(fit, site, call = caller_env()) {
       values
     }))
   }))
+}
+
+# Nothing but ranks of the records, and their number
+only_quantiles <- function(fit) {
+  if (is.null(fit$release) || inherits(fit, "noiseaware_pool")) return(FALSE)
+  kinds <- vapply(release_parts(fit$release), function(part) if (part$statistic$name == "size") "size" else part$statistic$kind, "")
+  any(kinds == "ranks") && all(kinds %in% c("ranks", "size"))
 }
 
 # An unknown standard deviation, without any number that depends on how much records vary

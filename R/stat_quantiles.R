@@ -20,6 +20,10 @@
 #' record raises both by 0 or 1, and the rank by q: max(q, 1 - q) for each quantile, 1/2 for a median. The L1 norm is the sum over the quantiles, the L2 norm the
 #' root of the sum of squares.
 #'
+#' **What a posterior rests on.** Quantiles do not show the tails. Under [model_normal()] the mean and the standard deviation follow from the quantiles if the
+#' variable is normal; of a skewed variable they can be far off. The printed fit says so. Use a model of the right shape, such as [model_exponential()]
+#' or [model_custom()], or release sums as well.
+#'
 #' **Methods.** `"augment"` is exact for every model of the variable. Others are not available, because quantiles are not totals.
 #'
 #' @return A statistic: an object of class `stat_quantiles`.

@@ -272,3 +272,13 @@ test_that("bad input, and methods that need totals, are refused", {
                                 sample_posterior(list(a = rel, b = rel), model_normal(), pool = "complete", method = "clt"), p_value(rel, model_normal(), 2))))
   show(refusals("partial", alist(partial_total(few, st, mech_exponential(epsilon = 1)), release(record_source(function() NULL), st, mech_exponential(epsilon = 1)))))
 })
+
+test_that("a fit to quantiles alone says that its mean rests on the model", {
+  st <- stat_quantiles(~ x, bounds = c(0, 8), steps = 8)
+  alone <- as_release(c(2, 3, 5), st, mech_exponential(epsilon = 1), n = 40)
+  said <- function(release) capture.output(print(sample_posterior(release, model_normal(), chains = 1, iter = 40, seed = 1)))
+  expect_match(suppressWarnings(said(alone)), "only quantiles were released", all = FALSE)
+  sums <- stat_sums(~ x + I(x^2), list(x = c(0, 8)))
+  both <- as_release(list(q = c(2, 3, 5), s = c(-10, 9)), list(q = st, s = sums), list(q = mech_exponential(epsilon = 1), s = mech_laplace(epsilon = 1)), n = 40)
+  expect_false(any(grepl("only quantiles", suppressWarnings(said(both)))))
+})
