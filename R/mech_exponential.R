@@ -28,6 +28,9 @@
 #' close to uniform between the bounds. If the number of records is public (neighbours `"replace"`), [release()] warns (`noiseaware_warning_quantile`) before any
 #' budget is spent.
 #'
+#' **Unknown bounds.** A quantile between limits that are certain to contain all data helps to choose narrower bounds for other statistics: see the examples, and
+#' `vignette("design")`.
+#'
 #' @return A mechanism: an object of class `mech_exponential`.
 #' @section Errors: `noiseaware_error_mechanism`, also when it is combined with a statistic other than [stat_quantiles()];
 #'   `noiseaware_error_value` from [as_release()] with values that are not points of the grid.
@@ -40,7 +43,6 @@
 #'
 #' Cesar, M. and Rogers, R. (2021). Bounding, concentrating, and truncating: unifying privacy loss composition for data analytics.
 #' *Algorithmic Learning Theory 2021*, PMLR 132, 421-457.
-#' @seealso [private_quantile()] for a quantile that helps to choose bounds.
 #' @family mechanisms
 #' @examples
 #' mech_exponential(epsilon = 1)
@@ -49,6 +51,12 @@
 #' rel <- as_release(38, median, mech_exponential(epsilon = 0.5), n = 400)
 #' rel
 #' summary(sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1))
+#' # bounds for sums: a weight that about a quarter of the mothers exceed
+#' account <- budget(epsilon = 2)
+#' upper <- release(MASS::birthwt, stat_quantiles(~ lwt, c(0, 1000), 0.75, steps = 10000),
+#'                  mech_exponential(epsilon = 1), budget = account)$value
+#' stat_sums(~ lwt, bounds = list(lwt = c(0, upper)))
+#' account
 #' @export
 mech_exponential <- function(..., epsilon = NULL, scale = NULL) {
   check_all_named(...)

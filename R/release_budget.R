@@ -5,7 +5,7 @@
 
 #' Privacy budget account
 #'
-#' An account for everything that is published about one database: [release()] and [private_quantile()] charge their cost to it, and stop with an error if it
+#' An account for everything that is published about one database: [release()] charges its cost to it, and stops with an error if it
 #' would be exceeded. Unlike other R objects, it is modified in place: give the same account to every release of the same records.
 #'
 #' @param epsilon Limit of pure differential privacy; with `delta`, of approximate

@@ -51,13 +51,9 @@ stat_quantiles <- function(formula, bounds, probs = c(0.25, 0.5, 0.75), steps = 
   }
   bounds <- check_bounds(bounds, variable)
   if (is.character(bounds[[1L]])) stop_argument("bounds", "two numbers, lower and upper", "levels", "bounds")
-  new_quantiles(formula_text(formula), variable, bounds, check_probs(probs, "probs", environment()), check_steps(steps, environment()))
-}
-
-# `formula`: its text; all has been checked
-new_quantiles <- function(formula, variable, bounds, probs, steps) {
+  probs <- check_probs(probs, "probs", environment())
   new_statistic("quantiles", "ranks", columns = expand_columns(variable, bounds), levels = list(), components = paste0(format_number(100 * probs, 15L), "%"),
-                formula = formula, probs = probs, steps = steps, class = "stat_quantiles")
+                formula = formula_text(formula), probs = probs, steps = check_steps(steps, environment()), class = "stat_quantiles")
 }
 
 most_quantiles <- 1000L

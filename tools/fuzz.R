@@ -207,7 +207,6 @@ valid <- list(
   as_release = function() list(value = c(1, 2, 3, 4, 5), statistic = if (stats::runif(1) < 0.5) statistics$crossprod else any_of(statistics), mechanism = any_of(mechanisms), n = 10),
   simulate_release = function() list(x = if (stats::runif(1) < 0.7) any_of(models) else records, statistic = any_of(statistics), mechanism = any_of(mechanisms), n = 5, parameters = NULL),
   budget = function() list(epsilon = 1, delta = NULL, rho = NULL),
-  private_quantile = function() list(x = records$x, probability = 0.5, bounds = c(-5, 5), epsilon = 1, steps = 100, budget = NULL),
   prior_beta = function() list(1, 1), prior_dirichlet = function() list(1), prior_gamma = function() list(1, 1), prior_normal = function() list(0, 1), prior_inverse_gamma = function() list(1, 1),
   prior_nig = function() list(mean = 0, precision = 1, shape = 1, rate = 1, within = NULL), prior_niw = function() list(mean = NULL, kappa = 1, scale = NULL, df = NULL, within = NULL),
   fixed = function() list(1), covariate_moments = function() list(any_of(list(NULL, data.frame(x = 1:100)))),

@@ -111,7 +111,7 @@ for (kind in names(statistics)) for (st in statistics[[kind]]) for (m in mechani
   tryCatch(release(data, st, m), noiseaware_error = function(e) NULL)
 }
 release_objective(data, statistics$objective[[1]], mechanisms$objective)
-private_quantile(data$w, 0.5, c(0, 10), epsilon = 1)
+release(data, stat_quantiles(~ w, c(0, 10), 0.5), mech_exponential(epsilon = 1))
 for (s in c(0.3, 5)) for (f in c("qdiscrete_laplace", "qdiscrete_gaussian")) utils::getFromNamespace(f, "noiseaware")(1:9 / 10, 0, s)
 noiseaware:::pdiscrete_gaussian(-3:3, sd = 0.4)
 quietly(debug_model(models$lm, statistics$crossprod[[2]], n = 40))

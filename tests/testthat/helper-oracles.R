@@ -15,6 +15,13 @@ set_constant <- function(name, value) {
   old
 }
 
+# a release of one quantile of values; their names are the persons
+released_quantile <- function(x, probability, bounds, epsilon, steps = 10000, budget = NULL, neighbours = "replace") {
+  data <- data.frame(x = unname(x))
+  if (!is.null(names(x))) data$id <- names(x)
+  release(data, stat_quantiles(~ x, bounds, probability, steps), mech_exponential(epsilon = epsilon), budget, neighbours)
+}
+
 # counts by moves, not by independent draws, whatever the size
 by_moves <- function(code) {
   row <- set_constant("most_row", list(work = -1, size = 0, n = 0))

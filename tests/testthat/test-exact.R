@@ -316,9 +316,9 @@ test_that("noise that cannot be drawn exactly is too large or too small, as it i
 
 test_that("a quantile's candidates at both ends of its rank are as likely as those within", {
   # 5 of the values 0, ..., 9 are below 4.5: both 4 and 5 are at the rank
-  drawn <- replicate(60, private_quantile(0:9, 0.5, c(0, 9), epsilon = 200, steps = 9)$value)
+  drawn <- replicate(60, released_quantile(0:9, 0.5, c(0, 9), epsilon = 200, steps = 9)$value)
   expect_setequal(drawn, 4:5)
   # values go to the nearest point of the grid
-  expect_identical(private_quantile(rep(0.6, 100), 0.5, c(0, 1), epsilon = 50, steps = 1)$value, c(`50%` = 1))
-  expect_setequal(replicate(40, private_quantile(0:9, 0.96, c(0, 9), epsilon = 200, steps = 9)$value), 9)
+  expect_identical(released_quantile(rep(0.6, 100), 0.5, c(0, 1), epsilon = 50, steps = 1)$value, c(`50%` = 1))
+  expect_setequal(replicate(40, released_quantile(0:9, 0.96, c(0, 9), epsilon = 200, steps = 9)$value), 9)
 })

@@ -239,10 +239,10 @@ test_that("neighbours are not mixed in a budget", {
     account <- budget(epsilon = 2, neighbours = "add_remove", file = path)
     noise <- mech_laplace(epsilon = 0.5)
     expect_error(release(others, counts, noise, account), class = "noiseaware_error_neighbours")
-    expect_error(private_quantile(others$x, 0.5, c(0, 10), 0.5, budget = account), class = "noiseaware_error_neighbours")
+    expect_error(released_quantile(others$x, 0.5, c(0, 10), 0.5, budget = account), class = "noiseaware_error_neighbours")
     expect_identical(nrow(summary(account)), 0L)
     release(others, counts, noise, account, "add_remove")
-    private_quantile(others$x, 0.5, c(0, 10), 0.5, budget = account, neighbours = "add_remove")
+    released_quantile(others$x, 0.5, c(0, 10), 0.5, budget = account, neighbours = "add_remove")
     expect_identical(sum(summary(account)$epsilon), 1)
     expect_error(release(others, counts, noise, budget(epsilon = 1), "add_remove"), class = "noiseaware_error_neighbours")
     if (is.null(path)) next
@@ -316,12 +316,12 @@ test_that("randomised response spends its epsilon, shared by several factors", {
   }
 })
 
-# ---- private_quantile() ------------------------------------------------------------------
+# ---- quantiles ------------------------------------------------------------------
 
 # the exponential mechanism with the loss of the help page, from what is drawn from
 quantile_distribution <- function(x, probability, steps, epsilon, neighbours = "replace") {
   account <- budget(epsilon = 100, neighbours = neighbours)
-  heard <- overheard("private_quantile", x, probability, c(0, 1), epsilon, steps, account, neighbours)
+  heard <- overheard("release", data.frame(x = x), stat_quantiles(~ x, c(0, 1), probability, steps), mech_exponential(epsilon = epsilon), account, neighbours)
   expect_equal(summary(account)$epsilon, epsilon)
   call <- calls_of(heard, "ffi_exact_quantile")[[1]]
   names(call) <- c("count", "below", "rank", "numerator", "denominator")
@@ -329,7 +329,7 @@ quantile_distribution <- function(x, probability, steps, epsilon, neighbours = "
   log_shares(-call$numerator / call$denominator * pmax(call$below[-(steps + 2)] - call$rank, call$rank - call$below[-1], 0))
 }
 
-test_that("private_quantile() spends its epsilon, no more and not much less", {
+test_that("a quantile spends its epsilon, no more and not much less", {
   skip_on_cran() # takes long; `make test` runs it
   # the record that moves is alone on the left of the quantile, and nearly all
   # candidates are on its right: numerator and normaliser both change by epsilon / 2
@@ -349,7 +349,7 @@ test_that("private_quantile() spends its epsilon, no more and not much less", {
   }
 })
 
-test_that("private_quantile() spends its epsilon on one record more", {
+test_that("a quantile spends its epsilon on one record more", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   for (i in 1:60) {

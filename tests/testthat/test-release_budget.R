@@ -11,7 +11,7 @@ test_that("epsilons add up, and what exceeds the limit is refused", {
   expect_equal(sum(summary(account)$epsilon), 1)
   set.seed(1)
   expect_error(release(data, counts, mech_laplace(epsilon = 1e-6), budget = account), class = "noiseaware_error_budget")
-  expect_error(private_quantile(data$x, 0.5, c(0, 1), 1e-6, budget = account), class = "noiseaware_error_budget")
+  expect_error(released_quantile(data$x, 0.5, c(0, 1), 1e-6, budget = account), class = "noiseaware_error_budget")
   expect_identical(nrow(summary(account)), 2L)
   # Gaussian noise has no pure epsilon
   expect_error(release(data, counts, mech_gaussian(mu = 1), budget = budget(epsilon = 100)), class = "noiseaware_error_budget")
@@ -109,20 +109,20 @@ test_that("private quantiles have the exponential mechanism's distribution", {
 test_that("private quantiles find the quantile", {
   set.seed(2)
   x <- stats::rnorm(2000, 50, 10)
-  expect_lt(abs(private_quantile(x, 0.5, c(-1000, 1000), 2)$value - 50), 3)
-  expect_gt(private_quantile(x, 0.99, c(-1000, 1000), 2)$value, 60)
-  expect_identical(private_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10)$value, c(`50%` = 5))
+  expect_lt(abs(released_quantile(x, 0.5, c(-1000, 1000), 2)$value - 50), 3)
+  expect_gt(released_quantile(x, 0.99, c(-1000, 1000), 2)$value, 60)
+  expect_identical(released_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10)$value, c(`50%` = 5))
   # more likely than 0.05 beyond all records, by the weights of the exponential mechanism, and only said of a public number of records
   junk <- function(far, epsilon, steps) (steps + 1) * exp(-epsilon * far / 2) > 0.05
   expect_true(junk(24, 1, 10000) && !junk(25, 1, 10000))
-  expect_warning(private_quantile(x[1:48], 0.5, c(-1000, 1000), 1), "One side has 24 records", class = "noiseaware_warning_quantile")
-  expect_silent(private_quantile(x[1:50], 0.5, c(-1000, 1000), 1))
-  expect_silent(private_quantile(x[1:9], 0.5, c(-1000, 1000), 1, neighbours = "add_remove"))
-  expect_identical(private_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1)$value, c(`30%` = 0))
-  for (bad in list(quote(private_quantile("a", 0.5, c(0, 1), 1)), quote(private_quantile(numeric(), 0.5, c(0, 1), 1)),
-                   quote(private_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(private_quantile(1, 2, c(0, 1), 1)),
-                   quote(private_quantile(1, 0.5, c(1, 0), 1)), quote(private_quantile(1, 0.5, c(0, 1), 0)),
-                   quote(private_quantile(1, 0.5, c(0, 1), 1, steps = 0)), quote(private_quantile(1, 0.5, c("a", "b"), 1)))) {
+  expect_warning(released_quantile(x[1:48], 0.5, c(-1000, 1000), 1), "One side has 24 records", class = "noiseaware_warning_quantile")
+  expect_silent(released_quantile(x[1:50], 0.5, c(-1000, 1000), 1))
+  expect_silent(released_quantile(x[1:9], 0.5, c(-1000, 1000), 1, neighbours = "add_remove"))
+  expect_identical(released_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1)$value, c(`30%` = 0))
+  for (bad in list(quote(released_quantile("a", 0.5, c(0, 1), 1)), quote(released_quantile(numeric(), 0.5, c(0, 1), 1)),
+                   quote(released_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(released_quantile(1, 2, c(0, 1), 1)),
+                   quote(released_quantile(1, 0.5, c(1, 0), 1)), quote(released_quantile(1, 0.5, c(0, 1), 0)),
+                   quote(released_quantile(1, 0.5, c(0, 1), 1, steps = 0)), quote(released_quantile(1, 0.5, c("a", "b"), 1)))) {
     expect_error(eval(bad), class = "noiseaware_error")
   }
 })

@@ -13,7 +13,7 @@ test_that("a budget that was read back, copied or forked spends nothing", {
   copies <- list(readRDS(path), unserialize(serialize(account, NULL)), structure(rlang::env_clone(account), class = class(account)))
   for (copy in copies) {
     expect_error(publish(copy, 0.3), class = "noiseaware_error_budget")
-    expect_error(private_quantile(1:9, 0.5, c(0, 9), 0.3, budget = copy), class = "noiseaware_error_budget")
+    expect_error(released_quantile(1:9, 0.5, c(0, 9), 0.3, budget = copy), class = "noiseaware_error_budget")
     objective <- stat_objective(y ~ x, bounds = list(y = c(0, 1), x = c(0, 1)))
     expect_error(release_objective(data.frame(y = c(0, 1), x = c(1, 0)), objective, mech_objective(epsilon = 0.3), budget = copy),
                  class = "noiseaware_error_budget")

@@ -141,22 +141,22 @@ test_that("a private quantile is of the values used, at epsilon over their numbe
   x <- c(a = 0, b = 0, c = 1, d = 3, e = 4, f = 4, g = 4)
   # candidate v: how many records would have to move for it to be the median
   moved <- vapply(0:4, function(v) max(0, sum(x < v) - 3.5, 3.5 - sum(x <= v)), 0)
-  drawn <- replicate(3000, private_quantile(x, 0.5, c(0, 4), epsilon = 4, steps = 4, neighbours = limited(4))$value)
+  drawn <- replicate(3000, released_quantile(x, 0.5, c(0, 4), epsilon = 4, steps = 4, neighbours = limited(4))$value)
   # the distance changes by 1/2 with each value
   expect_gt(chisq.test(table(factor(drawn, 0:4)), p = exp(-moved) / sum(exp(-moved)))$p.value, 1e-4)
   # one person has most of the values
   many <- c(stats::setNames(rep(900, 1000), rep("a", 1000)), stats::setNames(rep(100, 200), paste0("b", 1:200)))
-  quantile_of <- function(most) private_quantile(many, 0.5, c(0, 1000), epsilon = 100 * most, steps = 1000, neighbours = limited(most))$value[[1]]
+  quantile_of <- function(most) released_quantile(many, 0.5, c(0, 1000), epsilon = 100 * most, steps = 1000, neighbours = limited(most))$value[[1]]
   expect_identical(quantile_of(1), 100)
   expect_identical(quantile_of(1000), 900)
   account <- budget(epsilon = 3, neighbours = limited(2))
-  private_quantile(x, 0.5, c(0, 4), epsilon = 2, budget = account, neighbours = limited(2))
+  released_quantile(x, 0.5, c(0, 4), epsilon = 2, budget = account, neighbours = limited(2))
   expect_equal(summary(account)$epsilon, 2)
   without_words({
-    expect_error(private_quantile(unname(x), 0.5, c(0, 4), epsilon = 1, neighbours = limited(2)), class = "noiseaware_error_neighbours")
-    expect_error(private_quantile(stats::setNames(x, c(NA, letters[1:6])), 0.5, c(0, 4), epsilon = 1, neighbours = limited(2)), class = "noiseaware_error_neighbours")
-    expect_error(private_quantile(x, 0.5, c(0, 4), epsilon = 1e-9, neighbours = limited(2)), class = "noiseaware_error_mechanism")
-    expect_error(private_quantile(x, 0.5, c(0, 4), epsilon = 1, budget = account, neighbours = "add_remove"), class = "noiseaware_error_neighbours")
+    expect_error(released_quantile(unname(x), 0.5, c(0, 4), epsilon = 1, neighbours = limited(2)), class = "noiseaware_error")
+    expect_error(released_quantile(stats::setNames(x, c(NA, letters[1:6])), 0.5, c(0, 4), epsilon = 1, neighbours = limited(2)), class = "noiseaware_error")
+    expect_error(released_quantile(x, 0.5, c(0, 4), epsilon = 1e-9, neighbours = limited(2)), class = "noiseaware_error_mechanism")
+    expect_error(released_quantile(x, 0.5, c(0, 4), epsilon = 1, budget = account, neighbours = "add_remove"), class = "noiseaware_error_neighbours")
   })
 })
 
