@@ -8,6 +8,7 @@ no_likelihood <- "The probability of the published numbers given the parameters 
 
 no_residuals <- "A posterior has no degrees of freedom: its draws include the uncertainty of `sigma`, and intervals are quantiles of the draws."
 no_checks <- "It plots residuals of the records, which a release does not have. `pp_check()` compares the fit with its release, and `summary()` has R-hat."
+no_p_value <- "A posterior has none. `p_value(release, model, null)` tests a null hypothesis, and `model_parameters(fit)` has the probability of direction."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_hypothesis()` and `bayes_factor()` compare models with and without a term."
 
 no_densities <- "It estimates prior and posterior densities at a point from draws. `test_hypothesis()` and `bayes_factor()` compute the Bayes factor without that."
@@ -98,6 +99,7 @@ works_with <- function() {
     row("insight", "get_predicted(fit, newdata)", "without `newdata` at the rows of `insight::get_data(fit)`"),
     row("insight", "get_data(fit)", "a grid of the covariates between their bounds: there are no records"),
     row("parameters", "model_parameters(fit)", "of the coefficients; `component = \"all\"`, `exponentiate = TRUE`"),
+    row("parameters", "p_value(fit)", no_p_value, FALSE),
     row("see", "plot(bayestestR::hdi(fit))", "plots of what bayestestR and parameters return"),
     row("performance", "r2(fit)", "`model_performance()`; see `bayes_R2()`"),
     row("performance", "check_predictions(fit)", "is `pp_check(fit)`"),

@@ -4,7 +4,8 @@
 #' Its coverage does not rely on many records or little noise; [p_value()] explains what is not guaranteed.
 #'
 #' @inheritParams p_value
-#' @param parameter Name of a parameter, as in `names(coef(fit))`; or a function of all parameters (a named vector) that returns one number.
+#' @param parameter Name of a parameter, as in `names(coef(fit))`; `"prob"` is enough if only one name begins with `prob[`. Or a function of all parameters
+#'   (a named vector) that returns one number.
 #' @param level Confidence level.
 #' @param alternative `"two.sided"`; `"greater"` for a lower limit only, from one-sided tests against larger values, or `"less"` for an upper limit.
 #' @param method `"test"`, or `"bootstrap"` for a parametric bootstrap: faster, but approximate.
@@ -39,7 +40,7 @@
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 0.5))
-#' set <- confidence_set(rel, model_bernoulli(), "prob[1]")
+#' set <- confidence_set(rel, model_bernoulli(), "prob")
 #' set
 #' plot(set)
 #' @concept confidence interval
@@ -81,6 +82,7 @@ read_parameter <- function(parameter, sim, call) {
     return(made)
   }
   known <- rownames(point_values(sim, sim$middle))
+  if (checkmate::test_string(parameter)) parameter <- only_of_stem(parameter, known)
   if (!checkmate::test_string(parameter) || !parameter %in% known) {
     must <- "the name of a parameter, or a function of the parameters"
     stop_classed("argument", c("{.arg parameter} must be {must}, but is {describe(parameter)}.", i = "The model has {.val {known}}."), call = call)

@@ -7,8 +7,8 @@
 #'   site has parameters of its own, such as `prob[yes,north]`.
 #' @param model A model, as for [sample_posterior()]; also one of [groups], such as `model_normal(y ~ arm)`, each with parameters of its own. Its prior does not
 #'   enter the p-value: it only sets the start and the units of the search.
-#' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`. All other
-#'   parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers that are 0 under the null hypothesis, such as
+#' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`;
+#'   `prob` is enough if only one name begins with `prob[`. All other parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers that are 0 under the null hypothesis, such as
 #'   `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
 #' @param alternative `"two.sided"`; or, if the null hypothesis is a single number, `"greater"` or `"less"` to test it against larger or smaller values.
 #' @param ... Must be empty.
@@ -58,9 +58,10 @@
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 0.5))
-#' p_value(rel, model_bernoulli(), c("prob[1]" = 0.5))
+#' p_value(rel, model_bernoulli(), c(prob = 0.5))
 #' @export
 p_value <- function(release, model, null, alternative = c("two.sided", "less", "greater"), ..., replicates = 999, seed = NULL, prior_n = NULL) {
+  if (!missing(release) && is_theirs(release, "parameters")) return(call_theirs("parameters", "p_value"))
   check_given()
   check_no_dots(...)
   alternative <- match_alternative(alternative)
@@ -117,6 +118,7 @@ read_null <- function(null, sim, call) {
   if (is.function(null)) return(function_null(null, sim, call))
   ok <- is.numeric(null) && length(null) > 0L && is.null(dim(null)) && all(is.finite(null)) && checkmate::test_names(names(null), "unique")
   if (!ok) stop_argument("null", "a named vector of finite values of parameters, such as c(age = 0), or a function of the parameters", describe(null), call = call)
+  names(null) <- only_of_stem(names(null), known)
   strange <- setdiff(names(null), known)
   if (length(strange)) {
     stop_classed("argument", c("{.arg null} must name parameters of the model, but {.val {strange}} {?is/are} not.", i = "The model has {.val {known}}."), call = call)

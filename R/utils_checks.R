@@ -146,12 +146,22 @@ check_class <- function(x, name, class, must, kind = "argument", call = caller_e
 check_names_of <- function(x, name, what, all, call = caller_env()) {
   if (is.null(x)) return(all)
   if (!is.character(x) || !is.null(dim(x)) || length(x) == 0L || anyNA(x)) stop_argument(name, paste("names of", what), describe(x), call = call)
+  x <- unlist(lapply(x, names_of_stem, all))
   absent <- shorten_texts(setdiff(x, all))
   if (length(absent)) {
     stop_classed("argument", c("{.arg {name}} must be names of {what}, but {.val {absent}} {?is/are} not.", i = "Available: {.val {all}}."), call = call)
   }
   x
 }
+
+# "prob" names prob[no] and prob[yes]
+names_of_stem <- function(x, all) {
+  members <- all[startsWith(all, paste0(x, "["))]
+  if (x %in% all || length(members) == 0L) x else members
+}
+
+# "prob" names prob[yes] if there is no other
+only_of_stem <- function(x, all) vapply(x, function(name) if (length(members <- names_of_stem(name, all)) == 1L) members else name, "", USE.NAMES = FALSE)
 
 # The `...` of a method that has no use for them: a misspelt argument lands there.
 check_no_dots <- function(..., call = caller_env()) {

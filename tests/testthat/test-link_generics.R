@@ -198,3 +198,27 @@ test_that("sites are indices of what they have, which packages read as such", {
   expect_identical(glanced[c("method", "nobs", "epsilon")], data.frame(method = "pool", nobs = 300, epsilon = 1))
   expect_error(generics::tidy(pooled, exponentiate = TRUE), class = "noiseaware_error_argument")
 })
+
+test_that("what is for a function of the same name in another package goes there, whichever was attached last", {
+  counted <- as_release(12, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(epsilon = 1), n = 40)
+  rate <- sample_posterior(counted, model_bernoulli(), chains = 2, iter = 100, seed = 1)
+  line <- lm(mpg ~ wt, mtcars)
+  if (requireNamespace("parameters", quietly = TRUE)) {
+    expect_identical(p_value(line), parameters::p_value(line))
+    expect_identical(parameters::p_value(counted, model_bernoulli(), c(prob = 0.5), seed = 1), p_value(counted, model_bernoulli(), c(prob = 0.5), seed = 1))
+    expect_error(parameters::p_value(rate), class = "noiseaware_error_meaningless")
+  }
+  expect_error(p_value(1, model_bernoulli(), c(prob = 0.5)), class = "noiseaware_error_argument")
+  if (requireNamespace("emmeans", quietly = TRUE)) {
+    means <- emmeans::emmeans(line, ~ wt, at = list(wt = 2:3))
+    expect_equal(contrast(means, "pairwise"), emmeans::contrast(means, "pairwise"))
+  }
+  expect_error(contrast(line, "wt"), class = "noiseaware_error_argument")
+  if (requireNamespace("survey", quietly = TRUE)) {
+    design <- survey::svydesign(ids = ~ 1, weights = ~ w, data = data.frame(w = 2, g = factor(c("a", "a", "b"))))
+    same <- function(calibrated) expect_equal(weights(calibrated), c(5, 5, 7), ignore_attr = TRUE)
+    same(calibrate(design, ~ g - 1, c(ga = 10, gb = 7)))
+    same(survey::calibrate(design, ~ g - 1, c(ga = 10, gb = 7)))
+    expect_s3_class(survey::calibrate(rate, replicates = 2, seed = 1), "noiseaware_calibration")
+  }
+})

@@ -58,7 +58,7 @@ test_that("a release of noise alone leaves the range of a proportion", {
 
 test_that("bad input is refused", {
   refused <- function(..., kind = "argument") expect_error(confidence_set(counted, model_bernoulli(), ...), class = paste0("noiseaware_error_", kind))
-  refused("prob")
+  refused("pro")
   refused(1)
   refused("prob[yes]", level = 1)
   refused("prob[yes]", level = 0.99, replicates = 50)
