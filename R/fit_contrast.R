@@ -67,14 +67,12 @@
 #' @export
 contrast <- function(object, ...) {
   check_given()
+  if (!missing(object) && is_theirs(object, "emmeans")) return(call_theirs("emmeans", "contrast"))
   UseMethod("contrast")
 }
 
 #' @export
-contrast.default <- function(object, ...) {
-  if (is_theirs(object, "emmeans")) return(emmeans::contrast(object, ...))
-  check_class(object, "object", "noiseaware_fit", "a fit made by sample_posterior()")
-}
+contrast.default <- function(object, ...) check_class(object, "object", "noiseaware_fit", "a fit made by sample_posterior()")
 
 #' @rdname contrast
 #' @rawNamespace S3method(emmeans::contrast,noiseaware_fit)
