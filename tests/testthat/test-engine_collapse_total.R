@@ -170,13 +170,15 @@ test_that("unknown n, exponential: quadrature over the total, every number of re
 
 test_that("unknown n of a total: the limit of n known, restarts, refusals", {
   rel <- sized_release(61.2, mech_laplace(scale = 6), 20, mech_gaussian(sd = 0.01))
-  ask <- function(iter, ...) sample_posterior(rel, model_poisson(), method = "collapse", chains = 2, iter = iter, warmup = 300, seed = 1, ...)
+  ask <- function(iter, ..., of = rel) sample_posterior(of, model_poisson(), method = "collapse", chains = 2, iter = iter, warmup = 300, seed = 1, ...)
   long <- ask(8000)
   expect_true(all(parameter_draws(long, "n") == 20))
   known <- sample_posterior(as_release(61.2, stat_sums(~ x, wide), mech_laplace(scale = 6), 20), model_poisson(), method = "collapse", chains = 2,
                             iter = 5000, warmup = 300, seed = 2)
   expect_agreement(parameter_draws(long, "rate"), parameter_draws(known, "rate"))
   expect_identical(extend(ask(400), 100)$draws, ask(500)$draws)
+  loose <- sized_release(61.2, mech_laplace(scale = 6), 20, mech_gaussian(sd = 3))
+  expect_identical(extend(ask(400, of = loose), 100)$draws, ask(500, of = loose)$draws)
   expect_match(paste(capture.output(print(ask(400))), collapse = " "), "not known \\(n\\)")
   expect_error(ask(400, prior_n = prior_n("uniform", lower = 0, upper = 0)), "allows at least one record", class = "noiseaware_error_method")
   # one engine for n known with its noisy value beside it

@@ -78,6 +78,7 @@ test_that("names of other packages work, whichever was attached last", {
   a <- suppressWarnings(sample_posterior(release, model_bernoulli(), chains = 1, iter = 100, seed = 1))
   b <- suppressWarnings(sample_posterior(release, model_bernoulli(prior = prior_beta(1, 9)), chains = 1, iter = 100, seed = 1))
   expect_error(bayes_factor(1, a), class = "noiseaware_error_argument")
+  expect_error(bayes_factor(a, 1), "`fit2` must be a fit", class = "noiseaware_error_argument")
   expect_error(bayes_factor(a, b, log = TRUE), class = "noiseaware_error_argument")
   brms_family <- structure(list(family = "negbinomial", link = "log"), class = c("brmsfamily", "family"))
   expect_identical(model_glm(family = brms_family), model_glm(family = "negative_binomial"))

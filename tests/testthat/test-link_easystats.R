@@ -73,3 +73,14 @@ test_that("gtsummary", {
   expect_identical(body$reference_row[3], TRUE)
   expect_error(gtsummary::tbl_regression(rate), class = "noiseaware_error_method")
 })
+
+test_that("predictions for marginaleffects are means over draws, whether it is installed or not", {
+  get_predict <- internal("get_predict.noiseaware_fit")
+  newdata <- data.frame(age = c(20, 30), smoke = factor(c("0", "1")))
+  link <- beta %*% rbind(1, newdata$age, c(0, 1))
+  for (type in c("response", "link")) {
+    found <- get_predict(fit, newdata, type = type)
+    expect_equal(found$estimate, unname(colMeans(link)))
+    expect_equal(attr(found, "posterior_draws"), t(link), ignore_attr = TRUE)
+  }
+})

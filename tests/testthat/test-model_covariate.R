@@ -244,6 +244,7 @@ test_that("methods and arguments that do not serve are refused", {
   levels_only <- stat_crossprod(y ~ g, list(y = c(-2, 3), g = c("a", "b")))
   expect_error(internal("bind_model")(model_lm(covariates = list(g = covariate_beta())), levels_only), "All covariates of the release are factors",
                class = "noiseaware_error_variables")
+  for (bad in list("a", c(1, 2), NA_real_)) expect_error(covariate_lognormal(fixed(bad)), class = "noiseaware_error")
   expect_error(model_lm(covariates = covariate_beta()), "without a covariate's name", class = "noiseaware_error_prior")
   expect_error(model_glm(covariates = list(x = "beta")), "covariates\\$x.*covariate_beta", class = "noiseaware_error_prior")
   expect_error(model_glm(covariates = list(x = prior_niw(), covariate_beta)), "covariates\\$x.*prior_niw", class = "noiseaware_error_prior")

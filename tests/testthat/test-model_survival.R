@@ -59,10 +59,10 @@ expect_weighted <- function(fit, distribution, tables, log_p, breaks = short, dr
 }
 
 test_that("probabilities are the model's, sum to 1, and densities have their slopes", {
-  breaks <- c(0.5, 1, 2.5, 4)
-  for (distribution in distributions) {
+  for (breaks in list(c(0.5, 1, 2.5, 4), c(0.5, 2))) for (distribution in distributions) {
     counts <- exit_table(breaks)
-    rel <- as_release(rep(3, 14), counts, mech_gaussian(sd = 2), 42)
+    cells <- 2 * (2 * length(breaks) - 1)
+    rel <- as_release(rep(3, cells), counts, mech_gaussian(sd = 2), 3 * cells)
     fit <- survival_fit(rel, model_survival(distribution = distribution), chains = 1, iter = 40, warmup = 20)
     q <- ncol(t(fit$chains[[1L]]$state$theta))
     set.seed(3)

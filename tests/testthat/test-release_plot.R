@@ -18,6 +18,11 @@ test_that("as.data.frame() has values, noise and limits of every part", {
   own <- as_release(c(low = 4), stat_custom(function(r) cbind(low = pmin(r[, "x"], 1)), "low", 1, list(x = c(0, 2))), laplace, 10)
   expect_true(all(is.na(as.data.frame(own)[c("lower", "upper")])))
   for (r in list(rel, answers, coefficients, own)) expect_s3_class(built(plot(r))$plot, "ggplot")
+  # totals by group reach as far as the group's number of records lets them
+  groups <- list(g = c("a", "b"))
+  by <- as_release(list(size = c(4, 10), total = c(9, 30)), list(size = stat_counts(~ g, groups), total = stat_by(sums, groups)),
+                   list(size = mech_exact(), total = laplace), n = 14)
+  expect_equal(as.data.frame(by)[3:4, c("lower", "upper")], data.frame(lower = c(8, 20), upper = c(20, 50)), ignore_attr = TRUE)
   expect_error(as.data.frame(rel, stringsAsFactors = TRUE), class = "noiseaware_error_argument")
 })
 

@@ -57,3 +57,7 @@ test_that("a worker that dies is an error that keeps the finished replicates", {
   expect_lt(finished, 60)
   expect_identical(length(readLines(path)), finished + 1L)
 })
+
+test_that("functions are found at any depth, without the names of their lists", {
+  expect_identical(internal("functions_in")(list(a = list(b = mean, 1), f = structure(list(g = sum), class = "own"))), list(mean, sum))
+})
