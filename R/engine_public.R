@@ -79,7 +79,7 @@ public_problem <- function(release, bound, call = caller_env()) {
   design <- public_design(release, bound, call)
   c(noise_fields(), list(
     method = "collapse", exact = TRUE, model = bound$spec, family = "public", n = as.double(release$n), prior_n = NULL,
-    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = double(), tracked = 0,
+    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = double(),
     fields = c(answers, design, public_start(answers, design$offset, bound))))
 }
 
@@ -203,7 +203,7 @@ public_totals_problem <- function(release, bound, call) {
   row <- row[row$variable == bound$columns$variable[1L], ]
   c(noise_fields(list(part), told), list(
     method = "collapse", exact = if (isTRUE(bound$natural)) TRUE else NA, model = bound$spec, family = "public_totals", n = as.double(release$n), prior_n = NULL,
-    size_prior = size_prior_spec(NULL), where = seq_along(told), summed = told, times = NULL, tracked = 0,
+    size_prior = size_prior_spec(NULL), where = seq_along(told), summed = told, times = NULL,
     fields = total_fields(lapply(sums, function(s) if (is.matrix(s)) s[told, , drop = FALSE] else s[told]), design, part, told, row, bound)))
 }
 

@@ -32,7 +32,7 @@ records_problem <- function(release, bound, call) {
   seen <- bound_complete(bound, crossprod_moments(part$statistic, part$value, release$n), release$n)
   list(method = "collapse", exact = TRUE, model = bound$spec, family = "records", n = as.double(release$n), prior_n = NULL,
        size_prior = size_prior_spec(NULL), released = part$value, scale = rep(1, size), kernel = rep("squared", size),
-       where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
+       where = seq_len(size), summed = seq_len(size), times = released_times(list(part)),
        fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
 }
 
@@ -45,7 +45,7 @@ imputed_problem <- function(release, bound, call) {
   left <- pmax(spread - noise, spread / 25)
   c(noise_fields(), list(
     method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), prior_n = NULL,
-    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = NULL, tracked = 0,
+    size_prior = size_prior_spec(NULL), where = integer(), summed = integer(), times = NULL,
     fields = c(list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))),
                answer_fields(seen, release, bound))))
 }

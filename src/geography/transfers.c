@@ -30,7 +30,6 @@
  */
 #include "geography/geography.h"
 
-#include <string.h>
 
 #include "base/rng_inline.h"
 
@@ -67,13 +66,8 @@ struct transfer {
 
 /* ---- totals -------------------------------------------------------------------------- */
 
+/* The totals are 0 when the state is read. */
 void geography_load(struct geography *g) {
-    for (int l = 0; l <= g->levels; ++l)
-        memset(g->size[l], 0, (size_t)g->areas[l] * sizeof(double));
-    for (int m = 0; m < g->measures; ++m)
-        memset(g->measure[m].total, 0,
-               (size_t)g->areas[g->measure[m].level] * (size_t)g->measure[m].groups *
-                   sizeof(double));
     for (int b = 0; b < g->areas[g->levels]; ++b) {
         const double *count = g->count + (size_t)b * (size_t)g->cells;
         double size = 0;

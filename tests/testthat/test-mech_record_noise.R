@@ -279,6 +279,7 @@ test_that("bad input is refused", {
   expect_error(as_release(3, statistic, noise), "noisy records", class = "noiseaware_error_data")
   expect_error(as_release(data[0, ], statistic, noise), "at least one row", class = "noiseaware_error_data")
   expect_error(as_release(transform(data, x = 1), statistic, noise), "`x` must differ", class = "noiseaware_error_data")
+  expect_error(as_release(transform(data, x = c(1e200, -1e200, rep(0, nrow(data) - 2))), statistic, noise), "`x` must differ", class = "noiseaware_error_data")
   expect_error(as_release(transform(data, x = ifelse(x > 1, NA, x)), statistic, noise), "missing", class = "noiseaware_error_missing")
   expect_error(as_release(record_source(function() NULL), statistic, noise), "at least one record", class = "noiseaware_error_data")
   expect_error(release(data, statistic, noise), class = "noiseaware_error_mechanism")
