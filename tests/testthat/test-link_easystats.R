@@ -84,3 +84,11 @@ test_that("predictions for marginaleffects are means over draws, whether it is i
     expect_equal(attr(found, "posterior_draws"), t(link), ignore_attr = TRUE)
   }
 })
+
+test_that("insight: only kinds of parameters that there are", {
+  skip_if_not_installed("insight")
+  cells <- stat_counts(~ low:smoke, list(low = c("no", "yes"), smoke = c("no", "yes")))
+  odds <- sample_posterior(as_release(c(40, 20, 30, 25), cells, mech_laplace(epsilon = 1), n = 115), model_logistic(low ~ smoke), chains = 1, iter = 40, seed = 1)
+  expect_named(insight::find_parameters(odds), c("conditional", "covariates"))
+  expect_named(insight::find_parameters(fit), c("conditional", "covariates", "sigma"))
+})

@@ -148,3 +148,10 @@ test_that("a statistic's function that mixes records is refused", {
     expect_error(simulate_release(data, st, mech_laplace(epsilon = 1)), class = "noiseaware_error_custom")
   }
 })
+
+test_that("rows are the same up to the rounding of their column's largest value", {
+  same_rows <- internal("same_rows")
+  a <- cbind(c(0, 1e6), c(1, 1))
+  expect_true(same_rows(a, a + cbind(c(1e-3, 1e-3), 0)))
+  expect_false(same_rows(a, a + cbind(0, c(1e-3, 0))))
+})
