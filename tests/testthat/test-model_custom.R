@@ -111,6 +111,9 @@ test_that("what a function returns is checked before a run, its errors are shown
   before <- .Random.seed
   error <- tryCatch(broken(r_theta = failing), error = identity)
   expect_match(conditionMessage(error$parent %||% error), "late trouble")
+  # and a value that is no parameter
+  calls <- 0
+  expect_error(broken(r_theta = function(records, theta) if ((calls <<- calls + 1) > 5) theta * NA else theta), "r_theta", class = "noiseaware_error_custom")
   expect_error(model_custom(1, 2, 3, "y"), class = "noiseaware_error_custom")
   expect_error(sample_posterior(rel, model_custom(function() c(a = 1), function(t, n) n, function(r, t) t, "z")),
                class = "noiseaware_error_variables")
