@@ -54,7 +54,7 @@ ranef.noiseaware_fit <- function(object, ...) {
   remind_troubles(object)
   common <- common_coordinates(object)
   # with one coefficient all of them differ: see site_shift()
-  shown <- if (is_regression(object$bound) && !any(coefficients_of(object$bound) %in% object$problem$partial$shown)) varying_scales(object)
+  shown <- if (is_regression(object$bound) && !any(reported_as(object, coefficients_of(object$bound)) %in% object$problem$partial$shown)) varying_scales(object)
   shown <- if (is.null(shown)) colnames(common) else sprintf("log(%s)", shown)
   rows <- lapply(names(object$release), function(site) {
     own <- reported_coordinates(object, draws_of_site(object, site)) - common - site_shift(object, site)
@@ -86,9 +86,10 @@ VarCorr.noiseaware_fit <- function(x, sigma = 1, ..., level = 0.95) {
     if (any(covariance != 0)) rows <- c(rows, list(row(two[1L], two[2L], covariance / sd[[two[1L]]] / sd[[two[2L]]], covariance)))
   }
   table <- do.call(rbind, rows)
-  if (!inherits(x$bound, "bound_lm") || !"sigma" %in% colnames(draws)) return(table)
+  sigma <- reported_as(x, "sigma")
+  if (!inherits(x$bound, "bound_lm") || !sigma %in% colnames(draws)) return(table)
   group <- "Residual"
-  rbind(table, row(NA_character_, NA_character_, draws[, "sigma"], draws[, "sigma"]^2))
+  rbind(table, row(NA_character_, NA_character_, draws[, sigma], draws[, sigma]^2))
 }
 
 # Names of what varies, and draws of their covariances. Coefficients are at covariates of 0, where an intercept also varies if slopes alone do in the middle
@@ -103,10 +104,11 @@ spread_at_zero <- function(fit, draws) {
   }
   map <- diag(length(vary))
   dimnames(map) <- list(vary, vary)
-  coefficients <- if (is_regression(fit$bound)) intersect(coefficients_of(fit$bound), vary)
+  all <- if (is_regression(fit$bound)) reported_as(fit, coefficients_of(fit$bound))
+  coefficients <- intersect(all, vary)
   if (length(coefficients)) {
     centring <- bound_centring(fit$bound)$matrix
-    dimnames(centring) <- rep(list(coefficients_of(fit$bound)), 2L)
+    dimnames(centring) <- list(all, all)
     own <- centring[, coefficients, drop = FALSE]
     own <- own[rowSums(own != 0) > 0, , drop = FALSE]
     left <- setdiff(vary, coefficients)
@@ -149,15 +151,18 @@ reported_coordinates <- function(fit, draws) {
   if (is_regression(fit$bound)) {
     logs <- log(values[, varying_scales(fit), drop = FALSE])
     colnames(logs) <- sprintf("log(%s)", colnames(logs))
-    return(cbind(values[, coefficients_of(fit$bound), drop = FALSE], logs))
+    return(cbind(values[, reported_as(fit, coefficients_of(fit$bound)), drop = FALSE], logs))
   }
   natural <- fit$problem$sign * coordinates_of_fit(fit)$of(unname(values))[, partial$which + 1L, drop = FALSE]
   colnames(natural) <- spread_coordinates(fit)
   natural
 }
 
+# names of parameters in draws: groups of model_normal() have a mean and an sd instead of an intercept and sigma
+reported_as <- function(fit, parameters) fit$problem$partial$reported[match(parameters, fit$problem$partial$parameters)]
+
 # sigma or cv of a regression, if it varies
-varying_scales <- function(fit) setdiff(fit$problem$partial$shown, coefficients_of(fit$bound))
+varying_scales <- function(fit) setdiff(fit$problem$partial$shown, reported_as(fit, coefficients_of(fit$bound)))
 
 common_coordinates <- function(fit) reported_coordinates(fit, exactly(fit$draws, fit$problem$partial$reported))
 
@@ -170,7 +175,7 @@ site_shift <- function(fit, site) {
   draws <- parameter_matrix(fit)
   shift <- vapply(vary, function(v) drop(draws[, sprintf("%s[%s]", colnames(design), v), drop = FALSE] %*% design[site, ]), numeric(nrow(draws)))
   if (!is_regression(fit$bound)) return(shift)
-  names <- coefficients_of(fit$bound)
+  names <- reported_as(fit, coefficients_of(fit$bound))
   all <- matrix(0, nrow(draws), length(names), dimnames = list(NULL, names))
   all[, intersect(names, vary)] <- shift[, intersect(names, vary)]
   cbind(all %*% t(bound_centring(fit$bound)$matrix), shift[, setdiff(vary, names), drop = FALSE])

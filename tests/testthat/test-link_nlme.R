@@ -53,6 +53,24 @@ test_that("rates are on the coordinate in which sites are normal", {
   if (requireNamespace("nlme", quietly = TRUE)) expect_identical(nlme::ranef(pooled), ranef(pooled))
 })
 
+test_that("groups of a normal variable have a mean and log(sd)", {
+  arms <- list(arm = c("a", "b", "c"))
+  statistic <- list(size = stat_counts(~ arm, arms), total = stat_by(stat_sums(~ y + I(y^2), bounds = list(y = c(0, 10)), rescale = FALSE), arms))
+  value <- list(size = c(40, 50, 60), total = c(160, 250, 360, 700, 1400, 2300))
+  rel <- as_release(value, statistic, list(size = mech_exact(), total = mech_laplace(scale = 5)), n = 150)
+  groups <- suppressWarnings(sample_posterior(rel, model_normal(~ arm), pool = "partial", chains = 1, iter = 200, seed = 1))
+  d <- as.matrix(groups)
+  expect_equal(fixef(groups), c(mean = mean(d[, "mean"]), "log(sd)" = mean(log(d[, "sd"]))))
+  expect_equal(ranef(groups)["b", ], data.frame(mean = mean(d[, "mean[b]"] - d[, "mean"]), "log(sd)" = mean(log(d[, "sd[b]"] / d[, "sd"])),
+                                                row.names = "b", check.names = FALSE))
+  table <- VarCorr(groups)
+  expect_identical(table$var1, c("mean", "log(sd)", NA))
+  expect_equal(table$sdcor, colMeans(d[, c("sd[mean]", "sd[log(sd)]", "sd")]), ignore_attr = TRUE)
+  means <- suppressWarnings(sample_posterior(rel, model_normal(~ arm), pool = partial_pooling(~ mean), chains = 1, iter = 60, seed = 1))
+  expect_identical(names(fixef(means)), "mean")
+  expect_identical(names(ranef(means)), "mean")
+})
+
 test_that("fits without a common mean say so", {
   skip_on_cran()
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", chains = 1, iter = 60, seed = 1)
