@@ -75,8 +75,9 @@ check_one <- function(fit, draws, level, seed, call) {
   release <- fit$release
   check_simulated_size(draws, "draws", fit, call)
   data <- stats::simulate(fit, draws, seed)
-  statistic <- as_simulated(settled_statistic(release$statistic))
-  again <- with_seed(seed, vapply(data, function(d) simulate_release(d, statistic, release$mechanism, neighbours = release$neighbours)$value, release$value))
+  # with the noise of the release: that of a group has the sensitivity of all groups' numbers
+  parts <- lapply(release_parts(release), function(p) replace(p, "statistic", list(as_simulated(p$statistic))))
+  again <- with_seed(seed, vapply(data, function(d) unlist(lapply(parts, function(p) simulated_part(p, d, call)$value)), unname(release$value)))
   again <- matrix(again, ncol = draws)
   # a hidden number stands at its threshold, and no higher than any that is shown
   threshold <- unlist(lapply(release_parts(release), function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))

@@ -95,13 +95,13 @@ privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu
   list2DF(list(epsilon = epsilon, delta = delta, rho = rho, mu = mu))
 }
 
-# noise by inversion of uniform(count), in floating-point arithmetic
+# noise by inversion of uniform(count), in floating-point arithmetic; a part of a release has its scale
 simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("simulated_part", part$mechanism)
 
 #' @export
 simulated_part.default <- function(part, data, call, uniform = stats::runif) {
   total <- statistic_total(part$statistic, data, call, confidential = TRUE, empty = !replaces(part$neighbours))
-  scale <- mechanism_scale(part$mechanism, part$statistic, call, neighbours = part$neighbours)
+  scale <- part$scale %||% mechanism_scale(part$mechanism, part$statistic, call, neighbours = part$neighbours)
   scale <- rep(scale, each = length(total) / length(scale))
   list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
        scale = scale, unit = numeric(length(total)))

@@ -131,7 +131,7 @@ exact_quantiles <- function(part, data, call) {
 #' @export
 simulated_part.mech_exponential <- function(part, data, call, uniform = stats::runif) {
   statistic <- part$statistic
-  scale <- mechanism_scale(part$mechanism, statistic, call, neighbours = part$neighbours)
+  scale <- part$scale %||% mechanism_scale(part$mechanism, statistic, call, neighbours = part$neighbours)
   distance <- rank_distances(statistic, point_counts(statistic, part_records(part, data, call)))
   at <- Map(function(k, u) {
     up_to <- cumsum(exp(-distance[, k] / scale[k]))

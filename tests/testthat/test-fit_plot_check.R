@@ -48,6 +48,18 @@ test_that("sites and groups of unknown size are checked with the sizes of the dr
   expect_moments(check[2, ], posterior::as_draws_df(groups)$`prob[yes,x]`, n, 3 * sqrt(2), 300)
 })
 
+test_that("groups are checked with the noise of the release", {
+  arms <- list(arm = c("a", "b"))
+  total <- stat_by(stat_sums(~ y + I(y^2), bounds = list(y = c(0, 10))), arms)
+  value <- list(size = c(43.1, 48.2), total = c(-3, 9, 12, 20))
+  noise <- list(size = mech_laplace(epsilon = 0.1), total = mech_laplace(epsilon = 0.05))
+  rel <- as_release(value, list(size = stat_counts(~ arm, arms), total = total), noise, n = 100)
+  fit <- suppressMessages(suppressWarnings(sample_posterior(rel, model_normal(~ arm), chains = 1, iter = 200, seed = 1)))
+  check <- check_of(fit, draws = 400, seed = 1)
+  # noise far above what the records add: a record replaced moves two counts by 1, and the scaled sums of two groups
+  expect_equal(sqrt(2) * c(2 / 0.1, sensitivity(total, "L1") / 0.05), c(mean(check$sd[c(1, 4)]), mean(check$sd[-c(1, 4)])), tolerance = 0.15)
+})
+
 test_that("a site whose parameters are not all reported is refused, and its prior is checked all the same", {
   skip_on_cran()
   set.seed(1)
