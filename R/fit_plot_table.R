@@ -17,7 +17,8 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
     ggplot2::geom_text(ggplot2::aes(label = .data$label, colour = .data$dark), size = text_size, lineheight = 1, show.legend = FALSE) +
     ggplot2::scale_fill_gradient(low = "#eef3f9", high = "#1f4e79", limits = c(0, NA), guide = "none") +
     ggplot2::scale_colour_manual(values = c(`FALSE` = "grey10", `TRUE` = "white")) +
-    ggplot2::scale_y_discrete(limits = rev) +
+    ggplot2::scale_x_discrete(labels = short_intervals) +
+    ggplot2::scale_y_discrete(limits = rev, labels = short_intervals) +
     ggplot2::labs(x = axes$x, y = axes$y,
                   subtitle = paste0("posterior mean \u00b1 sd of the confidential ", if (percent) "share" else "count", "\n(published, with noise)")) +
     theme_noiseaware() +

@@ -51,6 +51,7 @@ plot.noiseaware_release <- function(x, ...) {
                                      if (limited) "grey: range that n records can give"), collapse = "; "),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
+    ggplot2::scale_y_discrete(labels = short_intervals) +
     theme_many_rows(data)
 }
 

@@ -44,9 +44,19 @@ theme_many_rows <- function(rows) {
   if (nrow(rows) > 25L) ggplot2::theme(axis.text.y = ggplot2::element_text(size = ggplot2::rel(0.7)))
 }
 
+# Names in which the ends of intervals have at most 4 digits, or all before the point, unless two names would be the same.
+short_intervals <- function(names) {
+  names <- as.character(names)
+  ends <- gregexpr("(?<=[[(,])-?[0-9]+[.][0-9]+(?=[],)])", names, perl = TRUE)
+  short <- names
+  shorten <- function(x) format(round(x, max(0, 3 - floor(log10(max(abs(x), 1))))), digits = 15)
+  regmatches(short, ends) <- lapply(regmatches(names, ends), function(x) vapply(as.double(x), shorten, ""))
+  if (anyDuplicated(short) > anyDuplicated(names)) names else short
+}
+
 # a panel for each variable; long names, as of conditional probabilities, cells and interactions, in several lines
 facet_variables <- function(facets = ggplot2::vars(.data$variable), ...) {
-  ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(function(names) vapply(names, break_name, "")), ...)
+  ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(function(names) vapply(short_intervals(names), break_name, "")), ...)
 }
 
 # Breaks before "|" and after ":" and ",", where a line would have more than `most` characters.

@@ -26,6 +26,13 @@ test_that("of two variables that mirror each other one is shown", {
   expect_identical(internal("mirrored")(cbind(x = p / 2, y = p / 4, z = 1 - 0.75 * p)), character())
 })
 
+test_that("the ends of intervals have at most 4 digits", {
+  short <- internal("short_intervals")
+  expect_identical(short(c("event[91.3125,182.625):sex=1", "(1234.56,12345.6]", "[-0.123456,2)", "prob[a,b]", "x[1.5]", "[0,1e5)")),
+                   c("event[91.31,182.6):sex=1", "(1235,12346]", "[-0.123,2)", "prob[a,b]", "x[1.5]", "[0,1e5)"))
+  expect_identical(short(factor(c("[1.00001,2)", "[1.00002,2)"))), c("[1.00001,2)", "[1.00002,2)"))
+})
+
 test_that("smooth ends hold the same counts as the exact ones, and have no steps", {
   for (count in c(5, 40, 333)) for (tail in c(0.3, 0.005, 1e-6)) {
     at <- seq(0, 1, length.out = 201)
