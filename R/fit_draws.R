@@ -112,7 +112,7 @@ without_copies <- function(fit) {
 plot_variables <- function(fit, variables, call = caller_env()) {
   all <- posterior::variables(fit$draws)
   if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
-  main <- intersect(c(coefficients_of(fit$bound), "sigma", "df", "cv"), all)
+  main <- intersect(c(coefficients_of(fit$bound), "sigma", "df", "cv", "shape"), all)
   if (length(main) && inherits(fit, "noiseaware_pool") && fit$pool == "partial") main <- c(main, grep("^sd\\[", all, value = TRUE))
   if (length(main) && !is.null(fit$problem$prior_n)) main <- c(main, "n")
   if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))

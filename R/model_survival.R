@@ -274,6 +274,9 @@ process_fields <- function(process, breaks, row, call) {
 }
 
 #' @export
+coefficients_of.bound_survival <- function(bound) bound$coefficients
+
+#' @export
 describe_model.bound_survival <- function(bound) {
   groups <- lengths(bound$levels[names(bound$levels) != "exit"])
   sprintf("%s survival, %d intervals, %s", survival_title(bound$model$distribution), length(bound$breaks) - 1L,

@@ -67,6 +67,7 @@ test_that("probabilities are the model's, sum to 1, and densities have their slo
     q <- ncol(t(fit$chains[[1L]]$state$theta))
     set.seed(3)
     theta <- cbind(stats::rnorm(q), stats::rnorm(q, sd = 3), replace(stats::rnorm(q), q - 1L, 40))
+    expect_identical(internal("plot_variables")(fit, NULL), c("(Intercept)", "armb", if (distribution == "weibull") "shape"))
     natural <- internal("reported")(fit$bound, theta)
     found <- t(.Call(internal("ffi_model_cells"), fit$bound$spec, theta))
     expect_equal(rowSums(found), rep(1, 3))
