@@ -5,6 +5,7 @@ plot_denoised <- function(fit, level = 0.95, call = caller_env()) {
   left_out <- nrow(data) - most
   data <- utils::head(data, most)
   # exact numbers and answers have no noise to be measured in
+  hidden <- is.na(data$published)
   unit <- ifelse(is.na(data$noise_sd) | data$noise_sd == 0, ifelse(data$sd > 0, data$sd, 1), data$noise_sd)
   centre <- ifelse(is.na(data$published), data$mean, data$published)
   noisy <- data.frame(from = ifelse(is.na(data$published) | is.na(data$noise_sd) | data$noise_sd == 0, 0, -2))
@@ -14,10 +15,10 @@ plot_denoised <- function(fit, level = 0.95, call = caller_env()) {
     ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = -.data$from, yend = .data$component), linewidth = bar_width(shown), colour = "grey80") +
     ggplot2::geom_vline(xintercept = 0, colour = "grey60") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = 0.7) +
-    ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
+    ggplot2::geom_point(ggplot2::aes(x = .data$at), shape = ifelse(hidden, 21, 19), fill = "white", size = 2) +
     ggplot2::labs(x = "noise standard deviations from the published number", y = NULL,
                   subtitle = paste0("points: posterior means of the confidential numbers, with ", format_number(100 * level), "% intervals\n",
-                                    "bars: two noise sd around the published numbers"),
+                                    "bars: two noise sd around the published numbers", if (any(hidden)) "\nopen points: hidden numbers"),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
     ggplot2::scale_y_discrete(labels = short_intervals) +

@@ -142,7 +142,7 @@ noise_sd <- function(x, mechanism = NULL, neighbours = c("replace", "add_remove"
   check_given()
   if (inherits(x, "noiseaware_release")) {
     if (!is.null(mechanism)) stop_argument("mechanism", "left out if `x` is a release", describe(mechanism))
-    sd <- lapply(release_parts(x), function(p) mechanism_sd(p$mechanism, p$scale))
+    sd <- lapply(release_parts(x), function(p) if (is_noiseless(p$mechanism)) numeric(length(p$index)) else mechanism_sd(p$mechanism, p$scale))
     return(stats::setNames(unlist(sd), names(x$value)))
   }
   if (is.null(mechanism)) stop_argument("x", "a release, or a statistic with its `mechanism`", describe(x))

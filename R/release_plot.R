@@ -5,7 +5,7 @@
 #' @param x A release: [release()], [as_release()], [read_release()].
 #' @param row.names,optional Not used; required by the generic function.
 #' @param ... Must be empty.
-#' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd` (`NA` for numbers without noise), and `lower` and `upper`,
+#' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd` (0 for exact numbers, `NA` where no noise is added to a number), and `lower` and `upper`,
 #'   the smallest and the largest number that n records can give (`NA` if not known). If numbers are hidden ([published()]), `hidden_below` has the threshold.
 #'   `plot()` returns a ggplot of these numbers, with error bars of plus and minus two standard deviations of the noise.
 #' @seealso [noise_sd()]; `pp_check()` compares a release with a fitted model.
@@ -52,6 +52,7 @@ plot.noiseaware_release <- function(x, ...) {
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ",", decimal.mark = "."), "more numbers are not shown")) +
     theme_noiseaware() +
     ggplot2::scale_y_discrete(labels = short_intervals) +
+    (if (limited && !share) ggplot2::coord_cartesian(xlim = range(0, data$from, data$to))) +
     theme_many_rows(data)
 }
 
