@@ -29,7 +29,7 @@
 #' * `summary()`: a [posterior::summarise_draws()] table, one row per parameter. Its attribute `warnings` lists the fit's warnings and what the inference about
 #'   n rests on; it is printed with the table.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
-#'   model is not a regression); `vcov()`: their posterior covariance.
+#'   model is not a regression, or with `variables = "all"`); `vcov()`: their posterior covariance.
 #' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression, or one row per parameter for other models and with
 #'   `variables = "all"`. The ends are quantiles of the draws, of type 6 in [stats::quantile()]. With S independent draws these have the nominal coverage on
 #'   average; R's default, type 7, covers 94.4 per cent instead of 95 with 300 draws.
@@ -126,10 +126,12 @@ print.summary_noiseaware_fit <- function(x, ...) {
 
 #' @rdname fit_methods
 #' @export
-coef.noiseaware_fit <- function(object, measure = NULL, margin = NULL, ...) {
+coef.noiseaware_fit <- function(object, measure = NULL, margin = NULL, variables = "coefficients", ...) {
+  check_no_dots(...)
+  variables <- check_choice(variables, "variables", c("coefficients", "all"))
   remind_troubles(object)
   if (!is.null(measure) || !is.null(margin)) return(colMeans(posterior::as_draws_matrix(table_measures(object, margin, measure %||% "probability"))))
-  colMeans(coefficient_draws(object))
+  colMeans(if (variables == "all") parameter_matrix(object) else coefficient_draws(object))
 }
 
 #' @rdname fit_methods

@@ -133,6 +133,7 @@ nobs.noiseaware_pool <- function(object, ...) if (isTRUE(object$problem$sized)) 
 #' @rdname pool_methods
 #' @export
 coef.noiseaware_pool <- function(object, ...) {
+  if (object$pool != "complete") check_no_dots(...)
   if (object$pool == "none") return(do.call(rbind, lapply(object$fits, stats::coef)))
   if (object$pool == "complete") return(NextMethod())
   remind_troubles(object)

@@ -159,6 +159,8 @@ test_that("summary() takes the probability of the interval by either name", {
 test_that("confint() of a regression has the coefficients, and the rest when asked", {
   expect_identical(rownames(confint(fit)), c("(Intercept)", "age"))
   all <- confint(fit, variables = "all")
+  expect_identical(names(coef(fit, variables = "all")), rownames(all))
+  expect_error(coef(fit, parm = "x"), "parm", class = "noiseaware_error_argument")
   expect_identical(rownames(all), posterior::variables(fit$draws))
   expect_identical(confint(fit), all[1:2, ])
   expect_identical(confint(fit, "sigma"), all["sigma", , drop = FALSE])
