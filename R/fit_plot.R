@@ -5,13 +5,13 @@
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
 #'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, truncated if they are much wider.
-#'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables. `"trace"` and `"density"` (bayesplot): each chain.
+#'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
 #'     held at the posterior mean of their mean, or at the middle of their bounds if the model has no mean; factors are held at their first level.
 #'   * `"prior"`: the densities of the prior and the posterior. The horizontal range contains the central 90 per cent of the prior and nearly all of the
 #'     posterior, but is at most 20 posterior standard deviations wide.
 #'   * `"denoised"`: the posterior of the first 40 confidential numbers from [denoise()], as distances from the published numbers in standard deviations of the
-#'     noise.
+#'     noise. Open points mark hidden numbers, relative to their posterior mean and sd.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
 #'     and, if the margin was released, the published number below.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
@@ -33,7 +33,7 @@
 #' | type | columns |
 #' | --- | --- |
 #' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
-#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, `NA` without noise; `mean`, `sd`, `lower`, `upper` |
+#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
 #' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with separate parameters; the errors of [denoise()] for tables
@@ -181,12 +181,18 @@ plot_pairs <- function(draws, most = 1000L) {
   }, `==`)
   middle <- function(v) mean(range(values[, v]))
   text <- each(function(i, j) panel(i, j, x = middle(j), y = middle(i), label = sprintf("%.2f", round(stats::cor(values[, i], values[, j]), 2) + 0)), `<`)
+  # names too long for a column stand once, in the rows, after the number of their column
+  numbered <- any(nchar(variables) > 60 / length(variables))
+  names <- vapply(short_intervals(variables), break_name, "", most = 24L)
+  number <- as.character(seq_along(variables))
+  labels <- ggplot2::labeller(row = stats::setNames(if (numbered) paste0(number, ". ", names) else names, variables),
+                              column = stats::setNames(if (numbered) number else names, variables))
   ggplot2::ggplot(mapping = ggplot2::aes(x = .data$x)) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$bottom, ymax = .data$top), data = curves, fill = "grey70") +
     (if (!is.null(points)) list(
       ggplot2::geom_point(ggplot2::aes(y = .data$y), data = points, size = 0.4, alpha = 0.25),
       ggplot2::geom_text(ggplot2::aes(y = .data$y, label = .data$label), data = text, size = 3.5))) +
-    ggplot2::facet_grid(ggplot2::vars(.data$row), ggplot2::vars(.data$column), scales = "free", switch = "y") +
+    ggplot2::facet_grid(ggplot2::vars(.data$row), ggplot2::vars(.data$column), scales = "free", switch = "y", labeller = labels) +
     ggplot2::scale_x_continuous(n.breaks = 3, guide = ggplot2::guide_axis(check.overlap = TRUE)) +
     ggplot2::scale_y_continuous(n.breaks = 3) +
     ggplot2::labs(x = NULL, y = NULL, caption = "above the diagonal: correlations") +

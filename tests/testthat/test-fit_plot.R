@@ -106,6 +106,9 @@ test_that("pairs of many variables are those of the first 8, with a message", {
   many <- sample_posterior(as_release(rep(5, 9), stat_counts(~ g, levels = levels), mech_laplace(epsilon = 5), 45), model_categorical(), chains = 1, iter = 100, seed = 1)
   expect_message(plot <- plot(many, "pairs"), "first 8 of 9", class = "noiseaware_message_pairs")
   expect_identical(nrow(built(plot)$layout$layout), 64L)
+  # names too long for the columns stand once
+  labels <- plot$facet$params$labeller(data.frame(column = c("prob[l1]", "prob[l8]")))
+  expect_identical(unlist(labels, use.names = FALSE), c("1", "8"))
   expect_no_message(plot <- plot(many, "pairs", variables = names(coef(many))))
   expect_identical(nrow(built(plot)$layout$layout), 81L)
   # intervals of like widths have one scale
