@@ -33,7 +33,7 @@
 #' | type | columns |
 #' | --- | --- |
 #' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
-#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` where it was hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
+#' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` if hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
 #' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with separate parameters; the errors of [denoise()] for tables
