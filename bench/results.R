@@ -24,6 +24,23 @@ stored_figures <- function(lines) {
   stats::setNames(as.data.frame(table), c("figure", "case", "measured", "target", "met"))
 }
 
+# of tables with other columns: a figure for each number, whose case is the row's text
+other_figures <- function(lines) {
+  lines <- lines[startsWith(lines, "|")]
+  cells <- lapply(strsplit(sub("^\\|", "", sub("\\|\\s*$", "", lines)), "|", fixed = TRUE), trimws)
+  rules <- which(grepl("^\\|[-:| ]+\\|$", lines))
+  rows <- Map(function(rule, end) {
+    numeric <- endsWith(cells[[rule]], ":")
+    above <- ""
+    lapply(cells[seq(rule + 1L, end)], function(row) {
+      if (nzchar(row[1L])) above <<- row[1L] else row[1L] <- above
+      data.frame(figure = cells[[rule - 1L]][numeric], case = paste(row[!numeric & !row %in% c("", "yes", "NO")], collapse = ", "), measured = row[numeric],
+                 target = "", met = "")
+    })
+  }, rules, c(rules[-1L] - 2L, length(lines)))
+  do.call(rbind, do.call(c, rows))
+}
+
 first_match <- function(lines, pattern) {
   found <- regmatches(lines, regexec(pattern, lines, perl = TRUE))
   found <- Filter(length, found)
@@ -52,7 +69,7 @@ processor <- function() {
 write_table <- function(name, machine = NULL) {
   lines <- readLines(file.path(results_folder, paste0(name, ".md")))
   figures <- stored_figures(lines)
-  if (is.null(figures)) return(invisible())
+  if (is.null(figures)) figures <- other_figures(lines)
   path <- file.path(results_folder, paste0(name, ".csv"))
   if (is.null(machine)) machine <- if (file.exists(path)) utils::read.csv(path)$processor[1L] else processor()
   utils::write.csv(cbind(figures, provenance(lines), processor = machine), path, row.names = FALSE, na = "")
