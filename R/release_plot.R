@@ -5,9 +5,8 @@
 #' @param x A release: [release()], [as_release()], [read_release()].
 #' @param row.names,optional Not used; required by the generic function.
 #' @param ... Must be empty.
-#' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd`, and `lower` and `upper`, the smallest and the largest
-#'   number that n records can give (`NA` if not known). `noise_sd` is 0 for exact numbers, and `NA` where no noise is added to a number. If numbers are
-#'   hidden ([published()]), `hidden_below` has the threshold.
+#' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd` (0 if exact), and `lower` and `upper`, the smallest and
+#'   the largest number that n records can give, each `NA` if not known. If numbers are hidden ([published()]), `hidden_below` has the threshold.
 #'   `plot()` returns a ggplot of these numbers, with error bars of plus and minus two standard deviations of the noise.
 #' @seealso [noise_sd()]; `pp_check()` compares a release with a fitted model.
 #' @family plots
