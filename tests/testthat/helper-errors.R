@@ -80,3 +80,10 @@ not_laid_out <- function(code) {
   on.exit(rm("conditionMessage.noiseaware_error", envir = methods))
   code
 }
+
+# Quantiles of few records without the warning that says so: its words take most of the time that thousands of them take.
+without_few <- function(code) {
+  old <- set_constant("warn_of_few", function(...) invisible())
+  on.exit(set_constant("warn_of_few", old))
+  code
+}
