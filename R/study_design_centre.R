@@ -46,7 +46,9 @@ search_budget <- function(ratio, of, wanted, budget, most = 9L, call = caller_en
   reached <- numeric()
   aim <- max(0.99 * ratio, (1 + ratio) / 2)
   for (k in seq_len(most)) {
-    seconds <- system.time(tried[[k]] <- of(at[k]))[["elapsed"]]
+    began <- elapsed_seconds()
+    tried[[k]] <- of(at[k])
+    seconds <- elapsed_seconds() - began
     reached[k] <- max(tried[[k]]$ratio[tried[[k]]$variable %in% wanted])
     if (is.na(reached[k])) stop_classed("method", "No replicate with the budget {at[k]} gave an interval: {.fn calibrate} shows their errors.", call = call)
     if (seconds > shown_step) {
