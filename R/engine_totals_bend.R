@@ -50,7 +50,9 @@ column_bend <- function(told, value, variance, lower, upper, n, clamped) {
   mean <- grid[max.col(-matrix(energy, bend_knots), "first")]
   for (step in 1:25) {
     at <- misfit(mean, x)
+    before <- mean
     mean <- pmin(pmax(mean + at$force / at$precision, 4 * lower - 3 * upper), 4 * upper - 3 * lower)
+    if (identical(mean, before)) break
   }
   at <- misfit(mean, x)
   if (!all(is.finite(c(mean, at$energy)))) return(NULL)
@@ -64,10 +66,13 @@ column_bend <- function(told, value, variance, lower, upper, n, clamped) {
 clamped_moments <- function(mean, sd, lower, upper) {
   a <- (lower - mean) / sd
   b <- (upper - mean) / sd
-  inside <- stats::pnorm(b) - stats::pnorm(a)
-  first <- mean * inside + sd * (stats::dnorm(a) - stats::dnorm(b)) # of what is not clamped
-  list(first = first + lower * stats::pnorm(a) + upper * stats::pnorm(b, lower.tail = FALSE), slope_first = inside,
-       second = mean * first + sd^2 * inside + sd * (lower * stats::dnorm(a) - upper * stats::dnorm(b)) +
-         lower^2 * stats::pnorm(a) + upper^2 * stats::pnorm(b, lower.tail = FALSE),
+  below <- stats::pnorm(a)
+  above <- stats::pnorm(b, lower.tail = FALSE)
+  at_lower <- stats::dnorm(a)
+  at_upper <- stats::dnorm(b)
+  inside <- stats::pnorm(b) - below
+  first <- mean * inside + sd * (at_lower - at_upper) # of what is not clamped
+  list(first = first + lower * below + upper * above, slope_first = inside,
+       second = mean * first + sd^2 * inside + sd * (lower * at_lower - upper * at_upper) + lower^2 * below + upper^2 * above,
        slope_second = 2 * first)
 }
