@@ -38,8 +38,8 @@ exact_multinomial <- function(release) {
   weight <- exp(log_weight - max(log_weight))
   do.call(rbind, lapply(1:3, function(j) {
     # given its own count, a share does not depend on the others
-    own <- tapply(weight, counts[, j], sum)
-    at <- as.numeric(names(own))
+    own <- rowsum(weight, counts[, j])
+    at <- as.numeric(rownames(own))
     beta_mixture(paste0("prob[", c("a", "b", "c")[j], "]"), as.vector(own), at + 5, 1000 - at + 10)
   }))
 }
@@ -49,10 +49,12 @@ exact_exponential <- function(release) {
   bounds <- 2 * (c(0.975, 0.025)^(-1 / 8) - 1)
   scale <- bounds[2L] / 0.1
   t <- (seq_len(40000L) - 0.5) * 2e-4 / scale * 100
+  turn <- lapply(bounds, function(bound) exp(complex(real = 0, imaginary = t * bound)))
+  noise <- exp(complex(real = 0, imaginary = -t * release$value)) / (1 + scale^2 * t^2)
   likelihood <- function(rate) {
-    s <- complex(real = rate, imaginary = -t)
-    record <- 1 - exp(-rate * bounds[1L]) + exp(-rate * bounds[2L]) + rate / s * (exp(-s * bounds[1L]) - exp(-s * bounds[2L]))
-    max(sum(Re(record^100 / (1 + scale^2 * t^2) * exp(complex(real = 0, imaginary = -t * release$value)))), 0)
+    outside <- exp(-rate * bounds)
+    record <- 1 - outside[1L] + outside[2L] + rate / complex(real = rate, imaginary = -t) * (outside[1L] * turn[[1L]] - outside[2L] * turn[[2L]])
+    max(sum(Re(record^100 * noise)), 0)
   }
   rate <- seq(0.02, 20, by = 0.02)
   density <- stats::dgamma(rate, 8, 2) * vapply(rate, likelihood, 0)
@@ -71,8 +73,8 @@ exact_trial <- function(release) {
   log_weight <- log_dirichlet_multinomial(counts, rep(1, 4)) - 0.25 * rowSums(abs(t(release$value - t(counts))))
   weight <- exp(log_weight - max(log_weight))
   do.call(rbind, lapply(1:4, function(j) {
-    own <- tapply(weight, counts[, j], sum)
-    at <- as.numeric(names(own))
+    own <- rowsum(weight, counts[, j])
+    at <- as.numeric(rownames(own))
     beta_mixture(paste0("prob[", names(release$value)[j], "]"), as.vector(own), at + 1, 100 - at + 3)
   }))
 }
