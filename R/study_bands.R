@@ -40,8 +40,7 @@ band_probability <- function(ends, count, points) {
 }
 
 # does the ECDF stay inside?
-inside_band <- function(quantile, prob) {
-  band <- ecdf_band(length(quantile), prob = prob)
+inside_band <- function(quantile, band) {
   height <- stats::ecdf(quantile)(band$at)
   all(height >= band$lower - 1e-9 & height <= band$upper + 1e-9)
 }

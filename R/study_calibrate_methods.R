@@ -91,15 +91,16 @@ summary.calibration <- function(object, ...) {
   if (of_data(object)) return(data_summary(object))
   results <- object$results
   ks <- ks_uniform(object)
-  rows <- lapply(ks$variable, function(v) {
-    r <- results[results$variable == v, ]
+  each <- lapply(ks$variable, function(v) results[results$variable == v, ])
+  bands <- lapply(stats::setNames(nm = unique(vapply(each, nrow, 0L))), ecdf_band)
+  rows <- Map(function(v, r) {
     data.frame(variable = v, replicates = nrow(r), coverage_50 = mean(inside_central(r$quantile, 0.5)),
                coverage_90 = mean(inside_central(r$quantile, 0.9)),
                ks = ks$statistic[ks$variable == v], p.value = ks$p.value[ks$variable == v],
-               in_band = inside_band(r$quantile, 0.99), rhat = max(-Inf, r$rhat, na.rm = TRUE),
+               in_band = inside_band(r$quantile, bands[[as.character(nrow(r))]]), rhat = max(-Inf, r$rhat, na.rm = TRUE),
                ess = min(Inf, r$ess, na.rm = TRUE), draws = min(r$draws))
-  })
-  do.call(rbind, rows)
+  }, ks$variable, each)
+  do.call(rbind, unname(rows))
 }
 
 #' @rdname calibration_methods
