@@ -26,6 +26,8 @@
 #'   `c(epsilon = "column", sensitivity = 3)` is the budget and the largest change by one person, as a number or a column. `NULL` uses a column called `scale`
 #'   or `sd`. `labels` gives the columns of variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
+#' @param site For a data frame of several sites: the name of the column that identifies them. `n` may then be the name of a column, too. `number` is the column of
+#'   numbers if a site has a row for each number; if it has one row, `number` names a column for each component, as in `c("smoke=yes" = "smokers")`.
 #' @param public `NULL`, or a data frame of exact covariates for [stat_records()] of the response, one row per record: see [public_covariates].
 #'
 #' @details
@@ -53,7 +55,7 @@
 #' **Natural limits.** The analyst may know that no record lies outside the bounds, as for scores, 0/1 variables or numbers of children. Declare this with
 #' `outside = "none"` in the statistic or, for a release that has been read, with [declare_outside()].
 #'
-#' @return A release: an object of class `noiseaware_release`.
+#' @return A release: an object of class `noiseaware_release`. With `site`, a named list of releases, one for each site: see [pooling].
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
 #'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`. The warning `noiseaware_warning_units`: see Details.
 #' @family published numbers
@@ -73,6 +75,12 @@
 #' rows <- data.frame(smoke = c("no", "yes"), estimate = c(115.2, 73.9), sd = c(2, 3))
 #' smoking <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' as_release(rows, smoking, mech_gaussian, n = 189, number = "estimate")
+#'
+#' # a row for each site
+#' hospitals <- data.frame(hospital = c("north", "south"), patients = c(30, 50), smokers = c(7.3, 21.8), noise = c(2, 3))
+#' sites <- as_release(hospitals, smoking, mech_laplace, n = "patients", site = "hospital",
+#'                     number = c("smoke=yes" = "smokers"), noise = c(scale = "noise"))
+#' sample_posterior(sites, model_bernoulli(), pool = "partial", iter = 400, seed = 1)
 #'
 #' # two statistics, each with noise of its own
 #' as_release(list(totals = c(age = 1243.2), answers = c(`smoke=no` = 28.9, `smoke=yes` = 21.4)),

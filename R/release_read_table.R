@@ -3,14 +3,43 @@
 #' @rdname as_release
 #' @export
 as_release.data.frame <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...,
-                                  number = "value", noise = NULL, labels = NULL) {
+                                  number = "value", noise = NULL, labels = NULL, site = NULL) {
   check_given()
   check_no_dots(...)
   check_statistic(statistic)
+  if (!is.null(site)) return(say_once(site_releases(value, statistic, mechanism, n, neighbours, number, noise, labels, site)))
   given <- check_table_column(value, number, "number")
   names <- row_components(statistic, value, labels)
   if (is.function(mechanism)) mechanism <- mechanism_of_rows(mechanism, value, noise, names)
   as_release.default(stats::setNames(given, names), statistic, mechanism, n, neighbours)
+}
+
+# A release for each site: of its rows, or of its row if each number has a column of its own.
+site_releases <- function(table, statistic, mechanism, n, neighbours, number, noise, labels, site, call = caller_env()) {
+  if (!checkmate::test_string(site, min.chars = 1L)) stop_argument("site", "the name of a column", describe(site), call = call)
+  if (!site %in% names(table)) refuse_table(site, table, "{.arg site} is the column with the names of the sites.", call)
+  names <- as.character(table[[site]])
+  if (nrow(table) == 0L || anyNA(names)) stop_classed("value", "The column {.field {site}} must name a site in each row, and have rows.", call = call)
+  sizes <- if (is.character(n)) check_table_column(table, n, "n", call)
+  if (is.null(names(number)) && length(number) == 1L && length(statistic$components) == 1L) number <- stats::setNames(number, statistic$components)
+  wide <- length(number) > 1L || !is.null(names(number))
+  if (wide && anyDuplicated(names)) {
+    stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {unique(names[duplicated(names)])}} {?has/have} several.",
+                            i = "If each row has one number, {.arg number} is the name of one column."), call = call)
+  }
+  lapply(split(seq_len(nrow(table)), factor(names, unique(names))), function(rows) {
+    own <- if (wide) component_rows(table[rows, , drop = FALSE], number, call) else table[rows, , drop = FALSE]
+    size <- unique(sizes[rows])
+    if (length(size) > 1L) stop_classed("value", "The column {.field {n}} must have one number of records for the site {.val {names[rows[1L]]}}, but has {size}.", call = call)
+    as_release.data.frame(own, statistic, mechanism, if (is.null(sizes)) n else size, neighbours, number = if (wide) "value" else number, noise = noise, labels = labels)
+  })
+}
+
+# a row for each component, from columns that are named by `number`; what else the row says stays beside them
+component_rows <- function(row, number, call) {
+  values <- vapply(number, function(column) check_table_column(row, column, "number", call), 0)
+  rest <- row[rep(1L, length(values)), setdiff(names(row), c("component", "value", number)), drop = FALSE]
+  cbind(data.frame(component = names(number) %||% number, value = values), rest, row.names = NULL)
 }
 
 # a column of numbers, named by an argument

@@ -111,3 +111,31 @@ test_that("a margin of error without its level, or with one in per cent, is refu
   expect_error(read(c(margin = "pm")), "level` is missing", class = "noiseaware_error_argument")
   expect_error(read(c(margin = "pm", level = 90)), "a share such as 0.9, but is 90", class = "noiseaware_error_argument")
 })
+
+test_that("sites are rows with a column for each number, or rows with one number each", {
+  smoking <- stat_counts(~ smoke, list(smoke = c("no", "yes")))
+  one <- function(value, scale, n) suppressMessages(as_release(c("smoke=yes" = value), smoking, mech_laplace(scale = scale), n = n))
+  hospitals <- data.frame(hospital = factor(c("south", "north")), patients = c(50, 30), smokers = c(21.8, 7.3), value = c("no", "number"), noise = c(3, 2))
+  read <- function(table = hospitals, n = "patients", site = "hospital", number = c("smoke=yes" = "smokers"), noise = c(scale = "noise"), statistic = smoking) {
+    as_release(table, statistic, mech_laplace, n = n, site = site, number = number, noise = noise)
+  }
+  expect_identical(read(), list(south = one(21.8, 3, 50), north = one(7.3, 2, 30)))
+  expect_identical(read(n = 60)$south, one(21.8, 3, 60))
+  expect_identical(read(n = NULL)$north$n, NULL)
+  # one component needs no name; two columns
+  total <- stat_sums(~ y, list(y = c(0, 1)))
+  expect_identical(read(statistic = total, number = "smokers")$north$value, c(y = 7.3))
+  both <- transform(hospitals, rest = c(30.1, 22.2))
+  expect_identical(read(both, number = c("smoke=yes" = "smokers", "smoke=no" = "rest"))$north$value, c("smoke=no" = 22.2, "smoke=yes" = 7.3))
+  # a budget for all sites, said once
+  expect_identical(as_release(hospitals, smoking, mech_laplace(scale = 2), n = "patients", site = "hospital", number = c("smoke=yes" = "smokers"))$north, one(7.3, 2, 30))
+  long <- data.frame(place = rep(c("a", "b"), each = 2), smoke = c("no", "yes", "yes", "no"), count = c(12, 9, 4, 20), size = rep(c(20, 25), each = 2), sd = 1)
+  sites <- as_release(long, smoking, mech_gaussian, n = "size", site = "place", number = "count")
+  expect_identical(lapply(sites, `[[`, "value"), list(a = c("smoke=no" = 12, "smoke=yes" = 9), b = c("smoke=no" = 20, "smoke=yes" = 4)))
+  expect_identical(sites$b$n, 25)
+  for (bad in list(quote(read(site = "place")), quote(read(site = 1)), quote(read(n = "smokes")), quote(read(number = c("smoke=yes" = "smokes"))),
+                   quote(read(hospitals[c(1, 1), ])), quote(read(hospitals[0, ])), quote(read(transform(hospitals, hospital = NA))),
+                   quote(as_release(transform(long, size = 1:4), smoking, mech_gaussian, n = "size", site = "place", number = "count")))) {
+    expect_error(eval(bad), class = "noiseaware_error")
+  }
+})
