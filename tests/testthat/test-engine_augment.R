@@ -173,6 +173,9 @@ test_that("no acceptance probability falls below exp(-epsilon)", {
   expect_equal(a$bound, rep(exp(-3), 2))
   expect_true(all(a$least >= a$bound * (1 - 1e-9)))
   expect_true(all(a$mean >= a$bound) && all(a$lowest > 0) && all(a$mean < 1))
+  # of moves without a sweep: all kinds of them
+  kinds <- a[c("walk", "leap")]
+  expect_true(all(a$moves >= apply(kinds, 1, min, na.rm = TRUE) & a$moves <= apply(kinds, 1, max, na.rm = TRUE)))
 })
 
 test_that("the running statistic equals its recomputation after 10^5 updates", {
