@@ -159,7 +159,7 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
 static double marginal(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_tied) {
     struct graded *s = self;
-    memset(gradient_c, 0, (size_t)s->cov.at_complete * sizeof(double));
+    memset(gradient_c, 0, (size_t)s->cov.lones.at_complete * sizeof(double));
     return covariates_marginal(&s->cov, c, n, gradient_c) +
            (s->beta ? 0 : graded_tied_prior(s, theta, gradient_tied));
 }
@@ -181,11 +181,11 @@ static void find_tails(struct graded *s, int m, const double *const *x, double *
 
 static void write_response(const struct graded *s, int m, const double *level, double *const *x) {
     if (graded_is_coded(s)) {
-        memcpy(x[(int)s->cov.design_column[0]], level, (size_t)m * sizeof(double));
+        memcpy(x[(int)s->cov.design.column[0]], level, (size_t)m * sizeof(double));
         return;
     }
     for (int k = 0; k < s->response.tails; ++k) {
-        double *dummy = x[(int)s->cov.design_column[k]];
+        double *dummy = x[(int)s->cov.design.column[k]];
         for (int i = 0; i < m; ++i) dummy[i] = level[i] == k + 1 ? 1 : 0;
     }
 }
@@ -203,7 +203,7 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct graded *s = self;
     /* so that the padding is finite: the design is made of all columns */
     for (int k = 0; k < s->response.tails; ++k)
-        memset(x[(int)s->cov.design_column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
+        memset(x[(int)s->cov.design.column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
     covariates_refresh(&s->cov, 0, rng, m, NULL, x);
     find_tails(s, m, (const double *const *)x, s->tail);
     rng_fill_uniform(rng, m, s->u);
@@ -215,7 +215,7 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
                     double *const *x_new) {
     struct graded *s = self;
     for (int k = 0; k < s->response.tails; ++k)
-        memset(x_new[(int)s->cov.design_column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
+        memset(x_new[(int)s->cov.design.column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
     covariates_refresh(&s->cov, rho, rng, m, x, x_new);
     find_tails(s, m, x, s->tail);
     find_tails(s, m, (const double *const *)x_new, s->tail_new);
@@ -229,7 +229,7 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     memcpy(s->theta_new, theta_new, (size_t)s->cov.end * sizeof(double));
     find_constants(s, theta_new, s->intercept_new, s->cut_new);
     covariates_set_move(&s->cov, s->theta, theta_new, changed);
-    for (int k = 0; k < s->response.tails; ++k) changed[(int)s->cov.design_column[k]] = 1;
+    for (int k = 0; k < s->response.tails; ++k) changed[(int)s->cov.design.column[k]] = 1;
     memcpy(s->changed, changed, (size_t)s->columns * sizeof(int));
 }
 
@@ -240,7 +240,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     find_tails(s, m, x, s->tail);
     for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
     for (int k = 0; k < s->response.tails; ++k)
-        s->moved[(int)s->cov.design_column[k]] = x[(int)s->cov.design_column[k]];
+        s->moved[(int)s->cov.design.column[k]] = x[(int)s->cov.design.column[k]];
     graded_predict(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved));
     s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
     respond(s, rng, 1, m, x, x_new);
@@ -251,7 +251,7 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
     struct graded *s = self;
     find_tails(s, m, x, s->tail);
     for (int k = 0; k < s->response.tails; ++k) {
-        const int v = (int)s->cov.design_column[k];
+        const int v = (int)s->cov.design.column[k];
         memcpy(x_new[v], x[v], (size_t)PAD_LANES(m) * sizeof(double));
     }
     covariates_relevel(&s->cov, factor, from, to, m, x, x_new);
@@ -409,17 +409,17 @@ static int create(const struct fields *fields, struct model *model) {
     s->density.log_density = log_density;
     model->density = &s->density;
     model->columns = s->columns;
-    s->cov.at_complete = moments_size(q);
-    model->complete = s->cov.at_complete + s->cov.lone_statistics;
+    s->cov.lones.at_complete = moments_size(q);
+    model->complete = s->cov.lones.at_complete + s->cov.lones.statistics;
     const double cost = 1 + s->response.class->cost * tails;
-    model->costs.latent = s->cov.costs.latent;
-    model->costs.records = model->columns + cost + s->cov.costs.draw;
-    model->costs.move = model->columns + 2 * cost + s->cov.costs.move;
+    model->costs.latent = s->cov.lones.costs.latent;
+    model->costs.records = model->columns + cost + s->cov.lones.costs.draw;
+    model->costs.move = model->columns + 2 * cost + s->cov.lones.costs.move;
     if (!s->beta) {
         s->density.walked = s->own;
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
     }
-    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    const int by_records = s->cov.lones.count > 0 || s->predictor.derived;
     if (s->cov.joint) joint_complete(&s->cov, model);
     const double *cells = fields_vector(fields, "cells", 1);
     if (cells) return offer_cells(s, *cells, model);

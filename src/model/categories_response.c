@@ -73,16 +73,16 @@ void graded_predict(struct graded *s, const double *theta, const double *interce
                        s->eta + (size_t)e * MAX_BLOCK);
 }
 
-int graded_is_coded(const struct graded *s) { return s->cov.design_code[0] != 0; }
+int graded_is_coded(const struct graded *s) { return s->cov.design.code[0] != 0; }
 
 void graded_read_response(const struct graded *s, int m, const double *const *x, double *level) {
     if (graded_is_coded(s)) {
-        memcpy(level, x[(int)s->cov.design_column[0]], (size_t)m * sizeof(double));
+        memcpy(level, x[(int)s->cov.design.column[0]], (size_t)m * sizeof(double));
         return;
     }
     memset(level, 0, (size_t)m * sizeof(double));
     for (int k = 0; k < s->response.tails; ++k) {
-        const double *dummy = x[(int)s->cov.design_column[k]];
+        const double *dummy = x[(int)s->cov.design.column[k]];
         for (int i = 0; i < m; ++i) level[i] += (k + 1) * dummy[i];
     }
 }

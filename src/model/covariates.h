@@ -64,6 +64,50 @@ struct joint {
 
 struct glm_cells;
 
+/* Factors. */
+struct factors {
+    int count, levels; /* `levels`: of all of them */
+    struct factor *factor;
+    const double *alpha; /* Dirichlet weights, factor after factor */
+    double *weight;      /* and given the records */
+    struct level_work work;
+    double *level, *level_old; /* MAX_BLOCK */
+};
+
+/* Lone covariates. */
+struct lones {
+    int count, blocks, statistics;
+    struct lone *lone;
+    int at_complete; /* where their statistic is in the model's, which says so */
+    struct {
+        double draw, move, latent; /* of all of them, as model_costs has it */
+    } costs;
+    double *keep; /* MAX_BLOCK */
+};
+
+/* The design's columns, and how they follow from a record's. */
+struct design {
+    const double *column, *code;
+    int coded;                /* are there codes? */
+    struct products products; /* the last columns */
+    double *dummy;            /* a MAX_BLOCK each, if there are codes */
+    const double **of;
+};
+
+/* The current move's map of continuous covariates. */
+struct normal_map {
+    int moves;
+    double *matrix, *shift;
+};
+
+/* Workspace of the integral over mean and cov, rows of `stride`, which is padded. */
+struct niw_marginal {
+    int stride;
+    double *precision;                     /* a row each */
+    double *sweep, *distance, *sum;        /* 2 `stride`; `stride` each */
+    double *prior_scale, *known_precision; /* NULL where cov is known; where it is not */
+};
+
 struct covariates {
     int q; /* columns of the moments, and of the design */
     const double *centre;
@@ -71,53 +115,38 @@ struct covariates {
     int normal;  /* continuous covariates */
     int *column; /* their columns in a record */
     int *moment; /* among the moments' columns */
-    int factors, coded, levels;
-    struct factor *factor;
+    struct factors factors;
+    struct lones lones;
+    struct design design;
     struct model_levels of_levels; /* the model adds relevel() */
-    const double *design_column, *design_code;
-    struct products products; /* the last columns of the design */
-    struct joint *joint;      /* NULL: factors are independent of all else */
-    struct glm_cells *table;  /* model/glm_as_table.c; NULL: records are not a table */
-
-    int lones, lone_blocks, lone_statistics;
-    struct lone *lone;
-    int at_complete; /* where their statistic is in the model's, which says so */
-    struct {
-        double draw, move, latent; /* of all of them, as model_costs has it */
-    } costs;
-    double *keep; /* MAX_BLOCK */
+    struct joint *joint;           /* NULL: factors are independent of all else */
+    struct glm_cells *table;       /* model/glm_as_table.c; NULL: records are not a table */
 
     const double *mean, *cov_chol; /* if known */
-    struct niw prior;
-    const double *least, *most, *most_sd; /* NULL, or bounds of mean and sd */
-    const double *alpha;                  /* Dirichlet weights, factor after factor */
+    struct niw prior, posterior;
+    struct {
+        const double *lower, *upper, *sd; /* of the mean, and the most that sd may be; NULL: none */
+    } within;
 
     /* offsets in theta */
     int at_mean, at_chol, at_sticks, end;
 
     /* current parameter; matrices are dense row-major */
     double *mean_now, *chol;
-
-    /* the current move's map of continuous covariates */
-    int moves_normal;
-    double *move_matrix, *move_shift;
+    struct normal_map map;
 
     /* workspace */
     struct terms terms;
-    int stride;                            /* normal, padded */
-    double *precision;                     /* `normal` rows of `stride` */
-    double *sweep, *distance, *sum;        /* 2 `stride`; `stride` each */
-    double *prior_scale, *known_precision; /* NULL where cov is known; where it is not */
-    struct niw posterior;
-    double *trial; /* a theta */
-    int *visited;  /* coordinates for a slice sampler */
-    double *width;
-    double *posterior_mean, *chol_new, *bartlett, *draw, *weight;
-    struct level_work work;
-    double *level, *level_old; /* MAX_BLOCK */
-    double *dummy;             /* q columns of MAX_BLOCK, if there are codes */
-    double **innovation;       /* normal columns of MAX_BLOCK */
-    const double **design;
+    struct niw_marginal marginal;
+    struct {
+        double *theta; /* on trial */
+        int *visited;  /* its coordinates */
+        double *width;
+    } slice;
+    struct {
+        double *mean, *chol, *bartlett, *draw;
+    } work;
+    double **innovation; /* normal columns of MAX_BLOCK */
 };
 
 /* Reads the fields and describes theta: `blocks` blocks of the model's `own`, then

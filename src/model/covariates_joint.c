@@ -50,7 +50,7 @@ static void make_workspace(const struct covariates *cov, struct joint *joint) {
     DOUBLES(cells * p, &joint->mean, &joint->mean_next, &joint->mean_mapped);
     DOUBLES(MAX_BLOCK, &joint->cell, &joint->cell_new, &joint->level, &joint->shift);
     DOUBLES(cells, &joint->weight, &joint->alpha);
-    joint->share = doubles(cells + (size_t)cov->levels);
+    joint->share = doubles(cells + (size_t)cov->factors.levels);
     joint->expected = doubles(cells);
     joint->standard = plugin_memory(cells, sizeof *joint->standard);
     joint->gram = doubles(k * k);
@@ -62,45 +62,47 @@ int joint_create(const struct fields *fields, struct covariates *cov) {
     const double *kappa = fields_vector(fields, "effect_kappa", 1);
     const double *log_mean = fields_vector(fields, "cells_log_mean", 1);
     const double *log_sd = fields_vector(fields, "cells_log_sd", 1);
-    if (!kappa || !log_mean || !log_sd || cov->factors == 0 || cov->least || cov->most_sd)
+    if (!kappa || !log_mean || !log_sd || cov->factors.count == 0 || cov->within.lower ||
+        cov->within.sd)
         return PLUGIN_BAD_FIELDS;
     struct joint *joint = plugin_memory(1, sizeof *joint);
     cov->joint = joint;
     joint->effect_kappa = *kappa;
     joint->log_mean = *log_mean;
     joint->log_sd = *log_sd;
-    joint->shares = cov->factors > 1;
+    joint->shares = cov->factors.count > 1;
     joint->effects = cov->mean ? 0 : cov->normal;
-    joint->stride = plugin_memory((size_t)cov->factors, sizeof(int));
-    joint->dummy = plugin_memory((size_t)cov->levels, sizeof(int));
+    joint->stride = plugin_memory((size_t)cov->factors.count, sizeof(int));
+    joint->dummy = plugin_memory((size_t)cov->factors.levels, sizeof(int));
     joint->cells = 1;
-    for (int f = 0; f < cov->factors; ++f) {
-        const int levels = cov->factor[f].levels;
+    for (int f = 0; f < cov->factors.count; ++f) {
+        const int levels = cov->factors.factor[f].levels;
         joint->stride[f] = joint->cells;
         joint->cells *= levels; /* checked in R */
         for (int l = 1; l < levels; ++l)
-            joint->dummy[joint->dummies++] = cov->factor[f].first + l - 1;
+            joint->dummy[joint->dummies++] = cov->factors.factor[f].first + l - 1;
     }
     joint->of = levels_new(joint->cells, 1);
     make_workspace(cov, joint);
     joint->described = (struct model_factor){.levels = joint->cells, .alpha = joint->alpha};
-    for (int c = 0; c < joint->cells; ++c) joint->alpha[c] = joint->shares ? 1 : cov->alpha[c];
+    for (int c = 0; c < joint->cells; ++c)
+        joint->alpha[c] = joint->shares ? 1 : cov->factors.alpha[c];
     return PLUGIN_OK;
 }
 
 int joint_describe(const struct covariates *cov, struct theta_block *block) {
     const struct joint *joint = cov->joint;
-    const int count = 2 + (joint->shares ? cov->factors + 1 : 0);
+    const int count = 2 + (joint->shares ? cov->factors.count + 1 : 0);
     if (!block) return count;
     *block++ = (struct theta_block){
         .name = "effect", .transform = TRANSFORM_IDENTITY, .size = joint->dummies * joint->effects};
     *block++ = (struct theta_block){
         .name = "prob", .transform = TRANSFORM_STICKS, .size = joint->cells, .rows = 1};
     if (!joint->shares) return count;
-    for (int f = 0; f < cov->factors; ++f)
+    for (int f = 0; f < cov->factors.count; ++f)
         *block++ = (struct theta_block){.name = "base",
                                         .transform = TRANSFORM_STICKS,
-                                        .size = cov->factor[f].levels,
+                                        .size = cov->factors.factor[f].levels,
                                         .rows = 1};
     *block = (struct theta_block){.name = "concentration", .transform = TRANSFORM_LOG, .size = 1};
     return count;
@@ -110,36 +112,36 @@ void joint_place(struct covariates *cov, const struct theta_block *block) {
     struct joint *joint = cov->joint;
     joint->at_effects = block[0].offset;
     joint->at_cells = block[1].offset;
-    for (int f = 0; f < cov->factors; ++f)
-        cov->factor[f].stick = block[1 + joint->shares + f].offset;
-    if (joint->shares) joint->at_concentration = block[2 + cov->factors].offset;
+    for (int f = 0; f < cov->factors.count; ++f)
+        cov->factors.factor[f].stick = block[1 + joint->shares + f].offset;
+    if (joint->shares) joint->at_concentration = block[2 + cov->factors.count].offset;
 }
 
 static int level_of(const struct covariates *cov, int f, int cell) {
-    return cell / cov->joint->stride[f] % cov->factor[f].levels;
+    return cell / cov->joint->stride[f] % cov->factors.factor[f].levels;
 }
 
 /* ---- natural values ------------------------------------------------------- */
 
 /* Shares of each factor's levels, factor by factor, under those of the cells. */
 void joint_margins(const struct covariates *cov, const double *cells, double *margin) {
-    for (int l = 0; l < cov->levels; ++l) margin[l] = 0;
+    for (int l = 0; l < cov->factors.levels; ++l) margin[l] = 0;
     for (int c = 0; c < cov->joint->cells; ++c)
-        for (int f = 0; f < cov->factors; ++f)
-            margin[cov->factor[f].at + level_of(cov, f, c)] += cells[c];
+        for (int f = 0; f < cov->factors.count; ++f)
+            margin[cov->factors.factor[f].at + level_of(cov, f, c)] += cells[c];
 }
 
 /* mean += sign times what the levels add in the mean over the cells */
 static void shift_mean(const struct covariates *cov, double sign, const double *margin,
                        const double *effect, double *mean) {
-    for (int f = 0; f < cov->factors; ++f)
-        for (int l = 1; l < cov->factor[f].levels; ++l)
+    for (int f = 0; f < cov->factors.count; ++f)
+        for (int l = 1; l < cov->factors.factor[f].levels; ++l)
             for (int i = 0; i < cov->joint->effects; ++i)
-                mean[i] += sign * margin[cov->factor[f].at + l] * *effect++;
+                mean[i] += sign * margin[cov->factors.factor[f].at + l] * *effect++;
 }
 
 static int count_reported(const struct covariates *cov, const struct coordinates *coordinates) {
-    int count = cov->joint->shares ? cov->levels : 0;
+    int count = cov->joint->shares ? cov->factors.levels : 0;
     for (int k = 0; k < coordinates->count; ++k) count += block_reported(coordinates->block + k);
     return count;
 }
@@ -156,8 +158,8 @@ static void report(void *self, const double *theta, double *out) {
         if (block->known) continue;
         if (joint->shares && block->offset == joint->at_cells &&
             block->transform == TRANSFORM_STICKS) {
-            memcpy(out, margin, (size_t)cov->levels * sizeof(double));
-            out += cov->levels;
+            memcpy(out, margin, (size_t)cov->factors.levels * sizeof(double));
+            out += cov->factors.levels;
         }
         const struct coordinates one = {.count = 1, .block = coordinates->block + k};
         double *const values = out;
@@ -178,7 +180,7 @@ static int invert(void *self, const double *value, double *theta) {
         if (block->known) continue;
         if (joint->shares && block->offset == joint->at_cells &&
             block->transform == TRANSFORM_STICKS)
-            value += cov->levels; /* follow from the cells */
+            value += cov->factors.levels; /* follow from the cells */
         const struct coordinates one = {.count = 1, .block = coordinates->block + k};
         if (coordinates_invert(&one, value, theta) >= 0) return PLUGIN_NUMERICAL;
         value += block_reported(block);
@@ -208,13 +210,13 @@ double joint_weights(const struct covariates *cov, const double *theta, double *
     const struct joint *joint = cov->joint;
     double sum = 0;
     if (!joint->shares) {
-        memcpy(weight, cov->alpha, (size_t)joint->cells * sizeof(double));
+        memcpy(weight, cov->factors.alpha, (size_t)joint->cells * sizeof(double));
     } else {
         double *share = joint->share + joint->cells;
         weight[0] = exp(theta[joint->at_concentration]);
-        for (int f = 0; f < cov->factors; ++f) {
-            const int levels = cov->factor[f].levels, size = joint->stride[f];
-            sticks_to_probabilities(levels, theta + cov->factor[f].stick, share);
+        for (int f = 0; f < cov->factors.count; ++f) {
+            const int levels = cov->factors.factor[f].levels, size = joint->stride[f];
+            sticks_to_probabilities(levels, theta + cov->factors.factor[f].stick, share);
             for (int l = levels - 1; l >= 0; --l)
                 for (int k = 0; k < size; ++k) weight[l * size + k] = share[l] * weight[k];
         }
@@ -232,7 +234,7 @@ void joint_rprior(struct covariates *cov, const double *chol, struct rng *rng, d
         for (int i = 0; i < p; ++i) effect[i] = linalg_dot(i + 1, chol + (size_t)i * p, z);
     }
     if (joint->shares) {
-        factors_rprior(cov, rng, theta);
+        factors_rprior(&cov->factors, rng, theta);
         theta[joint->at_concentration] = joint->log_mean + joint->log_sd * rng_normal(rng);
     }
     (void)joint_weights(cov, theta, joint->weight);
@@ -243,7 +245,7 @@ static double log_hyper(const struct covariates *cov, const double *theta) {
     const struct joint *joint = cov->joint;
     if (!joint->shares) return 0;
     const double away = (theta[joint->at_concentration] - joint->log_mean) / joint->log_sd;
-    return factors_dprior(cov, theta) - 0.5 * away * away;
+    return factors_dprior(&cov->factors, theta) - 0.5 * away * away;
 }
 
 double joint_dprior(struct covariates *cov, double *chol, const double *theta) {
@@ -271,8 +273,8 @@ static void find_means(const struct covariates *cov, const double *theta, double
     for (int c = 0; c < joint->cells; ++c, mean += p) {
         const double *effect = theta + joint->at_effects;
         memcpy(mean, theta + cov->at_mean, (size_t)p * sizeof(double));
-        for (int f = 0; f < cov->factors;
-             effect += (cov->factor[f++].levels - 1) * joint->effects) {
+        for (int f = 0; f < cov->factors.count;
+             effect += (cov->factors.factor[f++].levels - 1) * joint->effects) {
             const int l = level_of(cov, f, c);
             for (int i = 0; l > 0 && i < joint->effects; ++i)
                 mean[i] += effect[(l - 1) * joint->effects + i];
@@ -289,19 +291,19 @@ void joint_set(struct covariates *cov, const double *theta) {
 
 void joint_read_cells(const struct covariates *cov, int m, const double *const *x, double *cell) {
     const struct joint *joint = cov->joint;
-    for (int f = 0; f < cov->factors; ++f) {
+    for (int f = 0; f < cov->factors.count; ++f) {
         const double stride = joint->stride[f];
         double *level = f > 0 ? joint->level : cell;
-        factor_read_levels(cov->factor + f, m, x, level);
+        factor_read_levels(cov->factors.factor + f, m, x, level);
         for (int i = 0; f > 0 && i < m; ++i) cell[i] += stride * level[i];
     }
 }
 
 void joint_write_cells(const struct covariates *cov, int m, const double *cell, double *const *x) {
     double *level = cov->joint->level;
-    for (int f = 0; f < cov->factors; ++f) {
+    for (int f = 0; f < cov->factors.count; ++f) {
         for (int i = 0; i < m; ++i) level[i] = level_of(cov, f, (int)cell[i]);
-        factor_write_levels(cov->factor + f, m, level, x);
+        factor_write_levels(cov->factors.factor + f, m, level, x);
     }
 }
 
@@ -309,7 +311,7 @@ void joint_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                    const double *const *x, double *const *x_new) {
     const struct joint *joint = cov->joint;
     if (rho > 0) joint_read_cells(cov, m, x, joint->cell);
-    levels_refresh(&joint->of, &cov->work, rho, rng, m, NULL, NULL, NULL, joint->cell,
+    levels_refresh(&joint->of, &cov->factors.work, rho, rng, m, NULL, NULL, NULL, joint->cell,
                    joint->cell_new);
     joint_write_cells(cov, m, joint->cell_new, x_new);
 }
@@ -332,16 +334,16 @@ void joint_set_move(struct covariates *cov, const double *theta, const double *t
     const int p = cov->normal, cuts = joint->cells - 1;
     levels_set_next(&joint->of, theta_new + joint->at_cells);
     joint->changed = covariates_differ(theta, theta_new, joint->at_cells, joint->at_cells + cuts);
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
+    for (int f = 0; f < cov->factors.count; ++f) {
+        const struct factor *factor = cov->factors.factor + f;
         for (int v = 0; v < (factor->coded ? 1 : factor->levels - 1); ++v)
             changed[factor->column + v] = joint->changed;
     }
     find_means(cov, theta_new, joint->mean_next);
-    for (int c = 0; cov->moves_normal && c < joint->cells; ++c)
+    for (int c = 0; cov->map.moves && c < joint->cells; ++c)
         for (int i = 0; i < p; ++i)
             joint->mean_mapped[c * p + i] =
-                linalg_dot(i + 1, cov->move_matrix + (size_t)i * p, joint->mean + (size_t)c * p);
+                linalg_dot(i + 1, cov->map.matrix + (size_t)i * p, joint->mean + (size_t)c * p);
 }
 
 void joint_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
@@ -350,7 +352,7 @@ void joint_move(struct covariates *cov, struct rng *rng, int m, const double *co
     joint_read_cells(cov, m, x, joint->cell);
     memcpy(joint->cell_new, joint->cell, (size_t)m * sizeof(double));
     if (!joint->changed) return;
-    levels_move(&joint->of, &cov->work, rng, m, NULL, NULL, joint->cell, joint->cell_new);
+    levels_move(&joint->of, &cov->factors.work, rng, m, NULL, NULL, joint->cell, joint->cell_new);
     joint_write_cells(cov, m, joint->cell_new, x_new);
 }
 
@@ -414,7 +416,7 @@ static int draw_numbers(struct covariates *cov, const double *c, double n, struc
                         double *theta) {
     const struct joint *joint = cov->joint;
     const int p = cov->normal, k = joint->dummies + 1;
-    double *chol = cov->chol_new, *z = joint->draw;
+    double *chol = cov->work.chol, *z = joint->draw;
     if (isnan(solve_effects(cov, c, n))) return PLUGIN_NUMERICAL;
     if (cov->cov_chol) {
         memcpy(chol, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
@@ -426,7 +428,7 @@ static int draw_numbers(struct covariates *cov, const double *c, double n, struc
                                    linalg_dot(j + 1, cov->prior.scale_chol + (size_t)i * p,
                                               cov->prior.scale_chol + (size_t)j * p);
         if (linalg_cholesky(p, scale)) return PLUGIN_NUMERICAL;
-        dist_inverse_wishart(rng, p, cov->prior.df + n, scale, chol, cov->bartlett);
+        dist_inverse_wishart(rng, p, cov->prior.df + n, scale, chol, cov->work.bartlett);
         pack_cholesky(p, chol, theta + cov->at_chol);
     }
     for (int t = 0; t < k * p; ++t) z[t] = rng_normal(rng);
@@ -447,18 +449,20 @@ static void add_slopes(struct covariates *cov, double by, const double *minus, d
     const struct joint *joint = cov->joint;
     const int p = cov->normal, k = joint->dummies + 1, q = cov->q;
     for (int i = 0; i < p; ++i) {
-        const double *row = minus + (size_t)i * (size_t)cov->stride;
+        const double *row = minus + (size_t)i * (size_t)cov->marginal.stride;
         for (int j = i; j < p; ++j)
             gradient[moments_at(q, cov->moment[i], cov->moment[j])] +=
                 (i == j ? 0.5 : 1) * by * row[j];
         linalg_backward(k, joint->gram, joint->cross + (size_t)i * k);
     }
     for (int a = 0; a < k; ++a) {
-        for (int i = 0; i < p; ++i) cov->distance[i] = joint->cross[(size_t)i * k + a];
-        linalg_multiply_symmetric(p, cov->stride, minus, cov->distance, cov->sum);
+        for (int i = 0; i < p; ++i) cov->marginal.distance[i] = joint->cross[(size_t)i * k + a];
+        linalg_multiply_symmetric(p, cov->marginal.stride, minus, cov->marginal.distance,
+                                  cov->marginal.sum);
         for (int i = 0; i < p; ++i) {
             const int v = cov->moment[i];
-            gradient[a > 0 ? moments_at(q, v, joint->dummy[a - 1]) : v] -= by * cov->sum[i];
+            gradient[a > 0 ? moments_at(q, v, joint->dummy[a - 1]) : v] -=
+                by * cov->marginal.sum[i];
         }
     }
 }
@@ -466,12 +470,12 @@ static void add_slopes(struct covariates *cov, double by, const double *minus, d
 /* The gradient in the entries of numbers alone: no method moves counts along it. */
 double joint_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
     const int p = cov->normal;
-    const size_t width = (size_t)cov->stride;
-    double log_density = -0.5 * p * solve_effects(cov, c, n), *a = cov->precision;
+    const size_t width = (size_t)cov->marginal.stride;
+    double log_density = -0.5 * p * solve_effects(cov, c, n), *a = cov->marginal.precision;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) a[(size_t)i * width + (size_t)j] = scatter_at(cov, c, i, j);
     if (cov->cov_chol) {
-        const double *minus = cov->known_precision;
+        const double *minus = cov->marginal.known_precision;
         for (int i = 0; i < p; ++i)
             for (int j = i; j < p; ++j) {
                 const size_t at = (size_t)i * width + (size_t)j;
@@ -482,8 +486,10 @@ double joint_marginal(struct covariates *cov, const double *c, double n, double 
         const double freedom = cov->prior.df + n;
         for (int i = 0; i < p; ++i)
             for (int j = i; j < p; ++j)
-                a[(size_t)i * width + (size_t)j] += cov->prior_scale[(size_t)i * width + (size_t)j];
-        log_density -= 0.5 * freedom * linalg_sweep(p, p, cov->stride, a, cov->sweep);
+                a[(size_t)i * width + (size_t)j] +=
+                    cov->marginal.prior_scale[(size_t)i * width + (size_t)j];
+        log_density -=
+            0.5 * freedom * linalg_sweep(p, p, cov->marginal.stride, a, cov->marginal.sweep);
         add_slopes(cov, freedom, a, gradient);
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -508,14 +514,14 @@ static double log_counts(void *self, const double *theta) {
 static void update_shares(struct covariates *cov, struct rng *rng, double *theta) {
     const struct joint *joint = cov->joint;
     int visited = 0;
-    for (int f = 0; f < cov->factors; ++f)
-        for (int l = 0; l < cov->factor[f].levels - 1; ++l) {
-            cov->width[visited] = STICK_WIDTH;
-            cov->visited[visited++] = cov->factor[f].stick + l;
+    for (int f = 0; f < cov->factors.count; ++f)
+        for (int l = 0; l < cov->factors.factor[f].levels - 1; ++l) {
+            cov->slice.width[visited] = STICK_WIDTH;
+            cov->slice.visited[visited++] = cov->factors.factor[f].stick + l;
         }
-    cov->width[visited] = LOG_WIDTH;
-    cov->visited[visited++] = joint->at_concentration;
-    slice_sweep(visited, cov->visited, cov->width, log_counts, cov, rng, theta);
+    cov->slice.width[visited] = LOG_WIDTH;
+    cov->slice.visited[visited++] = joint->at_concentration;
+    slice_sweep(visited, cov->slice.visited, cov->slice.width, log_counts, cov, rng, theta);
 }
 
 void joint_update_cells(struct covariates *cov, const double *count, struct rng *rng,

@@ -26,8 +26,8 @@ static void add_weight_slopes(const struct covariates *cov, const double *theta,
         gradient[joint->at_concentration] += slope[c];
     }
     joint_margins(cov, slope, margin);
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
+    for (int f = 0; f < cov->factors.count; ++f) {
+        const struct factor *factor = cov->factors.factor + f;
         sticks_add_slopes(factor->levels, margin + factor->at, theta + factor->stick,
                           gradient + factor->stick);
     }
@@ -41,7 +41,7 @@ void joint_prior_gradient(struct covariates *cov, const double *theta, double *g
                  *cells = theta + joint->at_cells;
     sticks_add_slopes(joint->cells, weight, cells, gradient + joint->at_cells);
     if (!joint->shares) return;
-    factors_prior_gradient(cov, theta, gradient);
+    factors_prior_gradient(&cov->factors, theta, gradient);
     gradient[joint->at_concentration] -=
         (theta[joint->at_concentration] - joint->log_mean) / (joint->log_sd * joint->log_sd);
     sticks_to_log_probabilities(joint->cells, cells, slope);

@@ -29,15 +29,15 @@ VECTOR_CLONES static void add_outer(int p, int width, double weight, const doubl
  * -tr(Sigma^-1 Q)/2 where Sigma is known. Either's derivative in Q is -A/2. */
 static double normal_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
     const int p = cov->normal, q = cov->q;
-    const size_t width = (size_t)cov->stride;
+    const size_t width = (size_t)cov->marginal.stride;
     const double *centre = cov->mean ? cov->mean : cov->prior.mean;
     const double weight = cov->mean ? n : cov->prior.kappa * n / (cov->prior.kappa + n);
-    double *distance = cov->distance, *sum = cov->sum, log_density = 0, scale = 1;
+    double *distance = cov->marginal.distance, *sum = cov->marginal.sum, log_density = 0, scale = 1;
     for (int i = 0; i < p; ++i) {
         sum[i] = c[cov->moment[i]];
         distance[i] = sum[i] / n + cov->centre[cov->moment[i]] - centre[i];
     }
-    double *a = cov->precision;
+    double *a = cov->marginal.precision;
     for (int i = 0; i < p; ++i) {
         const int own = cov->moment[i];
         const double *product = c + moments_at(q, own, own) - own;
@@ -47,19 +47,20 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
     add_outer(p, (int)width, -1 / n, sum, a);
     add_outer(p, (int)width, weight, distance, a);
     if (cov->cov_chol) {
-        const double *known = cov->known_precision; /* minus the inverse */
+        const double *known = cov->marginal.known_precision; /* minus the inverse */
         for (int i = 0; i < p; ++i)
             for (int j = i; j < p; ++j) {
                 const size_t at = (size_t)i * width + (size_t)j;
                 log_density += (i == j ? 0.5 : 1) * known[at] * a[at];
             }
-        a = cov->known_precision;
+        a = cov->marginal.known_precision;
     } else {
         for (int i = 0; i < p; ++i)
             for (int j = i; j < p; ++j)
-                a[(size_t)i * width + (size_t)j] += cov->prior_scale[(size_t)i * width + (size_t)j];
+                a[(size_t)i * width + (size_t)j] +=
+                    cov->marginal.prior_scale[(size_t)i * width + (size_t)j];
         scale = cov->prior.df + n;
-        log_density = -0.5 * scale * linalg_sweep(p, p, (int)width, a, cov->sweep);
+        log_density = -0.5 * scale * linalg_sweep(p, p, (int)width, a, cov->marginal.sweep);
         if (isnan(log_density)) return -INFINITY;
     }
     /* a holds -A / scale, its upper triangle */
@@ -79,7 +80,8 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
 
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
     if (cov->joint && cov->joint->effects > 0) return joint_marginal(cov, c, n, gradient);
-    const double factors = cov->joint ? 0 : factors_marginal(cov, c, n, gradient);
+    const double factors =
+        cov->joint ? 0 : factors_marginal(&cov->factors, cov->centre, c, n, gradient);
     return factors + (cov->normal > 0 ? normal_marginal(cov, c, n, gradient) : 0);
 }
 

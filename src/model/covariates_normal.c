@@ -51,65 +51,68 @@ static void unpack_chol(const struct covariates *cov, const double *theta, doubl
 static int read_layout(const struct fields *fields, struct covariates *cov) {
     cov->q = fields_length(fields, "centre");
     cov->normal = fields_length(fields, "continuous");
-    cov->factors = fields_length(fields, "factor_levels");
+    cov->factors.count = fields_length(fields, "factor_levels");
     cov->centre = fields_vector(fields, "centre", cov->q);
-    cov->design_column = fields_vector(fields, "column", cov->q);
-    cov->design_code = fields_vector(fields, "code", cov->q);
+    cov->design.column = fields_vector(fields, "column", cov->q);
+    cov->design.code = fields_vector(fields, "code", cov->q);
     const double *continuous = fields_vector(fields, "continuous", cov->normal);
-    const double *first = fields_vector(fields, "factor_first", cov->factors);
-    const double *levels = fields_vector(fields, "factor_levels", cov->factors);
-    if (!cov->centre || !cov->design_column || !cov->design_code || !continuous || !first ||
+    const double *first = fields_vector(fields, "factor_first", cov->factors.count);
+    const double *levels = fields_vector(fields, "factor_levels", cov->factors.count);
+    if (!cov->centre || !cov->design.column || !cov->design.code || !continuous || !first ||
         !levels)
         return PLUGIN_BAD_FIELDS;
-    const int status = products_read(fields, cov->q, &cov->products);
+    const int status = products_read(fields, cov->q, &cov->design.products);
     if (status != PLUGIN_OK) return status;
     const int p = cov->normal;
     cov->column = plugin_memory((size_t)p, sizeof(int));
     cov->moment = plugin_memory((size_t)p, sizeof(int));
     for (int i = 0; i < p; ++i) {
         cov->moment[i] = (int)continuous[i];
-        cov->column[i] = (int)cov->design_column[cov->moment[i]];
+        cov->column[i] = (int)cov->design.column[cov->moment[i]];
     }
-    cov->factor = plugin_memory((size_t)cov->factors, sizeof *cov->factor);
-    for (int f = 0; f < cov->factors; ++f) {
-        struct factor *factor = cov->factor + f;
+    cov->factors.factor = plugin_memory((size_t)cov->factors.count, sizeof *cov->factors.factor);
+    for (int f = 0; f < cov->factors.count; ++f) {
+        struct factor *factor = cov->factors.factor + f;
         factor->levels = (int)levels[f];
         factor->of = levels_new(factor->levels, 1);
         factor->first = (int)first[f];
-        factor->column = (int)cov->design_column[factor->first];
-        factor->coded = cov->design_code[factor->first] != 0;
-        factor->at = cov->levels;
-        cov->levels += factor->levels;
+        factor->column = (int)cov->design.column[factor->first];
+        factor->coded = cov->design.code[factor->first] != 0;
+        factor->at = cov->factors.levels;
+        cov->factors.levels += factor->levels;
     }
-    for (int j = 0; j < cov->q; ++j) cov->coded = cov->coded || cov->design_code[j] != 0;
+    for (int j = 0; j < cov->q; ++j)
+        cov->design.coded = cov->design.coded || cov->design.code[j] != 0;
     return PLUGIN_OK;
 }
 
 /* The products L L' of a lower factor, upper triangle, rows of `width`. */
 static double *square(const struct covariates *cov, const double *chol) {
     const int p = cov->normal;
-    double *out = doubles((size_t)p * (size_t)cov->stride);
+    double *out = doubles((size_t)p * (size_t)cov->marginal.stride);
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j)
-            out[(size_t)i * cov->stride + j] =
+            out[(size_t)i * cov->marginal.stride + j] =
                 linalg_dot(i + 1, chol + (size_t)i * p, chol + (size_t)j * p);
     return out;
 }
 
 static void prepare_marginal(struct covariates *cov) {
     if (!cov->cov_chol) {
-        cov->prior_scale = square(cov, cov->prior.scale_chol);
+        cov->marginal.prior_scale = square(cov, cov->prior.scale_chol);
         return;
     }
-    cov->known_precision = square(cov, cov->cov_chol);
-    (void)linalg_sweep(cov->normal, cov->normal, cov->stride, cov->known_precision, cov->sweep);
+    cov->marginal.known_precision = square(cov, cov->cov_chol);
+    (void)linalg_sweep(cov->normal, cov->normal, cov->marginal.stride,
+                       cov->marginal.known_precision, cov->marginal.sweep);
 }
 
 /* theta's blocks, and where they are */
 static void describe(int blocks, const struct theta_block *own, struct model *model,
                      struct covariates *cov) {
-    const int p = cov->normal, factors = cov->joint ? joint_describe(cov, NULL) : cov->factors;
-    const int count = blocks + 2 + factors + cov->lone_blocks;
+    const int p = cov->normal,
+              factors = cov->joint ? joint_describe(cov, NULL) : cov->factors.count;
+    const int count = blocks + 2 + factors + cov->lones.blocks;
     struct theta_block *block = plugin_memory((size_t)count, sizeof *block);
     for (int k = 0; k < blocks; ++k) block[k] = own[k];
     double *chol = NULL;
@@ -121,13 +124,13 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
         .name = "mean", .transform = TRANSFORM_IDENTITY, .size = p, .known = cov->mean};
     block[blocks + 1] = (struct theta_block){
         .name = "cov", .transform = TRANSFORM_LOG_CHOLESKY, .size = p, .known = chol};
-    for (int f = 0; f < cov->factors && !cov->joint; ++f)
+    for (int f = 0; f < cov->factors.count && !cov->joint; ++f)
         block[blocks + 2 + f] = (struct theta_block){.name = "prob",
                                                      .transform = TRANSFORM_STICKS,
-                                                     .size = cov->factor[f].levels,
+                                                     .size = cov->factors.factor[f].levels,
                                                      .rows = 1};
     if (cov->joint) (void)joint_describe(cov, block + blocks + 2);
-    lones_describe(cov, block + blocks + 2 + factors);
+    lones_describe(&cov->lones, block + blocks + 2 + factors);
     model_describe(model, count, block);
     block = model->coordinates.block + blocks;
     cov->at_mean = block[0].offset;
@@ -138,9 +141,9 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
         joint_place(cov, block + 2);
         cov->at_sticks = cov->joint->at_cells; /* effects belong to the numbers */
     }
-    for (int f = 0; f < cov->factors && !cov->joint; ++f)
-        cov->factor[f].stick = block[2 + f].offset;
-    lones_place(cov, block + 2 + factors);
+    for (int f = 0; f < cov->factors.count && !cov->joint; ++f)
+        cov->factors.factor[f].stick = block[2 + f].offset;
+    lones_place(&cov->lones, block + 2 + factors);
 }
 
 /* the regression and the distribution of its covariates are moved apart */
@@ -158,13 +161,13 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
     if (cov->joint)
         joint_read_cells(cov, m, x, level);
     else
-        factor_read_levels(cov->factor + factor, m, x, level);
+        factor_read_levels(cov->factors.factor + factor, m, x, level);
 }
 
 int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
                       struct model *model, struct covariates *cov) {
     int status = read_layout(fields, cov);
-    if (status == PLUGIN_OK) status = lones_create(fields, cov);
+    if (status == PLUGIN_OK) status = lones_create(fields, cov->design.column, &cov->lones);
     if (status != PLUGIN_OK) return status;
     const int p = cov->normal;
     const size_t square = (size_t)p * (size_t)p;
@@ -174,12 +177,12 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     cov->mean = fields_vector(fields, "mean", p);
     cov->cov_chol = fields_vector(fields, "cov_chol", p * p);
     cov->prior.mean = fields_vector(fields, "mean_prior", p);
-    cov->least = fields_vector(fields, "within_lower", p);
-    cov->most = fields_vector(fields, "within_upper", p);
-    cov->most_sd = fields_vector(fields, "within_sd", p);
-    cov->alpha = fields_vector(fields, "alpha", cov->levels);
+    cov->within.lower = fields_vector(fields, "within_lower", p);
+    cov->within.upper = fields_vector(fields, "within_upper", p);
+    cov->within.sd = fields_vector(fields, "within_sd", p);
+    cov->factors.alpha = fields_vector(fields, "alpha", cov->factors.levels);
     if (!(cov->mean || (cov->prior.mean && kappa)) || !(cov->cov_chol || (scale && df)) ||
-        !cov->alpha)
+        !cov->factors.alpha)
         return PLUGIN_BAD_FIELDS;
     if (kappa) cov->prior.kappa = *kappa;
     if (df) cov->prior.df = *df;
@@ -193,41 +196,41 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     if (status != PLUGIN_OK) return status;
     describe(blocks, own, model, cov);
     set_groups(cov, model);
-    struct model_factor *described = plugin_memory((size_t)cov->factors, sizeof *described);
-    for (int f = 0; f < cov->factors; ++f) {
-        described[f].levels = cov->factor[f].levels;
-        described[f].alpha = cov->alpha + cov->factor[f].at;
-        described[f].first = cov->factor[f].first;
+    struct model_factor *described = plugin_memory((size_t)cov->factors.count, sizeof *described);
+    for (int f = 0; f < cov->factors.count; ++f) {
+        described[f].levels = cov->factors.factor[f].levels;
+        described[f].alpha = cov->factors.alpha + cov->factors.factor[f].at;
+        described[f].first = cov->factors.factor[f].first;
     }
-    cov->of_levels.factors = cov->factors;
+    cov->of_levels.factors = cov->factors.count;
     cov->of_levels.factor = described;
     cov->of_levels.read_levels = read_levels;
     if (cov->joint) cov->of_levels.joint = &cov->joint->described;
-    if (cov->factors > 0) model->levels = &cov->of_levels;
+    if (cov->factors.count > 0) model->levels = &cov->of_levels;
 
-    DOUBLES((size_t)p, &cov->mean_now, &cov->move_shift);
-    DOUBLES(square, &cov->chol, &cov->move_matrix);
+    DOUBLES((size_t)p, &cov->mean_now, &cov->map.shift);
+    DOUBLES(square, &cov->chol, &cov->map.matrix);
     cov->terms = terms_new(p + 2);
-    DOUBLES((size_t)cov->end, &cov->trial, &cov->width);
-    cov->visited = plugin_memory((size_t)cov->end, sizeof(int));
-    DOUBLES(square, &cov->posterior.scale_chol, &cov->chol_new, &cov->bartlett);
-    DOUBLES((size_t)p, &cov->posterior_mean, &cov->draw);
-    cov->stride = PAD_LANES(p);
-    cov->precision = doubles((size_t)p * (size_t)cov->stride);
-    cov->sweep = doubles(2 * (size_t)cov->stride);
-    DOUBLES((size_t)cov->stride, &cov->distance, &cov->sum);
+    DOUBLES((size_t)cov->end, &cov->slice.theta, &cov->slice.width);
+    cov->slice.visited = plugin_memory((size_t)cov->end, sizeof(int));
+    DOUBLES(square, &cov->posterior.scale_chol, &cov->work.chol, &cov->work.bartlett);
+    DOUBLES((size_t)p, &cov->work.mean, &cov->work.draw);
+    cov->marginal.stride = PAD_LANES(p);
+    cov->marginal.precision = doubles((size_t)p * (size_t)cov->marginal.stride);
+    cov->marginal.sweep = doubles(2 * (size_t)cov->marginal.stride);
+    DOUBLES((size_t)cov->marginal.stride, &cov->marginal.distance, &cov->marginal.sum);
     prepare_marginal(cov);
     cov->innovation = plugin_memory((size_t)p, sizeof(double *));
     for (int i = 0; i < p; ++i) cov->innovation[i] = doubles(MAX_BLOCK);
-    cov->weight = doubles((size_t)cov->levels);
-    cov->work = level_work_new();
-    DOUBLES(MAX_BLOCK, &cov->level, &cov->level_old);
-    if (cov->coded) cov->dummy = doubles((size_t)cov->q * MAX_BLOCK);
-    cov->design = plugin_memory((size_t)cov->q, sizeof(double *));
+    cov->factors.weight = doubles((size_t)cov->factors.levels);
+    cov->factors.work = level_work_new();
+    DOUBLES(MAX_BLOCK, &cov->factors.level, &cov->factors.level_old);
+    if (cov->design.coded) cov->design.dummy = doubles((size_t)cov->q * MAX_BLOCK);
+    cov->design.of = plugin_memory((size_t)cov->q, sizeof(double *));
     return PLUGIN_OK;
 }
 
-int covariates_is_cut(const struct covariates *cov) { return cov->least || cov->most_sd; }
+int covariates_is_cut(const struct covariates *cov) { return cov->within.lower || cov->within.sd; }
 
 /* ---- prior -------------------------------------------------------------- */
 
@@ -236,17 +239,17 @@ static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *
                      double *theta) {
     const int p = cov->normal;
     if (cov->cov_chol) {
-        memcpy(cov->chol_new, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
+        memcpy(cov->work.chol, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
     } else {
-        dist_inverse_wishart(rng, p, niw->df, niw->scale_chol, cov->chol_new, cov->bartlett);
-        pack_cholesky(p, cov->chol_new, theta + cov->at_chol);
+        dist_inverse_wishart(rng, p, niw->df, niw->scale_chol, cov->work.chol, cov->work.bartlett);
+        pack_cholesky(p, cov->work.chol, theta + cov->at_chol);
     }
     if (cov->mean) return;
-    for (int j = 0; j < p; ++j) cov->draw[j] = rng_normal(rng);
+    for (int j = 0; j < p; ++j) cov->work.draw[j] = rng_normal(rng);
     for (int i = 0; i < p; ++i)
         theta[cov->at_mean + i] =
             niw->mean[i] +
-            linalg_dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(niw->kappa);
+            linalg_dot(i + 1, cov->work.chol + (size_t)i * p, cov->work.draw) / sqrt(niw->kappa);
 }
 
 /* Log density in theta's coordinates: d cov = prod_i 2 L_ii^(p - i) L_ii d theta
@@ -254,13 +257,13 @@ static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *
 static double niw_log_density(struct covariates *cov, const struct niw *niw, const double *theta) {
     const int p = cov->normal;
     double log_density = 0;
-    unpack_chol(cov, theta, cov->chol_new);
+    unpack_chol(cov, theta, cov->work.chol);
     if (!cov->cov_chol) {
         /* tr(Psi Sigma^-1) = |L^-1 C|^2, column by column */
         for (int j = 0; j < p; ++j) {
-            double *column = cov->draw;
+            double *column = cov->work.draw;
             for (int i = j; i < p; ++i) {
-                const double *row = cov->chol_new + (size_t)i * p;
+                const double *row = cov->work.chol + (size_t)i * p;
                 const double sum = linalg_dot(i - j, row + j, column + j);
                 column[i] = (niw->scale_chol[(size_t)i * p + j] - sum) / row[i];
             }
@@ -270,11 +273,11 @@ static double niw_log_density(struct covariates *cov, const struct niw *niw, con
     }
     if (!cov->mean) {
         for (int i = 0; i < p; ++i) {
-            cov->draw[i] = theta[cov->at_mean + i] - niw->mean[i];
+            cov->work.draw[i] = theta[cov->at_mean + i] - niw->mean[i];
             log_density -= theta[cov->at_chol + packed(i, i)];
         }
-        linalg_forward(p, cov->chol_new, cov->draw);
-        log_density -= 0.5 * niw->kappa * linalg_dot(p, cov->draw, cov->draw);
+        linalg_forward(p, cov->work.chol, cov->work.draw);
+        log_density -= 0.5 * niw->kappa * linalg_dot(p, cov->work.draw, cov->work.draw);
     }
     return log_density;
 }
@@ -283,13 +286,13 @@ static double niw_log_density(struct covariates *cov, const struct niw *niw, con
 static int is_within(struct covariates *cov, const double *theta) {
     const int p = cov->normal;
     const double *mean = theta + cov->at_mean;
-    for (int i = 0; cov->least && i < p; ++i)
-        if (!(mean[i] >= cov->least[i] && mean[i] <= cov->most[i])) return 0;
-    if (!cov->most_sd) return 1;
-    unpack_chol(cov, theta, cov->chol_new);
+    for (int i = 0; cov->within.lower && i < p; ++i)
+        if (!(mean[i] >= cov->within.lower[i] && mean[i] <= cov->within.upper[i])) return 0;
+    if (!cov->within.sd) return 1;
+    unpack_chol(cov, theta, cov->work.chol);
     for (int i = 0; i < p; ++i) {
-        const double *row = cov->chol_new + (size_t)i * p;
-        if (!(linalg_dot(i + 1, row, row) <= cov->most_sd[i] * cov->most_sd[i])) return 0;
+        const double *row = cov->work.chol + (size_t)i * p;
+        if (!(linalg_dot(i + 1, row, row) <= cov->within.sd[i] * cov->within.sd[i])) return 0;
     }
     return 1;
 }
@@ -300,18 +303,18 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
     } while (covariates_is_cut(cov) &&
              !is_within(cov, theta)); /* R sees to the prior's mass there */
     if (cov->joint)
-        joint_rprior(cov, cov->chol_new, rng, theta);
+        joint_rprior(cov, cov->work.chol, rng, theta);
     else
-        factors_rprior(cov, rng, theta);
-    lones_rprior(cov, rng, theta);
+        factors_rprior(&cov->factors, rng, theta);
+    lones_rprior(&cov->lones, rng, theta);
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
     if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
     const double numbers = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
-    const double factors =
-        cov->joint ? joint_dprior(cov, cov->chol_new, theta) : factors_dprior(cov, theta);
-    return numbers + factors + lones_dprior(cov, theta);
+    const double factors = cov->joint ? joint_dprior(cov, cov->work.chol, theta)
+                                      : factors_dprior(&cov->factors, theta);
+    return numbers + factors + lones_dprior(&cov->lones, theta);
 }
 
 /* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
@@ -320,21 +323,21 @@ double covariates_dprior(struct covariates *cov, const double *theta) {
 static void niw_gradient(struct covariates *cov, const struct niw *niw, const double *theta,
                          double *gradient) {
     const int p = cov->normal;
-    double *z = cov->draw, *y = cov->posterior_mean, *packed_slope = gradient + cov->at_chol;
-    unpack_chol(cov, theta, cov->chol_new);
+    double *z = cov->work.draw, *y = cov->work.mean, *packed_slope = gradient + cov->at_chol;
+    unpack_chol(cov, theta, cov->work.chol);
     for (int column = cov->cov_chol ? p : 0; column < p + (cov->mean == NULL); ++column) {
         for (int i = 0; i < p; ++i)
             z[i] = column == p  ? sqrt(niw->kappa) * (theta[cov->at_mean + i] - niw->mean[i])
                    : i < column ? 0
                                 : niw->scale_chol[(size_t)i * p + column];
-        linalg_forward(p, cov->chol_new, z);
+        linalg_forward(p, cov->work.chol, z);
         memcpy(y, z, (size_t)p * sizeof(double));
-        linalg_backward(p, cov->chol_new, y);
+        linalg_backward(p, cov->work.chol, y);
         for (int i = 0; column == p && i < p; ++i)
             gradient[cov->at_mean + i] -= sqrt(niw->kappa) * y[i];
         for (int i = 0; i < p; ++i) {
             for (int j = 0; j < i; ++j) packed_slope[packed(i, j)] += y[i] * z[j];
-            packed_slope[packed(i, i)] += y[i] * z[i] * cov->chol_new[(size_t)i * p + i];
+            packed_slope[packed(i, i)] += y[i] * z[i] * cov->work.chol[(size_t)i * p + i];
         }
     }
     for (int j = 0; j < p; ++j)
@@ -346,7 +349,7 @@ void covariates_prior_gradient(struct covariates *cov, const double *theta, doub
     if (cov->joint)
         joint_prior_gradient(cov, theta, gradient);
     else
-        factors_prior_gradient(cov, theta, gradient);
+        factors_prior_gradient(&cov->factors, theta, gradient);
 }
 
 void covariates_distribution(const struct covariates *cov, const double *theta, int width,
@@ -374,8 +377,8 @@ void covariates_set(struct covariates *cov, const double *theta) {
     if (cov->joint)
         joint_set(cov, theta);
     else
-        factors_set(cov, theta);
-    lones_set(cov, theta);
+        factors_set(&cov->factors, theta);
+    lones_set(&cov->lones, theta);
 }
 
 /* x* = mean* + rho (x - mean) + sqrt(1 - rho^2) L z, mean* of the new levels */
@@ -401,8 +404,8 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
     if (cov->joint)
         joint_refresh(cov, rho, rng, m, x, x_new);
     else
-        factors_refresh(cov, rho, rng, m, x, x_new);
-    lones_refresh(cov, rho, rng, m, x, x_new);
+        factors_refresh(&cov->factors, rho, rng, m, x, x_new);
+    lones_refresh(&cov->lones, rho, rng, m, x, x_new);
     for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);
     covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
 }
@@ -426,43 +429,43 @@ void covariates_add_density(struct covariates *cov, int m, const double *const *
 /* M L = L': row i of M from the last column back */
 static void set_map(struct covariates *cov, const double *theta_new) {
     const int p = cov->normal;
-    unpack_chol(cov, theta_new, cov->chol_new);
+    unpack_chol(cov, theta_new, cov->work.chol);
     for (int i = 0; i < p; ++i) {
-        double *row = cov->move_matrix + (size_t)i * p;
+        double *row = cov->map.matrix + (size_t)i * p;
         for (int j = i; j >= 0; --j) {
-            double sum = cov->chol_new[(size_t)i * p + j];
+            double sum = cov->work.chol[(size_t)i * p + j];
             for (int l = j + 1; l <= i; ++l) sum -= row[l] * cov->chol[(size_t)l * p + j];
             row[j] = sum / cov->chol[(size_t)j * p + j];
         }
-        cov->move_shift[i] = theta_new[cov->at_mean + i] - linalg_dot(i + 1, row, cov->mean_now);
+        cov->map.shift[i] = theta_new[cov->at_mean + i] - linalg_dot(i + 1, row, cov->mean_now);
     }
 }
 
 void covariates_relevel(struct covariates *cov, int factor, int from, int to, int m,
                         const double *const *x, double *const *x_new) {
-    lones_copy(cov, m, x, x_new);
+    lones_copy(&cov->lones, m, x, x_new);
     if (cov->joint) {
         joint_relevel(cov, from, to, m, x, x_new);
         return;
     }
     for (int i = 0; i < cov->normal; ++i)
         memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
-    factors_relevel(cov, factor, to, m, x, x_new);
+    factors_relevel(&cov->factors, factor, to, m, x, x_new);
 }
 
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                          int *changed) {
     const int p = cov->normal;
-    cov->moves_normal = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
+    cov->map.moves = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
     if (cov->joint) { /* whose means follow the levels */
         const int at = cov->joint->at_cells, end = at + cov->joint->cells - 1;
-        if (covariates_differ(theta, theta_new, at, end)) cov->moves_normal = cov->normal > 0;
+        if (covariates_differ(theta, theta_new, at, end)) cov->map.moves = cov->normal > 0;
     } else {
-        factors_set_move(cov, theta, theta_new, changed);
+        factors_set_move(&cov->factors, theta, theta_new, changed);
     }
-    lones_set_move(cov, theta, theta_new, changed);
-    for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
-    if (cov->moves_normal) set_map(cov, theta_new);
+    lones_set_move(&cov->lones, theta, theta_new, changed);
+    for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->map.moves;
+    if (cov->map.moves) set_map(cov, theta_new);
     if (cov->joint) joint_set_move(cov, theta, theta_new, changed);
 }
 
@@ -472,16 +475,16 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
     if (cov->joint)
         joint_move(cov, rng, m, x, x_new);
     else
-        factors_move(cov, rng, m, x, x_new);
-    lones_move(cov, rng, m, x, x_new);
-    for (int i = 0; cov->moves_normal && i < p; ++i) {
+        factors_move(&cov->factors, rng, m, x, x_new);
+    lones_move(&cov->lones, rng, m, x, x_new);
+    for (int i = 0; cov->map.moves && i < p; ++i) {
         terms_clear(&cov->terms);
         for (int j = 0; j <= i; ++j)
-            terms_add(&cov->terms, cov->move_matrix[(size_t)i * p + j], x[cov->column[j]]);
+            terms_add(&cov->terms, cov->map.matrix[(size_t)i * p + j], x[cov->column[j]]);
         if (cov->joint)
             terms_add(&cov->terms, 1,
                       joint_shift(cov, i, m, cov->joint->mean_next, 1, cov->joint->mean_mapped));
-        terms_sum(&cov->terms, cov->joint ? 0 : cov->move_shift[i], m, x_new[cov->column[i]]);
+        terms_sum(&cov->terms, cov->joint ? 0 : cov->map.shift[i], m, x_new[cov->column[i]]);
     }
 }
 
@@ -495,7 +498,7 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
     const struct niw *prior = &cov->prior;
     struct niw *posterior = &cov->posterior;
     const double *known = theta + cov->at_mean;
-    double *average = cov->draw, *distance = cov->posterior_mean;
+    double *average = cov->work.draw, *distance = cov->work.mean;
     for (int i = 0; i < p; ++i) {
         average[i] = c[cov->moment[i]] / n; /* centred */
         distance[i] =
@@ -518,8 +521,8 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
     posterior->df = prior->df + n;
     posterior->kappa = prior->kappa + n;
     for (int i = 0; i < p && !cov->mean; ++i)
-        cov->posterior_mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
-    posterior->mean = cov->posterior_mean;
+        cov->work.mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
+    posterior->mean = cov->work.mean;
     return PLUGIN_OK;
 }
 
@@ -538,15 +541,15 @@ static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
         const double *row = (cov->cov_chol ? cov->cov_chol : niw->scale_chol) + (size_t)i * p;
         const double sd = sqrt(linalg_dot(i + 1, row, row) / (cov->cov_chol ? 1 : niw->df));
         if (!cov->mean) {
-            cov->visited[count] = cov->at_mean + i;
-            cov->width[count++] = 2 * sd / sqrt(niw->kappa);
+            cov->slice.visited[count] = cov->at_mean + i;
+            cov->slice.width[count++] = 2 * sd / sqrt(niw->kappa);
         }
         for (int j = 0; j <= i && !cov->cov_chol; ++j) {
-            cov->visited[count] = cov->at_chol + packed(i, j);
-            cov->width[count++] = 2 * (j < i ? sd : 1) / sqrt(niw->df);
+            cov->slice.visited[count] = cov->at_chol + packed(i, j);
+            cov->slice.width[count++] = 2 * (j < i ? sd : 1) / sqrt(niw->df);
         }
     }
-    slice_sweep(count, cov->visited, cov->width, cut_log_density, cov, rng, theta);
+    slice_sweep(count, cov->slice.visited, cov->slice.width, cut_log_density, cov, rng, theta);
 }
 
 static void update_niw(struct covariates *cov, int cut, struct rng *rng, double *theta) {
@@ -555,11 +558,11 @@ static void update_niw(struct covariates *cov, int cut, struct rng *rng, double 
         return;
     }
     const size_t size = (size_t)(cov->at_sticks - cov->at_mean) * sizeof(double);
-    memcpy(cov->trial + cov->at_mean, theta + cov->at_mean, size);
+    memcpy(cov->slice.theta + cov->at_mean, theta + cov->at_mean, size);
     for (int k = 0; k < MOST_TRIES; ++k) {
-        draw_niw(cov, &cov->posterior, rng, cov->trial);
-        if (!is_within(cov, cov->trial)) continue;
-        memcpy(theta + cov->at_mean, cov->trial + cov->at_mean, size);
+        draw_niw(cov, &cov->posterior, rng, cov->slice.theta);
+        if (!is_within(cov, cov->slice.theta)) continue;
+        memcpy(theta + cov->at_mean, cov->slice.theta + cov->at_mean, size);
         return;
     }
     slice_niw(cov, rng, theta);
@@ -574,9 +577,9 @@ int covariates_update(struct covariates *cov, const struct moments *moments, con
         update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
     }
     if (!cov->joint)
-        factors_update(cov, c, n, rng, theta);
+        factors_update(&cov->factors, cov->centre, c, n, rng, theta);
     else if (joint_update(cov, c, n, rng, theta) != PLUGIN_OK)
         return PLUGIN_NUMERICAL;
-    lones_update(cov, c, n, rng, theta);
+    lones_update(&cov->lones, c, n, rng, theta);
     return PLUGIN_OK;
 }

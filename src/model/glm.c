@@ -465,19 +465,19 @@ static int create(const struct fields *fields, struct model *model) {
     s->latent = !s->beta && family->latent;
     s->at_kappa = s->at_omega + (s->latent ? k * (k + 1) / 2 : 0);
     s->pseudo = family->pseudo || s->predictor.offsets > 0;
-    s->cov.at_complete = s->at_kappa + (s->latent && s->pseudo ? k : 0);
-    model->complete = s->cov.at_complete + s->cov.lone_statistics;
+    s->cov.lones.at_complete = s->at_kappa + (s->latent && s->pseudo ? k : 0);
+    model->complete = s->cov.lones.at_complete + s->cov.lones.statistics;
     /* in units of a normal, an exponential function among them */
-    model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.costs.latent;
+    model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.lones.costs.latent;
     model->costs.move =
-        model->columns + 4 + 2 * family->cost + family->cost_move + s->cov.costs.move;
-    if (family->cost + s->cov.costs.draw > 0)
-        model->costs.records = model->columns + family->cost + s->cov.costs.draw;
+        model->columns + 4 + 2 * family->cost + family->cost_move + s->cov.lones.costs.move;
+    if (family->cost + s->cov.lones.costs.draw > 0)
+        model->costs.records = model->columns + family->cost + s->cov.lones.costs.draw;
     if (!s->beta && !family->latent) {
         s->density.walked = k + (shaped && !s->cv);
         model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
     }
-    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    const int by_records = s->cov.lones.count > 0 || s->predictor.derived;
     model->rounds = by_records && !s->beta ? LEAST_ROUNDS : 0;
     if (s->cov.joint) joint_complete(&s->cov, model);
     const double *cells = fields_vector(fields, "cells", 1);

@@ -70,7 +70,7 @@ static struct glm_cells *table_of(void *self) {
 /* Is a dummy, or a product of dummies, 1 in combination x? */
 static int is_one(const struct glm_cells *s, int x, int column) {
     const struct covariates *cov = s->cov;
-    const struct products *products = &cov->products;
+    const struct products *products = &cov->design.products;
     if (column >= products->first) {
         const double *of = products->of, *size = products->size;
         for (int j = products->first; j < column; ++j) of += (int)*size++;
@@ -78,8 +78,8 @@ static int is_one(const struct glm_cells *s, int x, int column) {
             if (!is_one(s, x, (int)of[e])) return 0;
         return 1;
     }
-    for (int f = cov->factors - 1; f >= 0; --f) {
-        const struct factor *factor = cov->factor + f;
+    for (int f = cov->factors.count - 1; f >= 0; --f) {
+        const struct factor *factor = cov->factors.factor + f;
         if (column >= factor->first && column < factor->first + factor->levels - 1)
             return x % factor->levels == column - factor->first + 1;
         x /= factor->levels;
@@ -101,10 +101,11 @@ static int list_coefficients(const struct glm_cells *s, int x, int *row) {
         for (int j = 1; j < predictor->k; ++j)
             if (is_one(s, x, predictor->column[j])) row[listed++] = j;
     } else {
-        for (int f = cov->factors - 1; f >= 0; --f) {
-            const int level = x % cov->factor[f].levels;
-            x /= cov->factor[f].levels;
-            if (level > 0) row[listed++] = first_coefficient(s, cov->factor + f) + level - 1;
+        for (int f = cov->factors.count - 1; f >= 0; --f) {
+            const int level = x % cov->factors.factor[f].levels;
+            x /= cov->factors.factor[f].levels;
+            if (level > 0)
+                row[listed++] = first_coefficient(s, cov->factors.factor + f) + level - 1;
         }
     }
     row[listed++] = 0;
@@ -132,8 +133,8 @@ static void spread(const struct glm_cells *s, double constant, const double *of_
                    double *value) {
     int size = 1;
     value[0] = constant;
-    for (int f = 0; f < s->cov->factors; ++f) {
-        const int levels = s->cov->factor[f].levels;
+    for (int f = 0; f < s->cov->factors.count; ++f) {
+        const int levels = s->cov->factors.factor[f].levels;
         for (int x = size - 1; x >= 0; --x) {
             const double base = value[x];
             for (int l = levels - 1; l >= 0; --l) value[x * levels + l] = base + of_level[l];
@@ -146,8 +147,8 @@ static void spread(const struct glm_cells *s, double constant, const double *of_
 /* of_level[l] = sum over combinations with that level; returns that of all. Spoils `value`. */
 static double fold(const struct glm_cells *s, double *value, double *of_level) {
     int size = s->combinations, at = s->levels;
-    for (int f = s->cov->factors - 1; f >= 0; --f) {
-        const int levels = s->cov->factor[f].levels;
+    for (int f = s->cov->factors.count - 1; f >= 0; --f) {
+        const int levels = s->cov->factors.factor[f].levels;
         at -= levels;
         size /= levels;
         memset(of_level + at, 0, (size_t)levels * sizeof(double));
@@ -175,8 +176,8 @@ static void predict(struct glm_cells *s, const double *theta) {
         }
         if (s->listed) continue;
         int at = 0;
-        for (int f = 0; f < s->cov->factors; ++f) {
-            const struct factor *factor = s->cov->factor + f;
+        for (int f = 0; f < s->cov->factors.count; ++f) {
+            const struct factor *factor = s->cov->factors.factor + f;
             const double *slope = theta + s->response.slopes[e] + first_coefficient(s, factor);
             s->effect[at++] = 0;
             for (int l = 1; l < factor->levels; ++l) s->effect[at++] = slope[l - 1];
@@ -279,8 +280,8 @@ static void fold_slopes(struct glm_cells *s, int e, double *value, double *gradi
     if (s->listed) return;
     gradient[s->response.constant[e]] += fold(s, value, s->effect);
     const double *effect = s->effect;
-    for (int f = 0; f < s->cov->factors; effect += s->cov->factor[f++].levels) {
-        const struct factor *factor = s->cov->factor + f;
+    for (int f = 0; f < s->cov->factors.count; effect += s->cov->factors.factor[f++].levels) {
+        const struct factor *factor = s->cov->factors.factor + f;
         double *slope = gradient + s->response.slopes[e] + first_coefficient(s, factor);
         for (int l = 1; l < factor->levels; ++l) slope[l - 1] += effect[l];
     }
@@ -429,20 +430,21 @@ static const struct model_cells dependent_hooks = {.log_cells = log_cells,
 static void describe_shares(struct glm_cells *s) {
     const struct covariates *cov = s->cov;
     const struct joint *joint = cov->joint;
-    s->share_groups = joint ? 1 : cov->factors;
-    s->shares = plugin_memory((size_t)cov->factors, sizeof *s->shares);
-    for (int f = 0; f < cov->factors && !joint; ++f)
-        s->shares[f] = (struct shares){.levels = cov->factor[f].levels,
-                                       .stick = cov->factor[f].stick,
-                                       .alpha = cov->alpha + cov->factor[f].at};
+    s->share_groups = joint ? 1 : cov->factors.count;
+    s->shares = plugin_memory((size_t)cov->factors.count, sizeof *s->shares);
+    for (int f = 0; f < cov->factors.count && !joint; ++f)
+        s->shares[f] = (struct shares){.levels = cov->factors.factor[f].levels,
+                                       .stick = cov->factors.factor[f].stick,
+                                       .alpha = cov->factors.alpha + cov->factors.factor[f].at};
     if (!joint) return;
     s->shares[0] =
         (struct shares){.levels = joint->cells, .stick = joint->at_cells, .alpha = joint->alpha};
     s->cell = plugin_memory((size_t)s->combinations, sizeof *s->cell);
     for (int x = 0; x < s->combinations; ++x) {
         s->cell[x] = 0;
-        for (int f = cov->factors - 1, rest = x; f >= 0; rest /= cov->factor[f--].levels)
-            s->cell[x] += joint->stride[f] * (rest % cov->factor[f].levels);
+        for (int f = cov->factors.count - 1, rest = x; f >= 0;
+             rest /= cov->factors.factor[f--].levels)
+            s->cell[x] += joint->stride[f] * (rest % cov->factors.factor[f].levels);
     }
 }
 
@@ -453,9 +455,9 @@ int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
     s->predictor = predictor;
     s->response = *response;
     s->combinations = 1;
-    for (int f = 0; f < cov->factors; ++f) {
-        s->combinations *= cov->factor[f].levels;
-        s->levels += cov->factor[f].levels;
+    for (int f = 0; f < cov->factors.count; ++f) {
+        s->combinations *= cov->factors.factor[f].levels;
+        s->levels += cov->factors.factor[f].levels;
     }
     const size_t size = (size_t)s->combinations, of_y = (size_t)response->levels,
                  predictors = (size_t)response->predictors,
@@ -469,7 +471,7 @@ int glm_cells_create(struct covariates *cov, const struct predictor *predictor,
     s->sum = doubles(own * own);
     DOUBLES((size_t)s->levels + size, &s->counted, &s->effect, &s->probability);
     describe_shares(s);
-    const int most = predictor->derived ? predictor->k : cov->factors + 1;
+    const int most = predictor->derived ? predictor->k : cov->factors.count + 1;
     s->row = plugin_memory((size_t)most, sizeof *s->row);
     if (predictor->derived) list_all(s);
     s->unwanted = doubles((size_t)cov->end);

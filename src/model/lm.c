@@ -250,13 +250,13 @@ static void set_move(void *self, const double *theta_new, int *changed) {
         lm->move_y[v] = (changed[v] ? 0 : slope_new[v]) - ratio * slope[v];
         lm->move_y_dummy[v] = changed[v] ? slope_new[v] : 0;
     }
-    if (!cov->moves_normal) return;
+    if (!cov->map.moves) return;
     for (int i = 0; i < cov->normal; ++i) {
         const double b = slope_new[cov->column[i]];
         lm->move_y_dummy[cov->column[i]] = 0;
-        lm->move_y_shift += b * cov->move_shift[i];
+        lm->move_y_shift += b * cov->map.shift[i];
         for (int j = 0; j <= i; ++j)
-            lm->move_y[cov->column[j]] += b * cov->move_matrix[(size_t)i * cov->normal + j];
+            lm->move_y[cov->column[j]] += b * cov->map.matrix[(size_t)i * cov->normal + j];
     }
 }
 
@@ -366,7 +366,7 @@ static void describe_errors(struct lm *lm, struct model *model) {
         .walked = 1, .walked_from = lm->errors->at, .log_density = log_density};
     model->density = &lm->walked;
     model->costs.density = 2;
-    model->costs.move = lm->k + lm->cov.costs.move + 3 * GAMMA_COST;
+    model->costs.move = lm->k + lm->cov.lones.costs.move + 3 * GAMMA_COST;
 }
 
 /* What is known of the totals of normal records. */
@@ -385,15 +385,16 @@ static void offer_normal(struct lm *lm, struct model *model) {
 /* With lone covariates or Student-t errors nothing integrates out, and records are not normal; with
  * derived regressors they are not, but given the covariates, y's parameters integrate out. */
 static void offer(struct lm *lm, struct model *model) {
-    const int k = lm->k, alone = lm->cov.lones == 0 && !lm->errors, joint = lm->cov.joint != NULL;
+    const int k = lm->k, alone = lm->cov.lones.count == 0 && !lm->errors,
+              joint = lm->cov.joint != NULL;
     const int normal = alone && !lm->predictor.derived;
     model->prior = normal && !joint ? &smooth_prior_hooks : &prior_hooks;
     model->statistic = alone ? &statistic_hooks : &latent_statistic_hooks;
     model->update = covariates_is_cut(&lm->cov) ? &cut_update_hooks : &update_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    if (normal && !lm->cov.coded) offer_normal(lm, model);
-    if (normal && lm->cov.factors == 0) {
+    if (normal && !lm->cov.design.coded) offer_normal(lm, model);
+    if (normal && lm->cov.factors.count == 0) {
         lm->innovations = (struct model_innovations){
             .count = k, .kind = RNG_NORMAL, .from_innovations = from_innovations};
         model->innovations = &lm->innovations;
@@ -467,7 +468,7 @@ static int create(const struct fields *fields, struct model *model) {
     lm->cov.of_levels.relevel = relevel;
     lm->at_sigma = model->coordinates.block[1].offset;
     if (lm->errors) lm->errors->at = lm->at_sigma + 1;
-    lm->p = lm->cov.products.first - 1;
+    lm->p = lm->cov.design.products.first - 1;
     lm->moments = moments_new(q, lm->cov.centre);
     lm->theta = doubles((size_t)lm->cov.end);
     DOUBLES((size_t)k, &lm->move_y, &lm->move_y_dummy, &lm->solution, &lm->away_from_prior);
@@ -477,18 +478,18 @@ static int create(const struct fields *fields, struct model *model) {
 
     model->self = lm;
     model->columns = lm->p + 1;
-    lm->cov.at_complete = moments_size(q);
-    model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
+    lm->cov.lones.at_complete = moments_size(q);
+    model->complete = lm->cov.lones.at_complete + lm->cov.lones.statistics;
     if (lm->errors) {
         lm->errors->at_complete = model->complete;
         model->complete += errors_statistics(k);
     }
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
-    if (lm->cov.lones > 0 || derived || lm->errors) {
-        model->costs.latent = lm->cov.costs.latent;
-        model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
-        model->costs.records = model->columns + lm->cov.costs.draw;
+    if (lm->cov.lones.count > 0 || derived || lm->errors) {
+        model->costs.latent = lm->cov.lones.costs.latent;
+        model->costs.move = lm->cov.lones.count > 0 ? k + lm->cov.lones.costs.move : 0;
+        model->costs.records = model->columns + lm->cov.lones.costs.draw;
     }
     lm_prepare_marginal(lm);
     lm->follows = derived || lm->cov.joint || lm->errors;

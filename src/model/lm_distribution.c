@@ -26,11 +26,11 @@ void lm_distribution(void *self, const double *theta, double *mean, double *chol
         mean[p] += slope * mean[i];
         for (int j = 0; j <= i; ++j) last[j] += slope * chol[(size_t)i * d + j];
     }
-    for (int f = 0; f < cov->factors; ++f)
-        for (int l = 1; l < cov->factor[f].levels; ++l) {
+    for (int f = 0; f < cov->factors.count; ++f)
+        for (int l = 1; l < cov->factors.factor[f].levels; ++l) {
             mean += d;
             memset(mean, 0, (size_t)p * sizeof(double));
-            mean[p] = theta[cov->factor[f].first + l - 1];
+            mean[p] = theta[cov->factors.factor[f].first + l - 1];
             for (int i = 0; effect && i < p; ++i) {
                 mean[i] = *effect++;
                 mean[p] += theta[cov->column[i]] * mean[i];
@@ -54,9 +54,9 @@ void lm_pull_distribution(void *self, const double *theta, const double *mean, c
         for (int j = 0; j <= i; ++j) slope_chol[(size_t)i * d + j] += slope * last[j];
     }
     covariates_pull_distribution(cov, d, chol, slope_mean, slope_chol, gradient);
-    for (int f = 0; f < cov->factors; ++f)
-        for (int l = 1; l < cov->factor[f].levels; ++l) {
+    for (int f = 0; f < cov->factors.count; ++f)
+        for (int l = 1; l < cov->factors.factor[f].levels; ++l) {
             slope_mean += d;
-            gradient[cov->factor[f].first + l - 1] += slope_mean[p];
+            gradient[cov->factors.factor[f].first + l - 1] += slope_mean[p];
         }
 }

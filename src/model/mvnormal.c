@@ -215,7 +215,7 @@ static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
     const int status = covariates_create(fields, 0, NULL, model, &s->cov);
     if (status != PLUGIN_OK) return status;
-    if (s->cov.normal != s->cov.q || s->cov.factors > 0) return PLUGIN_BAD_FIELDS;
+    if (s->cov.normal != s->cov.q || s->cov.factors.count > 0) return PLUGIN_BAD_FIELDS;
     s->moments = moments_new(s->cov.q, s->cov.centre);
     s->theta = doubles((size_t)s->cov.end);
     model->self = s;
