@@ -26,85 +26,116 @@ struct counts_variable {
     int levels, at_cell, at_level, at_row, known;
 };
 
+/* What the parameters that are integrated out leave: log phi of a cell and log psi of a row. */
+struct counts_prior {
+    struct cell_weights weights; /* that cells and rows refer to */
+    int *cell, *row, root;       /* rows: of the features, class by class; root: of the classes */
+};
+
+/* Components that a cell, then those that a feature's level, then those that n is part of. */
+struct counts_targets {
+    int *first, *component;
+    const double *coefficient; /* of each entry of `component`, in linear queries; NULL: all 1 */
+    int size;                  /* the number of n */
+};
+
+/* Levels whose cells were hidden, and nothing else was published of: of the classes, then of each
+ * row; NULL: there are none. */
+struct loose_levels {
+    int *level, *first;
+    double most; /* the most that a hidden number was, or thereabouts */
+};
+
+/* Groups of classes, between which no records move. 0 groups: there are no exact numbers. */
+struct class_groups {
+    int count, *of, *at, *first, *class; /* a class's, its place there; the classes of each group */
+    const double *total;                 /* below 0: not settled */
+};
+
+/* Births and deaths, where n is unknown. */
+struct size_steps {
+    double spread;
+    double *scale, *tries, *share; /* state: of a cell a class, of a class, of all; the classes' */
+    struct size_slope slope;       /* of the classes' counts in log n */
+    int *class;                    /* 0, 1, ... */
+    double *part;                  /* a class */
+};
+
+/* State: scales of d, and how often they were tried. */
+struct unit_scales {
+    double *scale, *tries;
+};
+
 struct counts {
     int variables, classes, cells, levels, rows;
     struct counts_variable *variable;
-    struct cell_weights weights;   /* that cells and rows refer to */
-    int *cell_weight, *row_weight; /* rows: of the features, class by class */
-    /* components that a cell, then those that a feature's level is part of */
-    int *first, *component;
-    const double *coefficient; /* of each entry of `component`, in linear queries; NULL: all 1 */
-    /* Levels whose cells were hidden, and nothing else was published of: of the classes, then of
-     * each row; NULL: there are none. */
-    int *loose, *loose_first;
-    double loose_most; /* the most that a hidden number was, or thereabouts */
-    /* Groups of classes, between which no records move: that of a class, the
-     * class's place in it, and the classes of each group. 0 groups: there are no exact numbers. */
-    int groups, *group, *group_at, *group_first, *group_class;
-    const double *group_total; /* below 0: not settled */
+    struct counts_prior prior;
+    struct counts_targets targets;
+    struct loose_levels loose;
+    struct class_groups groups;
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
-    int size_target; /* the components that are n, after the levels */
-    int root;        /* unknown n: the weight of the classes, as of a row */
-    double size_spread;
-    double weight; /* of the noise of all components; 0: differs, or is not Laplace */
+    double weight;  /* of the noise of all components; 0: differs, or is not Laplace */
     double geometric[MOST_KINKS + 1]; /* 1 / (1 - exp(-k weight)) */
+    struct size_steps sizes;
 
-    /* state: the table, and scales of d; of the class cells, for kinds 2 and 3 */
-    double *count, *scale, *split_scale, *tries, *split_tries;
-    double *mean, *square; /* of the counts in a window: average, squares about it */
-    double *share;         /* of a row, for moves of kind 3 */
-    double *seen, *sweeps;
-    /* unknown n: of a cell a class, of a class, of all; and the classes' shares */
-    double *size_scale, *size_tries, *class_share;
-    struct size_slope slope; /* of the classes' counts in log n */
-    int *class_at;           /* 0, 1, ... */
+    /* state: the table; scales of each cell, and of the class cells for kinds 2 and 3 */
+    double *count;
+    struct unit_scales units, split;
+    struct {
+        double *seen, *mean, *square; /* of the counts: average, squares about it */
+    } window;
+    double *share; /* of a row, for moves of kind 3 */
+    double *sweeps;
 
     /* follows from the state */
     double *log_phi, *log_psi, *total;
 
-    /* workspace */
-    double *part_from, *part_to, *phi_from, *phi_to; /* a level */
-    double *psi_from, *psi_to;                       /* a variable */
-    double *class_part;                              /* unknown n: a class */
-    /* changes of a move that may be undone */
-    int changes, *changed_cell, *changed_level;
-    double *changed_by;
+    /* workspace: what a row that loses, and one that gains, gets by a move */
+    struct {
+        double *part, *phi; /* a level */
+        double *psi;        /* a variable */
+    } from, to;
+    struct {
+        int count, *cell, *level;
+        double *by;
+    } changes; /* of a move that may be undone */
 };
 
 /* log phi and log psi of n records in a cell, and in a row */
-static inline double counts_log_phi(const struct counts *s, int cell, double n) {
-    return cell_log(s->weights.weight + s->cell_weight[cell], n);
+static inline double counts_log_phi(const struct counts_prior *prior, int cell, double n) {
+    return cell_log(prior->weights.weight + prior->cell[cell], n);
 }
 
-static inline double counts_log_psi(const struct counts *s, int row, double n) {
-    return -cell_log(s->weights.weight + s->row_weight[row], n);
+static inline double counts_log_psi(const struct counts_prior *prior, int row, double n) {
+    return -cell_log(prior->weights.weight + prior->row[row], n);
 }
 
 /* log psi of n records in all classes, where n is unknown */
-static inline double counts_log_root(const struct counts *s, double n) {
-    return -cell_log(s->weights.weight + s->root, n);
+static inline double counts_log_root(const struct counts_prior *prior, double n) {
+    return -cell_log(prior->weights.weight + prior->root, n);
 }
 
 /* change of energy when a target (a cell, a level, or n) gains `by` */
 static inline double counts_gain_energy(const struct collapse *c, const struct counts *s,
                                         int target, double by) {
     double change = 0;
-    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
-        const int j = s->component[k];
-        const double gained = s->coefficient ? s->coefficient[k] * by : by;
+    for (int k = s->targets.first[target]; k < s->targets.first[target + 1]; ++k) {
+        const int j = s->targets.component[k];
+        const double gained = s->targets.coefficient ? s->targets.coefficient[k] * by : by;
         change += noise_change(&c->noise, j, s->total[j], gained);
     }
     return change;
 }
 
 static inline void counts_gain(struct counts *s, int target, double by) {
-    for (int k = s->first[target]; k < s->first[target + 1]; ++k)
-        s->total[s->component[k]] += s->coefficient ? s->coefficient[k] * by : by;
+    for (int k = s->targets.first[target]; k < s->targets.first[target + 1]; ++k)
+        s->total[s->targets.component[k]] +=
+            s->targets.coefficient ? s->targets.coefficient[k] * by : by;
 }
 
 /* May a class have records more or less, where n is unknown? */
-static inline int counts_is_open(const struct counts *s, int class) {
-    return s->groups == 0 || s->group_total[s->group[class]] < 0;
+static inline int counts_is_open(const struct class_groups *groups, int class) {
+    return groups->count == 0 || groups->total[groups->of[class]] < 0;
 }
 
 /* one of 0..count-1 */
@@ -134,11 +165,11 @@ static inline void counts_split_units(int levels, const double *share, double d,
 static inline void counts_all_units(struct rng *rng, const struct counts *s, int v, int class,
                                     double d, double *part) {
     const int levels = s->variable[v].levels, row = 1 + s->variable[v].at_row + class;
-    const int first = s->loose ? s->loose_first[row] : 0;
-    const int hidden = s->loose ? s->loose_first[row + 1] - first : 0;
+    const int first = s->loose.level ? s->loose.first[row] : 0;
+    const int hidden = s->loose.level ? s->loose.first[row + 1] - first : 0;
     memset(part, 0, (size_t)levels * sizeof(double));
     if (hidden > 0 && rng_bits(rng) >> 63)
-        part[s->loose[first + counts_choose(rng, hidden)]] = d;
+        part[s->loose.level[first + counts_choose(rng, hidden)]] = d;
     else
         part[counts_choose(rng, levels)] = d;
 }

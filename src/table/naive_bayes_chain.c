@@ -66,9 +66,9 @@ static int read_variables(const struct fields *fields, struct counts *s) {
 /* The scale of a known row's Poisson counts cancels: a class's share of n. */
 static void read_weights(struct counts *s, const double *alpha, const double *probability) {
     const double size = s->n / s->classes;
-    s->weights = cell_weights_new(s->cells + s->rows + 1, s->most);
-    s->cell_weight = plugin_memory((size_t)s->cells, sizeof *s->cell_weight);
-    s->row_weight = plugin_memory((size_t)s->rows, sizeof *s->row_weight);
+    s->prior.weights = cell_weights_new(s->cells + s->rows + 1, s->most);
+    s->prior.cell = plugin_memory((size_t)s->cells, sizeof *s->prior.cell);
+    s->prior.row = plugin_memory((size_t)s->rows, sizeof *s->prior.row);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         const int known = variable->known;
@@ -77,43 +77,44 @@ static void read_weights(struct counts *s, const double *alpha, const double *pr
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
                 const double mean = size * (v == 0 ? s->classes : 1) * probability[cell];
-                s->cell_weight[cell] =
-                    cell_weights_find(&s->weights, known, known ? fmax(mean, 1e-300) : alpha[cell]);
+                s->prior.cell[cell] = cell_weights_find(&s->prior.weights, known,
+                                                        known ? fmax(mean, 1e-300) : alpha[cell]);
                 sum += alpha[cell];
             }
             if (v > 0)
-                s->row_weight[variable->at_row + r] =
-                    cell_weights_find(&s->weights, known, known ? size : sum);
+                s->prior.row[variable->at_row + r] =
+                    cell_weights_find(&s->prior.weights, known, known ? size : sum);
             else
-                s->root = cell_weights_find(&s->weights, known, known ? s->n : sum);
+                s->prior.root = cell_weights_find(&s->prior.weights, known, known ? s->n : sum);
         }
     }
 }
 
 /* Can two cells be drawn again by the noise alone? Not if it is of several scales. */
 static void read_kinks(const struct collapse *c, struct counts *s) {
-    const int used = s->first[s->size_target]; /* n is the same for both */
+    const int used = s->targets.first[s->targets.size]; /* n is the same for both */
     for (int k = 0; k < used; ++k) {
-        const int j = s->component[k];
-        if (j >= c->noise.absolute || c->noise.weight[j] != c->noise.weight[s->component[0]])
+        const int j = s->targets.component[k];
+        if (j >= c->noise.absolute ||
+            c->noise.weight[j] != c->noise.weight[s->targets.component[0]])
             return;
     }
     int most = 0, most_level = 0;
     for (int t = 0; t < s->cells + s->levels; ++t) {
-        const int count = s->first[t + 1] - s->first[t];
+        const int count = s->targets.first[t + 1] - s->targets.first[t];
         int *most_of = t < s->cells ? &most : &most_level;
         if (count > *most_of) *most_of = count;
     }
     if (2 * (most + most_level) > MOST_KINKS) return;
-    s->weight = used > 0 ? c->noise.weight[s->component[0]] : 0;
+    s->weight = used > 0 ? c->noise.weight[s->targets.component[0]] : 0;
     if (s->weight == 0) return;
     for (int k = 1; k <= MOST_KINKS; ++k) s->geometric[k] = -1 / expm1(-k * s->weight);
 }
 
 static int is_loose(const struct collapse *c, const struct counts *s, int cell) {
     int hidden = 0;
-    for (int k = s->first[cell]; k < s->first[cell + 1]; ++k) {
-        const int j = s->component[k] - c->noise.separable;
+    for (int k = s->targets.first[cell]; k < s->targets.first[cell + 1]; ++k) {
+        const int j = s->targets.component[k] - c->noise.separable;
         if (j < 0) return 0;
         if (isfinite(c->noise.published.lower[j]) || !isfinite(c->noise.published.upper[j]))
             return 0;
@@ -124,22 +125,22 @@ static int is_loose(const struct collapse *c, const struct counts *s, int cell) 
 
 static void read_loose(const struct collapse *c, struct counts *s) {
     int count = 0;
-    s->loose = plugin_memory((size_t)s->cells, sizeof *s->loose);
-    s->loose_first = plugin_memory((size_t)s->rows + 2, sizeof *s->loose_first);
+    s->loose.level = plugin_memory((size_t)s->cells, sizeof *s->loose.level);
+    s->loose.first = plugin_memory((size_t)s->rows + 2, sizeof *s->loose.first);
     for (int v = 0, row = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
             for (int l = 0; l < variable->levels; ++l)
                 if (is_loose(c, s, variable->at_cell + r * variable->levels + l))
-                    s->loose[count++] = l;
-            s->loose_first[++row] = count;
+                    s->loose.level[count++] = l;
+            s->loose.first[++row] = count;
         }
     }
-    if (count == 0) s->loose = NULL;
+    if (count == 0) s->loose.level = NULL;
     for (int j = 0; j < c->noise.noisy - c->noise.separable; ++j)
         if (isfinite(c->noise.published.upper[j]) && !isfinite(c->noise.published.lower[j]))
-            s->loose_most =
-                fmax(s->loose_most, c->noise.published.upper[j] + c->noise.published.scale[j]);
+            s->loose.most =
+                fmax(s->loose.most, c->noise.published.upper[j] + c->noise.published.scale[j]);
 }
 
 /* of births and deaths: of a cell and of all a class has, and of all classes */
@@ -148,39 +149,39 @@ static int size_scales(const struct counts *s) { return 2 * s->classes + 1; }
 static int prepare_size(const struct fields *fields, struct counts *s) {
     const double *spread = fields_vector(fields, "size_spread", 1);
     if (!spread) return PLUGIN_BAD_FIELDS;
-    s->size_spread = *spread;
-    s->class_part = doubles((size_t)s->classes);
-    s->class_at = plugin_memory((size_t)s->classes, sizeof *s->class_at);
-    for (int i = 0; i < s->classes; ++i) s->class_at[i] = i;
-    s->changed_cell = plugin_memory((size_t)s->cells, sizeof *s->changed_cell);
-    s->changed_level = plugin_memory((size_t)s->cells, sizeof *s->changed_level);
-    s->changed_by = plugin_memory((size_t)s->cells, sizeof *s->changed_by);
+    s->sizes.spread = *spread;
+    s->sizes.part = doubles((size_t)s->classes);
+    s->sizes.class = plugin_memory((size_t)s->classes, sizeof *s->sizes.class);
+    for (int i = 0; i < s->classes; ++i) s->sizes.class[i] = i;
+    s->changes.cell = plugin_memory((size_t)s->cells, sizeof *s->changes.cell);
+    s->changes.level = plugin_memory((size_t)s->cells, sizeof *s->changes.level);
+    s->changes.by = plugin_memory((size_t)s->cells, sizeof *s->changes.by);
     return PLUGIN_OK;
 }
 
 /* Groups of classes, a list of each. */
 static int read_groups(const struct fields *fields, struct counts *s) {
-    s->groups = fields_length(fields, "group_total");
-    if (s->groups <= 0) {
-        s->groups = 0;
+    s->groups.count = fields_length(fields, "group_total");
+    if (s->groups.count <= 0) {
+        s->groups.count = 0;
         return PLUGIN_OK;
     }
     const double *group = fields_vector(fields, "group", s->classes);
-    s->group_total = fields_vector(fields, "group_total", s->groups);
+    s->groups.total = fields_vector(fields, "group_total", s->groups.count);
     if (!group) return PLUGIN_BAD_FIELDS;
-    s->group = plugin_memory((size_t)s->classes, sizeof *s->group);
-    s->group_at = plugin_memory((size_t)s->classes, sizeof *s->group_at);
-    s->group_first = plugin_memory((size_t)s->groups + 1, sizeof *s->group_first);
-    s->group_class = plugin_memory((size_t)s->classes, sizeof *s->group_class);
+    s->groups.of = plugin_memory((size_t)s->classes, sizeof *s->groups.of);
+    s->groups.at = plugin_memory((size_t)s->classes, sizeof *s->groups.at);
+    s->groups.first = plugin_memory((size_t)s->groups.count + 1, sizeof *s->groups.first);
+    s->groups.class = plugin_memory((size_t)s->classes, sizeof *s->groups.class);
     int count = 0;
-    for (int g = 0; g < s->groups; ++g) {
+    for (int g = 0; g < s->groups.count; ++g) {
         for (int i = 0; i < s->classes; ++i)
             if ((int)group[i] == g) {
-                s->group[i] = g;
-                s->group_at[i] = count - s->group_first[g];
-                s->group_class[count++] = i;
+                s->groups.of[i] = g;
+                s->groups.at[i] = count - s->groups.first[g];
+                s->groups.class[count++] = i;
             }
-        s->group_first[g + 1] = count;
+        s->groups.first[g + 1] = count;
     }
     return count == s->classes ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
@@ -188,26 +189,26 @@ static int read_groups(const struct fields *fields, struct counts *s) {
 /* The components of each target but the exact ones, which no move changes, and of queries their
  * coefficients. */
 static int read_targets(const struct fields *fields, const struct collapse *c, struct counts *s) {
-    const int given = fields_length(fields, "target"), targets = s->size_target + 1;
+    const int given = fields_length(fields, "target"), targets = s->targets.size + 1;
     const double *target = fields_vector(fields, "target", given);
     const double *component = fields_vector(fields, "component", given);
     const double *coefficient = fields_vector(fields, "coefficient", given);
     const int entries = component ? given : c->noise.noisy;
     if (!target || (component && !coefficient) || (!component && given != c->noise.size))
         return PLUGIN_BAD_FIELDS;
-    s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
-    s->component = plugin_memory((size_t)entries, sizeof *s->component);
+    s->targets.first = plugin_memory((size_t)targets + 1, sizeof *s->targets.first);
+    s->targets.component = plugin_memory((size_t)entries, sizeof *s->targets.component);
     double *sorted = component ? plugin_memory((size_t)entries, sizeof *sorted) : NULL;
-    for (int e = 0; e < entries; ++e) ++s->first[(int)target[e] + 1];
-    for (int t = 0; t < targets; ++t) s->first[t + 1] += s->first[t];
+    for (int e = 0; e < entries; ++e) ++s->targets.first[(int)target[e] + 1];
+    for (int t = 0; t < targets; ++t) s->targets.first[t + 1] += s->targets.first[t];
     for (int e = entries - 1; e >= 0; --e) { /* fills each target from its end */
-        int at = s->first[(int)target[e] + 1] - 1;
-        while (s->component[at] != 0) --at;
-        s->component[at] = 1 + (component ? (int)component[e] : e);
+        int at = s->targets.first[(int)target[e] + 1] - 1;
+        while (s->targets.component[at] != 0) --at;
+        s->targets.component[at] = 1 + (component ? (int)component[e] : e);
         if (sorted) sorted[at] = coefficient[e];
     }
-    for (int e = 0; e < entries; ++e) --s->component[e];
-    s->coefficient = sorted;
+    for (int e = 0; e < entries; ++e) --s->targets.component[e];
+    s->targets.coefficient = sorted;
     return PLUGIN_OK;
 }
 
@@ -226,7 +227,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     if (!alpha || !probability) return PLUGIN_BAD_FIELDS;
     if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
     read_weights(s, alpha, probability);
-    s->size_target = s->cells + s->levels;
+    s->targets.size = s->cells + s->levels;
     if (read_targets(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     read_kinks(c, s);
     if (c->noise.separable < c->noise.noisy) read_loose(c, s);
@@ -235,8 +236,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->log_phi = doubles(cells);
     s->log_psi = doubles((size_t)s->rows);
     s->total = doubles((size_t)c->noise.size);
-    DOUBLES(levels, &s->part_from, &s->part_to, &s->phi_from, &s->phi_to);
-    DOUBLES((size_t)s->variables, &s->psi_from, &s->psi_to);
+    DOUBLES(levels, &s->from.part, &s->to.part, &s->from.phi, &s->to.phi);
+    DOUBLES((size_t)s->variables, &s->from.psi, &s->to.psi);
     if (c->size_prior && prepare_size(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     c->self = s;
     c->stored =
@@ -251,20 +252,20 @@ static void attach(const struct collapse *c) {
     struct counts *s = c->self;
     double *at = c->store;
     s->count = at, at += s->cells;
-    s->scale = at, at += s->cells;
-    s->tries = at, at += s->cells;
-    s->mean = at, at += s->cells;
-    s->square = at, at += s->cells;
+    s->units.scale = at, at += s->cells;
+    s->units.tries = at, at += s->cells;
+    s->window.mean = at, at += s->cells;
+    s->window.square = at, at += s->cells;
     s->share = at, at += s->cells;
-    s->split_scale = at, at += s->classes;
-    s->split_tries = at, at += s->classes;
-    s->seen = at, at += 1;
+    s->split.scale = at, at += s->classes;
+    s->split.tries = at, at += s->classes;
+    s->window.seen = at, at += 1;
     s->sweeps = at, at += 1;
     if (!c->size_prior) return;
-    s->size_scale = at, at += size_scales(s);
-    s->size_tries = at, at += size_scales(s);
-    s->class_share = at, at += s->classes;
-    size_slope_attach(&s->slope, s->classes, s->class_at, at);
+    s->sizes.scale = at, at += size_scales(s);
+    s->sizes.tries = at, at += size_scales(s);
+    s->sizes.share = at, at += s->classes;
+    size_slope_attach(&s->sizes.slope, s->classes, s->sizes.class, at);
 }
 
 static double class_sum(const struct counts *s, const double *of) {
@@ -277,7 +278,7 @@ static void sum_up(const struct collapse *c) {
     struct counts *s = c->self;
     memset(s->total, 0, (size_t)c->noise.noisy * sizeof(double));
     for (int k = c->noise.noisy; k < c->noise.size; ++k) s->total[k] = c->noise.released[k];
-    counts_gain(s, s->size_target, s->n);
+    counts_gain(s, s->targets.size, s->n);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int k = 0; k < variable->levels * (v == 0 ? 1 : s->classes); ++k) {
@@ -300,10 +301,10 @@ static void load(struct collapse *c) {
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
             if (v > 0)
                 s->log_psi[variable->at_row + r] =
-                    counts_log_psi(s, variable->at_row + r, s->count[r]);
+                    counts_log_psi(&s->prior, variable->at_row + r, s->count[r]);
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
-                s->log_phi[cell] = counts_log_phi(s, cell, s->count[cell]);
+                s->log_phi[cell] = counts_log_phi(&s->prior, cell, s->count[cell]);
             }
         }
     }
@@ -320,9 +321,9 @@ static void equal_shares(struct counts *s) {
 }
 
 /* records in classes whose number does not change */
-static double settled_records(const struct counts *s) {
+static double settled_records(const struct class_groups *groups) {
     double sum = 0;
-    for (int g = 0; g < s->groups; ++g) sum += fmax(s->group_total[g], 0);
+    for (int g = 0; g < groups->count; ++g) sum += fmax(groups->total[g], 0);
     return sum;
 }
 
@@ -334,11 +335,11 @@ static void start_groups(struct rng *rng, struct counts *s, const double *stick)
         s->count[i] = left * share;
         left *= 1 - share;
     }
-    for (int g = 0; g < s->groups; ++g) {
-        const int first = s->group_first[g], end = s->group_first[g + 1];
-        const int *member = s->group_class;
-        double records = s->group_total[g], sum = 0;
-        if (records < 0) records = s->n - settled_records(s);
+    for (int g = 0; g < s->groups.count; ++g) {
+        const int first = s->groups.first[g], end = s->groups.first[g + 1];
+        const int *member = s->groups.class;
+        double records = s->groups.total[g], sum = 0;
+        if (records < 0) records = s->n - settled_records(&s->groups);
         for (int k = first; k < end; ++k) sum += s->count[member[k]];
         for (int k = first; k < end; ++k) {
             const double own = s->count[member[k]];
@@ -351,13 +352,14 @@ static void start_groups(struct rng *rng, struct counts *s, const double *stick)
 }
 
 static void start_size(const struct collapse *c, struct counts *s) {
-    const double n = rint(c->n + s->size_spread * rng_normal(c->rng));
-    const double least = fmax(c->size_prior->lower, settled_records(s));
+    const double n = rint(c->n + s->sizes.spread * rng_normal(c->rng));
+    const double least = fmax(c->size_prior->lower, settled_records(&s->groups));
     int open = 0;
     s->n = fmin(fmax(n, least), c->size_prior->upper);
-    for (int k = 0; k < size_scales(s); ++k) s->size_scale[k] = 1;
-    for (int i = 0; i < s->classes; ++i) open += counts_is_open(s, i);
-    for (int i = 0; i < s->classes; ++i) s->class_share[i] = counts_is_open(s, i) ? 1.0 / open : 0;
+    for (int k = 0; k < size_scales(s); ++k) s->sizes.scale[k] = 1;
+    for (int i = 0; i < s->classes; ++i) open += counts_is_open(&s->groups, i);
+    for (int i = 0; i < s->classes; ++i)
+        s->sizes.share[i] = counts_is_open(&s->groups, i) ? 1.0 / open : 0;
 }
 
 static void start(struct collapse *c) {
@@ -365,18 +367,18 @@ static void start(struct collapse *c) {
     attach(c);
     const double *stick = c->theta;
     if (c->size_prior) start_size(c, s);
-    if (s->groups > 0) start_groups(c->rng, s, stick);
+    if (s->groups.count > 0) start_groups(c->rng, s, stick);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
-            if (v > 0 || s->groups == 0)
+            if (v > 0 || s->groups.count == 0)
                 cells_draw(c->rng, variable->levels, stick, v == 0 ? s->n : s->count[r],
                            s->count + variable->at_cell + r * variable->levels);
             stick += variable->levels - 1;
         }
     }
-    for (int k = 0; k < s->cells; ++k) s->scale[k] = 1;
-    for (int k = 0; k < s->classes; ++k) s->split_scale[k] = 1;
+    for (int k = 0; k < s->cells; ++k) s->units.scale[k] = 1;
+    for (int k = 0; k < s->classes; ++k) s->split.scale[k] = 1;
     equal_shares(s);
     *s->sweeps = SWEEPS;
 }
@@ -392,9 +394,9 @@ static double largest_share(const struct counts *s) {
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r)
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
-                const double all = v == 0 ? s->n : s->mean[r];
-                const double own = s->mean[cell] * (1 - s->mean[cell] / all);
-                const double share = s->square[cell] / (*s->seen * (own + 1));
+                const double all = v == 0 ? s->n : s->window.mean[r];
+                const double own = s->window.mean[cell] * (1 - s->window.mean[cell] / all);
+                const double share = s->window.square[cell] / (*s->window.seen * (own + 1));
                 if (all > 0 && share > largest) largest = share;
             }
     }
@@ -404,26 +406,28 @@ static double largest_share(const struct counts *s) {
 /* Shares of the classes in what n grows by: as their counts go with n, where that tells. */
 static void learn_size(struct counts *s) {
     double all = 0, sum = 0;
-    for (int i = 0; i < s->classes; ++i) all += counts_is_open(s, i) ? s->mean[i] : 0;
-    for (int i = 0; i < s->classes && all > 0; ++i)
-        s->class_share[i] = counts_is_open(s, i) ? s->mean[i] / all : 0;
-    size_slope_close(&s->slope);
     for (int i = 0; i < s->classes; ++i)
-        sum += counts_is_open(s, i) ? fmax(s->slope.slope[i], 0) : 0;
+        all += counts_is_open(&s->groups, i) ? s->window.mean[i] : 0;
+    for (int i = 0; i < s->classes && all > 0; ++i)
+        s->sizes.share[i] = counts_is_open(&s->groups, i) ? s->window.mean[i] / all : 0;
+    size_slope_close(&s->sizes.slope);
+    for (int i = 0; i < s->classes; ++i)
+        sum += counts_is_open(&s->groups, i) ? fmax(s->sizes.slope.slope[i], 0) : 0;
     for (int i = 0; i < s->classes && sum > 0; ++i)
-        s->class_share[i] = counts_is_open(s, i) ? fmax(s->slope.slope[i], 0) / sum : 0;
-    memset(s->size_tries, 0, (size_t)size_scales(s) * sizeof(double));
+        s->sizes.share[i] =
+            counts_is_open(&s->groups, i) ? fmax(s->sizes.slope.slope[i], 0) / sum : 0;
+    memset(s->sizes.tries, 0, (size_t)size_scales(s) * sizeof(double));
 }
 
 static void learn(struct collapse *c, int iteration, int warmup) {
     struct counts *s = c->self;
-    *s->seen += 1;
+    *s->window.seen += 1;
     for (int k = 0; k < s->cells; ++k) {
-        const double off = s->count[k] - s->mean[k];
-        s->mean[k] += off / *s->seen;
-        s->square[k] += off * (s->count[k] - s->mean[k]);
+        const double off = s->count[k] - s->window.mean[k];
+        s->window.mean[k] += off / *s->window.seen;
+        s->window.square[k] += off * (s->count[k] - s->window.mean[k]);
     }
-    if (c->size_prior) size_slope_saw(&s->slope, s->n, log(s->n + 0.5), s->count);
+    if (c->size_prior) size_slope_saw(&s->sizes.slope, s->n, log(s->n + 0.5), s->count);
     if (!adapt_window(iteration, warmup)) return;
     *s->sweeps = largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
     if (c->size_prior) learn_size(s);
@@ -432,14 +436,15 @@ static void learn(struct collapse *c, int iteration, int warmup) {
         for (int r = 0; r < s->classes; ++r)
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
-                if (s->mean[r] > 0) s->share[cell] = s->mean[cell] / s->mean[r];
+                if (s->window.mean[r] > 0)
+                    s->share[cell] = s->window.mean[cell] / s->window.mean[r];
             }
     }
-    memset(s->tries, 0, (size_t)s->cells * sizeof(double));
-    memset(s->split_tries, 0, (size_t)s->classes * sizeof(double));
-    memset(s->mean, 0, (size_t)s->cells * sizeof(double));
-    memset(s->square, 0, (size_t)s->cells * sizeof(double));
-    *s->seen = 0;
+    memset(s->units.tries, 0, (size_t)s->cells * sizeof(double));
+    memset(s->split.tries, 0, (size_t)s->classes * sizeof(double));
+    memset(s->window.mean, 0, (size_t)s->cells * sizeof(double));
+    memset(s->window.square, 0, (size_t)s->cells * sizeof(double));
+    *s->window.seen = 0;
 }
 
 static int iterate(struct collapse *c, int iteration, int warmup, double *accepted) {
@@ -447,7 +452,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     const int learning = iteration < warmup;
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
-    if (s->coefficient) sum_up(c); /* sums of fractions drift */
+    if (s->targets.coefficient) sum_up(c); /* sums of fractions drift */
     const int sweeps = (int)*s->sweeps, first = iteration % (CYCLE * FINER) * sweeps;
     for (int k = 0; k < sweeps; ++k) {
         if (!c->size_prior || (first + k) % 2 == 0 || !counts_redraws(s))

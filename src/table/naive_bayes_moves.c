@@ -43,15 +43,15 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     const struct counts_variable *variable = s->variable + v;
     const int start = variable->at_cell + row * variable->levels;
     const int other = counts_choose_other(c->rng, variable->levels, level);
-    const int learner = smaller(s->scale, start + level, start + other);
-    double d = units_draw(c->rng, s->scale[learner] * (fine ? 1.0 / 16 : 1));
+    const int learner = smaller(s->units.scale, start + level, start + other);
+    double d = units_draw(c->rng, s->units.scale[learner] * (fine ? 1.0 / 16 : 1));
     if (rng_bits(c->rng) >> 63) d = -d;
     const int from = start + level, to = start + other;
     const double left = s->count[from] - d, entered = s->count[to] + d;
     double log_ratio = -INFINITY, phi_left = 0, phi_entered = 0;
     if (left >= 0 && entered >= 0) {
-        phi_left = counts_log_phi(s, from, left);
-        phi_entered = counts_log_phi(s, to, entered);
+        phi_left = counts_log_phi(&s->prior, from, left);
+        phi_entered = counts_log_phi(&s->prior, to, entered);
         const int level_from = s->cells + variable->at_level + level;
         const int level_to = s->cells + variable->at_level + other;
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
@@ -61,7 +61,8 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     }
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, WITHIN, accept);
-    if (learning && !fine) units_learn(s->scale + learner, s->tries + learner, accept, s->most);
+    if (learning && !fine)
+        units_learn(s->units.scale + learner, s->units.tries + learner, accept, s->most);
     if (accept) keep_within(s, v, from, to, d, phi_left, phi_entered);
 }
 
@@ -72,8 +73,8 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
  * are kept in rising order. Returns how many there are. */
 static inline int add_kinks(const struct collapse *c, const struct counts *s, int target,
                             double count, int direction, int kinks, double *kink) {
-    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
-        const int j = s->component[k];
+    for (int k = s->targets.first[target]; k < s->targets.first[target + 1]; ++k) {
+        const int j = s->targets.component[k];
         const double at = count + direction * (c->noise.released[j] - s->total[j]);
         int i = kinks++;
         for (; i > 0 && kink[i - 1] > at; --i) kink[i] = kink[i - 1];
@@ -143,8 +144,8 @@ static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int
     const double to = draw_between_kinks(s, c->rng, most, kinks, kink), d = count - to;
     int accept = 1;
     if (d != 0) {
-        const double phi_a = counts_log_phi(s, a, to);
-        const double phi_b = counts_log_phi(s, b, most - to);
+        const double phi_a = counts_log_phi(&s->prior, a, to);
+        const double phi_b = counts_log_phi(&s->prior, b, most - to);
         const double log_ratio = (phi_a - s->log_phi[a]) + (phi_b - s->log_phi[b]);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
         if (accept) keep_within(s, v, a, b, d, phi_a, phi_b);
@@ -168,17 +169,17 @@ static double carry_feature(const struct collapse *c, const struct counts *s, in
     const int at = variable->at_level;
     double log_ratio = 0;
     for (int l = 0; l < variable->levels; ++l) {
-        const double leaves = s->part_from[at + l], enters = s->part_to[at + l];
+        const double leaves = s->from.part[at + l], enters = s->to.part[at + l];
         const int a = at_from + l, b = at_to + l;
         if (leaves != 0) {
             const double left = s->count[a] - leaves;
             if (left < 0) return -INFINITY;
-            s->phi_from[at + l] = counts_log_phi(s, a, left);
-            log_ratio += s->phi_from[at + l] - s->log_phi[a] - counts_gain_energy(c, s, a, -leaves);
+            s->from.phi[at + l] = counts_log_phi(&s->prior, a, left);
+            log_ratio += s->from.phi[at + l] - s->log_phi[a] - counts_gain_energy(c, s, a, -leaves);
         }
         if (enters != 0) {
-            s->phi_to[at + l] = counts_log_phi(s, b, s->count[b] + enters);
-            log_ratio += s->phi_to[at + l] - s->log_phi[b] - counts_gain_energy(c, s, b, enters);
+            s->to.phi[at + l] = counts_log_phi(&s->prior, b, s->count[b] + enters);
+            log_ratio += s->to.phi[at + l] - s->log_phi[b] - counts_gain_energy(c, s, b, enters);
         }
         if (leaves != enters)
             log_ratio -= counts_gain_energy(c, s, s->cells + at + l, enters - leaves);
@@ -190,17 +191,17 @@ static void keep_feature(struct counts *s, int v, int from, int to) {
     const struct counts_variable *variable = s->variable + v;
     const int at = variable->at_level;
     for (int l = 0; l < variable->levels; ++l) {
-        const double leaves = s->part_from[at + l], enters = s->part_to[at + l];
+        const double leaves = s->from.part[at + l], enters = s->to.part[at + l];
         const int a = variable->at_cell + from * variable->levels + l;
         const int b = variable->at_cell + to * variable->levels + l;
         if (leaves != 0) {
             s->count[a] -= leaves;
-            s->log_phi[a] = s->phi_from[at + l];
+            s->log_phi[a] = s->from.phi[at + l];
             counts_gain(s, a, -leaves);
         }
         if (enters != 0) {
             s->count[b] += enters;
-            s->log_phi[b] = s->phi_to[at + l];
+            s->log_phi[b] = s->to.phi[at + l];
             counts_gain(s, b, enters);
         }
         if (leaves != enters) counts_gain(s, s->cells + at + l, enters - leaves);
@@ -210,36 +211,36 @@ static void keep_feature(struct counts *s, int v, int from, int to) {
 /* log psi of n records in a row of feature v; `before` is that of the feature
  * before it, often of the same weight */
 static double psi_of(const struct counts *s, int v, int row, double n, double before) {
-    if (v > 1 && s->row_weight[row] == s->row_weight[row - s->classes]) return before;
-    return counts_log_psi(s, row, n);
+    if (v > 1 && s->prior.row[row] == s->prior.row[row - s->classes]) return before;
+    return counts_log_psi(&s->prior, row, n);
 }
 
 /* another class of the group; -1: there is none */
 static int choose_fellow(const struct collapse *c, const struct counts *s, int one) {
-    const int *first = s->group_first + s->group[one], count = first[1] - first[0];
+    const int *first = s->groups.first + s->groups.of[one], count = first[1] - first[0];
     if (count == 1) return -1;
-    return s->group_class[first[0] + counts_choose_other(c->rng, count, s->group_at[one])];
+    return s->groups.class[first[0] + counts_choose_other(c->rng, count, s->groups.at[one])];
 }
 
 /* Another class with which records may be exchanged; of one that was hidden half the time another
  * that was. -1: none. It does not depend on the state. */
 static int choose_partner(const struct collapse *c, const struct counts *s, int one) {
-    const int hidden = s->loose ? s->loose_first[1] : 0;
+    const int hidden = s->loose.level ? s->loose.first[1] : 0;
     int at = 0;
-    while (at < hidden && s->loose[at] != one) ++at;
+    while (at < hidden && s->loose.level[at] != one) ++at;
     if (at == hidden || hidden == 1 || rng_bits(c->rng) >> 63)
-        return s->groups > 0 ? choose_fellow(c, s, one)
-                             : counts_choose_other(c->rng, s->classes, one);
-    const int other = s->loose[counts_choose_other(c->rng, hidden, at)];
-    return s->groups > 0 && s->group[other] != s->group[one] ? -1 : other;
+        return s->groups.count > 0 ? choose_fellow(c, s, one)
+                                   : counts_choose_other(c->rng, s->classes, one);
+    const int other = s->loose.level[counts_choose_other(c->rng, hidden, at)];
+    return s->groups.count > 0 && s->groups.of[other] != s->groups.of[one] ? -1 : other;
 }
 
 /* of the classes alone; a query may have both of them */
 static double carry_energy(const struct collapse *c, struct counts *s, int from, int to, double d) {
     double change = counts_gain_energy(c, s, from, -d);
-    if (s->coefficient) counts_gain(s, from, -d);
+    if (s->targets.coefficient) counts_gain(s, from, -d);
     change += counts_gain_energy(c, s, to, d);
-    if (s->coefficient) counts_gain(s, from, d);
+    if (s->targets.coefficient) counts_gain(s, from, d);
     return change;
 }
 
@@ -247,15 +248,16 @@ static double carry_energy(const struct collapse *c, struct counts *s, int from,
 static void move_between(struct collapse *c, struct counts *s, int one, int kind, int fine,
                          int learning) {
     const int split = kind == SPLIT;
-    double *scale = split ? s->split_scale : s->scale;
+    double *scale = split ? s->split.scale : s->units.scale;
     const int other = choose_partner(c, s, one);
     if (other < 0) return;
     const int learner = smaller(scale, one, other);
     /* transfers inside a query, or between cells that were hidden, go as far as the prior lets
      * them, others as the noise does: half are of a size of any magnitude */
-    const int any = (s->coefficient || (s->loose && s->variables > 1)) && rng_bits(c->rng) >> 63;
+    const int any =
+        (s->targets.coefficient || (s->loose.level && s->variables > 1)) && rng_bits(c->rng) >> 63;
     const double d =
-        any ? floor(pow((s->coefficient ? s->n : s->loose_most) + 1, rng_uniform(c->rng)))
+        any ? floor(pow((s->targets.coefficient ? s->n : s->loose.most) + 1, rng_uniform(c->rng)))
             : units_draw(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
     const int forth = (int)(rng_bits(c->rng) >> 63);
     const int from = forth ? one : other, to = forth ? other : one;
@@ -264,18 +266,18 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
         const int levels = variable->levels, at = variable->at_level;
         const double *share = s->share + variable->at_cell;
         if (split) {
-            counts_split_units(levels, share + from * levels, d, s->part_from + at);
-            counts_split_units(levels, share + to * levels, d, s->part_to + at);
+            counts_split_units(levels, share + from * levels, d, s->from.part + at);
+            counts_split_units(levels, share + to * levels, d, s->to.part + at);
         } else {
-            counts_all_units(c->rng, s, v, from, d, s->part_from + at);
-            counts_all_units(c->rng, s, v, to, d, s->part_to + at);
+            counts_all_units(c->rng, s, v, from, d, s->from.part + at);
+            counts_all_units(c->rng, s, v, to, d, s->to.part + at);
         }
     }
     const double left = s->count[from] - d, entered = s->count[to] + d;
     double log_ratio = -INFINITY, phi_left = 0, phi_entered = 0, psi_left = 0, psi_entered = 0;
     if (left >= 0) {
-        phi_left = counts_log_phi(s, from, left);
-        phi_entered = counts_log_phi(s, to, entered);
+        phi_left = counts_log_phi(&s->prior, from, left);
+        phi_entered = counts_log_phi(&s->prior, to, entered);
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
                     carry_energy(c, s, from, to, d);
     }
@@ -284,14 +286,14 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
         log_ratio += carry_feature(c, s, v, from, to);
         psi_left = psi_of(s, v, row + from, left, psi_left);
         psi_entered = psi_of(s, v, row + to, entered, psi_entered);
-        s->psi_from[v] = psi_left;
-        s->psi_to[v] = psi_entered;
+        s->from.psi[v] = psi_left;
+        s->to.psi[v] = psi_entered;
         log_ratio += (psi_left - s->log_psi[row + from]) + (psi_entered - s->log_psi[row + to]);
     }
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, kind, accept);
     if (learning && !fine && !any)
-        units_learn(scale + learner, (split ? s->split_tries : s->tries) + learner, accept,
+        units_learn(scale + learner, (split ? s->split.tries : s->units.tries) + learner, accept,
                     s->most);
     if (!accept) return;
     s->count[from] = left;
@@ -303,8 +305,8 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     for (int v = 1; v < s->variables; ++v) {
         const int row = s->variable[v].at_row;
         keep_feature(s, v, from, to);
-        s->log_psi[row + from] = s->psi_from[v];
-        s->log_psi[row + to] = s->psi_to[v];
+        s->log_psi[row + from] = s->from.psi[v];
+        s->log_psi[row + to] = s->to.psi[v];
     }
 }
 
@@ -322,10 +324,10 @@ void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning) 
     }
     for (int i = 0; i < s->classes; ++i) move_between(c, s, i, kind, fine, learning);
     /* what is hidden is wide, and class after class hardly meets it */
-    for (int i = 0; s->loose && s->variables > 1 && i < s->classes; ++i) {
+    for (int i = 0; s->loose.level && s->variables > 1 && i < s->classes; ++i) {
         int hidden = 0;
         for (int v = 1; v < s->variables; ++v) {
-            const int *first = s->loose_first + 1 + s->variable[v].at_row + i;
+            const int *first = s->loose.first + 1 + s->variable[v].at_row + i;
             hidden += first[1] - first[0];
         }
         for (int k = 0; k < hidden; ++k) move_between(c, s, i, BETWEEN, fine, learning);

@@ -42,7 +42,7 @@ static double change_cell(const struct collapse *c, struct counts *s, int cell, 
     if (by == 0) return 0;
     const double count = s->count[cell] + by;
     if (count < 0) return -INFINITY;
-    const double phi = counts_log_phi(s, cell, count);
+    const double phi = counts_log_phi(&s->prior, cell, count);
     double log_ratio = phi - s->log_phi[cell] - counts_gain_energy(c, s, cell, by);
     s->count[cell] = count;
     s->log_phi[cell] = phi;
@@ -51,9 +51,9 @@ static double change_cell(const struct collapse *c, struct counts *s, int cell, 
         log_ratio -= counts_gain_energy(c, s, level, by);
         counts_gain(s, level, by);
     }
-    s->changed_cell[s->changes] = cell;
-    s->changed_level[s->changes] = level;
-    s->changed_by[s->changes++] = by;
+    s->changes.cell[s->changes.count] = cell;
+    s->changes.level[s->changes.count] = level;
+    s->changes.by[s->changes.count++] = by;
     return log_ratio;
 }
 
@@ -66,13 +66,13 @@ static double change_class(const struct collapse *c, struct counts *s, int class
         const int levels = variable->levels, first = variable->at_cell + class * levels;
         const int row = variable->at_row + class;
         if (whole)
-            counts_all_units(c->rng, s, v, class, units, s->part_from);
+            counts_all_units(c->rng, s, v, class, units, s->from.part);
         else
-            counts_split_units(levels, s->share + first, units, s->part_from);
+            counts_split_units(levels, s->share + first, units, s->from.part);
         for (int l = 0; l < levels && log_ratio > -INFINITY; ++l)
             log_ratio += change_cell(c, s, first + l, s->cells + variable->at_level + l,
-                                     sign * s->part_from[l]);
-        const double psi = counts_log_psi(s, row, s->count[class]);
+                                     sign * s->from.part[l]);
+        const double psi = counts_log_psi(&s->prior, row, s->count[class]);
         log_ratio += psi - s->log_psi[row];
         s->log_psi[row] = psi;
     }
@@ -80,16 +80,16 @@ static double change_class(const struct collapse *c, struct counts *s, int class
 }
 
 static void undo(struct counts *s) {
-    for (int k = s->changes - 1; k >= 0; --k) {
-        const int cell = s->changed_cell[k], level = s->changed_level[k];
-        s->count[cell] -= s->changed_by[k];
-        s->log_phi[cell] = counts_log_phi(s, cell, s->count[cell]);
-        counts_gain(s, cell, -s->changed_by[k]);
-        if (level >= 0) counts_gain(s, level, -s->changed_by[k]);
+    for (int k = s->changes.count - 1; k >= 0; --k) {
+        const int cell = s->changes.cell[k], level = s->changes.level[k];
+        s->count[cell] -= s->changes.by[k];
+        s->log_phi[cell] = counts_log_phi(&s->prior, cell, s->count[cell]);
+        counts_gain(s, cell, -s->changes.by[k]);
+        if (level >= 0) counts_gain(s, level, -s->changes.by[k]);
         if (cell >= s->classes) continue;
         for (int v = 1; v < s->variables; ++v)
             s->log_psi[s->variable[v].at_row + cell] =
-                counts_log_psi(s, s->variable[v].at_row + cell, s->count[cell]);
+                counts_log_psi(&s->prior, s->variable[v].at_row + cell, s->count[cell]);
     }
 }
 
@@ -101,14 +101,15 @@ static int try_size(struct collapse *c, struct counts *s, int class, enum size_m
                     int sign, double log_ratio) {
     const double n = s->n + sign * d;
     const double log_prior = size_prior_log(c->size_prior, n);
-    s->changes = 0;
+    s->changes.count = 0;
     if (log_prior > -INFINITY) {
-        log_ratio += log_prior - size_prior_log(c->size_prior, s->n) + counts_log_root(s, n) -
-                     counts_log_root(s, s->n) - counts_gain_energy(c, s, s->size_target, sign * d);
+        log_ratio += log_prior - size_prior_log(c->size_prior, s->n) +
+                     counts_log_root(&s->prior, n) - counts_log_root(&s->prior, s->n) -
+                     counts_gain_energy(c, s, s->targets.size, sign * d);
         if (kind == ALL_CLASSES) {
-            counts_split_units(s->classes, s->class_share, d, s->class_part);
+            counts_split_units(s->classes, s->sizes.share, d, s->sizes.part);
             for (int i = 0; i < s->classes && log_ratio > -INFINITY; ++i)
-                log_ratio += change_class(c, s, i, 0, s->class_part[i], sign);
+                log_ratio += change_class(c, s, i, 0, s->sizes.part[i], sign);
         } else {
             log_ratio += change_class(c, s, class, kind == ONE_CELL, d, sign);
         }
@@ -121,18 +122,18 @@ static int try_size(struct collapse *c, struct counts *s, int class, enum size_m
         return 0;
     }
     s->n = n;
-    counts_gain(s, s->size_target, sign * d);
+    counts_gain(s, s->targets.size, sign * d);
     return 1;
 }
 
 static void move_size(struct collapse *c, struct counts *s, int class, enum size_move kind,
                       int fine, int learning) {
     const int learner = kind == ALL_CLASSES ? 2 * s->classes : (int)kind * s->classes + class;
-    const double d = units_draw(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
+    const double d = units_draw(c->rng, s->sizes.scale[learner] * (fine ? 1.0 / 16 : 1));
     const int accepted = try_size(c, s, class, kind, d, rng_bits(c->rng) >> 63 ? 1 : -1, 0);
     collapse_count(c, SIZE, accepted);
     if (learning && !fine)
-        units_learn(s->size_scale + learner, s->size_tries + learner, accepted, s->most);
+        units_learn(s->sizes.scale + learner, s->sizes.tries + learner, accepted, s->most);
 }
 
 /* `class` may be s->classes: all of them */
@@ -148,7 +149,7 @@ static void multiply_size(struct collapse *c, struct counts *s, int class) {
 /* n from where warmup saw it, split over the classes as their counts go with it */
 static void renew_size(struct collapse *c, struct counts *s) {
     double log_back;
-    const double to = size_slope_fresh(&s->slope, s->n, c->rng, &log_back);
+    const double to = size_slope_fresh(&s->sizes.slope, s->n, c->rng, &log_back);
     int accepted = 1;
     if (to != s->n)
         accepted = try_size(c, s, 0, ALL_CLASSES, fabs(to - s->n), to > s->n ? 1 : -1, log_back);
@@ -158,7 +159,7 @@ static void renew_size(struct collapse *c, struct counts *s) {
 /* What a factor of the target depends on n alone. */
 static double log_size(const struct collapse *c, const struct counts *s, double n) {
     const double log_prior = size_prior_log(c->size_prior, n);
-    return log_prior > -INFINITY ? log_prior + counts_log_root(s, n) : log_prior;
+    return log_prior > -INFINITY ? log_prior + counts_log_root(&s->prior, n) : log_prior;
 }
 
 /* `now`: log_size() of n as it is */
@@ -167,10 +168,10 @@ static void redraw_class(struct collapse *c, struct counts *s, int class, double
     const double to = counts_draw_alone(c, s, class, most), by = to - s->count[class];
     int accept = 1;
     if (by != 0) {
-        const double phi = counts_log_phi(s, class, to);
+        const double phi = counts_log_phi(&s->prior, class, to);
         const double then = log_size(c, s, s->n + by);
         const double log_ratio =
-            phi - s->log_phi[class] + then - *now - counts_gain_energy(c, s, s->size_target, by);
+            phi - s->log_phi[class] + then - *now - counts_gain_energy(c, s, s->targets.size, by);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
         if (accept) {
             s->count[class] = to;
@@ -178,7 +179,7 @@ static void redraw_class(struct collapse *c, struct counts *s, int class, double
             s->n += by;
             *now = then;
             counts_gain(s, class, by);
-            counts_gain(s, s->size_target, by);
+            counts_gain(s, s->targets.size, by);
         }
     }
     collapse_count(c, SIZE, accept);
@@ -186,37 +187,37 @@ static void redraw_class(struct collapse *c, struct counts *s, int class, double
 
 /* Is the sd of n, as warmup saw it, above the noise that every class has? */
 int counts_redraws(const struct counts *s) {
-    if (s->variables > 1 || s->coefficient || !size_slope_knows(&s->slope)) return 0;
-    if (!(size_slope_spread(&s->slope) * s->weight > 1)) return 0;
+    if (s->variables > 1 || s->targets.coefficient || !size_slope_knows(&s->sizes.slope)) return 0;
+    if (!(size_slope_spread(&s->sizes.slope) * s->weight > 1)) return 0;
     for (int i = 0; i < s->classes; ++i)
-        if (s->first[i] == s->first[i + 1]) return 0;
+        if (s->targets.first[i] == s->targets.first[i + 1]) return 0;
     return 1;
 }
 
 /* Where warmup has seen that n is known well, one of the other moves goes with that. */
 void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning) {
-    const int fine = turn / CYCLE % FINER == FINER - 1, knows = size_slope_knows(&s->slope);
+    const int fine = turn / CYCLE % FINER == FINER - 1, knows = size_slope_knows(&s->sizes.slope);
     const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
     if (counts_redraws(s)) {
         double now = log_size(c, s, s->n);
         for (int i = 0; i < s->classes; ++i)
-            if (counts_is_open(s, i)) redraw_class(c, s, i, &now);
+            if (counts_is_open(&s->groups, i)) redraw_class(c, s, i, &now);
         if (turn % 2 != 0) renew_size(c, s);
         if (turn % CYCLE != 0) return;
     } else {
         for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
     }
-    if (knows && size_slope_share(&s->slope) < NARROW) {
+    if (knows && size_slope_share(&s->sizes.slope) < NARROW) {
         const int which = counts_choose(c->rng, s->classes + 1);
         if (which == s->classes)
             move_size(c, s, 0, ALL_CLASSES, fine, learning);
-        else if (counts_is_open(s, which))
+        else if (counts_is_open(&s->groups, which))
             move_size(c, s, which, kind, fine, learning);
         return;
     }
     for (int i = 0; i < s->classes; ++i)
-        if (counts_is_open(s, i)) move_size(c, s, i, kind, fine, learning);
+        if (counts_is_open(&s->groups, i)) move_size(c, s, i, kind, fine, learning);
     move_size(c, s, 0, ALL_CLASSES, fine, learning);
     const int which = turn % (s->classes + 1);
-    if (which == s->classes || counts_is_open(s, which)) multiply_size(c, s, which);
+    if (which == s->classes || counts_is_open(&s->groups, which)) multiply_size(c, s, which);
 }
