@@ -44,6 +44,18 @@
 /* less than this share of a variance is rounding error */
 static const double ROUNDING = 1e-13;
 
+/* what the residuals of the sums are made of */
+struct residuals {
+    double K, C, kappa, delta, psi, k, c, alpha, beta, s;
+};
+
+/* of the last total: h, H a, L h, V, and a'h, a'Ha, a'eta, Y */
+struct glm_total {
+    const double *h, *eta;
+    double *H, *Ha, *Lh, *V;
+    double ah, aHa, aeta, Y, S;
+};
+
 struct glm_distribution {
     struct family *family;
     int counts; /* is y^2 released, and not linear in y? */
@@ -62,18 +74,18 @@ struct glm_distribution {
     const double *slope; /* natural units, as the model has them */
     double *mean, *chol; /* of x in released units; chol p x p */
     double *a;           /* chol'b */
-    double rho, powers[FAMILY_POWERS * FAMILY_MEANS];
-    const double *g, *q, *t, *f; /* into `powers` */
-    double K, C, kappa, delta, psi, k, c, alpha, beta, s;
+    double rho;
+    struct {
+        double mean[FAMILY_POWERS * FAMILY_MEANS];
+        const double *g, *q, *t, *f; /* into `mean` */
+    } powers;                        /* of y */
+    struct residuals rest;
 
-    /* of the last total: h, H a, L h, V, and a'h, a'Ha, a'eta, Y */
-    const double *h, *eta;
-    double *H, *Ha, *Lh, *V;
-    double ah, aHa, aeta, Y, S;
-
-    /* workspace */
-    double *half, *symmetric, *weighted, *along, *chol_slope, *mean_slope, *a_slope;
-    double *products, *u, *r;
+    struct glm_total last;
+    struct {
+        double *half, *symmetric, *weighted, *along, *chol_slope, *mean_slope, *a_slope;
+        double *products, *u, *r;
+    } work;
 };
 
 static int create(const struct fields *fields, const struct coordinates *coordinates,
@@ -101,27 +113,27 @@ static int create(const struct fields *fields, const struct coordinates *coordin
         m->size += m->at[j] >= 0;
     }
     const size_t square = (size_t)p * (size_t)p;
-    double **const vectors[] = {&m->mean, &m->a,     &m->Ha,         &m->Lh,
-                                &m->V,    &m->along, &m->mean_slope, &m->a_slope};
-    double **const matrices[] = {&m->chol,      &m->H,        &m->half,
-                                 &m->symmetric, &m->weighted, &m->chol_slope};
+    double **const vectors[] = {&m->mean,   &m->a,          &m->last.Ha,         &m->last.Lh,
+                                &m->last.V, &m->work.along, &m->work.mean_slope, &m->work.a_slope};
+    double **const matrices[] = {&m->chol,           &m->last.H,        &m->work.half,
+                                 &m->work.symmetric, &m->work.weighted, &m->work.chol_slope};
     for (int j = 0; j < 8; ++j) *vectors[j] = doubles((size_t)p);
     for (int j = 0; j < 6; ++j) *matrices[j] = doubles(square);
-    m->products = doubles((size_t)components);
+    m->work.products = doubles((size_t)components);
     moments->self = m;
     moments->released = m->size;
     moments->aside = 0;
     moments->complete = 0;
     const struct family_class *family = m->family->class;
-    m->g = m->powers;
-    m->q = family->powers ? m->powers + FAMILY_MEANS : m->g;
-    m->t = m->powers + 2 * FAMILY_MEANS;
-    m->f = m->powers + 3 * FAMILY_MEANS;
+    m->powers.g = m->powers.mean;
+    m->powers.q = family->powers ? m->powers.mean + FAMILY_MEANS : m->powers.g;
+    m->powers.t = m->powers.mean + 2 * FAMILY_MEANS;
+    m->powers.f = m->powers.mean + 3 * FAMILY_MEANS;
     m->counts = family->powers && m->at[m->w + 1 + p] >= 0;
     if (family->powers) family_clamp(m->family, (m->upper[0] - m->shift[0]) / m->scale[0]);
     moments->innovations = m->innovations = m->w + 1 + p + m->counts;
-    m->u = doubles((size_t)moments->innovations);
-    m->r = doubles((size_t)m->size);
+    m->work.u = doubles((size_t)moments->innovations);
+    m->work.r = doubles((size_t)m->size);
     return PLUGIN_OK;
 }
 
@@ -129,18 +141,21 @@ static int create(const struct fields *fields, const struct coordinates *coordin
 
 /* s is 0 where y^2 follows from y, up to rounding */
 static void set_square(struct glm_distribution *m) {
-    const double rho = m->rho, *g = m->g, *q = m->q, *t = m->t;
+    struct residuals *rest = &m->rest;
+    const double rho = m->rho, *g = m->powers.g, *q = m->powers.q, *t = m->powers.t;
     const double A = t[0] - q[0] * g[0] - rho * q[1] * g[1] - 0.5 * rho * rho * q[2] * g[2];
     const double B = t[1] - q[0] * g[1] - q[1] * g[0] - rho * (q[1] * g[2] + q[2] * g[1]) -
                      0.5 * rho * rho * q[2] * g[3];
-    const double D = m->f[0] - q[0] * q[0] - rho * q[1] * q[1] - 0.5 * rho * rho * q[2] * q[2];
-    m->alpha = A / m->k;
-    m->beta = (B - m->alpha * m->kappa / m->k) / (m->c * (1 + rho * m->psi));
-    const double rest = D - m->alpha * m->alpha - rho * m->beta * m->beta;
-    m->s = rest > ROUNDING * D ? sqrt(rest) : 0;
+    const double D =
+        m->powers.f[0] - q[0] * q[0] - rho * q[1] * q[1] - 0.5 * rho * rho * q[2] * q[2];
+    rest->alpha = A / rest->k;
+    rest->beta = (B - rest->alpha * rest->kappa / rest->k) / (rest->c * (1 + rho * rest->psi));
+    const double left = D - rest->alpha * rest->alpha - rho * rest->beta * rest->beta;
+    rest->s = left > ROUNDING * D ? sqrt(left) : 0;
 }
 
 static void set(struct glm_distribution *m, const double *theta) {
+    struct residuals *rest = &m->rest;
     const int p = m->p;
     const double *mean = theta + m->means->offset, *coefficients = theta + m->coefficients->offset;
     m->slope = coefficients + 1;
@@ -159,17 +174,18 @@ static void set(struct glm_distribution *m, const double *theta) {
     }
     m->rho = linalg_dot(p, m->a, m->a);
     const struct family_class *family = m->family->class;
-    (family->powers ? family->powers : family->means)(m->family, centre, sqrt(m->rho), m->powers);
-    const double rho = m->rho, *g = m->g, *q = m->q, bend = 2 * g[1] + rho * g[3];
-    m->C = q[0] - g[0] * g[0] - rho * g[1] * g[1];
-    m->K = m->C - 0.5 * rho * rho * g[2] * g[2];
-    m->kappa = q[1] - 2 * g[0] * g[1] - 2 * rho * g[1] * g[2] - 0.5 * rho * rho * g[2] * g[3];
-    m->delta =
-        q[2] - 2 * g[0] * g[2] - rho * g[2] * g[2] - 0.5 * bend * bend - m->kappa * m->kappa / m->K;
-    m->k = sqrt(m->K);
-    m->c = sqrt(m->C);
+    (family->powers ? family->powers : family->means)(m->family, centre, sqrt(m->rho),
+                                                      m->powers.mean);
+    const double rho = m->rho, *g = m->powers.g, *q = m->powers.q, bend = 2 * g[1] + rho * g[3];
+    rest->C = q[0] - g[0] * g[0] - rho * g[1] * g[1];
+    rest->K = rest->C - 0.5 * rho * rho * g[2] * g[2];
+    rest->kappa = q[1] - 2 * g[0] * g[1] - 2 * rho * g[1] * g[2] - 0.5 * rho * rho * g[2] * g[3];
+    rest->delta = q[2] - 2 * g[0] * g[2] - rho * g[2] * g[2] - 0.5 * bend * bend -
+                  rest->kappa * rest->kappa / rest->K;
+    rest->k = sqrt(rest->K);
+    rest->c = sqrt(rest->C);
     /* not finite where rounding leaves a variance negative */
-    m->psi = m->delta / m->C / (1 + sqrt(1 + rho * m->delta / m->C));
+    rest->psi = rest->delta / rest->C / (1 + sqrt(1 + rho * rest->delta / rest->C));
     if (m->counts) set_square(m);
 }
 
@@ -185,52 +201,55 @@ static const double *read_symmetric(int p, const double *u, double *out) {
 }
 
 static void make(struct glm_distribution *m, double n, const double *u, double *total) {
+    struct glm_total *last = &m->last;
     const int p = m->p, w = m->w;
-    const double root_n = sqrt(n), *g = m->g, *a = m->a;
-    m->h = u;
-    const double *error = read_symmetric(p, u + p, m->H);
-    m->eta = error + 1;
+    const double root_n = sqrt(n), *g = m->powers.g, *a = m->a;
+    last->h = u;
+    const double *error = read_symmetric(p, u + p, last->H);
+    last->eta = error + 1;
 
-    m->ah = linalg_dot(p, a, m->h);
-    m->aeta = linalg_dot(p, a, m->eta);
-    for (int i = 0; i < p; ++i) m->Ha[i] = linalg_dot(p, m->H + (size_t)i * p, a);
-    m->aHa = linalg_dot(p, a, m->Ha);
-    m->Y = g[1] * m->ah + 0.5 * g[2] * m->aHa + m->k * error[0];
-    const double along =
-        g[2] * m->ah + 0.5 * g[3] * m->aHa + m->kappa / m->k * error[0] + m->c * m->psi * m->aeta;
+    last->ah = linalg_dot(p, a, last->h);
+    last->aeta = linalg_dot(p, a, last->eta);
+    for (int i = 0; i < p; ++i) last->Ha[i] = linalg_dot(p, last->H + (size_t)i * p, a);
+    last->aHa = linalg_dot(p, a, last->Ha);
+    last->Y = g[1] * last->ah + 0.5 * g[2] * last->aHa + m->rest.k * error[0];
+    const double along = g[2] * last->ah + 0.5 * g[3] * last->aHa +
+                         m->rest.kappa / m->rest.k * error[0] +
+                         m->rest.c * m->rest.psi * last->aeta;
     for (int i = 0; i < p; ++i)
-        m->V[i] = g[0] * m->h[i] + g[1] * m->Ha[i] + m->c * m->eta[i] + along * a[i];
+        last->V[i] =
+            g[0] * last->h[i] + g[1] * last->Ha[i] + m->rest.c * last->eta[i] + along * a[i];
 
     /* x and xx' */
-    linalg_multiply_lower(p, m->chol, m->H, m->half);
-    for (int i = 0; i < p; ++i) m->Lh[i] = linalg_dot(i + 1, m->chol + (size_t)i * p, m->h);
-    for (int i = 0; i < p; ++i) total[m->at[i]] = n * m->mean[i] + root_n * m->Lh[i];
+    linalg_multiply_lower(p, m->chol, last->H, m->work.half);
+    for (int i = 0; i < p; ++i) last->Lh[i] = linalg_dot(i + 1, m->chol + (size_t)i * p, last->h);
+    for (int i = 0; i < p; ++i) total[m->at[i]] = n * m->mean[i] + root_n * last->Lh[i];
     const int *at = m->at + p;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) {
             const double *row = m->chol + (size_t)j * p;
             const double second =
                 linalg_dot(i + 1, m->chol + (size_t)i * p, row) + m->mean[i] * m->mean[j];
-            const double sum = m->mean[i] * m->Lh[j] + m->Lh[i] * m->mean[j] +
-                               linalg_dot(j + 1, m->half + (size_t)i * p, row);
+            const double sum = m->mean[i] * last->Lh[j] + last->Lh[i] * m->mean[j] +
+                               linalg_dot(j + 1, m->work.half + (size_t)i * p, row);
             total[*at++] = n * second + root_n * sum;
         }
 
     /* y and xy */
-    const double scale = m->scale[0], shift = m->shift[0], y = n * g[0] + root_n * m->Y;
+    const double scale = m->scale[0], shift = m->shift[0], y = n * g[0] + root_n * last->Y;
     total[m->at[w]] = scale * y + n * shift;
     for (int i = 0; i < p; ++i) {
         const double *row = m->chol + (size_t)i * p;
         const double xy = m->mean[i] * y + n * g[1] * linalg_dot(i + 1, row, a) +
-                          root_n * linalg_dot(i + 1, row, m->V);
+                          root_n * linalg_dot(i + 1, row, last->V);
         total[m->at[w + 1 + i]] = scale * xy + shift * total[m->at[i]];
     }
     if (m->at[w + 1 + p] < 0) return;
     double square = y;
     if (m->counts) {
-        m->S = m->q[1] * m->ah + 0.5 * m->q[2] * m->aHa + m->alpha * error[0] + m->beta * m->aeta +
-               m->s * m->eta[p];
-        square = n * m->q[0] + root_n * m->S;
+        last->S = m->powers.q[1] * last->ah + 0.5 * m->powers.q[2] * last->aHa +
+                  m->rest.alpha * error[0] + m->rest.beta * last->aeta + m->rest.s * last->eta[p];
+        square = n * m->powers.q[0] + root_n * last->S;
     }
     total[m->at[w + 1 + p]] = scale * (scale * square + 2 * shift * y) + n * shift * shift;
 }
@@ -248,7 +267,7 @@ static void from_innovations(void *self, const double *theta, double n, const do
 static double weigh(const struct glm_distribution *m, const double *r, double *square) {
     const int p = m->p, w = m->w;
     const double scale = m->scale[0], shift = m->shift[0];
-    double *x = m->products, *xy = x + p;
+    double *x = m->work.products, *xy = x + p;
     for (int i = 0; i < p; ++i) {
         const double both = r[m->at[w + 1 + i]];
         x[i] = r[m->at[i]] + shift * both;
@@ -258,7 +277,7 @@ static double weigh(const struct glm_distribution *m, const double *r, double *s
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) {
             const double value = r[*at++];
-            m->symmetric[(size_t)i * p + j] = m->symmetric[(size_t)j * p + i] =
+            m->work.symmetric[(size_t)i * p + j] = m->work.symmetric[(size_t)j * p + i] =
                 i == j ? value : 0.5 * value;
         }
     const int at_square = m->at[w + 1 + p];
@@ -270,8 +289,8 @@ static double weigh(const struct glm_distribution *m, const double *r, double *s
 /* x + 2 W mean, to m->along */
 static void weigh_about_mean(struct glm_distribution *m) {
     for (int i = 0; i < m->p; ++i)
-        m->along[i] =
-            m->products[i] + 2 * linalg_dot(m->p, m->symmetric + (size_t)i * m->p, m->mean);
+        m->work.along[i] = m->work.products[i] +
+                           2 * linalg_dot(m->p, m->work.symmetric + (size_t)i * m->p, m->mean);
 }
 
 /* out = L'x */
@@ -285,24 +304,24 @@ static void pull_lower(int p, const double *l, const double *x, double *out) {
 static void pull(void *self, double weight, const double *r, double *u) {
     struct glm_distribution *m = self;
     const int p = m->p;
-    const double *g = m->g, *q = m->q, *a = m->a;
-    double square, *b = m->a_slope;
-    const double y = weigh(m, r, &square) + linalg_dot(p, m->products + p, m->mean);
-    pull_lower(p, m->chol, m->products + p, b);
+    const double *g = m->powers.g, *q = m->powers.q, *a = m->a;
+    double square, *b = m->work.a_slope;
+    const double y = weigh(m, r, &square) + linalg_dot(p, m->work.products + p, m->mean);
+    pull_lower(p, m->chol, m->work.products + p, b);
     const double ab = linalg_dot(p, a, b);
     weigh_about_mean(m);
-    pull_lower(p, m->chol, m->along, m->mean_slope);
+    pull_lower(p, m->chol, m->work.along, m->work.mean_slope);
     for (int i = 0; i < p; ++i)
-        u[i] += weight *
-                (m->mean_slope[i] + g[0] * b[i] + (y * g[1] + ab * g[2] + square * q[1]) * a[i]);
+        u[i] += weight * (m->work.mean_slope[i] + g[0] * b[i] +
+                          (y * g[1] + ab * g[2] + square * q[1]) * a[i]);
 
     /* the symmetric weights of H: L'WL + ... */
-    linalg_multiply_upper(p, m->chol, m->symmetric, m->half);
+    linalg_multiply_upper(p, m->chol, m->work.symmetric, m->work.half);
     double *next = u + p;
     const double aa = 0.5 * (y * g[2] + ab * g[3] + square * q[2]);
     for (int i = 0; i < p; ++i) {
-        const double *row = m->half + (size_t)i * p;
-        double *sums = m->mean_slope; /* row i of L'WL up to the diagonal */
+        const double *row = m->work.half + (size_t)i * p;
+        double *sums = m->work.mean_slope; /* row i of L'WL up to the diagonal */
         memset(sums, 0, (size_t)(i + 1) * sizeof(double));
         for (int l = 0; l < p; ++l)
             for (int j = 0; j <= i && j <= l; ++j) sums[j] += row[l] * m->chol[(size_t)l * p + j];
@@ -311,10 +330,11 @@ static void pull(void *self, double weight, const double *r, double *u) {
         *next++ += weight * sqrt(2) * sums[i];
         for (int j = 0; j < i; ++j) *next++ += weight * 2 * sums[j];
     }
-    *next++ += weight * (y * m->k + ab * m->kappa / m->k + square * m->alpha);
+    *next++ += weight * (y * m->rest.k + ab * m->rest.kappa / m->rest.k + square * m->rest.alpha);
     for (int i = 0; i < p; ++i)
-        *next++ += weight * (m->c * (b[i] + m->psi * ab * a[i]) + square * m->beta * a[i]);
-    if (m->counts) *next += weight * square * m->s;
+        *next++ +=
+            weight * (m->rest.c * (b[i] + m->rest.psi * ab * a[i]) + square * m->rest.beta * a[i]);
+    if (m->counts) *next += weight * square * m->rest.s;
 }
 
 /* Slopes in what the residuals are made of, and in the means of powers. */
@@ -325,15 +345,16 @@ struct slopes {
 
 /* From slopes in alpha, beta and s to the others, added. */
 static void pull_square(const struct glm_distribution *m, struct slopes *d) {
-    const double rho = m->rho, *g = m->g, *q = m->q, ratio = m->kappa / m->k;
-    const double of_D = m->s > 0 ? 0.5 * d->s / m->s : 0, root = 1 + rho * m->psi;
-    const double of_B = (d->beta - 2 * rho * m->beta * of_D) / (m->c * root);
-    const double of_alpha = d->alpha - 2 * m->alpha * of_D - ratio * of_B;
-    const double of_A = of_alpha / m->k, of_length = -m->beta * of_B; /* of c root */
-    d->k -= m->alpha * of_A;
-    d->ratio -= m->alpha * of_B;
+    const struct residuals *rest = &m->rest;
+    const double rho = m->rho, *g = m->powers.g, *q = m->powers.q, ratio = rest->kappa / rest->k;
+    const double of_D = rest->s > 0 ? 0.5 * d->s / rest->s : 0, root = 1 + rho * rest->psi;
+    const double of_B = (d->beta - 2 * rho * rest->beta * of_D) / (rest->c * root);
+    const double of_alpha = d->alpha - 2 * rest->alpha * of_D - ratio * of_B;
+    const double of_A = of_alpha / rest->k, of_length = -rest->beta * of_B; /* of c root */
+    d->k -= rest->alpha * of_A;
+    d->ratio -= rest->alpha * of_B;
     d->c += root * of_length;
-    d->psi += rho * m->c * of_length;
+    d->psi += rho * rest->c * of_length;
     d->t[0] += of_A;
     d->t[1] += of_B;
     d->f += of_D;
@@ -345,7 +366,7 @@ static void pull_square(const struct glm_distribution *m, struct slopes *d) {
     d->g[1] -= rho * q[1] * of_A + (q[0] + rho * q[2]) * of_B;
     d->g[2] -= rho * (0.5 * rho * q[2] * of_A + q[1] * of_B);
     d->g[3] -= 0.5 * rho * rho * q[2] * of_B;
-    d->rho += m->psi * m->c * of_length - m->beta * m->beta * of_D -
+    d->rho += rest->psi * rest->c * of_length - rest->beta * rest->beta * of_D -
               (q[1] * g[1] + rho * q[2] * g[2]) * of_A -
               (q[1] * g[2] + q[2] * g[1] + rho * q[2] * g[3]) * of_B -
               (q[1] * q[1] + rho * q[2] * q[2]) * of_D;
@@ -353,15 +374,17 @@ static void pull_square(const struct glm_distribution *m, struct slopes *d) {
 
 /* From slopes in k, kappa / k, c and psi to those in the means of powers and in rho, added. */
 static void pull_residuals(const struct glm_distribution *m, struct slopes *d) {
-    const double rho = m->rho, *g = m->g, K = m->K, C = m->C;
-    const double root = 1 + rho * m->psi,
+    const struct residuals *rest = &m->rest;
+    const double rho = m->rho, *g = m->powers.g, K = rest->K, C = rest->C;
+    const double root = 1 + rho * rest->psi,
                  share = d->psi / (2 * root); /* rho psi^2 + 2 psi = delta / C */
     const double bend = 2 * g[1] + rho * g[3];
     const double of_delta = share / C;
-    const double of_kappa = d->ratio / m->k - 2 * of_delta * m->kappa / K;
-    const double of_K =
-        0.5 * (d->k - d->ratio * m->kappa / K) / m->k + of_delta * m->kappa * m->kappa / (K * K);
-    const double of_C = 0.5 * d->c / m->c - share * m->delta / (C * C) + of_K; /* K has C in it */
+    const double of_kappa = d->ratio / rest->k - 2 * of_delta * rest->kappa / K;
+    const double of_K = 0.5 * (d->k - d->ratio * rest->kappa / K) / rest->k +
+                        of_delta * rest->kappa * rest->kappa / (K * K);
+    const double of_C =
+        0.5 * d->c / rest->c - share * rest->delta / (C * C) + of_K; /* K has C in it */
     d->q[0] += of_C;
     d->q[1] += of_kappa;
     d->q[2] += of_delta;
@@ -370,7 +393,7 @@ static void pull_residuals(const struct glm_distribution *m, struct slopes *d) {
     d->g[2] -= 2 * (g[0] + rho * g[2]) * of_delta + rho * (2 * g[1] + 0.5 * rho * g[3]) * of_kappa +
                rho * rho * g[2] * of_K;
     d->g[3] -= rho * bend * of_delta + 0.5 * rho * rho * g[2] * of_kappa;
-    d->rho -= share * m->psi * m->psi + (g[2] * g[2] + bend * g[3]) * of_delta +
+    d->rho -= share * rest->psi * rest->psi + (g[2] * g[2] + bend * g[3]) * of_delta +
               g[1] * g[1] * of_C + g[2] * (2 * g[1] + rho * g[3]) * of_kappa +
               rho * g[2] * g[2] * of_K;
 }
@@ -386,27 +409,29 @@ static void add_slopes(int count, const double *slope, const double *mean, doubl
 
 static void gradient(void *self, double n, const double *u, const double *r, double *out) {
     struct glm_distribution *m = self;
+    const struct glm_total *last = &m->last;
     const int p = m->p;
-    const double root_n = sqrt(n), *g = m->g, *q = m->q, *a = m->a, *h = m->h, *eta = m->eta;
+    const double root_n = sqrt(n), *g = m->powers.g, *q = m->powers.q, *a = m->a, *h = last->h,
+                 *eta = last->eta;
     double square;
     const double eta_0 = u[m->w];
-    const double y = weigh(m, r, &square) + linalg_dot(p, m->products + p, m->mean);
-    const double *xy = m->products + p;
-    double *b = m->V; /* V is read first */
-    const double ratio = m->kappa / m->k;
+    const double y = weigh(m, r, &square) + linalg_dot(p, m->work.products + p, m->mean);
+    const double *xy = m->work.products + p;
+    double *b = last->V; /* V is read first */
+    const double ratio = m->rest.kappa / m->rest.k;
 
     /* mean and factor of x: through x and xx', and xy given the sums that y makes */
-    double *chol = m->chol_slope, *mean = m->mean_slope;
+    double *chol = m->work.chol_slope, *mean = m->work.mean_slope;
     weigh_about_mean(m);
-    linalg_multiply_symmetric_lower(p, m->symmetric, m->chol, m->weighted); /* W L */
+    linalg_multiply_symmetric_lower(p, m->work.symmetric, m->chol, m->work.weighted); /* W L */
     for (int i = 0; i < p; ++i) {
-        const double *row = m->weighted + (size_t)i * p;
-        mean[i] = n * m->along[i] + (n * g[0] + root_n * m->Y) * xy[i] +
-                  2 * root_n * linalg_dot(p, m->symmetric + (size_t)i * p, m->Lh);
+        const double *row = m->work.weighted + (size_t)i * p;
+        mean[i] = n * m->work.along[i] + (n * g[0] + root_n * last->Y) * xy[i] +
+                  2 * root_n * linalg_dot(p, m->work.symmetric + (size_t)i * p, last->Lh);
         for (int j = 0; j <= i; ++j)
             chol[(size_t)i * p + j] =
-                root_n * m->along[i] * h[j] + xy[i] * (n * g[1] * a[j] + root_n * m->V[j]) +
-                2 * (n * row[j] + root_n * linalg_dot(p, row, m->H + (size_t)j * p));
+                root_n * m->work.along[i] * h[j] + xy[i] * (n * g[1] * a[j] + root_n * last->V[j]) +
+                2 * (n * row[j] + root_n * linalg_dot(p, row, last->H + (size_t)j * p));
     }
 
     /* the sums that y makes, functions of a, rho and g */
@@ -415,19 +440,19 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
     struct slopes d = {
         .k = root_n * y * eta_0,
         .ratio = root_n * ab * eta_0,
-        .c = root_n * (linalg_dot(p, b, eta) + m->psi * m->aeta * ab),
-        .psi = root_n * m->c * m->aeta * ab,
+        .c = root_n * (linalg_dot(p, b, eta) + m->rest.psi * last->aeta * ab),
+        .psi = root_n * m->rest.c * last->aeta * ab,
         .g = {n * y + root_n * linalg_dot(p, b, h),
-              n * ab + root_n * (y * m->ah + linalg_dot(p, b, m->Ha)),
-              root_n * (0.5 * y * m->aHa + ab * m->ah), root_n * 0.5 * ab * m->aHa},
+              n * ab + root_n * (y * last->ah + linalg_dot(p, b, last->Ha)),
+              root_n * (0.5 * y * last->aHa + ab * last->ah), root_n * 0.5 * ab * last->aHa},
     };
     if (m->counts) {
         d.alpha = root_n * square * eta_0;
-        d.beta = root_n * square * m->aeta;
+        d.beta = root_n * square * last->aeta;
         d.s = root_n * square * eta[p];
         d.q[0] = n * square;
-        d.q[1] = root_n * square * m->ah;
-        d.q[2] = root_n * square * 0.5 * m->aHa;
+        d.q[1] = root_n * square * last->ah;
+        d.q[2] = root_n * square * 0.5 * last->aHa;
         pull_square(m, &d);
     }
     pull_residuals(m, &d);
@@ -435,18 +460,19 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
     add_slopes(4, d.g, g, &of_centre, &of_rho);
     add_slopes(3, d.q, q, &of_centre, &of_rho);
     if (m->counts) {
-        add_slopes(2, d.t, m->t, &of_centre, &of_rho);
-        add_slopes(1, &d.f, m->f, &of_centre, &of_rho);
+        add_slopes(2, d.t, m->powers.t, &of_centre, &of_rho);
+        add_slopes(1, &d.f, m->powers.f, &of_centre, &of_rho);
     }
-    const double along =
-        g[2] * m->ah + 0.5 * g[3] * m->aHa + ratio * eta_0 + m->c * m->psi * m->aeta;
+    const double along = g[2] * last->ah + 0.5 * g[3] * last->aHa + ratio * eta_0 +
+                         m->rest.c * m->rest.psi * last->aeta;
     const double of_ah = root_n * (y * g[1] + ab * g[2] + square * q[1]),
                  of_aHa = root_n * (y * g[2] + ab * g[3] + square * q[2]),
-                 of_aeta = root_n * (m->c * m->psi * ab + square * m->beta);
+                 of_aeta = root_n * (m->rest.c * m->rest.psi * ab + square * m->rest.beta);
     for (int j = 0; j < p; ++j)
-        m->a_slope[j] = (n * g[1] + root_n * along) * b[j] +
-                        root_n * g[1] * linalg_dot(p, m->H + (size_t)j * p, b) + of_ah * h[j] +
-                        of_aHa * m->Ha[j] + of_aeta * eta[j] + 2 * of_rho * a[j];
+        m->work.a_slope[j] = (n * g[1] + root_n * along) * b[j] +
+                             root_n * g[1] * linalg_dot(p, last->H + (size_t)j * p, b) +
+                             of_ah * h[j] + of_aHa * last->Ha[j] + of_aeta * eta[j] +
+                             2 * of_rho * a[j];
 
     /* to the model's coordinates; `chol` has the scales in it, a has not */
     double *coefficients = out + m->coefficients->offset, *packed = out + m->covs->offset;
@@ -454,11 +480,11 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
     for (int i = 0; i < p; ++i) {
         const double scale = m->scale[i + 1], *row = m->chol + (size_t)i * p;
         const double natural = (m->mean[i] - m->shift[i + 1]) / scale;
-        coefficients[1 + i] +=
-            of_centre * (natural - m->centre[i + 1]) + linalg_dot(i + 1, row, m->a_slope) / scale;
+        coefficients[1 + i] += of_centre * (natural - m->centre[i + 1]) +
+                               linalg_dot(i + 1, row, m->work.a_slope) / scale;
         out[m->means->offset + i] += scale * mean[i] + of_centre * m->slope[i];
         for (int j = 0; j <= i; ++j) {
-            const double value = scale * chol[(size_t)i * p + j] + m->slope[i] * m->a_slope[j];
+            const double value = scale * chol[(size_t)i * p + j] + m->slope[i] * m->work.a_slope[j];
             *packed++ += i == j ? value * row[i] / scale : value;
         }
     }
@@ -472,15 +498,15 @@ static int eval(void *self, const double *theta, double *mean, double *cov) {
     const int size = m->size, innovations = m->innovations;
     double check = 0;
     set(m, theta);
-    memset(m->u, 0, (size_t)innovations * sizeof(double));
-    make(m, 1, m->u, mean);
+    memset(m->work.u, 0, (size_t)innovations * sizeof(double));
+    make(m, 1, m->work.u, mean);
     for (int j = 0; j < size; ++j) {
         double *row = cov + (size_t)j * size;
-        memset(m->u, 0, (size_t)innovations * sizeof(double));
-        memset(m->r, 0, (size_t)size * sizeof(double));
-        m->r[j] = 1;
-        pull(m, 1, m->r, m->u);
-        make(m, 1, m->u, row);
+        memset(m->work.u, 0, (size_t)innovations * sizeof(double));
+        memset(m->work.r, 0, (size_t)size * sizeof(double));
+        m->work.r[j] = 1;
+        pull(m, 1, m->work.r, m->work.u);
+        make(m, 1, m->work.u, row);
         for (int i = 0; i < size; ++i) row[i] -= mean[i];
         check += mean[j] + row[j];
     }
