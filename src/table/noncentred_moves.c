@@ -57,14 +57,14 @@ static const double *sticks_of(const struct collapse *c, struct table *s, const 
 
 static double of_row(const struct table *s, const struct table_part *part, const double *count,
                      int row) {
-    return count[part->at_row < 0 ? s->at_size : part->at_row + row];
+    return count[part->at_row < 0 ? s->n.at : part->at_row + row];
 }
 
 static void carry_parts(struct collapse *c, struct table *s, const double *theta_to) {
     double *to = s->carried.count;
     const double *stick = sticks_of(c, s, c->theta, s->carried.stick);
     const double *stick_to = sticks_of(c, s, theta_to, s->carried.stick + s->cells);
-    to[s->at_size] = s->count[s->at_size];
+    to[s->n.at] = s->count[s->n.at];
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         const int L = part->of.levels;
@@ -98,8 +98,9 @@ double table_carry(struct collapse *c, const double *theta_to) {
     carry_parts(c, s, theta_to);
     memset(s->carried.total, 0, (size_t)c->noise.size * sizeof(double));
     for (int k = 0; k < s->nodes; ++k)
-        for (int e = s->first[k]; e < s->first[k + 1]; ++e)
-            s->carried.total[s->component[e]] += s->coefficient[e] * s->carried.count[k];
+        for (int e = s->queries.first[k]; e < s->queries.first[k + 1]; ++e)
+            s->carried.total[s->queries.component[e]] +=
+                s->queries.coefficient[e] * s->carried.count[k];
     double gain = 0;
     for (int k = 0; k < c->noise.noisy; ++k)
         gain += noise_energy_of(&c->noise, k, s->total[k]) -

@@ -15,7 +15,7 @@ static void set_codes(const struct table *s, const struct table_part *part, int 
 /* The rows of a part as the tables before it have them. */
 void table_count_rows(struct table *s, const struct table_part *part, double *count) {
     if (part->of.parents == 0) {
-        count[part->at_row] = count[s->at_size];
+        count[part->at_row] = count[s->n.at];
         return;
     }
     const struct table_part *host = s->part + part->host;

@@ -67,51 +67,66 @@ struct table_exact {
     int open; /* the group that is in no exact number where n is unknown, or -1 */
 };
 
+/* theta given the table: NUTS, and what it holds of its target, if anything, and where; whether a
+ * trajectory came to where that is not so. */
+struct table_theta {
+    int held; /* theta is another's, which moves it given the table */
+    struct hmc hmc;
+    double *unit, *work;
+    int holding, beyond;
+    unsigned char *far, *far_there;
+    double *from, *place;
+};
+
+/* Kinds of transfers: contrasts of the columns of a set, one column or more; then pairs of any
+ * cells; then swaps; then, where n is unknown, births and deaths; then, where there are exact
+ * numbers, what keeps them. A set's columns start at `first`. */
+struct transfer_kinds {
+    int count, sets, births, kept, *first, *column;
+};
+
 struct table {
     int columns, parts, cells, nodes;
     int *size; /* codes of a column */
     struct table_part *part;
-    struct cell_weights weights; /* that nodes refer to */
-    int *weight;
-    double *sign; /* of a node's log weight: 1 of cells, -1 of rows */
-    /* components that a node is part of, and their coefficients */
-    int *first, *component;
-    const double *coefficient;
-    int fractions; /* are there coefficients that are no whole numbers? */
-    int tracked;   /* the cells are told with the statistic */
-    int at_size;   /* the node of n, next to the cells */
-    double most;   /* the largest n there can be */
-    double spread; /* of n where it is unknown, as the release tells it */
-    /* Kinds of transfers: contrasts of the columns of a set, one column or more; then pairs of
-     * any cells; then swaps; then, where n is unknown, births and deaths; then, where there are
-     * exact numbers, what keeps them. A set's columns start at kind_first. */
-    int kinds, sets, births, kept, *kind_first, *kind_column;
+    struct {
+        struct cell_weights of; /* that nodes refer to */
+        int *at;
+        double *sign; /* of a node's log weight: 1 of cells, -1 of rows */
+    } weights;
+    struct {
+        int *first, *component; /* that a node is part of */
+        const double *coefficient;
+        int fractions; /* are there coefficients that are no whole numbers? */
+    } queries;
+    int tracked; /* the cells are told with the statistic */
+    struct {
+        int at;        /* its node, next to the cells */
+        double most;   /* the largest there can be */
+        double spread; /* where it is unknown, as the release tells it */
+    } n;
+    struct transfer_kinds kinds;
     struct table_exact exact; /* no groups: there are no exact numbers */
 
     /* Where theta is given, and moves given the table: log probabilities of nodes, 0 for others
-     * than cells; and NUTS. log_p NULL: probabilities are integrated out. */
+     * than cells. log_p NULL: probabilities are integrated out. */
     double *log_p, *log_factorial;
-    int held; /* theta is another's, which moves it given the table */
+    struct table_theta theta;
     struct {
         double *count, *total, *stick, *log_p;
     } carried; /* workspace: counts that follow a theta */
-    struct hmc hmc;
-    double *theta_unit, *theta_work;
-    /* Of its target: what it holds, if anything, and where; whether a trajectory came to where that
-     * is not so. */
-    int holding, beyond;
-    unsigned char *far, *far_there;
-    double *from, *place;
 
     /* state */
-    double *count;                      /* of nodes */
-    struct watch watch;                 /* components, cells, unknown n */
-    double *inverse;                    /* of their variances in the window before */
-    double *visit;                      /* how often a cell is to be visited, up to a constant */
-    double *use;                        /* and a kind */
-    double *tried;                      /* transfers of a kind in a window */
-    double *gain_released, *gain_cells; /* squared jumps by them in units of the variances */
-    double *moves;                      /* transfers of an iteration */
+    double *count;      /* of nodes */
+    struct watch watch; /* components, cells, unknown n */
+    struct {
+        double *inverse; /* of their variances in the window before */
+        double *visit;   /* how often a cell is to be visited, up to a constant */
+        double *use;     /* and a kind */
+        double *tried;   /* transfers of a kind in a window */
+        double *gain_released, *gain_cells; /* squared jumps by them in units of the variances */
+    } learned;
+    double *moves; /* transfers of an iteration */
 
     /* follows from the state */
     double *total;
@@ -124,7 +139,7 @@ struct table {
 };
 
 static inline double table_log(const struct table *s, int node, double n) {
-    return s->sign[node] * cell_log(s->weights.weight + s->weight[node], n);
+    return s->weights.sign[node] * cell_log(s->weights.of.weight + s->weights.at[node], n);
 }
 
 /* The combination of some columns' codes, the last column's the fastest. */
@@ -219,8 +234,8 @@ double table_theta_density(const struct collapse *c, const struct table *s, cons
 double table_log_factorial_ratio(const struct table *s, double from, double to);
 
 static inline void table_gain(struct table *s, int node, double by) {
-    for (int k = s->first[node]; k < s->first[node + 1]; ++k)
-        s->total[s->component[k]] += s->coefficient[k] * by;
+    for (int k = s->queries.first[node]; k < s->queries.first[node + 1]; ++k)
+        s->total[s->queries.component[k]] += s->queries.coefficient[k] * by;
 }
 double table_log_factorial(const struct table *s, double n);
 void table_draw_in_group(struct rng *rng, const struct table *s, int group, int *codes);

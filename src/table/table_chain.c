@@ -70,9 +70,9 @@ static int read_parts(const struct fields *fields, struct table *s) {
 /* n is the row of the first part, which has no parents. Where it is known, no transfer touches it.
  */
 static void place_rows(struct table *s, int unknown) {
-    s->at_size = s->cells;
+    s->n.at = s->cells;
     s->nodes = s->cells + 1;
-    s->part[0].at_row = unknown ? s->at_size : -1;
+    s->part[0].at_row = unknown ? s->n.at : -1;
     for (int k = 1; k < s->parts; ++k) {
         struct table_part *part = s->part + k;
         part->at_row = part->of.parents > 0 || unknown ? s->nodes : -1;
@@ -81,10 +81,10 @@ static void place_rows(struct table *s, int unknown) {
 }
 
 static void read_weights(struct table *s, const double *alpha) {
-    s->weights = cell_weights_new(s->nodes, s->most);
+    s->weights.of = cell_weights_new(s->nodes, s->n.most);
     for (int cell = 0; cell < s->cells; ++cell) {
-        s->weight[cell] = cell_weights_find(&s->weights, 0, alpha[cell]);
-        s->sign[cell] = 1;
+        s->weights.at[cell] = cell_weights_find(&s->weights.of, 0, alpha[cell]);
+        s->weights.sign[cell] = 1;
     }
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
@@ -93,8 +93,8 @@ static void read_weights(struct table *s, const double *alpha) {
             double sum = 0;
             for (int l = 0; l < part->of.levels; ++l)
                 sum += alpha[part->at_cell + r * part->of.levels + l];
-            s->weight[part->at_row + r] = cell_weights_find(&s->weights, 0, sum);
-            s->sign[part->at_row + r] = -1;
+            s->weights.at[part->at_row + r] = cell_weights_find(&s->weights.of, 0, sum);
+            s->weights.sign[part->at_row + r] = -1;
         }
     }
 }
@@ -104,16 +104,16 @@ static int read_components(const struct fields *fields, struct table *s) {
     const int entries = fields_length(fields, "target");
     const double *target = fields_vector(fields, "target", entries);
     const double *component = fields_vector(fields, "component", entries);
-    s->coefficient = fields_vector(fields, "coefficient", entries);
-    if (!target || !component || !s->coefficient) return PLUGIN_BAD_FIELDS;
-    s->first = plugin_memory((size_t)s->nodes + 1, sizeof *s->first);
-    s->component = plugin_memory((size_t)entries, sizeof *s->component);
+    s->queries.coefficient = fields_vector(fields, "coefficient", entries);
+    if (!target || !component || !s->queries.coefficient) return PLUGIN_BAD_FIELDS;
+    s->queries.first = plugin_memory((size_t)s->nodes + 1, sizeof *s->queries.first);
+    s->queries.component = plugin_memory((size_t)entries, sizeof *s->queries.component);
     for (int e = 0; e < entries; ++e) {
-        ++s->first[(int)target[e] + 1];
-        s->component[e] = (int)component[e];
-        s->fractions |= s->coefficient[e] != floor(s->coefficient[e]);
+        ++s->queries.first[(int)target[e] + 1];
+        s->queries.component[e] = (int)component[e];
+        s->queries.fractions |= s->queries.coefficient[e] != floor(s->queries.coefficient[e]);
     }
-    for (int k = 0; k < s->nodes; ++k) s->first[k + 1] += s->first[k];
+    for (int k = 0; k < s->nodes; ++k) s->queries.first[k + 1] += s->queries.first[k];
     return PLUGIN_OK;
 }
 
@@ -139,17 +139,17 @@ static int list_sets(struct table *s, int order, int *kinds) {
             int set[MOST_CONTRASTED];
             for (int l = 0; l < count; ++l) set[l] = l;
             do {
-                if (s->kind_first) s->kind_first[*kinds] = at;
+                if (s->kinds.first) s->kinds.first[*kinds] = at;
                 for (int l = 0; l < count; ++l, ++at)
-                    if (s->kind_column)
-                        s->kind_column[at] = set[l] < part->of.children
-                                                 ? part->of.child[set[l]]
-                                                 : part->of.parent[set[l] - part->of.children];
+                    if (s->kinds.column)
+                        s->kinds.column[at] = set[l] < part->of.children
+                                                  ? part->of.child[set[l]]
+                                                  : part->of.parent[set[l] - part->of.children];
                 ++*kinds;
             } while (next_set(count, columns, set));
         }
     }
-    if (s->kind_first) s->kind_first[*kinds] = at;
+    if (s->kinds.first) s->kinds.first[*kinds] = at;
     return at;
 }
 
@@ -157,12 +157,12 @@ static void choose_kinds(struct table *s, int unknown) {
     int order = MOST_CONTRASTED, kinds;
     while (list_sets(s, order, &kinds) > MOST_LISTED && order > 1) --order;
     const int listed = list_sets(s, order, &kinds);
-    s->sets = kinds;
-    s->kinds = kinds + 2;
-    s->births = unknown ? s->kinds++ : -1;
-    s->kept = s->exact.groups > 0 ? s->kinds++ : -1;
-    s->kind_first = plugin_memory((size_t)kinds + 1, sizeof *s->kind_first);
-    s->kind_column = plugin_memory((size_t)listed, sizeof *s->kind_column);
+    s->kinds.sets = kinds;
+    s->kinds.count = kinds + 2;
+    s->kinds.births = unknown ? s->kinds.count++ : -1;
+    s->kinds.kept = s->exact.groups > 0 ? s->kinds.count++ : -1;
+    s->kinds.first = plugin_memory((size_t)kinds + 1, sizeof *s->kinds.first);
+    s->kinds.column = plugin_memory((size_t)listed, sizeof *s->kinds.column);
     list_sets(s, order, &kinds);
 }
 
@@ -183,10 +183,10 @@ static void prepare_work(const struct collapse *c, struct table *s) {
     s->codes = plugin_memory((size_t)s->columns, sizeof *s->codes);
     s->codes_to = plugin_memory((size_t)s->columns, sizeof *s->codes_to);
     s->alias.share = doubles(cells);
-    s->kind_alias.share = doubles((size_t)s->kinds);
+    s->kind_alias.share = doubles((size_t)s->kinds.count);
     s->alias.other = plugin_memory(cells, sizeof(int));
-    s->kind_alias.other = plugin_memory((size_t)s->kinds, sizeof(int));
-    const size_t most = cells > (size_t)s->kinds ? cells : (size_t)s->kinds;
+    s->kind_alias.other = plugin_memory((size_t)s->kinds.count, sizeof(int));
+    const size_t most = cells > (size_t)s->kinds.count ? cells : (size_t)s->kinds.count;
     s->small = plugin_memory(most, sizeof *s->small);
     s->large = plugin_memory(most, sizeof *s->large);
     s->total = doubles(size);
@@ -202,17 +202,17 @@ static int create(const struct fields *fields, struct collapse *c) {
     struct table *s = plugin_memory(1, sizeof *s);
     const int unknown = c->size_prior != NULL;
     const double *tracked = fields_vector(fields, "tracked", 1);
-    const int held = s->held = fields_length(fields, "held") > 0;
+    const int held = s->theta.held = fields_length(fields, "held") > 0;
     const double *spread = fields_vector(fields, "size_spread", unknown ? 1 : -1);
-    s->most = unknown ? fmin(c->size_prior->upper, MOST_RECORDS) : c->n;
+    s->n.most = unknown ? fmin(c->size_prior->upper, MOST_RECORDS) : c->n;
     if (!tracked || (unknown && !spread) || read_parts(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
-    if (unknown) s->spread = *spread;
+    if (unknown) s->n.spread = *spread;
     place_rows(s, unknown);
     if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
-    s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
-    s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
+    s->weights.at = plugin_memory((size_t)s->nodes, sizeof *s->weights.at);
+    s->weights.sign = plugin_memory((size_t)s->nodes, sizeof *s->weights.sign);
     const int integrates = c->model.update != NULL && !held;
     if (held && !c->model.cells) return PLUGIN_BAD_FIELDS;
     if (integrates) {
@@ -229,8 +229,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
-    c->stored =
-        s->nodes + watch_stored(s->watch.count) + s->watch.count + s->cells + 4 * s->kinds + 1;
+    c->stored = s->nodes + watch_stored(s->watch.count) + s->watch.count + s->cells +
+                4 * s->kinds.count + 1;
     c->described = s->cells;
     if (!integrates && !held) {
         table_theta_create(c, s);
@@ -246,14 +246,14 @@ static void attach(struct collapse *c) {
     double *at = c->store;
     s->count = at, at += s->nodes;
     at = watch_attach(&s->watch, at);
-    s->inverse = at, at += s->watch.count;
-    s->visit = at, at += s->cells;
-    s->use = at, at += s->kinds;
-    s->tried = at, at += s->kinds;
-    s->gain_released = at, at += s->kinds;
-    s->gain_cells = at, at += s->kinds;
+    s->learned.inverse = at, at += s->watch.count;
+    s->learned.visit = at, at += s->cells;
+    s->learned.use = at, at += s->kinds.count;
+    s->learned.tried = at, at += s->kinds.count;
+    s->learned.gain_released = at, at += s->kinds.count;
+    s->learned.gain_cells = at, at += s->kinds.count;
     s->moves = at, at += 1;
-    if (s->log_p && !s->held) table_theta_attach(c, s, at);
+    if (s->log_p && !s->theta.held) table_theta_attach(c, s, at);
 }
 
 static void sum_up(const struct collapse *c) {
@@ -272,7 +272,7 @@ static void load(struct collapse *c) {
 static void save(struct collapse *c) { (void)c; /* the tables are the state's own */ }
 
 static double start_size(const struct collapse *c, const struct table *s) {
-    const double n = rint(c->n + s->spread * rng_normal(c->rng));
+    const double n = rint(c->n + s->n.spread * rng_normal(c->rng));
     return fmin(fmax(n, c->size_prior->lower), c->size_prior->upper);
 }
 
@@ -283,7 +283,7 @@ static void start_cells(const struct collapse *c, struct table *s) {
         if (part->at_row >= 0) table_count_rows(s, part, s->count);
         for (int r = 0; r < part->of.rows; ++r, stick += part->of.levels - 1)
             cells_draw(c->rng, part->of.levels, stick,
-                       s->count[part->at_row < 0 ? s->at_size : part->at_row + r],
+                       s->count[part->at_row < 0 ? s->n.at : part->at_row + r],
                        s->count + part->at_cell + r * part->of.levels);
     }
 }
@@ -291,22 +291,22 @@ static void start_cells(const struct collapse *c, struct table *s) {
 static void start(struct collapse *c) {
     struct table *s = c->self;
     attach(c);
-    for (int k = 0; k < s->cells; ++k) s->visit[k] = 1;
-    for (int k = 0; k < s->kinds; ++k) s->use[k] = 1;
+    for (int k = 0; k < s->cells; ++k) s->learned.visit[k] = 1;
+    for (int k = 0; k < s->kinds.count; ++k) s->learned.use[k] = 1;
     const double n = c->size_prior ? start_size(c, s) : c->n;
     if (s->exact.groups > 0) {
-        s->use[s->kept] = s->sets;
+        s->learned.use[s->kinds.kept] = s->kinds.sets;
         table_set_choices(s);
-        s->count[s->at_size] = c->size_prior ? 0 : n;
+        s->count[s->n.at] = c->size_prior ? 0 : n;
         table_exact_start(c->rng, s, n);
     } else {
-        s->count[s->at_size] = n;
+        s->count[s->n.at] = n;
         if (c->model.update)
             start_cells(c, s);
         else
             table_theta_draw_cells(c, s, n);
     }
-    if (s->log_p && !s->held) table_theta_start(c, s);
+    if (s->log_p && !s->theta.held) table_theta_start(c, s);
     *s->moves = FIRST_MOVES * s->cells;
 }
 
@@ -315,7 +315,7 @@ static void start(struct collapse *c) {
 static void choose_moves(const struct collapse *c, struct table *s) {
     const double factor = watch_factor(&s->watch, c->size_prior != NULL);
     const double of_cells = MOST_PER_CELL * s->cells;
-    const double most = s->held ? of_cells : fmax(MOST_MOVES, of_cells);
+    const double most = s->theta.held ? of_cells : fmax(MOST_MOVES, of_cells);
     *s->moves = fmin(fmax(rint(*s->moves * factor), fmax(10, s->cells)), most);
 }
 
@@ -323,26 +323,27 @@ static void choose_moves(const struct collapse *c, struct table *s) {
  */
 static void learn_kinds(struct table *s) {
     double released = 0, cells = 0;
-    for (int k = 0; k < s->kinds; ++k) {
-        if (s->tried[k] == 0) continue;
-        released += s->gain_released[k] /= s->tried[k];
-        cells += s->gain_cells[k] /= s->tried[k];
+    for (int k = 0; k < s->kinds.count; ++k) {
+        if (s->learned.tried[k] == 0) continue;
+        released += s->learned.gain_released[k] /= s->learned.tried[k];
+        cells += s->learned.gain_cells[k] /= s->learned.tried[k];
     }
-    for (int k = 0; k < s->kinds; ++k) {
-        s->use[k] = ANY_KIND / s->kinds;
-        if (released > 0) s->use[k] += 0.5 * (1 - ANY_KIND) * s->gain_released[k] / released;
-        if (cells > 0) s->use[k] += 0.5 * (1 - ANY_KIND) * s->gain_cells[k] / cells;
+    for (int k = 0; k < s->kinds.count; ++k) {
+        s->learned.use[k] = ANY_KIND / s->kinds.count;
+        if (released > 0)
+            s->learned.use[k] += 0.5 * (1 - ANY_KIND) * s->learned.gain_released[k] / released;
+        if (cells > 0) s->learned.use[k] += 0.5 * (1 - ANY_KIND) * s->learned.gain_cells[k] / cells;
     }
-    const size_t bytes = (size_t)s->kinds * sizeof(double);
-    memset(s->tried, 0, bytes);
-    memset(s->gain_released, 0, bytes);
-    memset(s->gain_cells, 0, bytes);
+    const size_t bytes = (size_t)s->kinds.count * sizeof(double);
+    memset(s->learned.tried, 0, bytes);
+    memset(s->learned.gain_released, 0, bytes);
+    memset(s->learned.gain_cells, 0, bytes);
 }
 
 /* Cells with more records are visited more often. */
 static void learn_choices(const struct collapse *c, struct table *s) {
     const double *mean = s->watch.mean + c->noise.size;
-    for (int k = 0; k < s->cells; ++k) s->visit[k] = sqrt(mean[k] + 0.5);
+    for (int k = 0; k < s->cells; ++k) s->learned.visit[k] = sqrt(mean[k] + 0.5);
     learn_kinds(s);
     table_set_choices(s);
 }
@@ -356,7 +357,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
     choose_moves(c, s);
     learn_choices(c, s);
     for (int k = 0; k < s->watch.count; ++k)
-        s->inverse[k] = s->watch.square[k] > 0 ? *s->watch.seen / s->watch.square[k] : 0;
+        s->learned.inverse[k] = s->watch.square[k] > 0 ? *s->watch.seen / s->watch.square[k] : 0;
     watch_forget(&s->watch);
 }
 
@@ -365,7 +366,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
 static int make_moves(struct collapse *c, struct table *s, int iteration, int warmup) {
     const int wide = 2 * iteration < warmup, learning = iteration < warmup;
     int left = (int)*s->moves;
-    if (s->log_p && !s->held) {
+    if (s->log_p && !s->theta.held) {
         const int round = ROUND_MOVES * s->cells;
         for (; left > round; left -= round) {
             for (int k = 0; k < round; ++k) table_transfer(c, s, wide, learning);
@@ -380,12 +381,12 @@ static int make_moves(struct collapse *c, struct table *s, int iteration, int wa
 
 static int draw_theta(struct collapse *c, struct table *s, int iteration, int warmup) {
     if (!s->log_p)
-        return c->model.update->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng,
+        return c->model.update->rtheta(c->model.self, s->count, s->count[s->n.at], c->rng,
                                        c->theta);
-    if (s->held) return PLUGIN_OK;
+    if (s->theta.held) return PLUGIN_OK;
     struct hmc_step told;
     const int status = table_theta_move(c, s, &told);
-    if (status == PLUGIN_OK) hmc_learn(&s->hmc, iteration, warmup, &told, c->rng);
+    if (status == PLUGIN_OK) hmc_learn(&s->theta.hmc, iteration, warmup, &told, c->rng);
     return status;
 }
 
@@ -393,8 +394,8 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     struct table *s = c->self;
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
-    if (s->fractions) sum_up(c); /* sums of fractions drift */
-    if (s->held) table_theta_use(c, s);
+    if (s->queries.fractions) sum_up(c); /* sums of fractions drift */
+    if (s->theta.held) table_theta_use(c, s);
     const int status = make_moves(c, s, iteration, warmup);
     if (status != PLUGIN_OK) return status;
     for (int k = 0; k < THETA_COUNTERS; k += 2) {
@@ -414,7 +415,7 @@ static void statistic(const struct collapse *c, double *out) {
 
 static double records(const struct collapse *c) {
     const struct table *s = c->self;
-    return s->count[s->at_size];
+    return s->count[s->n.at];
 }
 
 static double energy(const struct collapse *c) {
@@ -434,7 +435,7 @@ static double density_at(const struct collapse *c, const double *q, double *grad
 
 static double work(const struct collapse *c) {
     const struct table *s = c->self;
-    return 100.0 * *s->moves + (s->log_p && !s->held ? table_theta_work(c, s) : 0);
+    return 100.0 * *s->moves + (s->log_p && !s->theta.held ? table_theta_work(c, s) : 0);
 }
 
 const struct collapse_class collapse_table = {

@@ -31,7 +31,7 @@ int table_theta_serves(const struct collapse *c) {
 /* ---- set-up ------------------------------------------------------------------- */
 
 void table_given_create(struct table *s) {
-    for (int node = 0; node < s->nodes; ++node) s->sign[node] = node < s->cells ? 1 : -1;
+    for (int node = 0; node < s->nodes; ++node) s->weights.sign[node] = node < s->cells ? 1 : -1;
     s->log_p = doubles((size_t)s->nodes);
     s->log_factorial = doubles(CELL_TABLE);
     for (int n = 2; n < CELL_TABLE; ++n) s->log_factorial[n] = s->log_factorial[n - 1] + log(n);
@@ -39,12 +39,12 @@ void table_given_create(struct table *s) {
 
 void table_theta_create(const struct collapse *c, struct table *s) {
     const int size = c->model.parameters;
-    s->theta_unit = doubles(5 * (size_t)size);
-    s->from = doubles(2 * (size_t)size);
-    s->place = s->from + size;
-    s->far = plugin_memory(2 * (size_t)size, sizeof *s->far);
-    s->far_there = s->far + size;
-    s->theta_work = doubles(hmc_workspace(size, metric(c)));
+    s->theta.unit = doubles(5 * (size_t)size);
+    s->theta.from = doubles(2 * (size_t)size);
+    s->theta.place = s->theta.from + size;
+    s->theta.far = plugin_memory(2 * (size_t)size, sizeof *s->theta.far);
+    s->theta.far_there = s->theta.far + size;
+    s->theta.work = doubles(hmc_workspace(size, metric(c)));
 }
 
 int table_theta_stored(const struct collapse *c) {
@@ -55,28 +55,31 @@ int table_theta_stored(const struct collapse *c) {
  * -------------------------------------- */
 
 /* q with what is held where it was. */
-static const double *with_held(const struct collapse *c, const struct table *s, const double *q) {
-    if (!s->holding) return q;
-    for (int j = 0; j < c->model.parameters; ++j) s->place[j] = s->far[j] ? s->from[j] : q[j];
-    return s->place;
+static const double *with_held(const struct collapse *c, const struct table_theta *held,
+                               const double *q) {
+    if (!held->holding) return q;
+    for (int j = 0; j < c->model.parameters; ++j)
+        held->place[j] = held->far[j] ? held->from[j] : q[j];
+    return held->place;
 }
 
 /* From theta as it is; in q, normal numbers for what is held. */
-static void begin_to_hold(struct collapse *c, struct table *s, double *q) {
+static void begin_to_hold(struct collapse *c, struct table_theta *held, double *q) {
     const size_t size = (size_t)c->model.parameters;
-    s->beyond = 0;
-    s->holding = c->model.cells->hold && c->model.cells->hold(c->model.self, c->theta, s->far);
-    memcpy(s->from, c->theta, size * sizeof(double));
+    held->beyond = 0;
+    held->holding =
+        c->model.cells->hold && c->model.cells->hold(c->model.self, c->theta, held->far);
+    memcpy(held->from, c->theta, size * sizeof(double));
     memcpy(q, c->theta, size * sizeof(double));
-    for (size_t j = 0; s->holding && j < size; ++j)
-        if (s->far[j]) q[j] = rng_normal(c->rng);
+    for (size_t j = 0; held->holding && j < size; ++j)
+        if (held->far[j]) q[j] = rng_normal(c->rng);
 }
 
-static int holds_the_same(const struct collapse *c, const struct table *s, const double *theta) {
+static int holds_the_same(const struct collapse *c, struct table_theta *held, const double *theta) {
     if (!c->model.cells->hold) return 1;
-    const int holding = c->model.cells->hold(c->model.self, theta, s->far_there);
-    return holding == s->holding &&
-           (!holding || memcmp(s->far, s->far_there, (size_t)c->model.parameters) == 0);
+    const int holding = c->model.cells->hold(c->model.self, theta, held->far_there);
+    return holding == held->holding &&
+           (!holding || memcmp(held->far, held->far_there, (size_t)c->model.parameters) == 0);
 }
 
 /* for mcmc/hmc.h: the posterior of what is not held, where nothing else would be, and standard
@@ -84,15 +87,15 @@ static int holds_the_same(const struct collapse *c, const struct table *s, const
 static double log_density(void *self, const double *q, double *gradient) {
     const struct collapse *c = self;
     struct table *s = c->self;
-    const double *theta = with_held(c, s, q);
-    if (!holds_the_same(c, s, theta)) {
-        s->beyond = 1;
+    const double *theta = with_held(c, &s->theta, q);
+    if (!holds_the_same(c, &s->theta, theta)) {
+        s->theta.beyond = 1;
         memset(gradient, 0, (size_t)c->model.parameters * sizeof(double));
         return -INFINITY;
     }
     double log_density = c->model.cells->log_posterior(c->model.self, theta, gradient);
-    for (int j = 0; s->holding && j < c->model.parameters; ++j) {
-        if (!s->far[j]) continue;
+    for (int j = 0; s->theta.holding && j < c->model.parameters; ++j) {
+        if (!s->theta.far[j]) continue;
         log_density -= 0.5 * q[j] * q[j];
         gradient[j] = -q[j];
     }
@@ -102,16 +105,17 @@ static double log_density(void *self, const double *q, double *gradient) {
 static void information(void *self, const double *q, double *out) {
     const struct collapse *c = self;
     const struct table *s = c->self;
-    c->model.cells->information(c->model.self, with_held(c, s, q), out);
+    c->model.cells->information(c->model.self, with_held(c, &s->theta, q), out);
     const int size = c->model.parameters;
-    for (int i = 0; s->holding && i < size; ++i)
+    for (int i = 0; s->theta.holding && i < size; ++i)
         for (int j = 0; j <= i; ++j)
-            if (s->far[i] || s->far[j]) out[(size_t)i * (size_t)size + (size_t)j] = i == j;
+            if (s->theta.far[i] || s->theta.far[j])
+                out[(size_t)i * (size_t)size + (size_t)j] = i == j;
 }
 
 void table_theta_attach(struct collapse *c, struct table *s, double *store) {
     const struct hmc_target target = {c->model.parameters, c, log_density, information};
-    hmc_attach(&s->hmc, &target, metric(c), store, s->theta_work);
+    hmc_attach(&s->theta.hmc, &target, metric(c), store, s->theta.work);
 }
 
 void table_theta_use(const struct collapse *c, struct table *s) {
@@ -128,19 +132,19 @@ void table_theta_draw_cells(const struct collapse *c, struct table *s, double n)
 }
 
 static void observe(const struct collapse *c, const struct table *s) {
-    c->model.cells->observe(c->model.self, s->count, s->count[s->at_size]);
+    c->model.cells->observe(c->model.self, s->count, s->count[s->n.at]);
 }
 
 void table_theta_start(struct collapse *c, struct table *s) {
     const int size = c->model.parameters;
-    double *unit = s->theta_unit, *q = unit + size;
+    double *unit = s->theta.unit, *q = unit + size;
     table_theta_use(c, s);
     observe(c, s);
-    begin_to_hold(c, s, q);
+    begin_to_hold(c, &s->theta, q);
     for (int j = 0; j < size; ++j) unit[j] = 1 + fabs(q[j]);
-    if (metric(c) == HMC_DIAGONAL) hmc_lower_units(&s->hmc.target, q, unit, q + size);
-    hmc_start(&s->hmc, q, unit);
-    if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, c->rng);
+    if (metric(c) == HMC_DIAGONAL) hmc_lower_units(&s->theta.hmc.target, q, unit, q + size);
+    hmc_start(&s->theta.hmc, q, unit);
+    if (hmc_refresh(&s->theta.hmc)) hmc_find_step(&s->theta.hmc, c->rng);
 }
 
 /* ---- an iteration ------------------------------------------------------------- */
@@ -148,15 +152,15 @@ void table_theta_start(struct collapse *c, struct table *s) {
 int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told) {
     const size_t bytes = (size_t)c->model.parameters * sizeof(double);
     observe(c, s);
-    begin_to_hold(c, s, s->hmc.q);
-    if (!hmc_refresh(&s->hmc)) return PLUGIN_NUMERICAL;
-    hmc_nuts(&s->hmc, c->rng, told);
+    begin_to_hold(c, &s->theta, s->theta.hmc.q);
+    if (!hmc_refresh(&s->theta.hmc)) return PLUGIN_NUMERICAL;
+    hmc_nuts(&s->theta.hmc, c->rng, told);
     /* What NUTS cannot enter is only out of reach if this cannot either. */
     struct hmc_step close;
-    hmc_close(&s->hmc, c->rng, &close);
+    hmc_close(&s->theta.hmc, c->rng, &close);
     told->divergent = told->divergent && close.divergent;
-    memcpy(c->theta, with_held(c, s, s->hmc.q), bytes);
-    told->divergent = told->divergent && !s->beyond;
+    memcpy(c->theta, with_held(c, &s->theta, s->theta.hmc.q), bytes);
+    told->divergent = told->divergent && !s->theta.beyond;
     if (c->model.cells->shift) c->model.cells->shift(c->model.self, c->rng, c->theta);
     table_theta_use(c, s);
     hmc_count(c->counter + THETA_COUNTERS, told);

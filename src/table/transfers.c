@@ -65,12 +65,13 @@ static void alias_set(const struct table *s, int levels, const double *weight, d
 }
 
 void table_set_choices(struct table *s) {
-    alias_set(s, s->kinds, s->use, s->kind_alias.share, s->kind_alias.other);
+    alias_set(s, s->kinds.count, s->learned.use, s->kind_alias.share, s->kind_alias.other);
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         for (int r = 0; r < part->of.rows; ++r) {
             const int at = part->at_cell + r * part->of.levels;
-            alias_set(s, part->of.levels, s->visit + at, s->alias.share + at, s->alias.other + at);
+            alias_set(s, part->of.levels, s->learned.visit + at, s->alias.share + at,
+                      s->alias.other + at);
         }
     }
 }
@@ -95,13 +96,13 @@ static void find_components(struct table *s) {
     for (int k = 0; k < along->nodes; ++k) {
         const int node = along->node[k];
         const double by = along->by[node];
-        for (int e = s->first[node]; e < s->first[node + 1]; ++e) {
-            const int j = s->component[e];
+        for (int e = s->queries.first[node]; e < s->queries.first[node + 1]; ++e) {
+            const int j = s->queries.component[e];
             if (!along->listed[s->nodes + j]) {
                 along->listed[s->nodes + j] = 1;
                 along->component[along->components++] = j;
             }
-            along->change[j] += by * s->coefficient[e];
+            along->change[j] += by * s->queries.coefficient[e];
         }
     }
 }
@@ -151,7 +152,8 @@ static double log_given(const struct table *s, double j) {
     for (int k = 0; k < along->nodes; ++k) {
         const int node = along->node[k];
         const double count = s->count[node];
-        log_p -= s->sign[node] * table_log_factorial_ratio(s, count, count + j * along->by[node]);
+        log_p -= s->weights.sign[node] *
+                 table_log_factorial_ratio(s, count, count + j * along->by[node]);
     }
     return log_p;
 }
@@ -173,8 +175,8 @@ static double log_at(const struct collapse *c, const struct table *s, double j) 
         const int at = along->interval[k];
         log_p -= noise_energy_of(&c->noise, at, s->total[at] + j * along->change[at]);
     }
-    const double born = along->by[s->at_size];
-    if (born != 0) log_p += size_prior_log(c->size_prior, s->count[s->at_size] + j * born);
+    const double born = along->by[s->n.at];
+    if (born != 0) log_p += size_prior_log(c->size_prior, s->count[s->n.at] + j * born);
     return log_p;
 }
 
@@ -192,9 +194,9 @@ static void find_range(const struct collapse *c, const struct table *s, double *
             high = units;
         }
     }
-    const double born = along->by[s->at_size], n = s->count[s->at_size];
+    const double born = along->by[s->n.at], n = s->count[s->n.at];
     if (born != 0) {
-        const double down = (c->size_prior->lower - n) / born, up = (s->most - n) / born;
+        const double down = (c->size_prior->lower - n) / born, up = (s->n.most - n) / born;
         low = fmax(low, ceil(fmin(down, up)));
         high = fmin(high, floor(fmax(down, up)));
     }
@@ -252,14 +254,14 @@ static void note(const struct collapse *c, struct table *s, int kind, double j) 
     double released = 0, cells = 0;
     for (int k = 0; k < along->components; ++k) {
         const int at = along->component[k];
-        released += along->change[at] * along->change[at] * s->inverse[at];
+        released += along->change[at] * along->change[at] * s->learned.inverse[at];
     }
     for (int k = 0; k < along->nodes; ++k) {
         const int node = along->node[k];
-        if (node < watched) cells += s->inverse[c->noise.size + node];
+        if (node < watched) cells += s->learned.inverse[c->noise.size + node];
     }
-    s->gain_released[kind] += j * j * released / along->nodes;
-    s->gain_cells[kind] += j * j * cells / along->nodes;
+    s->learned.gain_released[kind] += j * j * released / along->nodes;
+    s->learned.gain_cells[kind] += j * j * cells / along->nodes;
 }
 
 /* ---- the kinds ------------------------------------------------------------------------------ */
@@ -323,18 +325,19 @@ static int add_births(struct rng *rng, struct table *s) {
 }
 
 void table_transfer(struct collapse *c, struct table *s, int wide, int learning) {
-    const int kind = table_draw_alias(c->rng, s->kinds, s->kind_alias.share, s->kind_alias.other);
+    const int kind =
+        table_draw_alias(c->rng, s->kinds.count, s->kind_alias.share, s->kind_alias.other);
     int possible, counted = PAIR;
-    if (kind < s->sets) {
-        const int first = s->kind_first[kind], count = s->kind_first[kind + 1] - first;
-        possible = add_contrast(c->rng, s, count, s->kind_column + first);
+    if (kind < s->kinds.sets) {
+        const int first = s->kinds.first[kind], count = s->kinds.first[kind + 1] - first;
+        possible = add_contrast(c->rng, s, count, s->kinds.column + first);
         if (count > 1) counted = CONTRAST;
-    } else if (kind == s->sets) {
+    } else if (kind == s->kinds.sets) {
         possible = add_pair(c->rng, s);
-    } else if (kind == s->sets + 1) {
+    } else if (kind == s->kinds.sets + 1) {
         possible = add_swap(c->rng, s);
         counted = SWAP;
-    } else if (kind == s->births) {
+    } else if (kind == s->kinds.births) {
         possible = add_births(c->rng, s);
         counted = SIZE;
     } else {
@@ -344,7 +347,7 @@ void table_transfer(struct collapse *c, struct table *s, int wide, int learning)
     const double j = possible ? move_along(c, s, wide) : 0;
     collapse_count(c, counted, j != 0);
     if (learning) {
-        s->tried[kind] += 1;
+        s->learned.tried[kind] += 1;
         if (j != 0) note(c, s, kind, j);
     }
     table_clear(s);
