@@ -64,15 +64,16 @@ static double log_prior(struct pool_records *s, const double *theta) {
 
 /* of the model's prior at these parameters */
 static double prior_of_parameters(struct pool_records *s, const double *phi) {
-    doubles_copy(s->trial, s->reference, s->model.parameters);
-    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = phi[k];
-    return log_prior(s, s->trial);
+    doubles_copy(s->work.trial, s->reference, s->model.parameters);
+    for (int k = 0; k < s->parameters; ++k) s->work.trial[s->place[k]] = phi[k];
+    return log_prior(s, s->work.trial);
 }
 
 /* of what is shared, at which the spread is open */
 static double shared_log_prior(struct pool_records *s, const double *at) {
-    memset(s->slope, 0, (size_t)s->shared * sizeof(double));
-    return prior_of_parameters(s, s->spread.mean) + pool_spread_prior(&s->spread, at, s->slope);
+    memset(s->work.slope, 0, (size_t)s->shared * sizeof(double));
+    return prior_of_parameters(s, s->spread.mean) +
+           pool_spread_prior(&s->spread, at, s->work.slope);
 }
 
 /* The prior of a site's theta given all others: struct augment_layer. Sites have no parameters
@@ -83,10 +84,11 @@ static double site_log_prior(void *self, const double *theta) {
     const int last = site == s->site + s->sites - 1;
     if (!(log_prior(s, theta) > -INFINITY)) return -INFINITY;
     double sum = 0;
-    if (s->rest > 0) {
-        doubles_copy(s->trial, s->reference, s->model.parameters);
-        for (int k = 0; k < s->rest; ++k) s->trial[s->rests[k]] = theta[s->rests[k]];
-        sum += log_prior(s, s->trial);
+    if (s->rests.count > 0) {
+        doubles_copy(s->work.trial, s->reference, s->model.parameters);
+        for (int k = 0; k < s->rests.count; ++k)
+            s->work.trial[s->rests.at[k]] = theta[s->rests.at[k]];
+        sum += log_prior(s, s->work.trial);
     }
     phi_from_theta(s, &site->member, theta);
     if (s->spread.walk && !site->member.before) sum += prior_of_parameters(s, site->member.phi);
@@ -99,15 +101,16 @@ static double site_log_prior(void *self, const double *theta) {
 /* ---- a site ------------------------------------------------------------------------------ */
 
 static int update_rest(struct pool_records *s, struct augment *a) {
-    doubles_copy(s->theta_new, a->theta, s->model.parameters);
+    doubles_copy(s->work.theta, a->theta, s->model.parameters);
     int status = PLUGIN_OK;
     if (a->n == 0)
-        s->model.class->rprior(s->model.self, s->rng, s->theta_new);
+        s->model.class->rprior(s->model.self, s->rng, s->work.theta);
     else
-        status =
-            s->model.update->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
+        status = s->model.update->rtheta(s->model.self, a->complete, (double)a->n, s->rng,
+                                         s->work.theta);
     if (status != PLUGIN_OK) return status;
-    for (int k = 0; k < s->rest; ++k) a->theta[s->rests[k]] = s->theta_new[s->rests[k]];
+    for (int k = 0; k < s->rests.count; ++k)
+        a->theta[s->rests.at[k]] = s->work.theta[s->rests.at[k]];
     return PLUGIN_OK;
 }
 
@@ -116,8 +119,8 @@ static void remember_theta(struct pool_records_site *site, int learning) {
     struct pool_records *s = site->pool;
     const double *theta = site->augment.theta;
     phi_from_theta(s, &site->member, theta);
-    for (int k = 0; k < s->walking; ++k) s->site_step[k] = theta[s->walks[k]];
-    if (learning) walk_saw(&site->walk, s->site_step);
+    for (int k = 0; k < s->walks.count; ++k) s->work.site_step[k] = theta[s->walks.at[k]];
+    if (learning) walk_saw(&site->walk, s->work.site_step);
 }
 
 /* Theta of a site given its records, with their complete-data statistic: struct augment_layer. */
@@ -125,21 +128,22 @@ static int update_site(void *self, int learning) {
     struct pool_records_site *site = self;
     struct pool_records *s = site->pool;
     struct augment *a = &site->augment;
-    const int most = STEPS + s->walking, steps = most < MOST_STEPS ? most : MOST_STEPS;
-    const int status = s->rest > 0 && s->model.update ? update_rest(s, a) : PLUGIN_OK;
-    if (status != PLUGIN_OK || s->walking == 0) return status;
+    const int most = STEPS + s->walks.count, steps = most < MOST_STEPS ? most : MOST_STEPS;
+    const int status = s->rests.count > 0 && s->model.update ? update_rest(s, a) : PLUGIN_OK;
+    if (status != PLUGIN_OK || s->walks.count == 0) return status;
     double now = site_log_prior(site, a->theta) + pool_records_likelihood(site, a->theta, NULL);
     for (int i = 0; i < steps; ++i) {
-        doubles_copy(s->theta_new, a->theta, s->model.parameters);
-        walk_propose(&site->walk, s->rng, s->site_step);
-        for (int k = 0; k < s->walking; ++k) s->theta_new[s->walks[k]] += s->site_step[k];
+        doubles_copy(s->work.theta, a->theta, s->model.parameters);
+        walk_propose(&site->walk, s->rng, s->work.site_step);
+        for (int k = 0; k < s->walks.count; ++k)
+            s->work.theta[s->walks.at[k]] += s->work.site_step[k];
         const double threshold = rng_exponential(s->rng);
-        double next = site_log_prior(site, s->theta_new);
-        if (next > -INFINITY) next += pool_records_likelihood(site, s->theta_new, NULL);
+        double next = site_log_prior(site, s->work.theta);
+        if (next > -INFINITY) next += pool_records_likelihood(site, s->work.theta, NULL);
         const int accept = now - next < threshold;
         walk_tried(&site->walk, learning, next - now, accept);
         if (!accept) continue;
-        doubles_copy(a->theta, s->theta_new, s->model.parameters);
+        doubles_copy(a->theta, s->work.theta, s->model.parameters);
         now = next;
     }
     remember_theta(site, learning);
@@ -166,20 +170,20 @@ static int is_listed(int value, int count, const int *list) {
 static void sort_coordinates(struct pool_records *s) {
     const struct model *model = &s->model;
     const size_t most = (size_t)model->moving;
-    s->moves = plugin_memory(most, sizeof *s->moves);
-    s->walks = plugin_memory(most, sizeof *s->walks);
-    s->rests = plugin_memory(most, sizeof *s->rests);
+    s->moves.at = plugin_memory(most, sizeof *s->moves.at);
+    s->walks.at = plugin_memory(most, sizeof *s->walks.at);
+    s->rests.at = plugin_memory(most, sizeof *s->rests.at);
     for (int j = 0; j < model->moving; ++j) {
         const int at = model->moves[j];
         if (!is_listed(at, s->parameters, s->place)) {
-            s->rests[s->rest++] = at;
-            s->moves[s->moving++] = at;
-            if (!model->update) s->walks[s->walking++] = at;
+            s->rests.at[s->rests.count++] = at;
+            s->moves.at[s->moves.count++] = at;
+            if (!model->update) s->walks.at[s->walks.count++] = at;
         }
         for (int v = 0; v < s->spread.varying; ++v) {
             if (s->place[s->spread.which[v]] != at) continue;
-            s->moves[s->moving++] = at;
-            s->walks[s->walking++] = at;
+            s->moves.at[s->moves.count++] = at;
+            s->walks.at[s->walks.count++] = at;
         }
     }
 }
@@ -202,9 +206,9 @@ static void create_site(struct pool_records *s, struct pool_records_site *site,
         return;
     }
     a->layer = &site->layer;
-    a->model.moving = s->moving;
-    a->model.moves = s->moves;
-    if (s->moving < s->model.moving) a->model.groups = 0;
+    a->model.moving = s->moves.count;
+    a->model.moves = s->moves.at;
+    if (s->moves.count < s->model.moving) a->model.groups = 0;
     augment_prepare(a);
 }
 
@@ -218,7 +222,7 @@ int pool_records_create(struct pool_records *s) {
     const int known =
         s->likelihood.class ? s->likelihood.marginal != NULL : model->likelihood || model->density;
     if (!known) return PLUGIN_BAD_FIELDS;
-    double *nothing = s->nothing = doubles(V), *one = doubles(V);
+    double *nothing = s->given.nothing = doubles(V), *one = doubles(V);
     for (int v = 0; v < V; ++v) one[v] = 1;
     s->spread.mean_at = nothing; /* so the coordinates of means are the means, */
     s->spread.mean_precision = one;
@@ -235,20 +239,21 @@ int pool_records_create(struct pool_records *s) {
         s->records[j] = &site->augment;
     }
     s->shared = s->parameters + s->spread.size;
-    s->bounded = model_is_cut(model) && s->rest == 0;
+    s->bounded = model_is_cut(model) && s->rests.count == 0;
     s->gradients = s->likelihood.class || model->likelihood;
     if (s->gradients) pool_records_given_create(s);
-    s->open = plugin_memory((size_t)s->shared, sizeof *s->open);
-    for (int v = 0; v < V && !s->spread.walk; ++v) s->open[s->free++] = s->spread.which[v];
-    for (int k = s->parameters; k < s->shared; ++k) s->open[s->free++] = k;
+    s->free.at = plugin_memory((size_t)s->shared, sizeof *s->free.at);
+    for (int v = 0; v < V && !s->spread.walk; ++v) s->free.at[s->free.count++] = s->spread.which[v];
+    for (int k = s->parameters; k < s->shared; ++k) s->free.at[s->free.count++] = k;
     s->density.model = model;
     s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
-    DOUBLES(model->parameters, &s->trial, &s->theta_new, &s->site_step, &s->slope_theta);
-    s->slope_c = doubles(model->complete);
-    s->natural = doubles(model->reported);
-    s->phi = doubles(s->parameters);
+    DOUBLES(model->parameters, &s->work.trial, &s->work.theta, &s->work.site_step,
+            &s->work.slope_theta);
+    s->work.slope_c = doubles(model->complete);
+    s->work.natural = doubles(model->reported);
+    s->given.phi = doubles(s->parameters);
     if (!s->tables) s->watched = doubles(pool_records_watched(s));
-    DOUBLES(s->shared, &s->at_new, &s->step, &s->slope);
+    DOUBLES(s->shared, &s->work.at, &s->work.step, &s->work.slope);
     return PLUGIN_OK;
 }
 
@@ -296,8 +301,9 @@ static void carry_table(struct pool_records_site *site, int learning) {
     double now = site_log_prior(site, theta);
     for (int i = 0; i < TABLE_STEPS; ++i) {
         doubles_copy(site->theta_new, theta, s->model.parameters);
-        walk_propose(&site->walk, s->rng, s->site_step);
-        for (int k = 0; k < s->walking; ++k) site->theta_new[s->walks[k]] += s->site_step[k];
+        walk_propose(&site->walk, s->rng, s->work.site_step);
+        for (int k = 0; k < s->walks.count; ++k)
+            site->theta_new[s->walks.at[k]] += s->work.site_step[k];
         const double threshold = rng_exponential(s->rng);
         const double next = site_log_prior(site, site->theta_new);
         const double log_ratio =
@@ -320,7 +326,7 @@ static int iterate_table(struct pool_records_site *site, int iteration, int warm
     read_table(site);
     const struct pool_records *s = site->pool;
     struct augment *a = &site->augment;
-    if (s->rest > 0 && s->model.likelihood && s->model.likelihood->rshares)
+    if (s->rests.count > 0 && s->model.likelihood && s->model.likelihood->rshares)
         s->model.likelihood->rshares(s->model.self, a->complete, (double)a->n, s->rng, a->theta);
     return status;
 }
@@ -344,8 +350,8 @@ static void start_parameters(struct pool_records *s, struct pool_records_site *s
 }
 
 static void start_walks(struct pool_records *s, const double *sd) {
-    for (int k = 0; k < s->free; ++k) s->step[k] = sd[s->open[k]];
-    walk_start(s->walk + POOL_GIVEN, s->step);
+    for (int k = 0; k < s->free.count; ++k) s->work.step[k] = sd[s->free.at[k]];
+    walk_start(s->walk + POOL_GIVEN, s->work.step);
     walk_start(s->walk + POOL_HELD, sd);
     walk_start(s->walk + POOL_CARRIED, sd);
 }
@@ -372,11 +378,11 @@ void pool_records_start(struct pool_records *s, const double *sd) {
 /* ---- what sites share -------------------------------------------------------------------- */
 
 static void propose(struct pool_records *s, int kind) {
-    doubles_copy(s->at_new, s->at, s->shared);
-    walk_propose(s->walk + kind, s->rng, s->step);
+    doubles_copy(s->work.at, s->at, s->shared);
+    walk_propose(s->walk + kind, s->rng, s->work.step);
     for (int k = 0; k < s->walk[kind].size; ++k)
-        s->at_new[kind == POOL_GIVEN ? s->open[k] : k] += s->step[k];
-    pool_spread_open(&s->spread, s->at_new);
+        s->work.at[kind == POOL_GIVEN ? s->free.at[k] : k] += s->work.step[k];
+    pool_spread_open(&s->spread, s->work.at);
 }
 
 /* After steps of a kind: the spread is open where they ended, and phi of all sites theirs. */
@@ -386,8 +392,8 @@ static void settle(struct pool_records *s, int kind, int learning) {
         phi_from_theta(s, &s->site[j].member, s->site[j].augment.theta);
     if (!learning) return;
     for (int k = 0; k < s->walk[kind].size; ++k)
-        s->step[k] = s->at[kind == POOL_GIVEN ? s->open[k] : k];
-    walk_saw(s->walk + kind, s->step);
+        s->work.step[k] = s->at[kind == POOL_GIVEN ? s->free.at[k] : k];
+    walk_saw(s->walk + kind, s->work.step);
 }
 
 static double members_density(struct pool_records *s, const double *at) {
@@ -402,12 +408,12 @@ static void move_given(struct pool_records *s, int learning) {
     for (int i = 0; i < GIVEN_STEPS; ++i) {
         propose(s, POOL_GIVEN);
         const double threshold = rng_exponential(s->rng);
-        double next = shared_log_prior(s, s->at_new);
-        if (next > -INFINITY) next += members_density(s, s->at_new);
+        double next = shared_log_prior(s, s->work.at);
+        if (next > -INFINITY) next += members_density(s, s->work.at);
         const int accept = now - next < threshold;
         walk_tried(s->walk + POOL_GIVEN, learning, next - now, accept);
         if (!accept) continue;
-        doubles_copy(s->at, s->at_new, s->shared);
+        doubles_copy(s->at, s->work.at, s->shared);
         now = next;
     }
     settle(s, POOL_GIVEN, learning);
@@ -425,7 +431,7 @@ static int place_sites(struct pool_records *s) {
     int all = 1;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
-        pool_spread_place(&s->spread, s->at_new, &site->member, site->z);
+        pool_spread_place(&s->spread, s->work.at, &site->member, site->z);
         doubles_copy(site->theta_new, site->augment.theta, s->model.parameters);
         phi_to_theta(s, &site->member, site->theta_new);
         all = all && log_prior(s, site->theta_new) > -INFINITY;
@@ -434,7 +440,7 @@ static int place_sites(struct pool_records *s) {
 }
 
 static void take_new(struct pool_records *s) {
-    doubles_copy(s->at, s->at_new, s->shared);
+    doubles_copy(s->at, s->work.at, s->shared);
     for (int j = 0; j < s->sites; ++j)
         doubles_copy(s->site[j].augment.theta, s->site[j].theta_new, s->model.parameters);
 }
@@ -447,7 +453,7 @@ static void move_held(struct pool_records *s, int learning) {
     for (int i = 0; i < HELD_STEPS; ++i) {
         propose(s, POOL_HELD);
         const double threshold = rng_exponential(s->rng);
-        double next = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
+        double next = place_sites(s) ? shared_log_prior(s, s->work.at) : -INFINITY;
         for (int j = 0; j < s->sites && next > -INFINITY; ++j)
             next += pool_records_likelihood(s->site + j, s->site[j].theta_new, NULL);
         const int accept = now - next < threshold;
@@ -505,7 +511,7 @@ static void move_carried(struct pool_records *s, int learning) {
     for (int i = 0; i < steps; ++i) {
         propose(s, POOL_CARRIED);
         const double threshold = rng_exponential(s->rng);
-        const double prior_new = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
+        const double prior_new = place_sites(s) ? shared_log_prior(s, s->work.at) : -INFINITY;
         const double log_ratio = prior_new > -INFINITY ? prior_new - prior + carry(s) : -INFINITY;
         const int accept = -log_ratio < threshold;
         walk_tried(s->walk + POOL_CARRIED, learning, log_ratio, accept);
@@ -547,9 +553,9 @@ static int make_round(struct pool_records *s, int iteration, int warmup, int rou
     }
     *accepted = n > 0 ? sum / n : 1;
     if (s->gradients) {
-        s->leapfrogs += pool_records_given_move(s, iteration, warmup);
+        s->given.leapfrogs += pool_records_given_move(s, iteration, warmup);
     } else {
-        if (s->free > 0) move_given(s, learning);
+        if (s->free.count > 0) move_given(s, learning);
         move_held(s, learning);
     }
     if (s->movable) move_carried(s, learning);
@@ -560,7 +566,7 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
                          double *work) {
     const int rounds = iteration < warmup ? 1 : rounds_made(&s->rounds);
     double sum = 0;
-    s->leapfrogs = 0;
+    s->given.leapfrogs = 0;
     *work = 0;
     const double before = s->tables ? 0 : work_of_sites(s);
     for (int k = 0; k < rounds; ++k) {
@@ -569,7 +575,7 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
         sum += *accepted;
     }
     *accepted = sum / rounds;
-    *work = 2 * fmax(work_of_sites(s) - before, 0) + 1e4 + 500.0 * s->leapfrogs * s->sites;
+    *work = 2 * fmax(work_of_sites(s) - before, 0) + 1e4 + 500.0 * s->given.leapfrogs * s->sites;
     if (s->tables || iteration >= warmup) return PLUGIN_OK;
     /* the records' work ends warmup at 0 */
     learn_rounds(s, iteration, warmup, iteration + 1 < warmup ? *work : *s->rounds.work);

@@ -17,21 +17,22 @@ double pool_records_energy(struct pool_records *s) {
     return energy;
 }
 
-static double *report_some(struct pool_records *s, int count, const int *which, double *draw) {
-    model_report(&s->model, s->trial, s->natural);
-    for (int k = 0; k < count; ++k) *draw++ = s->natural[which[k]];
+static double *report_some(struct pool_records *s, const struct places *some, double *draw) {
+    model_report(&s->model, s->work.trial, s->work.natural);
+    for (int k = 0; k < some->count; ++k) *draw++ = s->work.natural[some->at[k]];
     return draw;
 }
 
 double *pool_records_report(struct pool_records *s, double *draw) {
-    memcpy(s->trial, s->reference, (size_t)s->model.parameters * sizeof(double));
-    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->spread.mean[k];
-    draw = report_some(s, s->heads, s->head, draw);
+    memcpy(s->work.trial, s->reference, (size_t)s->model.parameters * sizeof(double));
+    for (int k = 0; k < s->parameters; ++k) s->work.trial[s->place[k]] = s->spread.mean[k];
+    draw = report_some(s, &s->heads, draw);
     pool_spread_report(&s->spread, s->at, draw);
     draw += s->spread.size;
     for (int j = 0; j < s->sites; ++j) {
-        memcpy(s->trial, s->site[j].augment.theta, (size_t)s->model.parameters * sizeof(double));
-        draw = report_some(s, s->shown, s->show, draw);
+        memcpy(s->work.trial, s->site[j].augment.theta,
+               (size_t)s->model.parameters * sizeof(double));
+        draw = report_some(s, &s->shown, draw);
     }
     return draw;
 }
@@ -72,10 +73,10 @@ void pool_records_diagnostics(const struct pool_records *s, double after,
         diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / sites[k]);
     }
     if (s->gradients) {
-        const double made = s->counter[POOL_GIVEN_MADE];
-        diagnostics_tell(told, "together", s->counter[POOL_GIVEN_ACCEPTANCE] / made);
-        diagnostics_tell(told, "together_steps", s->counter[POOL_GIVEN_LEAPFROGS] / made);
-        diagnostics_tell(told, "together_divergent", s->counter[POOL_GIVEN_DIVERGENT]);
+        const double made = s->given.counter[POOL_GIVEN_MADE];
+        diagnostics_tell(told, "together", s->given.counter[POOL_GIVEN_ACCEPTANCE] / made);
+        diagnostics_tell(told, "together_steps", s->given.counter[POOL_GIVEN_LEAPFROGS] / made);
+        diagnostics_tell(told, "together_divergent", s->given.counter[POOL_GIVEN_DIVERGENT]);
     }
     for (int k = s->gradients ? POOL_CARRIED : 0; k < POOL_WALKS; ++k)
         diagnostics_tell(told, names[k], *s->walk[k].accepted / *s->walk[k].made);

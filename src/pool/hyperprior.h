@@ -3,6 +3,11 @@
 
 #include "model/scale_prior.h"
 
+/* Some of the coordinates of a theta. */
+struct places {
+    int count, *at;
+};
+
 /* What releases tell of a number, about: its precision and the precision times where it is, and
  * their slopes in log sd. */
 struct pool_told {

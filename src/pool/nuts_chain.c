@@ -426,13 +426,13 @@ double pool_outside(struct pool *s) {
 static double *report_partial(struct pool *s, double *draw) {
     doubles_copy(s->trial, s->theta, s->model.parameters);
     model_report(&s->model, s->trial, s->natural);
-    for (int k = 0; k < s->heads; ++k) *draw++ = s->natural[s->head[k]];
+    for (int k = 0; k < s->heads.count; ++k) *draw++ = s->natural[s->heads.at[k]];
     pool_spread_report(&s->spread, s->hmc.q, draw);
     draw += s->spread.size;
     for (int j = 0; j < s->sites; ++j) {
         for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->site[j].member.phi[k];
         model_report(&s->model, s->trial, s->natural);
-        for (int k = 0; k < s->shown; ++k) *draw++ = s->natural[s->show[k]];
+        for (int k = 0; k < s->shown.count; ++k) *draw++ = s->natural[s->shown.at[k]];
     }
     return draw;
 }

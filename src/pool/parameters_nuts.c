@@ -34,7 +34,7 @@ static const double TARGET_OF_FEW = 0.95;
 
 /* where a prior that is cut off ends a trajectory, which then is none that diverged */
 static double beyond_bounds(struct pool_records *s) {
-    s->beyond = s->bounded;
+    s->given.beyond = s->bounded;
     return -INFINITY;
 }
 
@@ -42,22 +42,22 @@ static double density(void *self, const double *q, double *gradient) {
     struct pool_records *s = self;
     struct pool_spread *spread = &s->spread;
     pool_spread_open(spread, q);
-    memcpy(s->trial, s->reference, (size_t)s->model.parameters * sizeof(double));
-    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = spread->mean[k];
-    double log_density = model_prior(&s->model, s->trial, s->slope_theta);
+    memcpy(s->work.trial, s->reference, (size_t)s->model.parameters * sizeof(double));
+    for (int k = 0; k < s->parameters; ++k) s->work.trial[s->place[k]] = spread->mean[k];
+    double log_density = model_prior(&s->model, s->work.trial, s->work.slope_theta);
     if (!(log_density > -INFINITY)) return beyond_bounds(s);
     memset(gradient, 0, (size_t)s->shared * sizeof(double));
-    for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
+    for (int k = 0; k < s->parameters; ++k) gradient[k] = s->work.slope_theta[s->place[k]];
     log_density += pool_spread_prior(spread, q, gradient);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         struct pool_member *member = &site->member;
         pool_spread_place(spread, q, member, q + site->at);
-        memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
-        for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = member->phi[k];
-        if (s->bounded && !(s->model.prior->dprior(s->model.self, s->trial) > -INFINITY))
+        memcpy(s->work.trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
+        for (int k = 0; k < s->parameters; ++k) s->work.trial[s->place[k]] = member->phi[k];
+        if (s->bounded && !(s->model.prior->dprior(s->model.self, s->work.trial) > -INFINITY))
             return beyond_bounds(s);
-        log_density += pool_records_likelihood(site, s->trial, member->slope);
+        log_density += pool_records_likelihood(site, s->work.trial, member->slope);
         if (!(log_density > -INFINITY)) return -INFINITY;
     }
     for (int j = s->sites - 1; j >= 0; --j) {
@@ -70,37 +70,37 @@ static double density(void *self, const double *q, double *gradient) {
 }
 
 size_t pool_records_given_stored(const struct pool_records *s) {
-    return s->gradients ? hmc_stored(s->size, HMC_DIAGONAL) : 0;
+    return s->gradients ? hmc_stored(s->given.size, HMC_DIAGONAL) : 0;
 }
 
 void pool_records_given_create(struct pool_records *s) {
     const size_t varying = (size_t)s->spread.varying;
-    s->size = s->shared;
+    s->given.size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
-        site->at = s->size;
-        s->size += site->member.own;
+        site->at = s->given.size;
+        s->given.size += site->member.own;
         DOUBLES(varying, &site->told_at, &site->precision);
     }
-    s->curvature = doubles(varying * varying);
-    s->newton = doubles(varying);
-    s->slope_there = doubles((size_t)s->parameters);
-    s->hmc_work = doubles(hmc_workspace(s->size, HMC_DIAGONAL));
+    s->given.curvature = doubles(varying * varying);
+    s->given.newton = doubles(varying);
+    s->given.slope = doubles((size_t)s->parameters);
+    s->given.work = doubles(hmc_workspace(s->given.size, HMC_DIAGONAL));
 }
 
 void pool_records_given_attach(struct pool_records *s, double *store) {
-    const struct hmc_target target = {s->size, s, density, NULL};
-    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, store, s->hmc_work);
-    if (s->size < MANY_COORDINATES) s->hmc.target_accept = TARGET_OF_FEW;
+    const struct hmc_target target = {s->given.size, s, density, NULL};
+    hmc_attach(&s->given.hmc, &target, HMC_DIAGONAL, store, s->given.work);
+    if (s->given.size < MANY_COORDINATES) s->given.hmc.target_accept = TARGET_OF_FEW;
 }
 
 /* `sd`: about how far off what is shared may be; means of what varies are nearly standard normal
  * as they are coordinates here. */
 void pool_records_given_start(struct pool_records *s, const double *sd) {
-    double *unit = plugin_memory((size_t)s->size, sizeof *unit);
-    for (int i = 0; i < s->size; ++i) unit[i] = i < s->shared ? sd[i] : 1;
+    double *unit = plugin_memory((size_t)s->given.size, sizeof *unit);
+    for (int i = 0; i < s->given.size; ++i) unit[i] = i < s->shared ? sd[i] : 1;
     for (int v = 0; v < s->spread.varying; ++v) unit[s->spread.which[v]] = 1;
-    hmc_start(&s->hmc, unit, unit); /* a position of no account: each transition sets it */
+    hmc_start(&s->given.hmc, unit, unit); /* a position of no account: each transition sets it */
 }
 
 /* ---- anchors ----------------------------------------------------------------------------- */
@@ -122,15 +122,15 @@ static void tell_curvature(struct pool_records *s, struct pool_records_site *sit
                            double *precision) {
     static const double STEP = 1e-3;
     const int V = s->spread.varying, *which = s->spread.which;
-    double *slope = site->member.slope, *row = s->curvature;
+    double *slope = site->member.slope, *row = s->given.curvature;
     for (int v = 0; v < V; ++v, row += V) {
-        double *at = s->trial + s->place[which[v]];
+        double *at = s->work.trial + s->place[which[v]];
         const double middle = *at;
         *at = middle - STEP;
-        (void)pool_records_likelihood(site, s->trial, slope);
+        (void)pool_records_likelihood(site, s->work.trial, slope);
         for (int w = 0; w <= v; ++w) row[w] = slope[which[w]];
         *at = middle + STEP;
-        (void)pool_records_likelihood(site, s->trial, slope);
+        (void)pool_records_likelihood(site, s->work.trial, slope);
         for (int w = 0; w <= v; ++w) row[w] = (row[w] - slope[which[w]]) / (2 * STEP);
         *at = middle;
         precision[v] = row[v] > 0 && row[v] < 1e100 ? row[v] : 0;
@@ -144,11 +144,11 @@ static int newton_step(const struct pool_records *s, const double *slope, double
     static const double LEAST = 1e-10; /* of what is left of a curvature */
     const int V = s->spread.varying, *which = s->spread.which;
     int stays = 0;
-    double *row = s->curvature;
+    double *row = s->given.curvature;
     for (int v = 0; v < V; ++v, row += V) {
         const double whole = row[v];
         for (int w = 0; w < v; ++w) {
-            const double *other = s->curvature + (size_t)w * (size_t)V;
+            const double *other = s->given.curvature + (size_t)w * (size_t)V;
             row[w] = (row[w] - linalg_dot(w, row, other)) / other[w];
         }
         const double left = whole - linalg_dot(v, row, row);
@@ -160,8 +160,8 @@ static int newton_step(const struct pool_records *s, const double *slope, double
         step[v] = 0;
         stays = 1;
     }
-    linalg_forward(V, s->curvature, step);
-    linalg_backward(V, s->curvature, step);
+    linalg_forward(V, s->given.curvature, step);
+    linalg_backward(V, s->given.curvature, step);
     return stays;
 }
 
@@ -171,15 +171,15 @@ static double climb(struct pool_records *s, struct pool_records_site *site, doub
                     const double *step) {
     enum { HALVINGS = 30 };
     const int V = s->spread.varying, *which = s->spread.which;
-    for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
+    for (int v = 0; v < V; ++v) site->told_at[v] = s->work.trial[s->place[which[v]]];
     double share = 1;
     for (int h = 0; h < HALVINGS; ++h, share *= 0.5) {
         for (int v = 0; v < V; ++v)
-            s->trial[s->place[which[v]]] = site->told_at[v] + share * step[v];
-        const double next = pool_records_likelihood(site, s->trial, site->member.slope);
+            s->work.trial[s->place[which[v]]] = site->told_at[v] + share * step[v];
+        const double next = pool_records_likelihood(site, s->work.trial, site->member.slope);
         if (next > now) return next - now;
     }
-    for (int v = 0; v < V; ++v) s->trial[s->place[which[v]]] = site->told_at[v];
+    for (int v = 0; v < V; ++v) s->work.trial[s->place[which[v]]] = site->told_at[v];
     return 0;
 }
 
@@ -191,23 +191,23 @@ static void tell(struct pool_records *s, struct pool_records_site *site) {
     static const double ENOUGH = 0.01, FURTHEST = 4;
     const int V = s->spread.varying, *which = s->spread.which;
     const int few = site->augment.n <= s->parameters, most = few ? 1 : MOST_STEPS;
-    memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
-    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->anchor[k];
-    double now = pool_records_likelihood(site, s->trial, site->member.slope), gain = INFINITY;
+    memcpy(s->work.trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
+    for (int k = 0; k < s->parameters; ++k) s->work.trial[s->place[k]] = site->anchor[k];
+    double now = pool_records_likelihood(site, s->work.trial, site->member.slope), gain = INFINITY;
     int stays = 0;
     for (int k = 0; k < most && gain > (stays ? 0 : ENOUGH); ++k) {
-        memcpy(s->slope_there, site->member.slope, (size_t)s->parameters * sizeof(double));
+        memcpy(s->given.slope, site->member.slope, (size_t)s->parameters * sizeof(double));
         tell_curvature(s, site, site->precision);
-        stays = newton_step(s, s->slope_there, s->newton);
+        stays = newton_step(s, s->given.slope, s->given.newton);
         for (int v = 0; few && v < V; ++v) {
             const double longest = site->precision[v] > 0 ? FURTHEST / sqrt(site->precision[v]) : 0;
-            s->newton[v] = fmax(fmin(s->newton[v], longest), -longest);
+            s->given.newton[v] = fmax(fmin(s->given.newton[v], longest), -longest);
         }
-        gain = climb(s, site, now, s->newton);
+        gain = climb(s, site, now, s->given.newton);
         now = isfinite(now) ? now + gain
-                            : pool_records_likelihood(site, s->trial, site->member.slope);
+                            : pool_records_likelihood(site, s->work.trial, site->member.slope);
     }
-    for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
+    for (int v = 0; v < V; ++v) site->told_at[v] = s->work.trial[s->place[which[v]]];
     site->member.at = site->told_at;
     site->member.precision = site->precision;
 }
@@ -224,8 +224,8 @@ static void read_position(struct pool_records *s, double *q) {
     pool_spread_start(&s->spread, q);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
-        for (int k = 0; k < s->parameters; ++k) s->phi[k] = site->augment.theta[s->place[k]];
-        pool_member_start(&s->spread, q, &site->member, s->phi, q + site->at);
+        for (int k = 0; k < s->parameters; ++k) s->given.phi[k] = site->augment.theta[s->place[k]];
+        pool_member_start(&s->spread, q, &site->member, s->given.phi, q + site->at);
     }
 }
 
@@ -242,7 +242,7 @@ static void write_position(struct pool_records *s, const double *q) {
     }
     for (int j = 0; j < s->sites; ++j) {
         struct pool_member *member = &s->site[j].member;
-        member->at = member->precision = s->nothing;
+        member->at = member->precision = s->given.nothing;
     }
     pool_spread_open(&s->spread, s->at);
 }
@@ -252,19 +252,19 @@ int pool_records_given_move(struct pool_records *s, int iteration, int warmup) {
     const int learns = learns_anchors(iteration, warmup);
     for (int j = 0; learns && j < s->sites; ++j) learn_anchors(s, s->site + j);
     pool_records_given_tell(s);
-    read_position(s, s->hmc.q);
-    if (hmc_refresh(&s->hmc)) {
-        if (learns) hmc_find_step(&s->hmc, s->rng);
-        s->beyond = 0;
-        hmc_nuts(&s->hmc, s->rng, &told);
-        hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
-        double *counter = s->counter;
+    read_position(s, s->given.hmc.q);
+    if (hmc_refresh(&s->given.hmc)) {
+        if (learns) hmc_find_step(&s->given.hmc, s->rng);
+        s->given.beyond = 0;
+        hmc_nuts(&s->given.hmc, s->rng, &told);
+        hmc_learn(&s->given.hmc, iteration, warmup, &told, s->rng);
+        double *counter = s->given.counter;
         counter[POOL_GIVEN_MADE] += 1;
         counter[POOL_GIVEN_ACCEPTANCE] += told.accept;
         counter[POOL_GIVEN_LEAPFROGS] += told.leapfrogs;
-        counter[POOL_GIVEN_DIVERGENT] += told.divergent && !s->beyond;
+        counter[POOL_GIVEN_DIVERGENT] += told.divergent && !s->given.beyond;
     }
-    if (iteration + 1 == warmup) memset(s->counter, 0, POOL_GIVEN_COUNTERS * sizeof(double));
-    write_position(s, s->hmc.q);
+    if (iteration + 1 == warmup) memset(s->given.counter, 0, POOL_GIVEN_COUNTERS * sizeof(double));
+    write_position(s, s->given.hmc.q);
     return told.leapfrogs;
 }

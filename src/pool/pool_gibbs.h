@@ -42,12 +42,23 @@ enum {
 /* Kinds of walks in what sites share; see pool/gibbs_chain.c. */
 enum { POOL_GIVEN, POOL_HELD, POOL_CARRIED, POOL_WALKS };
 
+/* Transitions of what is shared and of all sites' parameters, given the records. */
+struct pool_given {
+    int beyond;    /* did the last trajectory end where the prior is cut off? */
+    int leapfrogs; /* of an iteration */
+    int size;      /* coordinates: what is shared, and each site's own */
+    struct hmc hmc;
+    double *curvature, *newton, *slope; /* of a site's likelihood */
+    double *work, *nothing, *phi;
+    double *counter; /* of the state */
+};
+
 struct pool_records {
     struct model model;
     struct model likelihood; /* whose marginal() is that of a site's records; no class: none */
     int parameters, *place;  /* of a site, and where they stand in theta */
     struct pool_spread spread;
-    int heads, *head, shown, *show; /* as in pool/pool_nuts.h */
+    struct places heads, shown; /* as in pool/pool_nuts.h */
     int sites;
     struct pool_records_site *site;
     struct augment **records; /* of each site */
@@ -55,25 +66,19 @@ struct pool_records {
 
     /* Coordinates of a site's own theta that move; of these, those that walk given the records, and
      * those that are no parameters of the site. */
-    int moving, *moves, walking, *walks, rest, *rests;
+    struct places moves, walks, rests;
 
-    int shared;      /* coordinates of what sites share */
-    int free, *open; /* of these, what moves given the parameters of the sites */
+    int shared;         /* coordinates of what sites share */
+    struct places free; /* of these, what moves given the parameters of the sites */
     struct walk walk[POOL_WALKS];
 
     /* Does the likelihood of a site's records have slopes? Then transitions of what is shared and
      * of all sites' parameters take the place of the walks but CARRIED. */
     int gradients;
-    int tables;    /* are there tables in place of records? */
-    int movable;   /* can records, or counts, follow theta? */
-    int bounded;   /* is the prior of the sites' parameters cut off? */
-    int beyond;    /* did the last trajectory end there? */
-    int leapfrogs; /* of an iteration */
-    int size;      /* their coordinates: what is shared, and each site's own */
-    struct hmc hmc;
-    double *curvature, *newton, *slope_there; /* of a site's likelihood */
-    double *hmc_work, *nothing, *phi;
-    double *counter; /* of the state */
+    int tables;  /* are there tables in place of records? */
+    int movable; /* can records, or counts, follow theta? */
+    int bounded; /* is the prior of the sites' parameters cut off? */
+    struct pool_given given;
 
     /* State: with these restored, a run continues bit for bit. */
     double *at;           /* what is shared */
@@ -84,8 +89,10 @@ struct pool_records {
     /* workspace */
     struct theta_update density;
     double *watched;
-    double *trial, *at_new, *step, *slope, *natural, *slope_c, *slope_theta;
-    double *site_step, *theta_new;
+    struct {
+        double *trial, *at, *step, *slope, *natural, *slope_c, *slope_theta;
+        double *site_step, *theta;
+    } work;
 };
 
 /* With model, likelihood, parameters, spread and sites with their releases. Returns PLUGIN_*. */

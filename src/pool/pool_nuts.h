@@ -74,10 +74,9 @@ struct pool {
     /* Where parameters vary between sites; `likelihood` keeps all of them. */
     int partial;
     struct pool_spread spread;
-    struct model
-        likelihood;   /* of a regression; log sigma stands in theta behind the coefficients */
-    int heads, *head; /* parameters whose mean over sites is reported */
-    int shown, *show; /* parameters of each site that are reported */
+    struct model likelihood; /* of a regression; log sigma is behind the coefficients in theta */
+    struct places heads;     /* parameters whose mean over sites is reported */
+    struct places shown;     /* parameters of each site that are reported */
 
     int columns; /* of the release: all components */
 

@@ -13,13 +13,15 @@ double pool_records_likelihood(struct pool_records_site *site, const double *the
         return 0;
     }
     if (s->likelihood.class) { /* keeps the parameters, in their order */
-        value = s->likelihood.marginal->marginal(s->likelihood.self, a->complete, (double)a->n,
-                                                 theta, s->slope_c, slope ? slope : s->slope_theta);
+        value =
+            s->likelihood.marginal->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
+                                             s->work.slope_c, slope ? slope : s->work.slope_theta);
     } else if (s->model.likelihood) {
-        if (slope) memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
+        if (slope) memset(s->work.slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
         value = s->model.likelihood->log_likelihood(s->model.self, theta, a->complete, (double)a->n,
-                                                    slope ? s->slope_theta : NULL);
-        for (int k = 0; slope && k < s->parameters; ++k) slope[k] = s->slope_theta[s->place[k]];
+                                                    slope ? s->work.slope_theta : NULL);
+        for (int k = 0; slope && k < s->parameters; ++k)
+            slope[k] = s->work.slope_theta[s->place[k]];
     } else {
         value = update_theta_density(&s->density, 1, &records, theta);
     }

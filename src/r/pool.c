@@ -31,8 +31,8 @@ static void read_partial(SEXP partial, struct pool *s) {
     if (!partial || Rf_isNull(partial)) return;
     s->partial = 1;
     read_spread(partial, &s->spread);
-    s->head = read_places(partial, "head", &s->heads);
-    s->show = read_places(partial, "show", &s->shown);
+    s->heads.at = read_places(partial, "head", &s->heads.count);
+    s->shown.at = read_places(partial, "show", &s->shown.count);
     s->spread.mean_at = REAL(list_element(partial, "mean_at"));
     s->spread.mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP separate = optional_element(partial, "separate");

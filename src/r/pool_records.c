@@ -17,8 +17,8 @@ static void *read(SEXP problem) {
     if (!Rf_isNull(likelihood)) s->likelihood = read_model(likelihood);
     read_spread(partial, &s->spread);
     s->place = read_places(partial, "at", &s->parameters);
-    s->head = read_places(partial, "head", &s->heads);
-    s->show = read_places(partial, "show", &s->shown);
+    s->heads.at = read_places(partial, "head", &s->heads.count);
+    s->shown.at = read_places(partial, "show", &s->shown.count);
     s->reference = REAL(list_element(partial, "reference"));
     s->sites = (int)Rf_xlength(sites);
     s->site = plugin_memory((size_t)s->sites, sizeof *s->site);
@@ -43,7 +43,7 @@ static size_t adapt_length(const struct pool_records *s) {
 }
 
 static size_t walks_length(const struct pool_records *s) {
-    return walk_stored(s->free) + 2 * walk_stored(s->shared);
+    return walk_stored(s->free.count) + 2 * walk_stored(s->shared);
 }
 
 /* what all have of these, and what imputed records need beside */
@@ -54,7 +54,7 @@ static struct state_shape shape(const void *self) {
     const R_xlen_t sites = s->sites;
     const struct state_part own[POOL_PARTS] = {
         {"thetas", REALSXP, sites * s->model.parameters},
-        {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
+        {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walks.count)},
         {"layer", REALSXP, (R_xlen_t)walks_length(s)},
         {"shared", REALSXP, s->shared},
         {"anchors", REALSXP, sites * s->parameters},
@@ -111,10 +111,10 @@ static void attach_records(struct pool_records *s, SEXP state) {
 /* of sites, and of what they share */
 static void attach_walks(struct pool_records *s, SEXP state) {
     double *walk = REAL(list_element(state, "walks")), *layer = REAL(list_element(state, "layer"));
-    for (int j = 0; j < s->sites; ++j, walk += walk_stored(s->walking))
-        walk_attach(&s->site[j].walk, s->walking, walk);
+    for (int j = 0; j < s->sites; ++j, walk += walk_stored(s->walks.count))
+        walk_attach(&s->site[j].walk, s->walks.count, walk);
     for (int k = 0; k < POOL_WALKS; ++k) {
-        const int size = k == POOL_GIVEN ? s->free : s->shared;
+        const int size = k == POOL_GIVEN ? s->free.count : s->shared;
         walk_attach(s->walk + k, size, layer);
         layer += walk_stored(size);
     }
@@ -132,7 +132,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
         attach_records(s, state);
     double *anchor = REAL(list_element(state, "anchors"));
     for (int j = 0; j < s->sites; ++j, anchor += s->parameters) s->site[j].anchor = anchor;
-    s->counter = REAL(list_element(state, "counters"));
+    s->given.counter = REAL(list_element(state, "counters"));
     if (s->gradients) pool_records_given_attach(s, REAL(list_element(state, "store")));
     pool_records_attach(s);
 }
@@ -158,12 +158,12 @@ static void start(void *self, SEXP problem) {
     for (int j = 0; j < s->sites; ++j) {
         struct augment *a = &s->site[j].augment;
         memcpy(a->theta, theta, (size_t)s->model.parameters * sizeof(double));
-        for (int k = 0; k < s->walking; ++k) sd[k] = move_sd[s->walks[k]];
+        for (int k = 0; k < s->walks.count; ++k) sd[k] = move_sd[s->walks.at[k]];
         walk_start(&s->site[j].walk, sd);
         if (s->tables) continue;
         a->count.most_energy_step = R_NegInf;
         start_augment_size(VECTOR_ELT(sites, j), a);
-        for (int k = 0; k < s->moving; ++k) sd[k] = move_sd[s->moves[k]];
+        for (int k = 0; k < s->moves.count; ++k) sd[k] = move_sd[s->moves.at[k]];
         adapt_start(&a->adapt, sd, -1);
     }
     pool_records_start(s, REAL(list_element(begin, "sd")));
