@@ -17,19 +17,33 @@ struct categories {
     int first, dummies;
 };
 
+struct lm_factors {
+    int count;
+    struct categories *factor;
+    int *of;       /* of a regressor; -1 if it is no dummy */
+    double *share; /* of the records that have a dummy's level */
+    double *later; /* of those with a later level of the factor, or the one without */
+};
+
+/* of the weights of a total */
+struct lm_gradient {
+    double *mean, *chol, *share, *theta;
+    double *off; /* weights left out of `symmetric` */
+};
+
 struct lm_distribution {
     int d, p;                   /* regressors, the constant among them; d - 1 covariates */
     int w;                      /* distinct products of two regressors but the constant */
     int size;                   /* w + d + 1 less what the statistic leaves out */
     int *at;                    /* -1 if left out */
     int continuous, *normal_at; /* regressors with a joint normal distribution */
-    int factors;
-    struct categories *factor;
-    int *factor_of;                       /* of a regressor; -1 if it is no dummy */
-    const double *scale, *shift, *centre; /* of y, x_1..x_p */
-    const double *lower, *upper;          /* bounds, in released units */
-    double *offset;                       /* released value of a column at its centre */
-    const double *fourth, *root;          /* Xi, w x w, and its root by columns, or NULL */
+    struct lm_factors factors;
+    struct {
+        const double *scale, *shift, *centre; /* of y, x_1..x_p */
+        const double *lower, *upper;          /* bounds, in released units */
+        double *offset;                       /* released value of a column at its centre */
+    } units;
+    const double *fourth, *root; /* Xi, w x w, and its root by columns, or NULL */
     int rank;
 
     /* of the model's coordinates */
@@ -39,16 +53,13 @@ struct lm_distribution {
     double *theta, sigma;
     double *mean, *cov, *second; /* E x, Cov(x), E xx' with the constant, d x d */
     double *chol;                /* of Cov(x_1..x_p) */
-    double *share;               /* of the records that have a dummy's level */
-    double *later;               /* of those with a later level of the factor, or the one without */
 
-    /* workspace */
-    double *row, *cross, *outer, *pull, *symmetric, *products;
-    double *scatter, *unit, *work;
-    double *normal_chol, *level_share;
-    double *weights;                                 /* of products */
-    double *of_mean, *of_chol, *of_share, *of_theta; /* gradients */
-    double *off;                                     /* weights left out of `symmetric` */
+    struct lm_gradient of;
+    struct {
+        double *row, *cross, *outer, *pull, *symmetric, *products;
+        double *weights; /* of products */
+        double *scatter, *unit, *normal_chol, *level_share, *rest;
+    } work;
 };
 
 static inline double lm_dot(int n, const double *a, const double *b) {
@@ -80,16 +91,16 @@ static inline int lm_first_error(const struct lm_distribution *m) {
 }
 
 /* Are two covariates, counted from 0, dummies of one factor? */
-static inline int lm_same_factor(const struct lm_distribution *m, int i, int j) {
-    const int f = m->factor_of[i + 1];
-    return f >= 0 && f == m->factor_of[j + 1];
+static inline int lm_same_factor(const struct lm_factors *factors, int i, int j) {
+    const int f = factors->of[i + 1];
+    return f >= 0 && f == factors->of[j + 1];
 }
 
 /* out += r times the coefficients of the sum of (x_i - E x_i)(x_j - E x_j), for dummies of one
  * factor, in the sums of x - E x; covariates count from 0. */
 static inline void lm_pull_within(const struct lm_distribution *m, int i, int j, double r,
                                   double *out) {
-    const double *scale = m->scale + 1, *share = m->share + 1;
+    const double *scale = m->units.scale + 1, *share = m->factors.share + 1;
     out[j] -= r * scale[i] * share[i];
     out[i] -= r * scale[j] * share[j];
     if (i == j) out[i] += r * scale[i];

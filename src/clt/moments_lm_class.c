@@ -37,30 +37,30 @@
 /* As the model has them: regressor v is its column v, 0 the response. */
 static int read_covariates(const struct fields *fields, struct lm_distribution *m) {
     m->continuous = fields_length(fields, "continuous");
-    m->factors = fields_length(fields, "factor_levels");
+    m->factors.count = fields_length(fields, "factor_levels");
     const double *continuous = fields_vector(fields, "continuous", m->continuous);
-    const double *first = fields_vector(fields, "factor_first", m->factors);
-    const double *levels = fields_vector(fields, "factor_levels", m->factors);
+    const double *first = fields_vector(fields, "factor_first", m->factors.count);
+    const double *levels = fields_vector(fields, "factor_levels", m->factors.count);
     if (!continuous || !first || !levels) return PLUGIN_BAD_FIELDS;
     m->normal_at = plugin_memory((size_t)m->continuous, sizeof *m->normal_at);
-    m->factor = plugin_memory((size_t)m->factors, sizeof *m->factor);
-    m->factor_of = plugin_memory((size_t)m->d, sizeof *m->factor_of);
-    DOUBLES((size_t)m->d, &m->share, &m->later);
+    m->factors.factor = plugin_memory((size_t)m->factors.count, sizeof *m->factors.factor);
+    m->factors.of = plugin_memory((size_t)m->d, sizeof *m->factors.of);
+    DOUBLES((size_t)m->d, &m->factors.share, &m->factors.later);
     for (int i = 0; i < m->continuous; ++i) m->normal_at[i] = (int)continuous[i];
-    for (int v = 0; v < m->d; ++v) m->factor_of[v] = -1;
-    for (int f = 0; f < m->factors; ++f) {
-        struct categories *factor = m->factor + f;
+    for (int v = 0; v < m->d; ++v) m->factors.of[v] = -1;
+    for (int f = 0; f < m->factors.count; ++f) {
+        struct categories *factor = m->factors.factor + f;
         factor->first = (int)first[f];
         factor->dummies = (int)levels[f] - 1;
-        for (int l = 0; l < factor->dummies; ++l) m->factor_of[factor->first + l] = f;
+        for (int l = 0; l < factor->dummies; ++l) m->factors.of[factor->first + l] = f;
     }
     return PLUGIN_OK;
 }
 
 static size_t most_levels(const struct lm_distribution *m) {
     int most = 0;
-    for (int f = 0; f < m->factors; ++f)
-        if (m->factor[f].dummies >= most) most = m->factor[f].dummies + 1;
+    for (int f = 0; f < m->factors.count; ++f)
+        if (m->factors.factor[f].dummies >= most) most = m->factors.factor[f].dummies + 1;
     return (size_t)most;
 }
 
@@ -71,19 +71,19 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     m->p = m->d - 1;
     m->w = m->d * (m->d + 1) / 2 - 1;
     const int components = m->w + m->d + 1;
-    m->scale = fields_vector(fields, "scale", m->d);
-    m->shift = fields_vector(fields, "shift", m->d);
-    m->centre = fields_vector(fields, "centre", m->d);
-    m->lower = fields_vector(fields, "lower", m->d);
-    m->upper = fields_vector(fields, "upper", m->d);
+    m->units.scale = fields_vector(fields, "scale", m->d);
+    m->units.shift = fields_vector(fields, "shift", m->d);
+    m->units.centre = fields_vector(fields, "centre", m->d);
+    m->units.lower = fields_vector(fields, "lower", m->d);
+    m->units.upper = fields_vector(fields, "upper", m->d);
     const double *at = fields_vector(fields, "at", components);
     m->coefficients = coordinates_find(coordinates, "coefficients");
     m->sigmas = coordinates_find(coordinates, "sigma");
     m->means = coordinates_find(coordinates, "mean");
     m->covs = coordinates_find(coordinates, "cov");
     m->probs = coordinates_find(coordinates, "prob"); /* the first of the factors */
-    if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at || !m->coefficients ||
-        !m->sigmas || !m->means || !m->covs)
+    if (!m->units.scale || !m->units.shift || !m->units.centre || !m->units.lower ||
+        !m->units.upper || !at || !m->coefficients || !m->sigmas || !m->means || !m->covs)
         return PLUGIN_BAD_FIELDS;
     const int status = read_covariates(fields, m);
     if (status != PLUGIN_OK) return status;
@@ -99,16 +99,18 @@ static int create(const struct fields *fields, const struct coordinates *coordin
         m->size += m->at[a] >= 0;
     }
     const size_t d = (size_t)m->d, square = d * d, w = (size_t)m->w;
-    m->offset = doubles(d);
-    for (int v = 0; v < m->d; ++v) m->offset[v] = m->scale[v] * m->centre[v] + m->shift[v];
-    DOUBLES(d, &m->theta, &m->mean, &m->pull, &m->of_mean, &m->of_share, &m->of_theta, &m->unit);
-    DOUBLES(square, &m->cov, &m->second, &m->chol, &m->outer, &m->symmetric, &m->of_chol, &m->off,
-            &m->scatter);
-    m->normal_chol = doubles((size_t)m->continuous * (size_t)m->continuous);
-    m->level_share = doubles(most_levels(m));
-    DOUBLES(w, &m->row, &m->products, &m->weights);
-    m->cross = doubles(w * d);
-    m->work = doubles(square + 4 * d);
+    m->units.offset = doubles(d);
+    for (int v = 0; v < m->d; ++v)
+        m->units.offset[v] = m->units.scale[v] * m->units.centre[v] + m->units.shift[v];
+    DOUBLES(d, &m->theta, &m->mean, &m->work.pull, &m->of.mean, &m->of.share, &m->of.theta,
+            &m->work.unit);
+    DOUBLES(square, &m->cov, &m->second, &m->chol, &m->work.outer, &m->work.symmetric, &m->of.chol,
+            &m->of.off, &m->work.scatter);
+    m->work.normal_chol = doubles((size_t)m->continuous * (size_t)m->continuous);
+    m->work.level_share = doubles(most_levels(m));
+    DOUBLES(w, &m->work.row, &m->work.products, &m->work.weights);
+    m->work.cross = doubles(w * d);
+    m->work.rest = doubles(square + 4 * d);
     moments->self = m;
     moments->released = m->size;
     moments->aside = 0;

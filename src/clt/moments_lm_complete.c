@@ -22,21 +22,22 @@ static void scale_scatter(struct lm_distribution *m, double n, const double *c) 
     const double *product = c + d;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
-            m->scatter[(size_t)i * d + j] = m->scatter[(size_t)j * d + i] =
+            m->work.scatter[(size_t)i * d + j] = m->work.scatter[(size_t)j * d + i] =
                 *product++ - c[i] * c[j] / n;
     for (int i = 0; i < d; ++i) {
-        const double diagonal = fabs(m->scatter[(size_t)i * d + i]);
-        m->unit[i] = diagonal > 0 ? sqrt(diagonal) : 1;
+        const double diagonal = fabs(m->work.scatter[(size_t)i * d + i]);
+        m->work.unit[i] = diagonal > 0 ? sqrt(diagonal) : 1;
     }
     for (int i = 0; i < d; ++i)
-        for (int j = 0; j < d; ++j) m->scatter[(size_t)i * d + j] /= m->unit[i] * m->unit[j];
+        for (int j = 0; j < d; ++j)
+            m->work.scatter[(size_t)i * d + j] /= m->work.unit[i] * m->work.unit[j];
 }
 
 int lm_complete(void *self, double n, const double *total, double *c) {
     struct lm_distribution *m = self;
     const int d = m->d;
     for (int i = 0; i < d; ++i)
-        c[i] = (total[m->at[sum_of(m, i)]] - n * m->offset[i]) / m->scale[i];
+        c[i] = (total[m->at[sum_of(m, i)]] - n * m->units.offset[i]) / m->units.scale[i];
     double *product = c + d;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j) {
@@ -45,22 +46,24 @@ int lm_complete(void *self, double n, const double *total, double *c) {
                 *product++ = i == j ? c[i] : 0;
                 continue;
             }
-            const double a = m->offset[i] / m->scale[i], b = m->offset[j] / m->scale[j];
-            *product++ = total[at] / (m->scale[i] * m->scale[j]) - a * c[j] - b * c[i] - n * a * b;
+            const double a = m->units.offset[i] / m->units.scale[i],
+                         b = m->units.offset[j] / m->units.scale[j];
+            *product++ = total[at] / (m->units.scale[i] * m->units.scale[j]) - a * c[j] - b * c[i] -
+                         n * a * b;
         }
     scale_scatter(m, n, c);
-    return linalg_cholesky(d, m->scatter) == 0;
+    return linalg_cholesky(d, m->work.scatter) == 0;
 }
 
 /* Counts of levels that n records could have; the scatter is seen to later. */
 static void project_counts(const struct lm_distribution *m, double n, double *c) {
-    for (int f = 0; f < m->factors; ++f) {
-        double *count = c + m->factor[f].first, sum = 0;
-        for (int l = 0; l < m->factor[f].dummies; ++l) {
+    for (int f = 0; f < m->factors.count; ++f) {
+        double *count = c + m->factors.factor[f].first, sum = 0;
+        for (int l = 0; l < m->factors.factor[f].dummies; ++l) {
             if (!(count[l] > 0)) count[l] = 0;
             sum += count[l];
         }
-        for (int l = 0; sum > n && l < m->factor[f].dummies; ++l) count[l] *= n / sum;
+        for (int l = 0; sum > n && l < m->factors.factor[f].dummies; ++l) count[l] *= n / sum;
     }
 }
 
@@ -69,9 +72,10 @@ void lm_project(void *self, double n, double *c) {
     const int d = m->d;
     project_counts(m, n, c);
     scale_scatter(m, n, c);
-    linalg_raise_eigenvalues(d, m->scatter, least_eigenvalue, m->work);
+    linalg_raise_eigenvalues(d, m->work.scatter, least_eigenvalue, m->work.rest);
     double *product = c + d;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
-            *product++ = m->scatter[(size_t)i * d + j] * m->unit[i] * m->unit[j] + c[i] * c[j] / n;
+            *product++ = m->work.scatter[(size_t)i * d + j] * m->work.unit[i] * m->work.unit[j] +
+                         c[i] * c[j] / n;
 }

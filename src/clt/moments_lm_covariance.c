@@ -13,11 +13,11 @@ VECTOR_CLONES static void combine(int n, double a, const double *restrict x, dou
 static double central(const struct lm_distribution *m, int order, const int *v) {
     double sum = 0, rest = 1, all = 1;
     for (int k = 0; k < order; ++k) {
-        const double share = m->share[v[k]];
+        const double share = m->factors.share[v[k]];
         double product = share;
         int seen = 0;
         for (int l = 0; l < order; ++l) {
-            product *= (v[l] == v[k]) - m->share[v[l]];
+            product *= (v[l] == v[k]) - m->factors.share[v[l]];
             seen = seen || (l < k && v[l] == v[k]);
         }
         all *= -share;
@@ -30,13 +30,14 @@ static double central(const struct lm_distribution *m, int order, const int *v) 
 
 static double third_cumulant(const struct lm_distribution *m, int i, int j, int k) {
     const int v[] = {i, j, k};
-    return m->scale[i] * m->scale[j] * m->scale[k] * central(m, 3, v);
+    return m->units.scale[i] * m->units.scale[j] * m->units.scale[k] * central(m, 3, v);
 }
 
 static double fourth_cumulant(const struct lm_distribution *m, int i, int j, int k, int l) {
     const int v[] = {i, j, k, l}, d = m->d;
     const double *cov_i = m->cov + (size_t)i * d, *cov_j = m->cov + (size_t)j * d;
-    return m->scale[i] * m->scale[j] * m->scale[k] * m->scale[l] * central(m, 4, v) -
+    return m->units.scale[i] * m->units.scale[j] * m->units.scale[k] * m->units.scale[l] *
+               central(m, 4, v) -
            cov_i[j] * m->cov[(size_t)k * d + l] - cov_i[k] * cov_j[l] - cov_i[l] * cov_j[k];
 }
 
@@ -44,17 +45,17 @@ static double fourth_cumulant(const struct lm_distribution *m, int i, int j, int
 static void add_cumulants(const struct lm_distribution *m, int i, int j, double *row) {
     const int side[] = {i, j};
     for (int s = 0; s < 2; ++s) {
-        const int one = side[s], f = m->factor_of[one];
+        const int one = side[s], f = m->factors.of[one];
         if (f < 0) continue;
         const double mean = m->mean[side[1 - s]];
-        const int first = m->factor[f].first, end = first + m->factor[f].dummies;
+        const int first = m->factors.factor[f].first, end = first + m->factors.factor[f].dummies;
         for (int k = first; k < end; ++k)
             for (int l = k; l < end; ++l)
                 row[lm_number_of(m, k, l)] += mean * third_cumulant(m, one, k, l);
     }
-    const int f = m->factor_of[i];
-    if (f < 0 || f != m->factor_of[j]) return;
-    const int first = m->factor[f].first, end = first + m->factor[f].dummies;
+    const int f = m->factors.of[i];
+    if (f < 0 || f != m->factors.of[j]) return;
+    const int first = m->factors.factor[f].first, end = first + m->factors.factor[f].dummies;
     for (int k = first; k < end; ++k) {
         const double third = third_cumulant(m, i, j, k);
         for (int l = 0; l < m->d; ++l)
@@ -70,15 +71,15 @@ static const double *fourth_row(struct lm_distribution *m, int i, int j, int num
     const int d = m->d;
     const double *cov_i = m->cov + (size_t)i * d, *cov_j = m->cov + (size_t)j * d;
     const double *second_j = m->second + (size_t)j * d;
-    double *out = m->row;
+    double *out = m->work.row;
     for (int k = 0; k < d; ++k) {
         const int from = k == 0 ? 1 : k;
         combine(d - from, cov_i[k], second_j + from, second_j[k], cov_i + from,
                 m->mean[i] * m->mean[k], cov_j + from, m->mean[i] * cov_j[k], m->mean + from, out);
         out += d - from;
     }
-    add_cumulants(m, i, j, m->row);
-    return m->row;
+    add_cumulants(m, i, j, m->work.row);
+    return m->work.row;
 }
 
 void lm_contract(int d, const double *restrict row, const double *restrict theta,
@@ -111,34 +112,34 @@ int lm_eval(void *self, const double *theta_model, double *mean, double *cov) {
     const double variance = m->sigma * m->sigma;
 
     for (int i = 0; i < d; ++i)
-        mean[m->at[w + i]] = m->pull[i] = lm_dot(d, m->second + (size_t)i * d, theta);
-    const double square_mean = lm_dot(d, theta, m->pull); /* E (theta'x)^2 */
+        mean[m->at[w + i]] = m->work.pull[i] = lm_dot(d, m->second + (size_t)i * d, theta);
+    const double square_mean = lm_dot(d, theta, m->work.pull); /* E (theta'x)^2 */
     mean[m->at[square]] = square_mean + variance;
 
     /* w with itself, with xy and with y^2; A Xi A', whose row i is the sum of
      * theta_j times the row of x_i x_j in Xi A' */
-    memset(m->outer, 0, (size_t)d * d * sizeof(double));
+    memset(m->work.outer, 0, (size_t)d * d * sizeof(double));
     for (int i = 0, number = 0; i < d; ++i) {
         for (int j = i == 0 ? 1 : i; j < d; ++j, ++number) {
             const double *row = fourth_row(m, i, j, number);
-            double *cross = m->cross;
+            double *cross = m->work.cross;
             lm_contract(d, row, theta, cross);
             if (m->at[number] >= 0) mean[m->at[number]] = m->second[(size_t)i * d + j];
             for (int b = 0; b <= number; ++b) put(m, cov, number, b, row[b]);
             for (int k = 0; k < d; ++k) put(m, cov, w + k, number, cross[k]);
             put(m, cov, square, number, lm_dot(d, cross, theta));
-            for (int k = 0; k < d; ++k) m->outer[(size_t)i * d + k] += theta[j] * cross[k];
+            for (int k = 0; k < d; ++k) m->work.outer[(size_t)i * d + k] += theta[j] * cross[k];
             if (i == j) continue;
-            for (int k = 0; k < d; ++k) m->outer[(size_t)j * d + k] += theta[i] * cross[k];
+            for (int k = 0; k < d; ++k) m->work.outer[(size_t)j * d + k] += theta[i] * cross[k];
         }
     }
     double total = 2 * variance * variance + 4 * variance * square_mean;
     for (int i = 0; i < d; ++i) {
-        const double *outer = m->outer + (size_t)i * d;
+        const double *outer = m->work.outer + (size_t)i * d;
         for (int k = 0; k <= i; ++k)
             put(m, cov, w + i, w + k, outer[k] + variance * m->second[(size_t)i * d + k]);
         const double with_square = lm_dot(d, outer, theta);
-        put(m, cov, square, w + i, with_square + 2 * variance * m->pull[i]);
+        put(m, cov, square, w + i, with_square + 2 * variance * m->work.pull[i]);
         total += theta[i] * with_square;
     }
     put(m, cov, square, square, total);

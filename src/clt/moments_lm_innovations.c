@@ -9,7 +9,7 @@
 /* The sum of (x_i - E x_i)(x_j - E x_j) for dummies of one factor, given the sums of
  * x - E x; covariates count from 0. */
 static double within_factor(const struct lm_distribution *m, int i, int j, const double *sum) {
-    const double *scale = m->scale + 1, *share = m->share + 1;
+    const double *scale = m->units.scale + 1, *share = m->factors.share + 1;
     const double product = -scale[i] * share[i] * sum[j] - scale[j] * share[j] * sum[i];
     return i == j ? product + scale[i] * sum[i] : product;
 }
@@ -28,7 +28,7 @@ static void form_products(struct lm_distribution *m, const double *u, double *re
         }
         return;
     }
-    double *half = m->outer, *square = m->symmetric;
+    double *half = m->work.outer, *square = m->work.symmetric;
     const double *next = u + p;
     for (int i = 0; i < p; ++i) {
         square[(size_t)i * p + i] = sqrt(2) * *next++;
@@ -39,9 +39,10 @@ static void form_products(struct lm_distribution *m, const double *u, double *re
     double *product = out + p;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) {
-            const double centred = lm_same_factor(m, i, j) ? within_factor(m, i, j, out)
-                                                           : lm_dot(j + 1, half + (size_t)i * p,
-                                                                    m->chol + (size_t)j * p);
+            const double centred =
+                lm_same_factor(&m->factors, i, j)
+                    ? within_factor(m, i, j, out)
+                    : lm_dot(j + 1, half + (size_t)i * p, m->chol + (size_t)j * p);
             *product++ = m->mean[i + 1] * out[j] + out[i] * m->mean[j + 1] + centred;
         }
 }
@@ -56,14 +57,14 @@ static void pull_products(struct lm_distribution *m, double weight, const double
         return;
     }
     /* r'w = o'(L g) + tr(R L G L'), R symmetric */
-    double *o = m->row, *square = m->symmetric, *half = m->outer;
+    double *o = m->work.row, *square = m->work.symmetric, *half = m->work.outer;
     memcpy(o, r, (size_t)p * sizeof(double));
     const double *product = r + p;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j, ++product) {
             o[i] += m->mean[j + 1] * *product;
             o[j] += m->mean[i + 1] * *product;
-            const int within = lm_same_factor(m, i, j);
+            const int within = lm_same_factor(&m->factors, i, j);
             if (within) lm_pull_within(m, i, j, *product, o);
             square[(size_t)i * p + j] = square[(size_t)j * p + i] =
                 within ? 0 : (i == j ? 1 : 0.5) * *product;
@@ -74,7 +75,7 @@ static void pull_products(struct lm_distribution *m, double weight, const double
     double *next = u + p;
     for (int i = 0; i < p; ++i) {
         const double *row = half + (size_t)i * p;
-        double *sums = m->pull + 1; /* row i of L'R L up to the diagonal */
+        double *sums = m->work.pull + 1; /* row i of L'R L up to the diagonal */
         memset(sums, 0, (size_t)(i + 1) * sizeof(double));
         for (int l = 0; l < p; ++l)
             for (int j = 0; j <= i && j <= l; ++j) sums[j] += row[l] * m->chol[(size_t)l * p + j];
@@ -91,27 +92,27 @@ void lm_from_innovations(void *self, const double *theta_model, double n, const 
     lm_set(m, theta_model);
     const int d = m->d, w = m->w;
     const double root_n = sqrt(n), *error = u + lm_first_error(m);
-    form_products(m, u, m->products);
+    form_products(m, u, m->work.products);
     for (int i = 0, number = 0; i < d; ++i)
         for (int j = i == 0 ? 1 : i; j < d; ++j, ++number)
             if (m->at[number] >= 0)
                 total[m->at[number]] =
-                    n * m->second[(size_t)i * d + j] + root_n * m->products[number];
-    lm_contract(d, m->products, m->theta, m->pull);
+                    n * m->second[(size_t)i * d + j] + root_n * m->work.products[number];
+    lm_contract(d, m->work.products, m->theta, m->work.pull);
 
     /* with the sums of x e, N(0, sigma^2 E): that of e, then the rest given it */
-    double square = lm_dot(d, m->pull, m->theta);
+    double square = lm_dot(d, m->work.pull, m->theta);
     for (int i = 0; i < d; ++i) {
         double noise = error[0] * m->mean[i];
         if (i > 0) noise += lm_dot(i, m->chol + (size_t)(i - 1) * m->p, error + 1);
         square += 2 * m->theta[i] * m->sigma * noise;
-        m->pull[i] += m->sigma * noise;
+        m->work.pull[i] += m->sigma * noise;
     }
     square += sqrt(2) * m->sigma * m->sigma * error[d];
     double square_mean = m->sigma * m->sigma;
     for (int i = 0; i < d; ++i) {
         const double mean = lm_dot(d, m->second + (size_t)i * d, m->theta);
-        total[m->at[w + i]] = n * mean + root_n * m->pull[i];
+        total[m->at[w + i]] = n * mean + root_n * m->work.pull[i];
         square_mean += m->theta[i] * mean;
     }
     total[m->at[w + d]] = n * square_mean + root_n * square;
@@ -120,12 +121,12 @@ void lm_from_innovations(void *self, const double *theta_model, double n, const 
 void lm_weigh(struct lm_distribution *m, const double *r) {
     const int d = m->d, w = m->w;
     const double *theta = m->theta, square = r[m->at[w + d]];
-    double *xy = m->pull;
+    double *xy = m->work.pull;
     for (int i = 0; i < d; ++i) xy[i] = r[m->at[w + i]] + theta[i] * square;
     for (int i = 0, number = 0; i < d; ++i)
         for (int j = i == 0 ? 1 : i; j < d; ++j, ++number) {
             const int at = m->at[number];
-            m->weights[number] =
+            m->work.weights[number] =
                 (at >= 0 ? r[at] : 0) + xy[i] * theta[j] + (i == j ? 0 : xy[j] * theta[i]);
         }
 }
@@ -139,9 +140,9 @@ void lm_pull(void *self, double weight, const double *r, double *u) {
     lm_weigh(m, r);
     error[d] += weight * sqrt(2) * m->sigma * m->sigma * square;
     for (int i = 0; i < d; ++i) {
-        const double noise = weight * m->sigma * (m->pull[i] + m->theta[i] * square);
+        const double noise = weight * m->sigma * (m->work.pull[i] + m->theta[i] * square);
         error[0] += noise * m->mean[i];
         for (int j = 0; j < i; ++j) error[1 + j] += noise * m->chol[(size_t)(i - 1) * m->p + j];
     }
-    pull_products(m, weight, m->weights, u);
+    pull_products(m, weight, m->work.weights, u);
 }
