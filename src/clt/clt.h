@@ -23,52 +23,68 @@ struct distribution {
 enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS, CLT_SAMPLERS };
 extern const char *const clt_sampler_names[CLT_SAMPLERS];
 
+/* What is known of an unknown n. */
+struct clt_unknown {
+    const struct size_prior *prior; /* NULL: n is known */
+    double about, spread;           /* its starts: about n as it is given, with that sd */
+    struct noise noise;             /* of released numbers that are n */
+    struct size_slope slope;        /* of its steps, a part of the state */
+};
+
 struct clt {
     struct model model;
     struct record_moments moments;
-    double n;                            /* a part of the state where it is unknown */
-    const struct size_prior *size_prior; /* NULL: n is known */
-    double size_about, size_spread;      /* its starts: about n as it is given, with that sd */
-    struct noise size_noise;             /* of released numbers that are n */
-    int size, wide;                      /* released; released + aside */
-    struct noise noise;                  /* of z; Laplace noise is a scale mixture */
+    double n; /* a part of the state where it is unknown */
+    struct clt_unknown unknown;
+    int size, wide;      /* released; released + aside */
+    struct noise noise;  /* of z; Laplace noise is a scale mixture */
     const double *ridge; /* variance added to a total, where noise and covariance both vanish */
     enum clt_sampler sampler;
     int conjugate; /* does theta | c follow? */
 
     /* Coordinates of theta that have their prior elsewhere, those of a site that others share
      * something with (pool/site_clt.c); the sampler is then "nuts". */
-    int pooled;
-    const int *pooled_at;
-    double *pooled_value;
+    struct {
+        int count;
+        const int *at;
+        double *value;
+    } pooled;
     int undivided; /* rows of Cholesky factors are coordinates of NUTS as they are */
-    int passes;    /* moves of theta */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
     double *variance; /* omega^2, of the noise */
     struct rng *rng;
     struct adapt adapt;
-    struct size_slope slope; /* of steps of n */
-    struct clt_nuts nuts;    /* its store is part of the state */
-    /* counters of the iterations after warmup */
-    double moves_made, moves_accepted;
-    double invalid, projected; /* iterations that drew an invalid statistic; that projected one */
+
+    struct clt_nuts nuts; /* its store is part of the state */
+    struct {
+        double made, accepted; /* moves */
+        double invalid,
+            projected; /* iterations that drew an invalid statistic; that projected one */
+    } counted;         /* in the iterations after warmup */
 
     /* Workspace */
     int fresh; /* now.mean and now.cov belong to theta */
     struct distribution now, next;
-    double *total;     /* the last draw, released + aside */
-    double *total_new; /* of a proposal */
-    double *u;         /* innovations of the total, and */
-    double *extra;     /* what the ridge adds to it */
-    double log_noise;  /* of the total */
-    double *complete;
-    double *root; /* factor of cov, in the order of pivot */
-    int *pivot, rank;
-    double *normal, *pull, *work, *theta_new, *step;
-    double *normals, *steps;       /* of all moves of an iteration */
-    double *sphered, *sphered_new; /* theta less the learned centre, in units of the shape */
+    struct {
+        double *now;      /* the last draw, released + aside */
+        double *next;     /* of a proposal */
+        double *u;        /* its innovations, and */
+        double *extra;    /* what the ridge adds to it */
+        double log_noise; /* of the last draw */
+    } total;
+    struct {
+        double *root; /* factor of cov, in the order of pivot */
+        int *pivot, rank;
+        double *normal, *work;
+    } factor;
+    struct {
+        int passes;                    /* moves of theta in an iteration */
+        double *normals, *steps;       /* of all of them */
+        double *sphered, *sphered_new; /* theta less the learned centre, in units of the shape */
+    } walk;
+    double *complete, *pull, *theta_new, *step;
 };
 
 void clt_prepare(struct clt *a);

@@ -63,24 +63,25 @@ void clt_prepare(struct clt *a) {
     a->size = a->moments.released;
     a->wide = a->size + a->moments.aside;
     distribution_prepare(&a->now, a->size, a->wide);
-    if (a->sampler == CLT_MARGINAL || (a->size_prior && a->sampler == CLT_GIBBS))
+    if (a->sampler == CLT_MARGINAL || (a->unknown.prior && a->sampler == CLT_GIBBS))
         distribution_prepare(&a->next, a->size, a->wide);
-    a->total = doubles((size_t)a->wide);
+    a->total.now = doubles((size_t)a->wide);
     if (a->sampler == CLT_NONCENTRED || a->sampler == CLT_NUTS)
-        a->total_new = doubles((size_t)a->wide);
+        a->total.next = doubles((size_t)a->wide);
     if (a->sampler == CLT_MARGINAL || a->sampler == CLT_NONCENTRED) {
         const size_t dim = (size_t)a->model.moving;
-        DOUBLES((size_t)a->passes * dim, &a->normals, &a->steps);
-        DOUBLES(dim, &a->sphered, &a->sphered_new);
+        DOUBLES((size_t)a->walk.passes * dim, &a->walk.normals, &a->walk.steps);
+        DOUBLES(dim, &a->walk.sphered, &a->walk.sphered_new);
     }
-    a->extra = doubles((size_t)a->size);
-    a->u = doubles((size_t)a->moments.innovations);
+    a->total.extra = doubles((size_t)a->size);
+    a->total.u = doubles((size_t)a->moments.innovations);
     a->complete = doubles((size_t)a->moments.complete);
-    if (!a->moments.class->from_innovations) a->root = doubles((size_t)a->wide * (size_t)a->wide);
-    a->pivot = plugin_memory((size_t)a->wide, sizeof(int));
-    a->normal = doubles((size_t)a->wide);
+    if (!a->moments.class->from_innovations)
+        a->factor.root = doubles((size_t)a->wide * (size_t)a->wide);
+    a->factor.pivot = plugin_memory((size_t)a->wide, sizeof(int));
+    a->factor.normal = doubles((size_t)a->wide);
     a->pull = doubles((size_t)a->size);
-    a->work = doubles(3 * (size_t)a->wide);
+    a->factor.work = doubles(3 * (size_t)a->wide);
     DOUBLES((size_t)a->model.parameters, &a->theta_new, &a->step);
     if (a->sampler == CLT_NUTS) clt_nuts_prepare(a);
 }
@@ -113,18 +114,18 @@ static void search_marginal(struct clt *a, int search) {
 /* ---- the start ------------------------------------------------------------------ */
 
 double clt_draw_size(const struct clt *a, struct rng *rng) {
-    const struct size_prior *prior = a->size_prior;
-    const double n = rint(a->n + a->size_spread * rng_normal(rng));
+    const struct size_prior *prior = a->unknown.prior;
+    const double n = rint(a->n + a->unknown.spread * rng_normal(rng));
     return fmax(fmin(n, prior->upper), fmax(prior->lower, 2));
 }
 
 static void start_size(struct clt *a) {
     a->n = clt_draw_size(a, a->rng);
-    size_slope_start(&a->slope);
+    size_slope_start(&a->unknown.slope);
 }
 
 void clt_start(struct clt *a, int search, const double *move_sd) {
-    if (a->size_prior) start_size(a);
+    if (a->unknown.prior) start_size(a);
     const struct noise *z = &a->noise;
     for (int j = 0; j < a->size; ++j)
         a->variance[j] = (z->kernel[j] == KERNEL_ABSOLUTE ? 2 : 1) * z->scale[j] * z->scale[j];
@@ -133,7 +134,7 @@ void clt_start(struct clt *a, int search, const double *move_sd) {
         return;
     }
     search_marginal(a, search);
-    adapt_start(&a->adapt, move_sd, a->passes);
+    adapt_start(&a->adapt, move_sd, a->walk.passes);
 }
 
 /* ---- proposals ------------------------------------------------------------------ */
@@ -142,13 +143,14 @@ void clt_start(struct clt *a, int search, const double *move_sd) {
  * coordinate j of move k is steps[j * passes + k]. */
 static void draw_steps(struct clt *a) {
     const int dim = a->model.moving;
-    const size_t passes = (size_t)a->passes;
+    const size_t passes = (size_t)a->walk.passes;
     for (int j = 0; j < dim; ++j)
-        rng_fill_normal(a->rng, a->passes, a->normals + (size_t)j * passes);
-    memcpy(a->steps, a->normals, (size_t)dim * passes * sizeof(double));
-    linalg_shape_rows(a->passes, dim, a->adapt.chol, a->steps);
-    for (int j = 0; j < dim; ++j) a->sphered[j] = a->theta[a->model.moves[j]] - a->adapt.centre[j];
-    linalg_forward(dim, a->adapt.chol, a->sphered);
+        rng_fill_normal(a->rng, a->walk.passes, a->walk.normals + (size_t)j * passes);
+    memcpy(a->walk.steps, a->walk.normals, (size_t)dim * passes * sizeof(double));
+    linalg_shape_rows(a->walk.passes, dim, a->adapt.chol, a->walk.steps);
+    for (int j = 0; j < dim; ++j)
+        a->walk.sphered[j] = a->theta[a->model.moves[j]] - a->adapt.centre[j];
+    linalg_forward(dim, a->adapt.chol, a->walk.sphered);
 }
 
 /* Returns the log ratio of the proposal's densities, back over forth. With w the sphered
@@ -160,7 +162,7 @@ static double propose(struct clt *a, int k, int regress) {
     const int dim = a->model.moving;
     const double scale = exp(*a->adapt.log_scale);
     double keep = 1, spread = scale, square = 0, square_new = 0;
-    for (int j = 0; j < dim; ++j) square += a->sphered[j] * a->sphered[j];
+    for (int j = 0; j < dim; ++j) square += a->walk.sphered[j] * a->walk.sphered[j];
     regress = regress && *a->adapt.has_centre > 0 && square > 0;
     if (regress) {
         keep = 1 / sqrt(1 + scale * scale);
@@ -168,12 +170,13 @@ static double propose(struct clt *a, int k, int regress) {
     }
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     for (int j = 0; j < dim; ++j) {
-        const size_t at = (size_t)j * (size_t)a->passes + (size_t)k;
+        const size_t at = (size_t)j * (size_t)a->walk.passes + (size_t)k;
         const int moved = a->model.moves[j];
-        a->step[j] = (keep - 1) * (a->theta[moved] - a->adapt.centre[j]) + spread * a->steps[at];
+        a->step[j] =
+            (keep - 1) * (a->theta[moved] - a->adapt.centre[j]) + spread * a->walk.steps[at];
         a->theta_new[moved] += a->step[j];
-        a->sphered_new[j] = keep * a->sphered[j] + spread * a->normals[at];
-        square_new += a->sphered_new[j] * a->sphered_new[j];
+        a->walk.sphered_new[j] = keep * a->walk.sphered[j] + spread * a->walk.normals[at];
+        square_new += a->walk.sphered_new[j] * a->walk.sphered_new[j];
     }
     return regress ? 0.5 * dim * log(square_new / square) : 0;
 }
@@ -183,14 +186,14 @@ static int decide(struct clt *a, double log_ratio, int learning) {
     const int accept = -log_ratio < rng_exponential(a->rng);
     if (accept) {
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
-        memcpy(a->sphered, a->sphered_new, (size_t)a->model.moving * sizeof(double));
+        memcpy(a->walk.sphered, a->walk.sphered_new, (size_t)a->model.moving * sizeof(double));
     }
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         adapt_saw_pass(&a->adapt, PASS_WALK, probability, a->step, 1);
     } else {
-        a->moves_made += 1;
-        a->moves_accepted += accept;
+        a->counted.made += 1;
+        a->counted.accepted += accept;
     }
     return accept;
 }
@@ -219,39 +222,40 @@ static int move_marginal(struct clt *a, int k, int learning) {
 
 static void prepare_root(struct clt *a) {
     if (a->moments.class->from_innovations) return;
-    memcpy(a->root, a->now.cov, (size_t)a->wide * (size_t)a->wide * sizeof(double));
-    a->rank = linalg_semi_cholesky(a->wide, a->root, a->pivot, a->work);
+    memcpy(a->factor.root, a->now.cov, (size_t)a->wide * (size_t)a->wide * sizeof(double));
+    a->factor.rank = linalg_semi_cholesky(a->wide, a->factor.root, a->factor.pivot, a->factor.work);
 }
 
 static void add_extra(const struct clt *a, double *total) {
-    for (int j = 0; j < a->size; ++j) total[j] += a->extra[j];
+    for (int j = 0; j < a->size; ++j) total[j] += a->total.extra[j];
 }
 
 static void draw_total(struct clt *a) {
     const int d = a->size, w = a->wide;
     const struct record_moments *m = &a->moments;
-    double *total = a->total, *pull = a->pull;
+    double *total = a->total.now, *pull = a->pull;
     const double root_n = sqrt(a->n);
     if (m->class->from_innovations) {
-        rng_fill_normal(a->rng, m->innovations, a->u);
-        m->class->from_innovations(m->self, a->theta, a->n, a->u, total);
+        rng_fill_normal(a->rng, m->innovations, a->total.u);
+        m->class->from_innovations(m->self, a->theta, a->n, a->total.u, total);
     } else {
-        rng_fill_normal(a->rng, a->rank, a->normal);
-        linalg_semi_multiply(w, a->rank, a->root, a->pivot, a->normal, a->work);
-        for (int i = 0; i < w; ++i) total[i] = a->n * a->now.mean[i] + root_n * a->work[i];
+        rng_fill_normal(a->rng, a->factor.rank, a->factor.normal);
+        linalg_semi_multiply(w, a->factor.rank, a->factor.root, a->factor.pivot, a->factor.normal,
+                             a->factor.work);
+        for (int i = 0; i < w; ++i) total[i] = a->n * a->now.mean[i] + root_n * a->factor.work[i];
     }
-    rng_fill_normal(a->rng, d, a->normal);
+    rng_fill_normal(a->rng, d, a->factor.normal);
     for (int j = 0; j < d; ++j) {
-        a->extra[j] = a->ridge[j] > 0 ? sqrt(a->ridge[j]) * rng_normal(a->rng) : 0;
-        pull[j] =
-            a->noise.released[j] - total[j] - a->extra[j] - sqrt(a->variance[j]) * a->normal[j];
+        a->total.extra[j] = a->ridge[j] > 0 ? sqrt(a->ridge[j]) * rng_normal(a->rng) : 0;
+        pull[j] = a->noise.released[j] - total[j] - a->total.extra[j] -
+                  sqrt(a->variance[j]) * a->factor.normal[j];
     }
     linalg_forward(d, a->now.factor, pull);
     linalg_backward(d, a->now.factor, pull);
-    for (int j = 0; j < d; ++j) a->extra[j] += a->ridge[j] * pull[j];
+    for (int j = 0; j < d; ++j) a->total.extra[j] += a->ridge[j] * pull[j];
     if (m->class->from_innovations) {
-        m->class->pull(m->self, root_n, pull, a->u);
-        m->class->from_innovations(m->self, a->theta, a->n, a->u, total);
+        m->class->pull(m->self, root_n, pull, a->total.u);
+        m->class->from_innovations(m->self, a->theta, a->n, a->total.u, total);
     } else {
         for (int i = 0; i < w; ++i) {
             const double *restrict cov = a->now.cov + (size_t)i * w;
@@ -265,7 +269,7 @@ static void draw_total(struct clt *a) {
 
 static int complete(struct clt *a) {
     const struct record_moments *m = &a->moments;
-    return !a->conjugate || m->class->complete(m->self, a->n, a->total, a->complete);
+    return !a->conjugate || m->class->complete(m->self, a->n, a->total.now, a->complete);
 }
 
 /* Could records have the total? */
@@ -273,7 +277,7 @@ static int draw_possible_total(struct clt *a, int learning) {
     for (int k = 1; k <= MOST_DRAWS; ++k) {
         draw_total(a);
         if (complete(a)) return 1;
-        a->invalid += k == 1 && !learning;
+        a->counted.invalid += k == 1 && !learning;
     }
     return 0;
 }
@@ -281,7 +285,7 @@ static int draw_possible_total(struct clt *a, int learning) {
 static void draw_variances(struct clt *a) {
     for (int j = 0; j < a->size; ++j) {
         if (a->noise.kernel[j] != KERNEL_ABSOLUTE) continue;
-        const double b = a->noise.scale[j], away = fabs(a->noise.released[j] - a->total[j]);
+        const double b = a->noise.scale[j], away = fabs(a->noise.released[j] - a->total.now[j]);
         a->variance[j] = b * b * dist_laplace_variance(a->rng, away / b);
     }
 }
@@ -294,17 +298,17 @@ static int move_noncentred(struct clt *a, int k, int learning) {
     double log_ratio = -INFINITY, log_noise = 0;
     const double log_prior = a->model.prior->dprior(a->model.self, a->theta_new);
     if (isfinite(log_prior)) {
-        m->class->from_innovations(m->self, a->theta_new, a->n, a->u, a->total_new);
-        add_extra(a, a->total_new);
-        log_noise = clt_log_noise(a, a->total_new);
-        log_ratio = log_prior - a->now.log_prior + log_noise - a->log_noise + back_over_forth;
+        m->class->from_innovations(m->self, a->theta_new, a->n, a->total.u, a->total.next);
+        add_extra(a, a->total.next);
+        log_noise = clt_log_noise(a, a->total.next);
+        log_ratio = log_prior - a->now.log_prior + log_noise - a->total.log_noise + back_over_forth;
     }
     if (!decide(a, log_ratio, learning)) return 0;
-    double *const old = a->total;
-    a->total = a->total_new;
-    a->total_new = old;
+    double *const old = a->total.now;
+    a->total.now = a->total.next;
+    a->total.next = old;
     a->now.log_prior = log_prior;
-    a->log_noise = log_noise;
+    a->total.log_noise = log_noise;
     return 1;
 }
 
@@ -318,7 +322,7 @@ static void gather_moving(const struct clt *a, double *out) {
 static int update(struct clt *a, int possible, int learning) {
     if (!possible) {
         a->moments.class->project(a->moments.self, a->n, a->complete);
-        a->projected += !learning;
+        a->counted.projected += !learning;
     }
     a->fresh = 0;
     return a->model.update->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta);
@@ -329,9 +333,9 @@ static int move(struct clt *a, int learning) {
     int accepted = 0;
     if (a->sampler == CLT_GIBBS) return 0;
     a->now.log_prior = a->model.prior->dprior(a->model.self, a->theta);
-    if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
+    if (a->sampler == CLT_NONCENTRED) a->total.log_noise = clt_log_noise(a, a->total.now);
     draw_steps(a);
-    for (int k = 0; k < a->passes; ++k)
+    for (int k = 0; k < a->walk.passes; ++k)
         accepted += a->sampler == CLT_MARGINAL ? move_marginal(a, k, learning)
                                                : move_noncentred(a, k, learning);
     return accepted;
@@ -349,25 +353,26 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     double *before = a->step, *after = a->theta_new;
     int moved = 0;
     if (a->sampler == CLT_MARGINAL) moved = move(a, learning);
-    if (a->size_prior && a->sampler != CLT_NONCENTRED) (void)clt_move_size(a, iteration, learning);
+    if (a->unknown.prior && a->sampler != CLT_NONCENTRED)
+        (void)clt_move_size(a, iteration, learning);
     prepare_root(a);
     int possible = draw_possible_total(a, learning);
     if (a->sampler == CLT_NONCENTRED && (moved = move(a, learning)) > 0) {
         a->fresh = 0;
         possible = complete(a);
     }
-    if (a->size_prior && a->sampler == CLT_NONCENTRED &&
+    if (a->unknown.prior && a->sampler == CLT_NONCENTRED &&
         clt_move_size(a, iteration, learning) > 0) {
         a->fresh = 0;
         possible = complete(a);
     }
-    *accepted = a->sampler == CLT_GIBBS ? 0 : (double)moved / a->passes;
+    *accepted = a->sampler == CLT_GIBBS ? 0 : (double)moved / a->walk.passes;
     draw_variances(a);
     gather_moving(a, before);
     if (a->conjugate && update(a, possible, learning) != PLUGIN_OK) return PLUGIN_NUMERICAL;
-    if (learning && a->size_prior) {
-        size_slope_saw(&a->slope, a->n, log(a->n), a->theta);
-        if (adapt_window(iteration, warmup)) size_slope_close(&a->slope);
+    if (learning && a->unknown.prior) {
+        size_slope_saw(&a->unknown.slope, a->n, log(a->n), a->theta);
+        if (adapt_window(iteration, warmup)) size_slope_close(&a->unknown.slope);
     }
     if (!learning || a->sampler == CLT_GIBBS) return PLUGIN_OK;
     gather_moving(a, after);

@@ -19,21 +19,23 @@ enum { WALKS = 3 };
 
 static double size_energy(const struct clt *a, double n) {
     double energy = 0;
-    for (int k = 0; k < a->size_noise.size; ++k) energy += noise_energy_of(&a->size_noise, k, n);
+    for (int k = 0; k < a->unknown.noise.size; ++k)
+        energy += noise_energy_of(&a->unknown.noise, k, n);
     return energy;
 }
 
 double clt_log_size(const struct clt *a, double n) {
-    return n < 2 ? -INFINITY : size_prior_log(a->size_prior, n) - size_energy(a, n);
+    return n < 2 ? -INFINITY : size_prior_log(a->unknown.prior, n) - size_energy(a, n);
 }
 
 /* log ratio of the total's part at theta_new and n, which `next` or total_new have then */
 static double total_ratio(struct clt *a, double n) {
     if (a->sampler == CLT_NONCENTRED) {
-        a->moments.class->from_innovations(a->moments.self, a->theta_new, n, a->u, a->total_new);
-        for (int j = 0; j < a->size; ++j) a->total_new[j] += a->extra[j];
-        a->next.log_density = clt_log_noise(a, a->total_new);
-        return a->next.log_density - a->log_noise;
+        a->moments.class->from_innovations(a->moments.self, a->theta_new, n, a->total.u,
+                                           a->total.next);
+        for (int j = 0; j < a->size; ++j) a->total.next[j] += a->total.extra[j];
+        a->next.log_density = clt_log_noise(a, a->total.next);
+        return a->next.log_density - a->total.log_noise;
     }
     const double old = a->n;
     a->n = n;
@@ -46,10 +48,10 @@ static void keep(struct clt *a, double n) {
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
     a->n = n;
     if (a->sampler == CLT_NONCENTRED) {
-        double *const old = a->total;
-        a->total = a->total_new;
-        a->total_new = old;
-        a->log_noise = a->next.log_density;
+        double *const old = a->total.now;
+        a->total.now = a->total.next;
+        a->total.next = old;
+        a->total.log_noise = a->next.log_density;
         a->now.log_prior = a->next.log_prior;
         return;
     }
@@ -61,11 +63,11 @@ static void keep(struct clt *a, double n) {
 /* A step of n; theta follows it, or stays. */
 static int step(struct clt *a, int fresh, int follows, int learning) {
     double log_ratio;
-    const double n = fresh ? size_slope_fresh(&a->slope, a->n, a->rng, &log_ratio)
-                           : size_slope_walk(&a->slope, a->n, a->rng, &log_ratio);
+    const double n = fresh ? size_slope_fresh(&a->unknown.slope, a->n, a->rng, &log_ratio)
+                           : size_slope_walk(&a->unknown.slope, a->n, a->rng, &log_ratio);
     const double log_size = clt_log_size(a, n);
     if (log_size > -INFINITY) {
-        size_slope_follow(&a->slope, follows ? log(n / a->n) : 0, a->theta,
+        size_slope_follow(&a->unknown.slope, follows ? log(n / a->n) : 0, a->theta,
                           (size_t)a->model.parameters, a->theta_new);
         a->next.log_prior = a->model.prior->dprior(a->model.self, a->theta_new);
         log_ratio += log_size - clt_log_size(a, a->n);
@@ -77,15 +79,15 @@ static int step(struct clt *a, int fresh, int follows, int learning) {
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
     if (accept) keep(a, n);
-    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->size_prior->upper);
+    if (learning && !fresh) size_slope_tried(&a->unknown.slope, log_ratio, a->unknown.prior->upper);
     return accept;
 }
 
 int clt_move_size(struct clt *a, int iteration, int learning) {
     int accepted = 0;
-    const int knows = size_slope_knows(&a->slope);
+    const int knows = size_slope_knows(&a->unknown.slope);
     a->now.log_prior = a->model.prior->dprior(a->model.self, a->theta);
-    if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
+    if (a->sampler == CLT_NONCENTRED) a->total.log_noise = clt_log_noise(a, a->total.now);
     for (int k = 0; k < (a->sampler == CLT_NONCENTRED ? WALKS : 1); ++k)
         accepted += step(a, 0, 1, learning);
     if (knows) accepted += step(a, 1, iteration % 2, learning);

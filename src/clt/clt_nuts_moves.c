@@ -134,14 +134,14 @@ static double pull_moving(const struct clt *a, const double *theta, double jacob
 
 /* log p(theta_new), and its gradient to a->step; neither has a part of what is pooled. */
 static double fit_prior(struct clt *a) {
-    for (int k = 0; k < a->pooled; ++k) {
-        a->pooled_value[k] = a->theta_new[a->pooled_at[k]];
-        a->theta_new[a->pooled_at[k]] = 0;
+    for (int k = 0; k < a->pooled.count; ++k) {
+        a->pooled.value[k] = a->theta_new[a->pooled.at[k]];
+        a->theta_new[a->pooled.at[k]] = 0;
     }
     const double log_prior = model_prior(&a->model, a->theta_new, a->step);
-    for (int k = 0; k < a->pooled; ++k) {
-        a->theta_new[a->pooled_at[k]] = a->pooled_value[k];
-        a->step[a->pooled_at[k]] = 0;
+    for (int k = 0; k < a->pooled.count; ++k) {
+        a->theta_new[a->pooled.at[k]] = a->pooled.value[k];
+        a->step[a->pooled.at[k]] = 0;
     }
     return log_prior;
 }
@@ -154,8 +154,8 @@ static double joint_density(struct clt *a, const double *q, double *gradient) {
     put_moving(a, q, a->theta_new);
     const double log_prior = fit_prior(a);
     if (!(log_prior > -INFINITY)) return -INFINITY;
-    m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total_new);
-    const double log_noise = fit_noise(a, a->total_new, a->nuts.misfit);
+    m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total.next);
+    const double log_noise = fit_noise(a, a->total.next, a->nuts.misfit);
     m->class->gradient(m->self, a->n, u, a->nuts.misfit, a->step);
     const double log_jacobian = pull_moving(a, a->theta_new, 1, a->step, gradient);
     double square = 0;
@@ -169,7 +169,7 @@ static double joint_density(struct clt *a, const double *q, double *gradient) {
 
 double clt_nuts_density(struct clt *a, const double *point, double *slope) {
     const double rounded = joint_density(a, point, slope);
-    return rounded > -INFINITY ? rounded + log_unrounded(a, a->total_new) : -INFINITY;
+    return rounded > -INFINITY ? rounded + log_unrounded(a, a->total.next) : -INFINITY;
 }
 
 /* Row i of a lower triangle that is packed. */
@@ -195,8 +195,8 @@ VECTOR_CLONES static double dot(int n, const double *restrict a, const double *r
 static void put_point(struct clt *a, const double *q) {
     const int size = coordinates(a);
     memcpy(a->nuts.point, a->nuts.reference, (size_t)size * sizeof(double));
-    for (int j = 0; a->size_prior && j < a->model.moving; ++j)
-        a->nuts.point[j] += a->slope.slope[j] * log(a->n / a->size_about);
+    for (int j = 0; a->unknown.prior && j < a->model.moving; ++j)
+        a->nuts.point[j] += a->unknown.slope.slope[j] * log(a->n / a->unknown.about);
     if (*a->nuts.rotated == 0) {
         for (int i = 0; i < size; ++i) a->nuts.point[i] += a->nuts.map[i] * q[i];
         return;
@@ -225,7 +225,7 @@ static void take_state(struct clt *a) {
     put_point(a, a->nuts.hmc.q);
     put_moving(a, a->nuts.point, a->theta);
     a->moments.class->from_innovations(a->moments.self, a->theta, a->n,
-                                       a->nuts.point + a->model.moving, a->total);
+                                       a->nuts.point + a->model.moving, a->total.now);
 }
 
 void clt_nuts_resume(struct clt *a) {
@@ -250,7 +250,7 @@ static void set_curvature(struct clt *a, const double *q, const double *precisio
     memset(a->nuts.curvature, 0, (size_t)size * (size_t)size * sizeof(double));
     for (int i = 0; i < size; ++i) a->nuts.curvature[(size_t)i * size + i] = precision[i];
     put_moving(a, q, a->theta_new);
-    m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total_new);
+    m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total.next);
     memset(a->nuts.misfit, 0, (size_t)a->size * sizeof(double));
     for (int j = 0; j < a->size; ++j) {
         double *row = a->nuts.point_slope;
@@ -294,10 +294,11 @@ static void search_expected(struct clt *a, int search) {
     memcpy(a->theta_new, a->theta, bytes);
     for (int k = 0; k <= search && search > 0; ++k) {
         if (k > 0) model_rprior(&a->model, a->rng, a->theta_new);
-        a->moments.class->from_innovations(a->moments.self, a->theta_new, a->n, a->u, a->total_new);
+        a->moments.class->from_innovations(a->moments.self, a->theta_new, a->n, a->total.u,
+                                           a->total.next);
         double away = 0;
         for (int j = 0; j < a->size; ++j)
-            away += log1p(fabs(a->noise.released[j] - a->total_new[j]) / a->nuts.noise.scale[j]);
+            away += log1p(fabs(a->noise.released[j] - a->total.next[j]) / a->nuts.noise.scale[j]);
         if (!(away < best)) continue;
         best = away;
         memcpy(a->theta, a->theta_new, bytes);
@@ -308,7 +309,7 @@ static void search_expected(struct clt *a, int search) {
 static double distance(const struct clt *a) {
     double square = 0;
     for (int j = 0; j < a->size; ++j) {
-        const double r = (a->noise.released[j] - a->total_new[j]) / a->nuts.noise.scale[j];
+        const double r = (a->noise.released[j] - a->total.next[j]) / a->nuts.noise.scale[j];
         square += r * r;
     }
     return sqrt(square / a->size);
@@ -436,42 +437,42 @@ enum { SIZE_STEPS = 2 };
 /* A step of n with NUTS's coordinates fixed; the total is not the state's after it. */
 static void move_size(struct clt *a, int fresh, int learning) {
     struct hmc *hmc = &a->nuts.hmc;
-    const double old = a->n, before = clt_log_size(a, old) + log_unrounded(a, a->total);
+    const double old = a->n, before = clt_log_size(a, old) + log_unrounded(a, a->total.now);
     double log_ratio, log_density = -INFINITY;
-    const double n = fresh ? size_slope_fresh(&a->slope, old, a->rng, &log_ratio)
-                           : size_slope_walk(&a->slope, old, a->rng, &log_ratio);
+    const double n = fresh ? size_slope_fresh(&a->unknown.slope, old, a->rng, &log_ratio)
+                           : size_slope_walk(&a->unknown.slope, old, a->rng, &log_ratio);
     const double log_size = clt_log_size(a, n);
     if (log_size > -INFINITY) {
         a->n = n;
         log_density = mapped_density(a, hmc->q, a->nuts.scout);
     }
-    log_ratio = log_density > -INFINITY ? log_ratio + log_size + log_unrounded(a, a->total_new) -
+    log_ratio = log_density > -INFINITY ? log_ratio + log_size + log_unrounded(a, a->total.next) -
                                               before + log_density - hmc->log_density
                                         : -INFINITY;
     if (-log_ratio < rng_exponential(a->rng)) {
         hmc->log_density = log_density;
         memcpy(hmc->gradient, a->nuts.scout, (size_t)coordinates(a) * sizeof(double));
-        memcpy(a->total, a->total_new, (size_t)a->size * sizeof(double));
+        memcpy(a->total.now, a->total.next, (size_t)a->size * sizeof(double));
     } else {
         a->n = old;
     }
-    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->size_prior->upper);
+    if (learning && !fresh) size_slope_tried(&a->unknown.slope, log_ratio, a->unknown.prior->upper);
 }
 
 /* At the end of a window the slopes are new; the reference sees to it that the point stays. */
 static void learn_size(struct clt *a, int closes) {
     const int moving = a->model.moving;
     for (int j = 0; j < moving; ++j) a->step[a->model.moves[j]] = a->nuts.point[j];
-    size_slope_saw(&a->slope, a->n, log(a->n), a->step);
+    size_slope_saw(&a->unknown.slope, a->n, log(a->n), a->step);
     if (!closes) return;
-    const double off = log(a->n / a->size_about);
-    for (int j = 0; j < moving; ++j) a->nuts.reference[j] += a->slope.slope[j] * off;
-    size_slope_close(&a->slope);
-    for (int j = 0; j < moving; ++j) a->nuts.reference[j] -= a->slope.slope[j] * off;
+    const double off = log(a->n / a->unknown.about);
+    for (int j = 0; j < moving; ++j) a->nuts.reference[j] += a->unknown.slope.slope[j] * off;
+    size_slope_close(&a->unknown.slope);
+    for (int j = 0; j < moving; ++j) a->nuts.reference[j] -= a->unknown.slope.slope[j] * off;
 }
 
 static void move_sizes(struct clt *a, int iteration, int warmup) {
-    const int learning = iteration < warmup, knows = size_slope_knows(&a->slope);
+    const int learning = iteration < warmup, knows = size_slope_knows(&a->unknown.slope);
     for (int k = 0; k < SIZE_STEPS; ++k) move_size(a, knows && k > 0, learning);
     take_state(a);
     if (learning) learn_size(a, hmc_window(iteration, warmup) == HMC_LAST);
@@ -483,21 +484,21 @@ void clt_nuts_iterate(struct clt *a, int iteration, int warmup, double *accepted
     const size_t bytes = (size_t)coordinates(a) * sizeof(double);
     memcpy(old, a->nuts.hmc.q, bytes);
     take_state(a);
-    const double before = log_unrounded(a, a->total);
+    const double before = log_unrounded(a, a->total.now);
     hmc_nuts(&a->nuts.hmc, a->rng, &told);
     take_state(a);
-    const int kept = -rng_exponential(a->rng) < log_unrounded(a, a->total) - before;
+    const int kept = -rng_exponential(a->rng) < log_unrounded(a, a->total.now) - before;
     if (!kept) {
         memcpy(a->nuts.hmc.q, old, bytes);
         (void)hmc_refresh(&a->nuts.hmc);
         take_state(a);
     }
     hmc_learn(&a->nuts.hmc, iteration, warmup, &told, a->rng);
-    if (a->size_prior) move_sizes(a, iteration, warmup);
+    if (a->unknown.prior) move_sizes(a, iteration, warmup);
     *accepted = told.accept;
     if (iteration < warmup) return;
-    a->moves_made += 1;
-    a->moves_accepted += told.accept;
+    a->counted.made += 1;
+    a->counted.accepted += told.accept;
     a->nuts.kept += kept;
     a->nuts.leapfrogs += told.leapfrogs;
     a->nuts.divergent += told.divergent;

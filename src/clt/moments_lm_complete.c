@@ -36,8 +36,8 @@ static void scale_scatter(struct lm_distribution *m, double n, const double *c) 
 int lm_complete(void *self, double n, const double *total, double *c) {
     struct lm_distribution *m = self;
     const int d = m->d;
-    for (int i = 0; i < d; ++i)
-        c[i] = (total[m->at[sum_of(m, i)]] - n * m->units.offset[i]) / m->units.scale[i];
+    const double *scale = m->units.scale, *offset = m->units.offset;
+    for (int i = 0; i < d; ++i) c[i] = (total[m->at[sum_of(m, i)]] - n * offset[i]) / scale[i];
     double *product = c + d;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j) {
@@ -46,10 +46,8 @@ int lm_complete(void *self, double n, const double *total, double *c) {
                 *product++ = i == j ? c[i] : 0;
                 continue;
             }
-            const double a = m->units.offset[i] / m->units.scale[i],
-                         b = m->units.offset[j] / m->units.scale[j];
-            *product++ = total[at] / (m->units.scale[i] * m->units.scale[j]) - a * c[j] - b * c[i] -
-                         n * a * b;
+            const double a = offset[i] / scale[i], b = offset[j] / scale[j];
+            *product++ = total[at] / (scale[i] * scale[j]) - a * c[j] - b * c[i] - n * a * b;
         }
     scale_scatter(m, n, c);
     return linalg_cholesky(d, m->work.scatter) == 0;

@@ -26,7 +26,7 @@ static double *own_place(const struct pool *s, const struct pool_site *site) {
 
 int pool_read_clt(const struct fields *fields, const struct pool *s, struct pool_site *site) {
     site->n = site->clt.alone->n;
-    site->size_prior = site->clt.alone->size_prior;
+    site->size_prior = site->clt.alone->unknown.prior;
     return pool_clt_create(&site->clt, fields, s->parameters, s->place);
 }
 

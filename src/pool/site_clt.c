@@ -45,9 +45,9 @@ int pool_clt_create(struct pool_clt *s, const struct fields *fields, int paramet
     for (int j = 0, own = 0; j < points; ++j)
         if (j >= moving || !pooled[j]) s->own_at[own++] = j;
     coordinates_set_known(&alone->model.coordinates, alone->theta_new);
-    alone->pooled = parameters;
-    alone->pooled_at = place;
-    alone->pooled_value = doubles(parameters);
+    alone->pooled.count = parameters;
+    alone->pooled.at = place;
+    alone->pooled.value = doubles(parameters);
     s->centre = fields_vector(fields, "centre", parameters);
     s->reference = fields_vector(fields, "reference", s->size);
     s->slope = fields_vector(fields, "slope", s->size * parameters);
@@ -91,6 +91,6 @@ double pool_clt_log(struct pool_clt *s, const double *phi, const double *q, doub
     return log_density;
 }
 
-const double *pool_clt_total(const struct pool_clt *s) { return s->alone->total_new; }
+const double *pool_clt_total(const struct pool_clt *s) { return s->alone->total.next; }
 
 const double *pool_clt_theta(const struct pool_clt *s) { return s->alone->theta_new; }

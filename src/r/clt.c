@@ -71,18 +71,18 @@ struct clt *read_clt(SEXP problem) {
     a->model = read_model(list_element(problem, "model"));
     a->moments = read_moments(list_element(problem, "moments"));
     a->n = list_number(problem, "n");
-    a->size_prior = read_size_prior(problem);
-    if (a->size_prior) {
-        a->size_noise = read_noise(list_element(problem, "size_noise"));
-        a->size_about = a->n;
-        a->size_spread = list_number(problem, "size_spread");
+    a->unknown.prior = read_size_prior(problem);
+    if (a->unknown.prior) {
+        a->unknown.noise = read_noise(list_element(problem, "size_noise"));
+        a->unknown.about = a->n;
+        a->unknown.spread = list_number(problem, "size_spread");
     }
     a->noise = read_noise(problem);
     a->ridge = REAL(list_element(problem, "ridge"));
     a->sampler = (enum clt_sampler)find_name(list_element(problem, "sampler"), CLT_SAMPLERS,
                                              clt_sampler_names);
     a->conjugate = list_number(problem, "conjugate") != 0;
-    a->passes = (int)list_number(problem, "passes");
+    a->walk.passes = (int)list_number(problem, "passes");
     a->undivided = optional_element(problem, "undivided") != NULL;
     clt_prepare(a);
     return a;
@@ -110,7 +110,7 @@ static int learned(const struct clt *a) {
 static struct state_shape shape(const void *self) {
     const struct clt *a = self;
     const struct adapt_shape adapted = {.dim = learned(a)};
-    const R_xlen_t size = a->size_prior ? 1 + (R_xlen_t)size_slope_stored(a->model.moving) : 0;
+    const R_xlen_t size = a->unknown.prior ? 1 + (R_xlen_t)size_slope_stored(a->model.moving) : 0;
     const struct state_shape shape = {
         .counters = COUNTERS,
         .parts = 4,
@@ -128,18 +128,18 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->variance = REAL(list_element(state, "variance"));
     a->nuts.store = REAL(list_element(state, "store"));
     a->rng = rng;
-    if (a->size_prior) {
+    if (a->unknown.prior) {
         double *size = REAL(list_element(state, "size"));
         a->n = size[0];
-        size_slope_attach(&a->slope, a->model.moving, a->model.moves, size + 1);
+        size_slope_attach(&a->unknown.slope, a->model.moving, a->model.moves, size + 1);
     }
     const struct adapt_shape shape = {.dim = learned(a)};
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     const double *counter = REAL(list_element(state, "counters"));
-    a->moves_made = counter[MOVES_MADE];
-    a->moves_accepted = counter[MOVES_ACCEPTED];
-    a->invalid = counter[INVALID];
-    a->projected = counter[PROJECTED];
+    a->counted.made = counter[MOVES_MADE];
+    a->counted.accepted = counter[MOVES_ACCEPTED];
+    a->counted.invalid = counter[INVALID];
+    a->counted.projected = counter[PROJECTED];
     a->nuts.kept = counter[KEPT];
     a->nuts.leapfrogs = counter[LEAPFROGS];
     a->nuts.divergent = counter[DIVERGENT];
@@ -150,12 +150,12 @@ static void resume(void *self) { clt_resume(self); }
 
 static void detach(void *self, SEXP state) {
     const struct clt *a = self;
-    if (a->size_prior) REAL(list_element(state, "size"))[0] = a->n;
+    if (a->unknown.prior) REAL(list_element(state, "size"))[0] = a->n;
     double *counter = REAL(list_element(state, "counters"));
-    counter[MOVES_MADE] = a->moves_made;
-    counter[MOVES_ACCEPTED] = a->moves_accepted;
-    counter[INVALID] = a->invalid;
-    counter[PROJECTED] = a->projected;
+    counter[MOVES_MADE] = a->counted.made;
+    counter[MOVES_ACCEPTED] = a->counted.accepted;
+    counter[INVALID] = a->counted.invalid;
+    counter[PROJECTED] = a->counted.projected;
     counter[KEPT] = a->nuts.kept;
     counter[LEAPFROGS] = a->nuts.leapfrogs;
     counter[DIVERGENT] = a->nuts.divergent;
@@ -198,12 +198,12 @@ static void report(void *self, double *draw) {
 
 static void statistic(void *self, double *out) {
     const struct clt *a = self;
-    memcpy(out, a->total, (size_t)a->size * sizeof(double));
+    memcpy(out, a->total.now, (size_t)a->size * sizeof(double));
 }
 
 static double log_noise(void *self) {
     const struct clt *a = self;
-    return clt_log_noise(a, a->total);
+    return clt_log_noise(a, a->total.now);
 }
 
 static double records(void *self) {
@@ -220,10 +220,10 @@ static double outside(void *self) {
 static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
     const struct clt *a = self;
     (void)after;
-    diagnostics_tell(told, "made", a->moves_made);
-    diagnostics_tell(told, "accepted", a->moves_accepted);
-    diagnostics_tell(told, "impossible", a->invalid);
-    diagnostics_tell(told, "projected", a->projected);
+    diagnostics_tell(told, "made", a->counted.made);
+    diagnostics_tell(told, "accepted", a->counted.accepted);
+    diagnostics_tell(told, "impossible", a->counted.invalid);
+    diagnostics_tell(told, "projected", a->counted.projected);
     diagnostics_tell(told, "kept", a->nuts.kept);
     diagnostics_tell(told, "leapfrogs", a->nuts.leapfrogs);
     diagnostics_tell(told, "divergent", a->nuts.divergent);
