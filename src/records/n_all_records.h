@@ -29,35 +29,46 @@ struct resize {
 
     /* What a record that is born adds to T and to the counts, measured from the centres, so that
      * released components stay. */
-    double *pace, *level_pace;
+    struct {
+        double *total, *level;
+        double *cross; /* the level's share that is subtracted there */
+    } pace;
     /* The place of a component from 1 on, 0 where it is not released: that of the count of a level,
-     * of a column's total, of its total in a level (k x d, and the level's share that is subtracted
-     * there), of the product of two columns. And whether totals of a column are there for all
-     * levels. */
-    int *level_told, *total_told, *cross_told, *product_told, *all_told;
-    double *cross_pace;
-    double *change_first, *change_product; /* of a step: k x d, d x d */
+     * of a column's total, of its total in a level (k x d), of the product of two columns. And
+     * whether totals of a column are there for all levels. */
+    struct {
+        int *level, *total, *cross, *product, *all;
+    } told;
+    struct {
+        double *count, *first, *product; /* k, k x d, d x d */
+    } change;                            /* of a step */
 
     /* The records' own totals stand first in `kept`, what a way back leads to, or records that are
      * solved for, last; a chain goes from `now` to `next`. */
     struct resize_totals kept[4], *now, *next;
-    double *change; /* of the counts */
     /* Records that go; of their places, those that others fill, and by which. */
-    int *gone, *hole, *filler, holes;
-    int *all, *goes;      /* of each record: its number; does it go? */
+    struct {
+        int *list, *hole, *filler, holes;
+        int *all, *goes; /* of each record: its number; does it go? */
+    } gone;
     double *mean, *moved; /* k x d: level means of Y before and after */
     double *normal, *spread;
-    /* Maps d x d, and shifts k x d: of a record to Y, of Y to a record */
-    double *standard, *standard_shift, *shape, *shape_shift;
-    double *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step, *slope;
+    struct resize_map {
+        double *matrix, *shift; /* d x d, k x d */
+    } standard, shape;          /* of a record to Y, of Y to a record */
+    double *row, *gradient_c, *gradient_kept;
+    struct {
+        double *mean, *left, *aim, *step, *slope;
+    } newton; /* solves for the places of a column in the levels */
 
-    /* Of steps that solve for clamped totals: NULL where there are none; so many records at most;
-     * what the ratio has of where the records are, and where they go. */
-    struct redraw *redraw;
-    ptrdiff_t most;
-    double log_before;
-    struct place *to;
-    struct resize_totals *there;
+    /* Steps that solve for clamped totals. */
+    struct {
+        struct redraw *redraw; /* NULL: there are none */
+        ptrdiff_t most;        /* so many records at most */
+        double log_before;     /* what the ratio has of where the records are, */
+        struct place *to;      /* and where they go */
+        struct resize_totals *there;
+    } clamped;
 };
 
 static inline struct resize *resize_of(const struct augment *a) { return OWN(a, resize); }

@@ -57,8 +57,8 @@ static const double WORSE = 0.5, OTHER = 0.125;
 
 static void make_room(struct augment *a) {
     struct resize *r = resize_of(a);
-    r->all = plugin_memory((size_t)a->stride, sizeof *r->all);
-    r->goes = plugin_memory((size_t)a->stride, sizeof *r->goes);
+    r->gone.all = plugin_memory((size_t)a->stride, sizeof *r->gone.all);
+    r->gone.goes = plugin_memory((size_t)a->stride, sizeof *r->gone.goes);
 }
 
 static void prepare(struct augment *a) {
@@ -70,7 +70,7 @@ static void prepare(struct augment *a) {
 static void make_more_room(struct augment *a) {
     if (!resize_of(a)) return;
     make_room(a);
-    if (resize_of(a)->redraw) resize_create_clamped(a);
+    if (resize_of(a)->clamped.redraw) resize_create_clamped(a);
 }
 
 /* ---- the records ------------------------------------------------------------------------------
@@ -93,26 +93,26 @@ static void set_standard(struct augment *a) {
     struct resize *r = resize_of(a);
     const double *centre = a->surrogate->centre;
     const int d = r->d;
-    divide(r, r->normal, r->now->factor, r->standard);
+    divide(r, r->normal, r->now->factor, r->standard.matrix);
     for (int g = 0; g < r->k; ++g)
         for (int i = 0; i < d; ++i) {
             double shift = r->mean[g * d + i];
             for (int j = 0; j <= i; ++j)
-                shift -= r->standard[i * d + j] *
+                shift -= r->standard.matrix[i * d + j] *
                          (centre[r->column[j]] + r->now->total[g * d + j] / r->now->count[g]);
-            r->standard_shift[g * d + i] = shift;
+            r->standard.shift[g * d + i] = shift;
         }
 }
 
 /* The columns of a block times a lower triangle, and a shift */
-static void map_columns(struct augment *a, const double *matrix, const double *shift, int m,
+static void map_columns(struct augment *a, const struct resize_map *map, int g, int m,
                         double *const *x, double **out) {
     const struct resize *r = resize_of(a);
     for (int i = 0; i < r->d; ++i) {
         terms_clear(&a->block.map);
         for (int j = 0; j <= i; ++j)
-            terms_add(&a->block.map, matrix[i * r->d + j], x[r->column[j]]);
-        terms_sum(&a->block.map, shift[i], m, out[r->column[i]]);
+            terms_add(&a->block.map, map->matrix[i * r->d + j], x[r->column[j]]);
+        terms_sum(&a->block.map, map->shift[g * r->d + i], m, out[r->column[i]]);
     }
 }
 
@@ -161,8 +161,7 @@ static void take_away(struct augment *a, int g, int start, int end) {
     struct resize *r = resize_of(a);
     while (start < end) {
         const int m = born_chunk(a, start, end);
-        map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->block.to_chunk,
-                    a->block.x_new);
+        map_columns(a, &r->standard, g, m, a->block.to_chunk, a->block.x_new);
         add_records(r, g, -1, m, a->block.x_new);
         start += m;
     }
@@ -171,7 +170,7 @@ static void take_away(struct augment *a, int g, int start, int end) {
 /* m of those of level g, chosen uniformly, to `list`. Not some that stand together: where a record
  * stands tells of it, for births go to the end. */
 static void choose_level(struct augment *a, int g, int m, int *list) {
-    int *all = resize_of(a)->all;
+    int *all = resize_of(a)->gone.all;
     if (resize_of(a)->k > 1)
         all = augment_level_records(a, g);
     else
@@ -185,10 +184,10 @@ static int choose_deaths(struct augment *a) {
     struct resize *r = resize_of(a);
     int gone = 0;
     for (int g = 0; g < r->k; ++g) {
-        const int m = r->change[g] < 0 ? (int)-r->change[g] : 0;
+        const int m = r->change.count[g] < 0 ? (int)-r->change.count[g] : 0;
         if (m == 0) continue;
         if (gone == 0 && r->k > 1) augment_sort_levels(a, 0);
-        int *const list = r->gone + gone;
+        int *const list = r->gone.list + gone;
         choose_level(a, g, m, list);
         for (int i = 0; i < r->d; ++i) {
             const double *const x = a->x + r->column[i] * a->stride;
@@ -205,18 +204,18 @@ static int choose_deaths(struct augment *a) {
 static void find_holes(struct augment *a, int gone) {
     struct resize *r = resize_of(a);
     const int n = (int)a->n, stay = n - gone;
-    int *const goes = r->goes;
+    int *const goes = r->gone.goes;
     int left = 0;
-    r->holes = 0;
+    r->gone.holes = 0;
     memset(goes + stay, 0, (size_t)gone * sizeof *goes);
     for (int t = 0; t < gone; ++t) {
-        const int i = r->gone[t];
+        const int i = r->gone.list[t];
         goes[i] = 1;
-        r->hole[r->holes] = i;
-        r->holes += i < stay;
+        r->gone.hole[r->gone.holes] = i;
+        r->gone.holes += i < stay;
     }
     for (int i = stay; i < n; ++i) {
-        r->filler[left] = i;
+        r->gone.filler[left] = i;
         left += !goes[i];
     }
 }
@@ -226,10 +225,10 @@ static void fill_holes(struct augment *a) {
     const struct resize *r = resize_of(a);
     for (int v = 0; v < a->model.columns; ++v) {
         double *const x = a->x + v * a->stride;
-        for (int t = 0; t < r->holes; ++t) {
-            const double kept = x[r->hole[t]];
-            x[r->hole[t]] = x[r->filler[t]];
-            x[r->filler[t]] = kept;
+        for (int t = 0; t < r->gone.holes; ++t) {
+            const double kept = x[r->gone.hole[t]];
+            x[r->gone.hole[t]] = x[r->gone.filler[t]];
+            x[r->gone.filler[t]] = kept;
         }
     }
 }
@@ -243,7 +242,7 @@ static ptrdiff_t take_deaths(struct augment *a) {
 }
 
 static int births_of(const struct resize *r, int g) {
-    return r->change[g] > 0 ? (int)r->change[g] : 0;
+    return r->change.count[g] > 0 ? (int)r->change.count[g] : 0;
 }
 
 /* Y of those that come, level after level, to `born`; returns how many. */
@@ -284,18 +283,19 @@ static void set_map(struct augment *a) {
     const double *centre = a->surrogate->centre;
     const int d = r->d, stride = a->model.columns + 1;
     double *const map = a->surrogate->map;
-    divide(r, r->next->factor, r->spread, r->shape);
+    divide(r, r->next->factor, r->spread, r->shape.matrix);
     memset(map, 0, (size_t)d * (size_t)stride * sizeof(double));
     for (int i = 0; i < d; ++i) {
         double *const row = map + i * stride;
-        const double *const shape = r->shape + i * d;
+        const double *const shape = r->shape.matrix + i * d;
         for (int j = 0; j <= i; ++j)
-            for (int h = j; h <= i; ++h) row[1 + r->column[j]] += shape[h] * r->standard[h * d + j];
+            for (int h = j; h <= i; ++h)
+                row[1 + r->column[j]] += shape[h] * r->standard.matrix[h * d + j];
         for (int g = 0; g < r->k; ++g) {
             double shift = r->next->total[g * d + i] / r->next->count[g] + centre[r->column[i]];
             for (int j = 0; j <= i; ++j) shift -= shape[j] * r->moved[g * d + j];
-            r->shape_shift[g * d + i] = shift;
-            for (int j = 0; j <= i; ++j) shift += shape[j] * r->standard_shift[g * d + j];
+            r->shape.shift[g * d + i] = shift;
+            for (int j = 0; j <= i; ++j) shift += shape[j] * r->standard.shift[g * d + j];
             if (g == 0)
                 row[0] = shift;
             else
@@ -310,8 +310,7 @@ static void shape_births(struct augment *a) {
     for (int g = 0; g < r->k; ++g)
         for (const int end = start + births_of(r, g); start < end;) {
             const int m = born_chunk(a, start, end);
-            map_columns(a, r->shape, r->shape_shift + g * r->d, m, a->block.to_chunk,
-                        a->block.x_new);
+            map_columns(a, &r->shape, g, m, a->block.to_chunk, a->block.x_new);
             for (int i = 0; i < r->d; ++i)
                 doubles_copy(a->block.to_chunk[r->column[i]], a->block.x_new[r->column[i]], m);
             start += m;
@@ -342,13 +341,13 @@ static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
 static void scatter(struct augment *a, int born) {
     struct resize *r = resize_of(a);
     const ptrdiff_t first = a->n - born;
-    for (int t = 0; t < born; ++t) r->gone[t] = (int)augment_choose(a->rng, first + t + 1);
+    for (int t = 0; t < born; ++t) r->gone.list[t] = (int)augment_choose(a->rng, first + t + 1);
     for (int v = 0; v < a->model.columns; ++v) {
         double *const x = a->x + v * a->stride;
         for (int t = 0; t < born; ++t) {
             const double kept = x[first + t];
-            x[first + t] = x[r->gone[t]];
-            x[r->gone[t]] = kept;
+            x[first + t] = x[r->gone.list[t]];
+            x[r->gone.list[t]] = kept;
         }
     }
 }
@@ -366,9 +365,9 @@ static void keep(struct augment *a, ptrdiff_t stay, int born) {
 static int find_change(struct resize *r, double most) {
     double births = 0, deaths = 0;
     for (int g = 0; g < r->k; ++g) {
-        r->change[g] = r->next->count[g] - r->now->count[g];
-        births += fmax(r->change[g], 0);
-        deaths += fmax(-r->change[g], 0);
+        r->change.count[g] = r->next->count[g] - r->now->count[g];
+        births += fmax(r->change.count[g], 0);
+        deaths += fmax(-r->change.count[g], 0);
     }
     return births <= most && deaths <= most;
 }
@@ -401,7 +400,7 @@ static int walk(struct augment *a, int fresh, enum resize_way way, int learning,
  */
 static enum resize_way choose_way(struct augment *a, int learning) {
     const double *taken = a->size.births.ways;
-    if (!resize_of(a)->redraw) return RESIZE_FOLLOW;
+    if (!resize_of(a)->clamped.redraw) return RESIZE_FOLLOW;
     const enum resize_way best =
         taken[RESIZE_FOLLOW] < WORSE * taken[RESIZE_SOLVE] ? RESIZE_SOLVE : RESIZE_FOLLOW;
     return learning && rng_uniform(a->rng) < OTHER ? RESIZE_WAYS - 1 - best : best;
@@ -420,7 +419,7 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     double log_ratio = -INFINITY;
     ptrdiff_t stay = a->n;
     int born = 0, accept = 0, learns = learning;
-    r->holes = 0;
+    r->gone.holes = 0;
     const enum resize_way way = choose_way(a, learning);
     const int solves = way == RESIZE_SOLVE;
     if (!(solves ? resize_begin_clamped(a) : resize_read(a))) {

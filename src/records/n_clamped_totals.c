@@ -36,9 +36,9 @@ static const double SAME = 1e-6;
 
 void resize_create_clamped(struct augment *a) {
     struct resize *r = resize_of(a);
-    r->most = a->stride;
-    r->redraw = a->n > MOST_REDRAWN ? NULL : redraw_new(a, r->most);
-    if (r->redraw && r->redraw->untold > 0) r->redraw = NULL;
+    r->clamped.most = a->stride;
+    r->clamped.redraw = a->n > MOST_REDRAWN ? NULL : redraw_new(a, r->clamped.most);
+    if (r->clamped.redraw && r->clamped.redraw->untold > 0) r->clamped.redraw = NULL;
 }
 
 /* The log density of records there, in terms of their clamped totals: log |ds / d(m, F)| is that.
@@ -63,24 +63,25 @@ static double log_density(struct augment *a, const struct place *at, double log_
 
 int resize_begin_clamped(struct augment *a) {
     struct resize *r = resize_of(a);
-    struct resize_totals *now = r->kept, *records = r->there = r->kept + 3;
-    struct place *at = r->redraw->kept;
+    struct resize_totals *now = r->kept, *records = r->clamped.there = r->kept + 3;
+    struct place *at = r->clamped.redraw->kept;
     double log_slope, log_volume;
-    r->to = at + 1;
+    r->clamped.to = at + 1;
     r->now = now;
     r->next = now + 1;
     a->count.work += SWEEPS * a->adapt.costs.visit;
-    if (a->n > r->most || a->n <= r->d + 1 || !redraw_read(a, r->redraw, a->n, at) ||
-        !redraw_finds(a, r->redraw, a->n, at, r->to, &log_slope))
+    if (a->n > r->clamped.most || a->n <= r->d + 1 ||
+        !redraw_read(a, r->clamped.redraw, a->n, at) ||
+        !redraw_finds(a, r->clamped.redraw, a->n, at, r->clamped.to, &log_slope))
         return 0;
     now->n = now->count[0] = records->n = (double)a->n;
     memcpy(now->theta, a->theta, (size_t)a->model.parameters * sizeof(double));
     memcpy(records->theta, a->theta, (size_t)a->model.parameters * sizeof(double));
-    r->log_before = log_density(a, at, log_slope, records);
+    r->clamped.log_before = log_density(a, at, log_slope, records);
     if (!resize_match(r, now, at->seen, &log_volume)) return 0;
     resize_evaluate(a, now);
-    r->log_before -= now->log_density + *a->adapt.temper * now->energy + log_volume;
-    return isfinite(r->log_before);
+    r->clamped.log_before -= now->log_density + *a->adapt.temper * now->energy + log_volume;
+    return isfinite(r->clamped.log_before);
 }
 
 /* What is expected of the clamped totals. */
@@ -114,24 +115,25 @@ double resize_follow_clamped(struct augment *a) {
     struct resize *r = resize_of(a);
     const struct resize_totals *next = r->next;
     const ptrdiff_t n = (ptrdiff_t)next->n;
-    struct place *to = r->to;
+    struct place *to = r->clamped.to;
     double log_slope, log_volume;
     expect(r, next, to->seen);
-    if (n > r->most || fabs(next->n - (double)a->n) > a->size.most_born ||
-        !matches(r, next, r->there, to->seen, &log_volume) || !redraw_shape(a, r->redraw, n, to) ||
-        !redraw_find(a, r->redraw, n, to, &log_slope))
+    if (n > r->clamped.most || fabs(next->n - (double)a->n) > a->size.most_born ||
+        !matches(r, next, r->clamped.there, to->seen, &log_volume) ||
+        !redraw_shape(a, r->clamped.redraw, n, to) ||
+        !redraw_find(a, r->clamped.redraw, n, to, &log_slope))
         return -INFINITY;
-    r->there->n = next->n;
-    memcpy(r->there->theta, next->theta, (size_t)a->model.parameters * sizeof(double));
-    const double log_after = log_density(a, to, log_slope, r->there) -
+    r->clamped.there->n = next->n;
+    memcpy(r->clamped.there->theta, next->theta, (size_t)a->model.parameters * sizeof(double));
+    const double log_after = log_density(a, to, log_slope, r->clamped.there) -
                              (next->log_density + *a->adapt.temper * next->energy + log_volume);
-    return log_after - r->log_before;
+    return log_after - r->clamped.log_before;
 }
 
 void resize_keep_clamped(struct augment *a) {
     struct resize *r = resize_of(a);
     a->n = (ptrdiff_t)r->next->n;
-    redraw_write(a, r->redraw, a->n, r->to);
+    redraw_write(a, r->clamped.redraw, a->n, r->clamped.to);
     augment_sum_up(a);
     memcpy(a->theta, r->next->theta, (size_t)a->model.parameters * sizeof(double));
     augment_take_complete(a, 0, a->complete);

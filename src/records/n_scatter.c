@@ -59,12 +59,12 @@ static double log_cauchy(double x, double centre, double scale) {
 static double released_log_sd(const struct augment *a, const struct resize_totals *t, int i,
                               double *scale) {
     const struct resize *r = resize_of(a);
-    const int at = r->product_told[i * r->d + i] - 1;
+    const int at = r->told.product[i * r->d + i] - 1;
     const double coef = a->surrogate->density.component[at].coef[2];
     const double noise = 1 / (a->noise.weight[at] * fabs(coef));
     double square = a->noise.released[at] / coef;
     for (int g = 0; g < r->k; ++g) {
-        const double off = t->total[g * r->d + i] / t->count[g] - r->pace[i];
+        const double off = t->total[g * r->d + i] / t->count[g] - r->pace.total[i];
         square -= t->count[g] * off * off;
     }
     square = fmax(square, noise);
@@ -85,8 +85,8 @@ static double propose_sd(struct augment *a, int i) {
     if (!(fabs(by) < MOST_CHANGE)) return -INFINITY;
     for (int j = 0; j < d; ++j)
         next->scatter[i > j ? i * d + j : j * d + i] *= i == j ? exp(2 * by) : exp(by);
-    for (int g = 0; g < r->k; ++g) r->level_mean[g] = next->total[g * d + i] / next->count[g];
-    resize_place_column(r, next, i, r->level_mean, exp(fresh));
+    for (int g = 0; g < r->k; ++g) r->newton.mean[g] = next->total[g * d + i] / next->count[g];
+    resize_place_column(r, next, i, r->newton.mean, exp(fresh));
     return (d + 1) * by + log_cauchy(old, centre, scale) - log_cauchy(fresh, centre, scale);
 }
 
@@ -96,7 +96,7 @@ static double propose_correlation(struct augment *a, int i) {
     struct resize *r = resize_of(a);
     const int d = r->d, other = (int)augment_choose(a->rng, d - 1), j = other + (other >= i);
     const int row = i > j ? i : j, column = i > j ? j : i, at = row * d + column;
-    if (!r->product_told[at] || !r->product_told[j * d + j]) return 0;
+    if (!r->told.product[at] || !r->told.product[j * d + j]) return 0;
     const double root = r->next->n * r->next->sd[i] * r->next->sd[j];
     const double old = r->next->scatter[at] / root, from = atanh(old);
     const double centre = resize_released_z(a, r->next, row, column);
@@ -114,7 +114,7 @@ double resize_draw_scatter(struct augment *a) {
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;
     const int i = (int)augment_choose(a->rng, r->d);
-    if (!r->product_told[i * r->d + i]) return -INFINITY;
+    if (!r->told.product[i * r->d + i]) return -INFINITY;
     next->n = now->n;
     memcpy(next->count, now->count, k * sizeof(double));
     memcpy(next->total, now->total, k * d * sizeof(double));

@@ -49,7 +49,7 @@ static double log_rounded(double change, double aim) {
 }
 
 static double aim_at(const struct resize *r, const struct resize_totals *t, int g, double m) {
-    return m * (r->level_told[g] ? r->level_pace[g] : t->count[g] / t->n);
+    return m * (r->told.level[g] ? r->pace.level[g] : t->count[g] / t->n);
 }
 
 /* Counts of so many records more. Returns the log of the proposal back over that forth; -INFINITY
@@ -84,14 +84,14 @@ struct held {
 };
 
 static double first_held(const struct resize *r, const struct resize_totals *t, int i, int g) {
-    return t->count[g] * (t->column[i * r->k + g].first - r->pace[i]);
+    return t->count[g] * (t->column[i * r->k + g].first - r->pace.total[i]);
 }
 
 static double square_held(const struct resize *r, const struct resize_totals *t, int i) {
     double sum = 0;
     for (int g = 0; g < r->k; ++g) {
         const struct clamped_moments *x = t->column + i * r->k + g;
-        sum += t->count[g] * (x->second - r->pace[i] * (2 * x->first - r->pace[i]));
+        sum += t->count[g] * (x->second - r->pace.total[i] * (2 * x->first - r->pace.total[i]));
     }
     return sum;
 }
@@ -100,7 +100,7 @@ static double square_held(const struct resize *r, const struct resize_totals *t,
 static void add_slopes(const struct resize *r, const struct resize_totals *t, int i, int g,
                        struct held *h, double *square_sd) {
     const struct clamped_moments *x = t->column + i * r->k + g;
-    const double count = t->count[g], p = r->pace[i];
+    const double count = t->count[g], p = r->pace.total[i];
     h->at += first_held(r, t, i, g);
     h->at_mean += count * x->first_mean;
     h->at_sd += count * x->first_sd;
@@ -110,13 +110,13 @@ static void add_slopes(const struct resize *r, const struct resize_totals *t, in
 
 /* Which equations a column has: an H for each level, or one for all; and Q. */
 static int firsts(const struct resize *r, int i) {
-    return r->all_told[i] ? r->k : r->total_told[i] != 0;
+    return r->told.all[i] ? r->k : r->told.total[i] != 0;
 }
 
 /* Levels of equation e */
 static int levels_of(const struct resize *r, int i, int e, int *first) {
-    *first = r->all_told[i] ? e : 0;
-    return r->all_told[i] ? e + 1 : r->k;
+    *first = r->told.all[i] ? e : 0;
+    return r->told.all[i] ? e + 1 : r->k;
 }
 
 /* A step of Newton's method for the column, whose H should be `aim` and whose Q `square`: to
@@ -124,7 +124,7 @@ static int levels_of(const struct resize *r, int i, int e, int *first) {
  * r->slope. */
 static double newton(struct resize *r, const struct resize_totals *t, int i, const double *aim,
                      double square, double *step) {
-    const int count = firsts(r, i), squared = r->product_told[i * r->d + i] != 0;
+    const int count = firsts(r, i), squared = r->told.product[i * r->d + i] != 0;
     double left = squared ? square_held(r, t, i) - square : 0, slope = 0, by_sd = 0;
     for (int e = 0; e < count; ++e) {
         struct held h = {0};
@@ -132,10 +132,10 @@ static double newton(struct resize *r, const struct resize_totals *t, int i, con
         const int end = levels_of(r, i, e, &g);
         for (; g < end; ++g) add_slopes(r, t, i, g, &h, &slope);
         step[e] = (aim[e] - h.at) / h.at_mean;
-        r->left[e] = h.at_sd / h.at_mean;
+        r->newton.left[e] = h.at_sd / h.at_mean;
         left += h.square_mean * step[e];
-        slope -= h.square_mean * r->left[e];
-        r->slope[e] = h.at_mean;
+        slope -= h.square_mean * r->newton.left[e];
+        r->newton.slope[e] = h.at_mean;
     }
     for (int g = 0; g < r->k && count == 0; ++g) {
         struct held h = {0};
@@ -143,17 +143,17 @@ static double newton(struct resize *r, const struct resize_totals *t, int i, con
     }
     if (squared) {
         by_sd = -left / slope;
-        r->slope[count] = slope;
+        r->newton.slope[count] = slope;
     }
-    for (int e = 0; e < count; ++e) step[e] -= r->left[e] * by_sd;
+    for (int e = 0; e < count; ++e) step[e] -= r->newton.left[e] * by_sd;
     return by_sd;
 }
 
 /* log D, after newton() */
 static double log_slopes(const struct resize *r, int i) {
     double sum = 0;
-    for (int e = 0; e < firsts(r, i) + (r->product_told[i * r->d + i] != 0); ++e)
-        sum += log(r->slope[e]);
+    for (int e = 0; e < firsts(r, i) + (r->told.product[i * r->d + i] != 0); ++e)
+        sum += log(r->newton.slope[e]);
     return sum;
 }
 
@@ -163,27 +163,27 @@ static double first_guess(const struct resize *r, const struct resize_totals *fr
                           const struct resize_totals *to, int i, const double *aim, double square,
                           double *mean) {
     const int d = r->d, k = r->k, count = firsts(r, i);
-    const double p = r->pace[i];
+    const double p = r->pace.total[i];
     double gap = count > 0 ? *aim : 0, variance = square;
     for (int g = 0; g < k; ++g) {
         mean[g] = from->total[g * d + i] / from->count[g];
         gap -= to->count[g] * (mean[g] - p);
     }
     for (int g = 0; g < k && count > 0; ++g)
-        mean[g] = r->all_told[i] ? p + aim[g] / to->count[g] : mean[g] + gap / to->n;
+        mean[g] = r->told.all[i] ? p + aim[g] / to->count[g] : mean[g] + gap / to->n;
     for (int g = 0; g < k; ++g) variance -= to->count[g] * (mean[g] - p) * (mean[g] - p);
-    return r->product_told[i * d + i] && variance > 0 ? sqrt(variance / to->n) : from->sd[i];
+    return r->told.product[i * d + i] && variance > 0 ? sqrt(variance / to->n) : from->sd[i];
 }
 
 /* Can records within the bounds have such H and Q? */
 static int is_possible(const struct resize *r, const struct resize_totals *to, int i,
                        const double *aim, double square) {
-    const double low = r->lower[i] - r->pace[i], high = r->upper[i] - r->pace[i];
+    const double low = r->lower[i] - r->pace.total[i], high = r->upper[i] - r->pace.total[i];
     for (int e = 0; e < firsts(r, i); ++e) {
-        const double count = r->all_told[i] ? to->count[e] : to->n;
+        const double count = r->told.all[i] ? to->count[e] : to->n;
         if (!(aim[e] > count * low && aim[e] < count * high)) return 0;
     }
-    return !r->product_told[i * r->d + i] ||
+    return !r->told.product[i * r->d + i] ||
            (square > 0 && square < to->n * fmax(low * low, high * high));
 }
 
@@ -193,7 +193,7 @@ static int is_possible(const struct resize *r, const struct resize_totals *to, i
 static int find(struct resize *r, struct resize_totals *to, int i, double square, double sd,
                 double *mean, double *log_slope) {
     const int k = r->k, count = firsts(r, i);
-    double *const aim = r->aim, *const step = r->step;
+    double *const aim = r->newton.aim, *const step = r->newton.step;
     if (!is_possible(r, to, i, aim, square)) return 0;
     for (int made = 1; made <= ITERATIONS; ++made) {
         resize_place_column(r, to, i, mean, sd);
@@ -209,7 +209,7 @@ static int find(struct resize *r, struct resize_totals *to, int i, double square
             return isfinite(*log_slope) ? made : 0;
         }
         for (int g = 0; g < k && count > 0; ++g) {
-            const double along = step[r->all_told[i] ? g : 0];
+            const double along = step[r->told.all[i] ? g : 0];
             mean[g] += fmax(-sd, fmin(along, sd));
         }
         sd = fmax(0.5 * sd, fmin(sd + by, 2 * sd));
@@ -223,12 +223,12 @@ static int find(struct resize *r, struct resize_totals *to, int i, double square
 static int solve(struct resize *r, const struct resize_totals *from, struct resize_totals *to,
                  int i, double stretch, double sign, double *mean, double *log_slope) {
     const int k = r->k, d = r->d;
-    const double square = square_held(r, from, i) + sign * r->change_product[i * d + i];
-    double *const aim = r->aim;
+    const double square = square_held(r, from, i) + sign * r->change.product[i * d + i];
+    double *const aim = r->newton.aim;
     memset(aim, 0, (size_t)k * sizeof(double));
     for (int g = 0; g < k; ++g)
-        aim[r->all_told[i] ? g : 0] +=
-            stretch * first_held(r, from, i, g) + sign * r->change_first[g * d + i];
+        aim[r->told.all[i] ? g : 0] +=
+            stretch * first_held(r, from, i, g) + sign * r->change.first[g * d + i];
     return find(r, to, i, square, first_guess(r, from, to, i, aim, square, mean), mean, log_slope);
 }
 
@@ -236,7 +236,7 @@ static int solve(struct resize *r, const struct resize_totals *from, struct resi
 static int leads_back(struct resize *r, const struct resize_totals *from,
                       const struct resize_totals *to, int i, double stretch) {
     struct resize_totals *back = r->kept + 3;
-    double *const mean = r->level_mean + r->k;
+    double *const mean = r->newton.mean + r->k;
     double log_slope;
     back->n = from->n;
     memcpy(back->count, from->count, (size_t)r->k * sizeof(double));
@@ -250,8 +250,8 @@ static int leads_back(struct resize *r, const struct resize_totals *from,
 
 /* log D of a column where it is. */
 static double log_slope_at(struct resize *r, const struct resize_totals *t, int i) {
-    memset(r->aim, 0, (size_t)r->k * sizeof(double));
-    (void)newton(r, t, i, r->aim, 0, r->step);
+    memset(r->newton.aim, 0, (size_t)r->k * sizeof(double));
+    (void)newton(r, t, i, r->newton.aim, 0, r->newton.step);
     return log_slopes(r, i);
 }
 
@@ -260,7 +260,7 @@ static double propose_column(struct resize *r, int i, double stretch) {
     const int d = r->d, k = r->k;
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;
-    double *const mean = r->level_mean;
+    double *const mean = r->newton.mean;
     double log_slope;
     const int made = solve(r, now, next, i, stretch, 1, mean, &log_slope);
     if (made == 0) return -INFINITY;
@@ -271,7 +271,7 @@ static double propose_column(struct resize *r, int i, double stretch) {
     double log_jacobian = log_slope_at(r, now, i) - log_slope + firsts(r, i) * log(stretch);
     for (int g = 0; g < k; ++g) log_jacobian += log(next->count[g] / now->count[g]);
     return log_jacobian + log(next->n / now->n) +
-           (r->product_told[i * d + i] ? log(sd / now->sd[i]) : 0);
+           (r->told.product[i * d + i] ? log(sd / now->sd[i]) : 0);
 }
 
 int resize_match(struct resize *r, struct resize_totals *t, const double *seen,
@@ -280,10 +280,10 @@ int resize_match(struct resize *r, struct resize_totals *t, const double *seen,
     const double n = t->n;
     *log_volume = 0;
     for (int i = 0; i < d; ++i) {
-        const double p = r->pace[i], second = seen[d + i * (i + 3) / 2];
+        const double p = r->pace.total[i], second = seen[d + i * (i + 3) / 2];
         double mean = seen[i] / n, log_slope;
         const double variance = second / n - mean * mean;
-        r->aim[0] = seen[i] - n * p;
+        r->newton.aim[0] = seen[i] - n * p;
         if (!(variance > 0) ||
             !find(r, t, i, second - p * (2 * seen[i] - n * p), sqrt(variance), &mean, &log_slope))
             return 0;
@@ -309,11 +309,11 @@ static double propose_product(struct augment *a, int i, int j) {
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;
     const double scale = next->n * next->sd[i] * next->sd[j] / (now->n * now->sd[i] * now->sd[j]);
-    if (!r->product_told[at] || !r->product_told[i * d + i] || !r->product_told[j * d + j]) {
+    if (!r->told.product[at] || !r->told.product[i * d + i] || !r->told.product[j * d + j]) {
         next->scatter[at] = scale * now->scatter[at];
         return log(scale);
     }
-    if (r->change_product[at] == 0) {
+    if (r->change.product[at] == 0) {
         const double old = now->scatter[at] / (now->n * now->sd[i] * now->sd[j]);
         const double fresh =
             tanh(atanh(old) + resize_released_z(a, next, i, j) - resize_released_z(a, now, i, j));
@@ -321,7 +321,7 @@ static double propose_product(struct augment *a, int i, int j) {
         return log(scale * (1 - fresh * fresh) / (1 - old * old));
     }
     double slope, slope_new;
-    const double left = resize_product_held(r, now, i, j, &slope) + r->change_product[at] -
+    const double left = resize_product_held(r, now, i, j, &slope) + r->change.product[at] -
                         resize_product_held(r, next, i, j, &slope_new);
     const double share = next->n / now->n * slope / slope_new;
     next->scatter[at] = share * now->scatter[at] + next->n * left / slope_new;
@@ -351,23 +351,23 @@ static double refresh_components(struct augment *a) {
     double log_back = 0;
     for (int i = 0; i < d; ++i) {
         double left = 0;
-        if (r->total_told[i])
+        if (r->told.total[i])
             left =
-                refresh(a, r->total_told[i], &log_back) / component[r->total_told[i] - 1].coef[0];
+                refresh(a, r->told.total[i], &log_back) / component[r->told.total[i] - 1].coef[0];
         const double all = left;
-        for (int g = 1; g < k && r->all_told[i]; ++g) {
-            const int at = r->cross_told[g * d + i];
+        for (int g = 1; g < k && r->told.all[i]; ++g) {
+            const int at = r->told.cross[g * d + i];
             const double by = refresh(a, at, &log_back) / component[at - 1].coef[2];
-            r->change_first[g * d + i] = by + r->cross_pace[g * d + i] * all;
-            left -= r->change_first[g * d + i];
+            r->change.first[g * d + i] = by + r->pace.cross[g * d + i] * all;
+            left -= r->change.first[g * d + i];
         }
-        r->change_first[i] = left;
+        r->change.first[i] = left;
     }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j) {
-            const int at = r->product_told[i * d + j];
-            if (at && r->product_told[i * d + i] && r->product_told[j * d + j])
-                r->change_product[i * d + j] =
+            const int at = r->told.product[i * d + j];
+            if (at && r->told.product[i * d + i] && r->told.product[j * d + j])
+                r->change.product[i * d + j] =
                     refresh(a, at, &log_back) / component[at - 1].coef[2];
         }
     return log_back;
@@ -380,8 +380,8 @@ static double propose_totals(struct augment *a, enum resize_kind kind) {
     const int d = r->d;
     const double stretch = kind == RESIZE_STRETCH ? sqrt(r->next->n / r->now->n) : 1;
     double log_jacobian = 0;
-    memset(r->change_first, 0, (size_t)(r->k * d) * sizeof(double));
-    memset(r->change_product, 0, (size_t)(d * d) * sizeof(double));
+    memset(r->change.first, 0, (size_t)(r->k * d) * sizeof(double));
+    memset(r->change.product, 0, (size_t)(d * d) * sizeof(double));
     if (kind == RESIZE_REFRESH) log_jacobian += refresh_components(a);
     const int grows = kind == RESIZE_GROW ? (int)augment_choose(a->rng, d) : -1;
     for (int i = 0; i < d; ++i) {

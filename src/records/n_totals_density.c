@@ -53,16 +53,16 @@ static void read_component(struct resize *r, const struct component *one, int at
     const int h = 1 + resize_place_of(r->k - 1, r->fixed, one->at[1]);
     if (one->coef[2] == 0) {
         if (one->coef[0] == 0 || one->coef[1] != 0) return;
-        if (i >= 0) r->total_told[i] = 1 + at;
-        if (i >= 0) r->pace[i] = -rate / one->coef[0];
-        if (g > 0) r->level_told[g] = 1 + at;
-        if (g > 0) r->level_pace[g] = -rate / one->coef[0];
+        if (i >= 0) r->told.total[i] = 1 + at;
+        if (i >= 0) r->pace.total[i] = -rate / one->coef[0];
+        if (g > 0) r->told.level[g] = 1 + at;
+        if (g > 0) r->pace.level[g] = -rate / one->coef[0];
     } else if (i >= 0 && j >= 0) {
-        r->product_told[i * d + j] = r->product_told[j * d + i] = 1 + at;
+        r->told.product[i * d + j] = r->told.product[j * d + i] = 1 + at;
     } else if ((i >= 0 && h > 0) || (j >= 0 && g > 0)) {
         const int column = i >= 0 ? i : j, level = i >= 0 ? h : g;
-        r->cross_told[level * d + column] = 1 + at;
-        r->cross_pace[level * d + column] =
+        r->told.cross[level * d + column] = 1 + at;
+        r->pace.cross[level * d + column] =
             centre[r->fixed[level - 1]] - one->coef[i >= 0 ? 0 : 1] / one->coef[2];
     }
 }
@@ -89,32 +89,33 @@ int resize_create(struct augment *a) {
     r->lower = s->lower;
     r->upper = s->upper;
     for (int l = 0; a->model.levels && l < k; ++l) r->weight += a->model.levels->factor[0].alpha[l];
-    DOUBLES(d, &r->pace, &r->row);
-    DOUBLES(k, &r->level_pace, &r->change, &r->left, &r->aim, &r->step);
-    DOUBLES(k * d, &r->cross_pace, &r->change_first, &r->mean, &r->moved, &r->standard_shift,
-            &r->shape_shift);
-    DOUBLES(d * d, &r->change_product, &r->normal, &r->spread, &r->standard, &r->shape);
-    r->level_mean = doubles(2 * k);
-    r->slope = doubles(k + 1);
+    DOUBLES(d, &r->pace.total, &r->row);
+    DOUBLES(k, &r->pace.level, &r->change.count, &r->newton.left, &r->newton.aim, &r->newton.step);
+    DOUBLES(k * d, &r->pace.cross, &r->change.first, &r->mean, &r->moved, &r->standard.shift,
+            &r->shape.shift);
+    DOUBLES(d * d, &r->change.product, &r->normal, &r->spread, &r->standard.matrix,
+            &r->shape.matrix);
+    r->newton.mean = doubles(2 * k);
+    r->newton.slope = doubles(k + 1);
     r->gradient_c = doubles(a->model.complete);
     r->gradient_kept = doubles(s->density.size + a->model.marginal->keeps);
-    r->level_told = integers(k);
-    r->total_told = integers(d);
-    r->all_told = integers(d);
-    r->cross_told = integers(k * d);
-    r->product_told = integers(d * d);
+    r->told.level = integers(k);
+    r->told.total = integers(d);
+    r->told.all = integers(d);
+    r->told.cross = integers(k * d);
+    r->told.product = integers(d * d);
     for (int j = 0; j < a->layout.dense; ++j)
         if (a->noise.weight[j] > 0)
             read_component(r, s->density.component + j, j, s->density.rate[j], s->centre);
-    for (int g = 1; g < k; ++g) r->level_pace[g] += s->centre[r->fixed[g - 1]];
+    for (int g = 1; g < k; ++g) r->pace.level[g] += s->centre[r->fixed[g - 1]];
     for (int i = 0; i < d; ++i) {
-        r->all_told[i] = r->total_told[i] != 0;
-        for (int g = 1; g < k; ++g) r->all_told[i] = r->all_told[i] && r->cross_told[g * d + i];
+        r->told.all[i] = r->told.total[i] != 0;
+        for (int g = 1; g < k; ++g) r->told.all[i] = r->told.all[i] && r->told.cross[g * d + i];
     }
     for (int j = 0; j < 4; ++j) create_totals(r->kept + j, d, k, a);
-    r->gone = integers(a->size.most_born + 1);
-    r->hole = integers(a->size.most_born + 1);
-    r->filler = integers(a->size.most_born + 1);
+    r->gone.list = integers(a->size.most_born + 1);
+    r->gone.hole = integers(a->size.most_born + 1);
+    r->gone.filler = integers(a->size.most_born + 1);
     return 1;
 }
 
@@ -194,7 +195,7 @@ double resize_product_held(const struct resize *r, const struct resize_totals *t
     *slope = 0;
     for (int g = 0; g < r->k; ++g) {
         const struct clamped_moments *x = t->column + i * r->k + g, *y = t->column + j * r->k + g;
-        sum += t->count[g] * (x->first - r->pace[i]) * (y->first - r->pace[j]);
+        sum += t->count[g] * (x->first - r->pace.total[i]) * (y->first - r->pace.total[j]);
         *slope += t->count[g] * x->first_mean * y->first_mean;
     }
     return sum;
@@ -202,7 +203,7 @@ double resize_product_held(const struct resize *r, const struct resize_totals *t
 
 double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
     const struct resize *r = resize_of(a);
-    const int at = r->product_told[i * r->d + j] - 1;
+    const int at = r->told.product[i * r->d + j] - 1;
     const double aim = a->noise.released[at] / a->surrogate->density.component[at].coef[2];
     double slope;
     const double left = resize_product_held(r, t, i, j, &slope), most = slope * t->sd[i] * t->sd[j];
@@ -281,8 +282,8 @@ int resize_read(struct augment *a) {
         }
     if (!resize_factorise(r, t)) return 0;
     for (int i = 0; i < d; ++i) {
-        for (int g = 0; g < r->k; ++g) r->level_mean[g] = t->total[g * d + i] / t->count[g];
-        resize_place_column(r, t, i, r->level_mean, sqrt(t->scatter[i * d + i] / t->n));
+        for (int g = 0; g < r->k; ++g) r->newton.mean[g] = t->total[g * d + i] / t->count[g];
+        resize_place_column(r, t, i, r->newton.mean, sqrt(t->scatter[i * d + i] / t->n));
     }
     memcpy(t->theta, a->theta, (size_t)a->model.parameters * sizeof(double));
     resize_evaluate(a, t);
