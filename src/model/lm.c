@@ -51,9 +51,9 @@ static double natural_intercept(const struct lm *lm, const double *theta) {
 
 static void prepare_derived(struct lm *lm) {
     DOUBLES(MAX_BLOCK, &lm->eta, &lm->eta_new);
-    lm->theta_new = doubles((size_t)lm->k);
-    lm->changed = plugin_memory((size_t)lm->p + 1, sizeof *lm->changed);
-    lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
+    lm->move.theta = doubles((size_t)lm->k);
+    lm->move.changed = plugin_memory((size_t)lm->p + 1, sizeof *lm->move.changed);
+    lm->move.moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->move.moved);
 }
 
 static int read_errors(const struct fields *fields, struct lm *lm) {
@@ -68,16 +68,16 @@ static int read_errors(const struct fields *fields, struct lm *lm) {
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct lm *lm = self;
     const int k = lm->k;
-    if (!lm->sigma) theta[lm->at_sigma] = scale_prior_draw(&lm->sigma_prior, rng);
+    if (!lm->sigma.known) theta[lm->sigma.at] = scale_prior_draw(&lm->sigma.prior, rng);
     if (lm->errors && !lm->errors->known)
         theta[lm->errors->at] = errors_draw_log_df(lm->errors, rng);
-    if (lm->beta_prior == BETA_STUDENT) {
+    if (lm->beta.prior == BETA_STUDENT) {
         lm_student_draw(lm, rng, theta);
-    } else if (!lm->beta) {
-        memcpy(lm->gram, lm->beta_precision, (size_t)k * (size_t)k * sizeof(double));
+    } else if (!lm->beta.known) {
+        memcpy(lm->gram, lm->beta.precision, (size_t)k * (size_t)k * sizeof(double));
         (void)linalg_cholesky(k, lm->gram); /* checked in R */
-        const double scale = lm->beta_prior == BETA_NIG ? exp(theta[lm->at_sigma]) : 1;
-        dist_normal_precision(rng, k, lm->beta_mean, scale, lm->gram, theta);
+        const double scale = lm->beta.prior == BETA_NIG ? exp(theta[lm->sigma.at]) : 1;
+        dist_normal_precision(rng, k, lm->beta.mean, scale, lm->gram, theta);
     }
     covariates_rprior(&lm->cov, rng, theta);
 }
@@ -85,18 +85,18 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 /* In the coordinates of theta: d sigma^2 = 2 sigma^2 d log sigma. */
 static double dprior(void *self, const double *theta) {
     struct lm *lm = self;
-    const double log_sigma = theta[lm->at_sigma];
+    const double log_sigma = theta[lm->sigma.at];
     double log_density = covariates_dprior(&lm->cov, theta);
-    if (lm->beta_prior == BETA_STUDENT) {
+    if (lm->beta.prior == BETA_STUDENT) {
         log_density += lm_student_density(lm, theta);
-    } else if (lm->beta_prior != BETA_KNOWN) {
-        const double square = linalg_quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
-        if (lm->beta_prior == BETA_NIG)
+    } else if (lm->beta.prior != BETA_KNOWN) {
+        const double square = linalg_quadratic(lm->k, lm->beta.precision, theta, lm->beta.mean);
+        if (lm->beta.prior == BETA_NIG)
             log_density -= lm->k * log_sigma + 0.5 * exp(-2 * log_sigma) * square;
         else
             log_density -= 0.5 * square;
     }
-    if (!lm->sigma) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, NULL);
+    if (!lm->sigma.known) log_density += scale_prior_density(&lm->sigma.prior, log_sigma, NULL);
     if (lm->errors && !lm->errors->known)
         log_density += errors_dprior(lm->errors, theta[lm->errors->at]);
     return log_density;
@@ -106,25 +106,25 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     struct lm *lm = self;
     const int k = lm->k;
     covariates_prior_gradient(&lm->cov, theta, gradient);
-    if (lm->beta_prior == BETA_STUDENT) {
+    if (lm->beta.prior == BETA_STUDENT) {
         lm_student_gradient(lm, theta, gradient);
-    } else if (lm->beta_prior != BETA_KNOWN) {
-        const double scale = exp(-2 * theta[lm->at_sigma]);
-        const double weight = lm->beta_prior == BETA_NIG ? scale : 1;
+    } else if (lm->beta.prior != BETA_KNOWN) {
+        const double scale = exp(-2 * theta[lm->sigma.at]);
+        const double weight = lm->beta.prior == BETA_NIG ? scale : 1;
         double square = 0;
         for (int i = 0; i < k; ++i) {
-            const double *row = lm->beta_precision + (size_t)i * k;
+            const double *row = lm->beta.precision + (size_t)i * k;
             double sum = 0;
-            for (int j = 0; j < k; ++j) sum += row[j] * (theta[j] - lm->beta_mean[j]);
+            for (int j = 0; j < k; ++j) sum += row[j] * (theta[j] - lm->beta.mean[j]);
             gradient[i] -= weight * sum;
-            square += (theta[i] - lm->beta_mean[i]) * sum;
+            square += (theta[i] - lm->beta.mean[i]) * sum;
         }
-        if (lm->beta_prior == BETA_NIG) gradient[lm->at_sigma] += scale * square - k;
+        if (lm->beta.prior == BETA_NIG) gradient[lm->sigma.at] += scale * square - k;
     }
-    if (lm->sigma) return;
+    if (lm->sigma.known) return;
     double slope;
-    (void)scale_prior_density(&lm->sigma_prior, theta[lm->at_sigma], &slope);
-    gradient[lm->at_sigma] += slope;
+    (void)scale_prior_density(&lm->sigma.prior, theta[lm->sigma.at], &slope);
+    gradient[lm->sigma.at] += slope;
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static void set(void *self, const double *theta) {
     struct lm *lm = self;
     memcpy(lm->theta, theta, (size_t)lm->cov.end * sizeof(double));
     lm->intercept = natural_intercept(lm, theta);
-    lm->sigma_now = exp(theta[lm->at_sigma]);
+    lm->sigma.now = exp(theta[lm->sigma.at]);
     if (lm->errors) lm->errors->df = exp(theta[lm->errors->at]);
     covariates_set(&lm->cov, theta);
 }
@@ -163,12 +163,12 @@ static void respond(struct lm *lm, double rho, int m, const double *z, const dou
     if (lm->follows) {
         if (rho != 0) predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
         predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
-        respond_derived(lm, rho, sqrt(1 - rho * rho) * lm->sigma_now, m, z, rho != 0 ? x[0] : NULL,
+        respond_derived(lm, rho, sqrt(1 - rho * rho) * lm->sigma.now, m, z, rho != 0 ? x[0] : NULL,
                         x_new[0]);
         return;
     }
     terms_clear(&lm->terms);
-    terms_add(&lm->terms, sqrt(1 - rho * rho) * lm->sigma_now, z);
+    terms_add(&lm->terms, sqrt(1 - rho * rho) * lm->sigma.now, z);
     for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, slope[v], x_new[v]);
     if (rho != 0) {
         terms_add(&lm->terms, rho, x[0]);
@@ -185,7 +185,7 @@ static void refresh_errors(struct lm *lm, double rho, struct rng *rng, int m,
         return;
     }
     predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
-    errors_refresh(lm->errors, rng, lm->sigma_now, m, lm->eta, x[0], lm->innovation);
+    errors_refresh(lm->errors, rng, lm->sigma.now, m, lm->eta, x[0], lm->innovation);
 }
 
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
@@ -210,7 +210,7 @@ static void from_innovations(void *self, int m, const double *const *z, double *
 /* of y given the covariates, and of these */
 static void record_density(void *self, int m, const double *const *x, double *out) {
     struct lm *lm = self;
-    const double precision = 1 / (lm->sigma_now * lm->sigma_now);
+    const double precision = 1 / (lm->sigma.now * lm->sigma.now);
     double *eta = lm->innovation;
     if (lm->predictor.derived) {
         predict(lm, lm->theta, lm->intercept, m, x, eta);
@@ -234,29 +234,29 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     covariates_set_move(cov, lm->theta, theta_new, changed);
     changed[0] = 1;
 
-    const double ratio = exp(theta_new[lm->at_sigma] - lm->theta[lm->at_sigma]);
+    const double ratio = exp(theta_new[lm->sigma.at] - lm->theta[lm->sigma.at]);
     if (lm->errors) errors_set_next(lm->errors, theta_new[lm->errors->at]);
     if (lm->follows) {
-        lm->move_y[0] = ratio;
-        memcpy(lm->theta_new, theta_new, (size_t)lm->k * sizeof(double));
-        lm->intercept_new = natural_intercept(lm, theta_new);
-        memcpy(lm->changed, changed, ((size_t)lm->p + 1) * sizeof(int));
+        lm->move.y[0] = ratio;
+        memcpy(lm->move.theta, theta_new, (size_t)lm->k * sizeof(double));
+        lm->move.intercept = natural_intercept(lm, theta_new);
+        memcpy(lm->move.changed, changed, ((size_t)lm->p + 1) * sizeof(int));
         return;
     }
     const double *slope_new = theta_new, *slope = lm->theta;
-    lm->move_y[0] = ratio;
-    lm->move_y_shift = natural_intercept(lm, theta_new) - ratio * lm->intercept;
+    lm->move.y[0] = ratio;
+    lm->move.y_shift = natural_intercept(lm, theta_new) - ratio * lm->intercept;
     for (int v = 1; v < lm->k; ++v) {
-        lm->move_y[v] = (changed[v] ? 0 : slope_new[v]) - ratio * slope[v];
-        lm->move_y_dummy[v] = changed[v] ? slope_new[v] : 0;
+        lm->move.y[v] = (changed[v] ? 0 : slope_new[v]) - ratio * slope[v];
+        lm->move.y_dummy[v] = changed[v] ? slope_new[v] : 0;
     }
     if (!cov->map.moves) return;
     for (int i = 0; i < cov->normal; ++i) {
         const double b = slope_new[cov->column[i]];
-        lm->move_y_dummy[cov->column[i]] = 0;
-        lm->move_y_shift += b * cov->map.shift[i];
+        lm->move.y_dummy[cov->column[i]] = 0;
+        lm->move.y_shift += b * cov->map.shift[i];
         for (int j = 0; j <= i; ++j)
-            lm->move_y[cov->column[j]] += b * cov->map.matrix[(size_t)i * cov->normal + j];
+            lm->move.y[cov->column[j]] += b * cov->map.matrix[(size_t)i * cov->normal + j];
     }
 }
 
@@ -265,21 +265,21 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     covariates_move(&lm->cov, rng, m, x, x_new);
     if (lm->follows) {
         predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
-        for (int v = 1; v <= lm->p; ++v) lm->moved[v] = lm->changed[v] ? x_new[v] : x[v];
-        lm->moved[0] = x[0];
-        predict(lm, lm->theta_new, lm->intercept_new, m, lm->moved, lm->eta_new);
+        for (int v = 1; v <= lm->p; ++v) lm->move.moved[v] = lm->move.changed[v] ? x_new[v] : x[v];
+        lm->move.moved[0] = x[0];
+        predict(lm, lm->move.theta, lm->move.intercept, m, lm->move.moved, lm->eta_new);
         if (lm->errors) {
-            errors_move(lm->errors, rng, lm->sigma_now, lm->move_y[0], m, lm->eta, lm->eta_new,
+            errors_move(lm->errors, rng, lm->sigma.now, lm->move.y[0], m, lm->eta, lm->eta_new,
                         x[0], x_new[0]);
             return;
         }
-        respond_derived(lm, lm->move_y[0], 0, m, NULL, x[0], x_new[0]);
+        respond_derived(lm, lm->move.y[0], 0, m, NULL, x[0], x_new[0]);
         return;
     }
     terms_clear(&lm->terms);
-    for (int v = 0; v < lm->k; ++v) terms_add(&lm->terms, lm->move_y[v], x[v]);
-    for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, lm->move_y_dummy[v], x_new[v]);
-    terms_sum(&lm->terms, lm->move_y_shift, m, x_new[0]);
+    for (int v = 0; v < lm->k; ++v) terms_add(&lm->terms, lm->move.y[v], x[v]);
+    for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, lm->move.y_dummy[v], x_new[v]);
+    terms_sum(&lm->terms, lm->move.y_shift, m, x_new[0]);
 }
 
 /* y keeps its residual */
@@ -318,14 +318,14 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
     const double *const *design = covariates_design(&lm->cov, m, x);
     predictor_eval(&lm->predictor, lm->theta, lm->intercept, m, design, lm->eta);
     moments_centre(&lm->moments, m, design);
-    errors_add(lm->errors, rng, &lm->predictor, &lm->moments, lm->sigma_now, m, lm->eta, x[0], c);
+    errors_add(lm->errors, rng, &lm->predictor, &lm->moments, lm->sigma.now, m, lm->eta, x[0], c);
 }
 
 /* of Student-t errors, for their df */
 static double log_density(void *self, int m, const double *const *x) {
     struct lm *lm = self;
     predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
-    return errors_log_density(lm->errors, lm->sigma_now, m, lm->eta, x[0]);
+    return errors_log_density(lm->errors, lm->sigma.now, m, lm->eta, x[0]);
 }
 
 static int update(struct lm *lm, const double *c, double n, int cut, struct rng *rng,
@@ -378,7 +378,7 @@ static void offer_normal(struct lm *lm, struct model *model) {
                                        .order = order, /* y, column 0, is last */
                                        .distribution = lm_distribution};
     if (!lm->cov.joint) lm->normal.pull_distribution = lm_pull_distribution;
-    if (lm->keeps_sigma) lm->marginal.residual = lm->at_sigma;
+    if (lm->sigma.kept) lm->marginal.residual = lm->sigma.at;
     model->normal = &lm->normal;
 }
 
@@ -404,7 +404,7 @@ static void offer(struct lm *lm, struct model *model) {
     struct model_marginal *of = &lm->marginal;
     int *kept = plugin_memory((size_t)k + 1, sizeof *kept);
     for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) kept[of->keeps++] = j;
-    if (lm->keeps_sigma) kept[of->keeps++] = lm->at_sigma;
+    if (lm->sigma.kept) kept[of->keeps++] = lm->sigma.at;
     of->kept = kept;
     of->marginal = lm_marginal;
     if (normal && !joint) of->marginal_size = lm_marginal_size;
@@ -422,30 +422,31 @@ static int create(const struct fields *fields, struct model *model) {
     if (status != PLUGIN_OK) return status;
     const int k = lm->predictor.k, derived = lm->predictor.derived;
     lm->k = k;
-    lm->beta = fields_vector(fields, "beta", k);
-    lm->beta_mean = fields_vector(fields, "beta_mean", k);
-    lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
+    lm->beta.known = fields_vector(fields, "beta", k);
+    lm->beta.mean = fields_vector(fields, "beta_mean", k);
+    lm->beta.precision = fields_vector(fields, "beta_precision", k * k);
     const double *nig = fields_vector(fields, "beta_nig", 1);
-    lm->sigma = fields_vector(fields, "sigma", 1);
-    lm->beta_df = fields_vector(fields, "beta_df", 1);
-    lm->beta_scale = fields_vector(fields, "beta_scale", k);
-    lm->beta_first = fields_vector(fields, "beta_first", k);
-    const int student = lm->beta_mean && lm->beta_df && lm->beta_scale && lm->beta_first;
-    const int normal = lm->beta_mean && lm->beta_precision && nig;
+    lm->sigma.known = fields_vector(fields, "sigma", 1);
+    lm->beta.df = fields_vector(fields, "beta_df", 1);
+    lm->beta.scale = fields_vector(fields, "beta_scale", k);
+    lm->beta.first = fields_vector(fields, "beta_first", k);
+    const int student = lm->beta.mean && lm->beta.df && lm->beta.scale && lm->beta.first;
+    const int normal = lm->beta.mean && lm->beta.precision && nig;
     const int flat = fields_length(fields, "flat") > 0;
-    if (!lm->beta && !student && !normal && !flat) return PLUGIN_BAD_FIELDS;
-    if (!lm->sigma && !flat && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
+    if (!lm->beta.known && !student && !normal && !flat) return PLUGIN_BAD_FIELDS;
+    if (!lm->sigma.known && !flat && scale_prior_read(fields, &lm->sigma.prior) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
-    lm->flat = flat;
-    lm->beta_prior = lm->beta    ? BETA_KNOWN
-                     : flat      ? BETA_FLAT
-                     : student   ? BETA_STUDENT
-                     : *nig != 0 ? BETA_NIG
-                                 : BETA_NORMAL;
+    lm->sigma.flat = flat;
+    lm->beta.prior = lm->beta.known ? BETA_KNOWN
+                     : flat         ? BETA_FLAT
+                     : student      ? BETA_STUDENT
+                     : *nig != 0    ? BETA_NIG
+                                    : BETA_NORMAL;
     /* sigma^2 integrates out only where its prior is conjugate */
-    if (lm->beta_prior == BETA_NIG && !lm->sigma && lm->sigma_prior.kind != SCALE_INVERSE_GAMMA)
+    if (lm->beta.prior == BETA_NIG && !lm->sigma.known &&
+        lm->sigma.prior.kind != SCALE_INVERSE_GAMMA)
         return PLUGIN_BAD_FIELDS;
-    if (lm->sigma) lm->log_sigma = log(*lm->sigma);
+    if (lm->sigma.known) lm->sigma.log_known = log(*lm->sigma.known);
     status = read_errors(fields, lm);
     if (status != PLUGIN_OK) return status;
 
@@ -456,22 +457,22 @@ static int create(const struct fields *fields, struct model *model) {
          .centre = lm->predictor.shift,
          .expand = lm->predictor.expand,
          .collect = lm->predictor.collect,
-         .known = lm->beta},
+         .known = lm->beta.known},
         {.name = "sigma",
          .transform = TRANSFORM_LOG,
          .size = 1,
-         .known = lm->sigma ? &lm->log_sigma : NULL},
+         .known = lm->sigma.known ? &lm->sigma.log_known : NULL},
         lm->errors ? errors_block(lm->errors) : (struct theta_block){0},
     };
     status = covariates_create(fields, lm->errors ? 3 : 2, own, model, &lm->cov);
     if (status != PLUGIN_OK) return status;
     lm->cov.of_levels.relevel = relevel;
-    lm->at_sigma = model->coordinates.block[1].offset;
-    if (lm->errors) lm->errors->at = lm->at_sigma + 1;
+    lm->sigma.at = model->coordinates.block[1].offset;
+    if (lm->errors) lm->errors->at = lm->sigma.at + 1;
     lm->p = lm->cov.design.products.first - 1;
     lm->moments = moments_new(q, lm->cov.centre);
     lm->theta = doubles((size_t)lm->cov.end);
-    DOUBLES((size_t)k, &lm->move_y, &lm->move_y_dummy, &lm->solution, &lm->away_from_prior);
+    DOUBLES((size_t)k, &lm->move.y, &lm->move.y_dummy, &lm->solution, &lm->away_from_prior);
     DOUBLES((size_t)k * (size_t)k, &lm->gram, &lm->student);
     lm->innovation = doubles(MAX_BLOCK);
     lm->terms = terms_new(2 * q);
@@ -484,8 +485,8 @@ static int create(const struct fields *fields, struct model *model) {
         lm->errors->at_complete = model->complete;
         model->complete += errors_statistics(k);
     }
-    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
-                                     lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
+    lm->sigma.kept = !lm->sigma.known && (lm->beta.prior == BETA_NORMAL || student || flat ||
+                                          lm->sigma.prior.kind != SCALE_INVERSE_GAMMA);
     if (lm->cov.lones.count > 0 || derived || lm->errors) {
         model->costs.latent = lm->cov.lones.costs.latent;
         model->costs.move = lm->cov.lones.count > 0 ? k + lm->cov.lones.costs.move : 0;

@@ -16,7 +16,7 @@ void lm_distribution(void *self, const double *theta, double *mean, double *chol
     double *last = chol + (size_t)p * d;
     mean[p] = theta[0];
     memset(last, 0, (size_t)p * sizeof(double));
-    last[p] = exp(theta[lm->at_sigma]);
+    last[p] = exp(theta[lm->sigma.at]);
     covariates_distribution(cov, theta, d, mean, chol);
     const double *effect =
         cov->joint && cov->joint->effects > 0 ? theta + cov->joint->at_effects : NULL;
@@ -46,7 +46,7 @@ void lm_pull_distribution(void *self, const double *theta, const double *mean, c
     const int p = cov->normal, d = p + 1;
     const double of_mean = slope_mean[p], *last = slope_chol + (size_t)p * d;
     gradient[0] += of_mean;
-    gradient[lm->at_sigma] += last[p] * chol[(size_t)p * d + p];
+    gradient[lm->sigma.at] += last[p] * chol[(size_t)p * d + p];
     for (int i = 0; i < p; ++i) {
         const double *row = chol + (size_t)i * d, slope = theta[cov->column[i]];
         gradient[cov->column[i]] += of_mean * mean[i] + linalg_dot(i + 1, last, row);

@@ -25,37 +25,37 @@ static int joint_at(const struct lm *lm, int i, int j) {
 
 void lm_prepare_marginal(struct lm *lm) {
     const int k = lm->k;
-    lm->width = PAD_LANES(k + 1);
-    const size_t width = (size_t)lm->width, square = (size_t)(k + 1) * width;
-    lm->joint = doubles(square);
-    lm->joint_at = plugin_memory(square, sizeof(int));
+    lm->joint.width = PAD_LANES(k + 1);
+    const size_t width = (size_t)lm->joint.width, square = (size_t)(k + 1) * width;
+    lm->joint.of = doubles(square);
+    lm->joint.at = plugin_memory(square, sizeof(int));
     for (int i = 0; i <= k; ++i)
         for (int j = i; j <= k; ++j)
-            lm->joint_at[(size_t)i * width + (size_t)j] = joint_at(lm, i, j);
-    lm->prior_joint = doubles(square);
-    lm->sweep = doubles(2 * width);
-    lm->away = doubles(width);
-    if (!lm->beta_precision) return;
-    double *corner = lm->prior_joint + (size_t)k * width + (size_t)k;
+            lm->joint.at[(size_t)i * width + (size_t)j] = joint_at(lm, i, j);
+    lm->joint.prior = doubles(square);
+    lm->joint.sweep = doubles(2 * width);
+    lm->joint.away = doubles(width);
+    if (!lm->beta.precision) return;
+    double *corner = lm->joint.prior + (size_t)k * width + (size_t)k;
     for (int i = 0; i < k; ++i) {
-        const double *row = lm->beta_precision + (size_t)i * (size_t)k;
-        double *out = lm->prior_joint + (size_t)i * width;
+        const double *row = lm->beta.precision + (size_t)i * (size_t)k;
+        double *out = lm->joint.prior + (size_t)i * width;
         for (int j = i; j < k; ++j) out[j] = row[j];
-        out[k] = linalg_dot(k, row, lm->beta_mean);
-        *corner += out[k] * lm->beta_mean[i];
+        out[k] = linalg_dot(k, row, lm->beta.mean);
+        *corner += out[k] * lm->beta.mean[i];
     }
 }
 
 /* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`. */
 static void likelihood_slopes(const struct lm *lm, double slope, double *gradient) {
     const int k = lm->k;
-    const double *v = lm->away;
+    const double *v = lm->joint.away;
     for (int i = 0; i < k; ++i) {
         gradient[i] = 0;
         for (int j = 0; j <= k; ++j) {
             const int row = i < j ? i : j, column = i < j ? j : i;
             gradient[i] +=
-                slope * lm->joint[(size_t)row * (size_t)lm->width + (size_t)column] * v[j];
+                slope * lm->joint.of[(size_t)row * (size_t)lm->joint.width + (size_t)column] * v[j];
         }
     }
 }
@@ -63,14 +63,14 @@ static void likelihood_slopes(const struct lm *lm, double slope, double *gradien
 double lm_marginal(void *self, const double *c, double n, const double *theta, double *gradient_c,
                    double *gradient_kept) {
     struct lm *lm = self;
-    const int k = lm->k, normal = lm->beta_prior == BETA_NORMAL;
-    const double *beta = lm_reads_coefficients(lm) ? theta : lm->beta; /* NULL: integrated */
-    const size_t width = (size_t)lm->width;
-    const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
+    const int k = lm->k, normal = lm->beta.prior == BETA_NORMAL;
+    const double *beta = lm_reads_coefficients(lm) ? theta : lm->beta.known; /* NULL: integrated */
+    const size_t width = (size_t)lm->joint.width;
+    const double log_sigma = lm->sigma.known ? log(*lm->sigma.known) : theta[lm->sigma.at];
     const double variance = exp(2 * log_sigma), tau = normal ? variance : 1;
-    double *joint = lm->joint, *v = lm->away;
-    const double *prior = lm->prior_joint;
-    const int *at = lm->joint_at;
+    double *joint = lm->joint.of, *v = lm->joint.away;
+    const double *prior = lm->joint.prior;
+    const int *at = lm->joint.at;
     memset(gradient_c, 0, (size_t)moments_size(lm->moments.q) * sizeof(double));
     double log_density = covariates_marginal(&lm->cov, c, n, gradient_c);
 
@@ -89,18 +89,18 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
             for (int j = i; j <= k; ++j)
                 twice += (i == j ? 1 : 2) * v[i] * v[j] * joint[(size_t)i * width + (size_t)j];
     } else {
-        log_density -= 0.5 * linalg_sweep(k + 1, k, lm->width, joint, lm->sweep);
+        log_density -= 0.5 * linalg_sweep(k + 1, k, lm->joint.width, joint, lm->joint.sweep);
         for (int i = 0; i < k; ++i) v[i] = -joint[(size_t)i * width + (size_t)k];
         twice = joint[(size_t)k * width + (size_t)k];
     }
     if (!(twice > 0)) twice = 0; /* but for rounding */
     double slope;
     const double dimensions = n - (normal ? k : 0);
-    if (lm->sigma || lm->keeps_sigma) {
+    if (lm->sigma.known || lm->sigma.kept) {
         slope = 1 / variance;
         log_density -= 0.5 * twice * slope + dimensions * log_sigma;
     } else {
-        const double shape = lm->sigma_prior.a + 0.5 * n, rate = lm->sigma_prior.b + 0.5 * twice;
+        const double shape = lm->sigma.prior.a + 0.5 * n, rate = lm->sigma.prior.b + 0.5 * twice;
         slope = shape / rate;
         log_density -= shape * log(rate);
     }
@@ -117,14 +117,15 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
         }
     }
     if (lm_reads_coefficients(lm)) likelihood_slopes(lm, slope, gradient_kept);
-    if (lm->beta_prior == BETA_STUDENT) {
+    if (lm->beta.prior == BETA_STUDENT) {
         log_density += lm_student_density(lm, theta);
         lm_student_gradient(lm, theta, gradient_kept);
     }
     if (lm_reads_coefficients(lm)) gradient_kept += k;
-    if (lm->keeps_sigma) {
+    if (lm->sigma.kept) {
         double along = 0;
-        if (!lm->flat) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, &along);
+        if (!lm->sigma.flat)
+            log_density += scale_prior_density(&lm->sigma.prior, log_sigma, &along);
         *gradient_kept =
             (normal ? 2 * variance * along_tau : 0) + twice * slope - dimensions + along;
     }
@@ -133,7 +134,7 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
 
 double lm_marginal_size(const void *self, double n) {
     const struct lm *lm = self;
-    const int known = lm->sigma || lm->keeps_sigma;
+    const int known = lm->sigma.known || lm->sigma.kept;
     return covariates_marginal_size(&lm->cov, n) - 0.5 * n * log(2 * M_PI) +
-           (known ? 0 : lgamma(lm->sigma_prior.a + 0.5 * n));
+           (known ? 0 : lgamma(lm->sigma.prior.a + 0.5 * n));
 }

@@ -15,20 +15,49 @@
  * for method "pool", which calls nothing else of it. */
 enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT, BETA_FLAT };
 
+/* Coefficients, centred coordinates. */
+struct lm_beta {
+    enum beta_prior prior;
+    const double *known, *mean, *precision;
+    /* BETA_STUDENT: the t distributions, of these scales about `mean`, are of the centred
+     * coefficients but for the first: of `first` times all of them */
+    const double *df, *scale, *first;
+};
+
+struct lm_sigma {
+    const double *known;
+    double log_known;
+    struct scale_prior prior;
+    int at;     /* in theta */
+    double now; /* current, natural scale */
+    int kept;   /* by marginal() */
+    int flat;   /* it has no prior here */
+};
+
+/* Of a non-centred move. */
+struct lm_move {
+    double *y, *y_dummy, y_shift; /* its map */
+    double *theta, intercept;     /* to where */
+    int *changed;
+    const double **moved;
+};
+
+/* Workspace of marginal(): k + 1 rows of `width`, which is k + 1, padded. */
+struct lm_joint {
+    int width;
+    double *of, *prior;
+    int *at;              /* where the entries of `of` stand in c, its rows likewise */
+    double *sweep, *away; /* 2 `width`; `width` */
+};
+
 struct lm {
     struct covariates cov; /* first */
     int p, k; /* covariate columns; coefficients, and columns of a record unless derived */
     struct predictor predictor;
     struct moments moments;
 
-    enum beta_prior beta_prior;
-    int flat;
-    const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
-    /* BETA_STUDENT: the t distributions, of scales beta_scale about beta_mean, are of the
-     * centred coefficients but for the first: of beta_first times all of them */
-    const double *beta_df, *beta_scale, *beta_first;
-    const double *sigma;
-    struct scale_prior sigma_prior;
+    struct lm_beta beta;
+    struct lm_sigma sigma;
     struct errors *errors; /* NULL: normal ones */
 
     struct model_density walked;
@@ -37,36 +66,22 @@ struct lm {
     struct model_normal normal;
     int follows; /* moves and refreshes evaluate the linear predictor before and after */
 
-    int at_sigma;     /* in theta */
-    double log_sigma; /* if known */
-
     /* current parameter, natural scale */
-    double *theta, intercept, sigma_now;
-
-    /* map of a non-centred move */
-    double *move_y, *move_y_dummy, move_y_shift;
-
-    int keeps_sigma; /* by marginal() */
+    double *theta, intercept;
+    struct lm_move move;
 
     /* workspace */
     double *away_from_prior, *student; /* k; k x k */
     double *gram, *solution;
     double *innovation;    /* MAX_BLOCK */
     double *eta, *eta_new; /* MAX_BLOCK, where `follows` */
-    double *theta_new;     /* of a move */
-    double intercept_new;
-    int *changed;
-    const double **moved;
     struct terms terms;
-    int width;                   /* k + 1, padded */
-    double *joint, *prior_joint; /* k + 1 rows of `width`, see marginal() */
-    int *joint_at;               /* where the entries of `joint` stand in c, its rows likewise */
-    double *sweep, *away;        /* 2 `width`; `width` */
+    struct lm_joint joint;
 };
 
 /* Does marginal() keep the coefficients? */
 static inline int lm_reads_coefficients(const struct lm *lm) {
-    return lm->beta_prior == BETA_STUDENT || lm->beta_prior == BETA_FLAT;
+    return lm->beta.prior == BETA_STUDENT || lm->beta.prior == BETA_FLAT;
 }
 
 /* ---- model/lm_student.c: the prior of Student-t coefficients: a draw; its density; += its

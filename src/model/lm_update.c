@@ -26,47 +26,47 @@ static double gram_square(const struct lm *lm, const double *c) {
 
 int lm_update_regression(struct lm *lm, const double *c, double n, struct rng *rng, double *theta) {
     const int k = lm->k;
-    double log_sigma = theta[lm->at_sigma];
-    if (!lm->beta) {
+    double log_sigma = theta[lm->sigma.at];
+    if (!lm->beta.known) {
         /* NIG works in units of sigma^2, the independent normal does not */
-        const int nig = lm->beta_prior == BETA_NIG;
+        const int nig = lm->beta.prior == BETA_NIG;
         const double weight = nig ? 1 : exp(-2 * log_sigma);
-        const double *all = lm->beta_prior == BETA_STUDENT ? lm_student_precision(lm, rng, theta)
-                                                           : lm->beta_precision;
+        const double *all = lm->beta.prior == BETA_STUDENT ? lm_student_precision(lm, rng, theta)
+                                                           : lm->beta.precision;
         double prior_square = 0;
         for (int i = 0; i < k; ++i) {
             double pull = 0;
             for (int j = 0; j < k; ++j) {
                 const double precision = all[(size_t)i * k + j];
                 lm->gram[(size_t)i * k + j] = weight * gram_entry(lm, c, n, i, j) + precision;
-                pull += precision * lm->beta_mean[j];
+                pull += precision * lm->beta.mean[j];
             }
-            prior_square += pull * lm->beta_mean[i];
+            prior_square += pull * lm->beta.mean[i];
             lm->solution[i] = weight * gram_response(lm, c, i) + pull;
         }
         if (linalg_cholesky(k, lm->gram)) return PLUGIN_NUMERICAL;
         linalg_forward(k, lm->gram, lm->solution);
-        if (nig && !lm->sigma) {
+        if (nig && !lm->sigma.known) {
             /* mu_n' Lambda_n mu_n is the squared length of L^-1 of the right side */
             const double excess =
                 gram_square(lm, c) + prior_square - linalg_dot(k, lm->solution, lm->solution);
             /* never below b_0 but for rounding */
             log_sigma =
-                scale_prior_update(&lm->sigma_prior, n, excess > 0 ? excess : 0, rng, log_sigma);
-            theta[lm->at_sigma] = log_sigma;
+                scale_prior_update(&lm->sigma.prior, n, excess > 0 ? excess : 0, rng, log_sigma);
+            theta[lm->sigma.at] = log_sigma;
         }
         linalg_backward(k, lm->gram, lm->solution);
         dist_normal_precision(rng, k, lm->solution, nig ? exp(log_sigma) : 1, lm->gram, theta);
     }
-    if (!lm->sigma && lm->beta_prior != BETA_NIG) {
+    if (!lm->sigma.known && lm->beta.prior != BETA_NIG) {
         double residual = gram_square(lm, c);
         for (int i = 0; i < k; ++i) {
             residual -= 2 * theta[i] * gram_response(lm, c, i);
             for (int j = 0; j < k; ++j)
                 residual += theta[i] * theta[j] * gram_entry(lm, c, n, i, j);
         }
-        theta[lm->at_sigma] =
-            scale_prior_update(&lm->sigma_prior, n, residual > 0 ? residual : 0, rng, log_sigma);
+        theta[lm->sigma.at] =
+            scale_prior_update(&lm->sigma.prior, n, residual > 0 ? residual : 0, rng, log_sigma);
     }
     return PLUGIN_OK;
 }
