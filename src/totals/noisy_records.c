@@ -46,23 +46,31 @@ enum {
 /* Where noise hides much, the density is a thin bent shell. */
 static const double TARGET_ACCEPT = 0.9;
 
+/* NUTS: its coordinates' places in theta, and workspace, the matrices row by row. */
+struct noisy_nuts {
+    struct hmc hmc;
+    int moving, *place;
+    double *theta, *slope;
+    double *spread, *about, *scatter; /* S's factor; G_fr - G_ff B, k x d; U */
+    double *slope_mean, *slope_cov, *slope_chol, *work, *unit;
+};
+
 struct noisy {
     int d, k, size; /* continuous columns; fixed ones; their sum */
     int columns, complete;
-    int *at;               /* the model's column of each of X; of the first, which is 1, none */
-    int noisy;             /* how many columns have noise */
-    int *column;           /* each one's place among the continuous columns */
-    double *precision;     /* of its noise */
-    const double *seen;    /* complete-data statistic of the noisy records */
-    double *gram, *factor; /* X'X, and P'X'X P = C C' */
-    int *pivot, rank;
+    int *at;            /* the model's column of each of X; of the first, which is 1, none */
+    int noisy;          /* how many columns have noise */
+    int *column;        /* each one's place among the continuous columns */
+    double *precision;  /* of its noise */
+    const double *seen; /* complete-data statistic of the noisy records */
+    struct {
+        double *gram, *factor; /* X'X, and P'X'X P = C C' */
+        int *pivot, rank;
+    } x;
     const struct component *component;
-
-    /* NUTS: its coordinates' places in theta */
-    struct hmc hmc;
+    struct noisy_nuts nuts;
     const struct model *model;
     double n;
-    int moving, *place;
 
     /* State: the complete-data statistic of the confidential records, minus the log density of the
      * noise up to a constant, and NUTS's. */
@@ -74,9 +82,6 @@ struct noisy {
     double *map, *left, *product;           /* A, X'E, X'w_N: size x noisy */
     double *normal, *column_draw;           /* Z' */
     double *rest, *wishart;                 /* noisy x noisy */
-    double *theta, *slope;                  /* of NUTS */
-    double *spread, *about, *scatter;       /* S's factor; G_fr - G_ff B, k x d; U */
-    double *slope_mean, *slope_cov, *slope_chol, *work, *unit;
 };
 
 static void transpose(int size, double *x) {
@@ -89,7 +94,7 @@ static void transpose(int size, double *x) {
 }
 
 static enum hmc_metric metric(const struct noisy *s) {
-    return s->moving <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+    return s->nuts.moving <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
 
 /* entry of X'X in terms of the complete-data statistic */
@@ -109,19 +114,21 @@ static void place_columns(struct noisy *s, const struct model *model) {
 
 /* What NUTS moves: where no column has noise, nothing. */
 static void prepare_nuts(struct noisy *s) {
+    struct noisy_nuts *nuts = &s->nuts;
     const struct model *model = s->model;
     const int d = s->d, k = s->k;
-    s->place = plugin_memory((size_t)model->moving, sizeof(int));
+    nuts->place = plugin_memory((size_t)model->moving, sizeof(int));
     for (int j = 0; s->noisy > 0 && j < model->moving; ++j) {
         const struct theta_block *block = model->coordinates.block;
         while (model->moves[j] >= block->offset + block->length) ++block;
-        if (block->transform != TRANSFORM_STICKS) s->place[s->moving++] = model->moves[j];
+        if (block->transform != TRANSFORM_STICKS) nuts->place[nuts->moving++] = model->moves[j];
     }
-    DOUBLES((size_t)model->parameters, &s->theta, &s->slope);
-    DOUBLES((size_t)d * (size_t)d, &s->spread, &s->scatter, &s->slope_cov, &s->slope_chol);
-    DOUBLES((size_t)k * (size_t)d, &s->about, &s->slope_mean);
-    s->unit = doubles(5 * (size_t)s->moving);
-    s->work = plugin_memory(hmc_workspace(s->moving, metric(s)), sizeof(double));
+    DOUBLES((size_t)model->parameters, &nuts->theta, &nuts->slope);
+    DOUBLES((size_t)d * (size_t)d, &nuts->spread, &nuts->scatter, &nuts->slope_cov,
+            &nuts->slope_chol);
+    DOUBLES((size_t)k * (size_t)d, &nuts->about, &nuts->slope_mean);
+    nuts->unit = doubles(5 * (size_t)nuts->moving);
+    nuts->work = plugin_memory(hmc_workspace(nuts->moving, metric(s)), sizeof(double));
 }
 
 /* Fields: seen; noise_sd, one a column of the model, 0 for dummies; terms of the components. */
@@ -154,12 +161,12 @@ static int create(const struct fields *fields, struct collapse *of) {
         s->precision[s->noisy] = 1 / (of_column * of_column);
         s->column[s->noisy++] = i;
     }
-    DOUBLES((size_t)size * (size_t)size, &s->gram, &s->factor);
-    s->pivot = plugin_memory((size_t)size, sizeof(int));
+    DOUBLES((size_t)size * (size_t)size, &s->x.gram, &s->x.factor);
+    s->x.pivot = plugin_memory((size_t)size, sizeof(int));
     for (int i = 0; i < size; ++i)
-        for (int j = 0; j < size; ++j) s->gram[i * size + j] = gram_entry(s, of->n, i, j);
-    memcpy(s->factor, s->gram, (size_t)size * (size_t)size * sizeof(double));
-    s->rank = linalg_semi_cholesky(size, s->factor, s->pivot, doubles(3 * (size_t)size));
+        for (int j = 0; j < size; ++j) s->x.gram[i * size + j] = gram_entry(s, of->n, i, j);
+    memcpy(s->x.factor, s->x.gram, (size_t)size * (size_t)size * sizeof(double));
+    s->x.rank = linalg_semi_cholesky(size, s->x.factor, s->x.pivot, doubles(3 * (size_t)size));
 
     const int m = s->noisy;
     s->mean = doubles((size_t)s->k * (size_t)d);
@@ -170,7 +177,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->column_draw = doubles((size_t)size);
     prepare_nuts(s);
     of->self = s;
-    of->stored = s->complete + 1 + (int)hmc_stored(s->moving, metric(s));
+    of->stored = s->complete + 1 + (int)hmc_stored(s->nuts.moving, metric(s));
     of->described = s->complete;
     return PLUGIN_OK;
 }
@@ -223,12 +230,12 @@ static void map_seen(struct noisy *s) {
 
 /* X'E, and E'E to `rest` */
 static void draw_left(struct noisy *s, struct rng *rng, double n) {
-    const int m = s->noisy, rank = s->rank;
+    const int m = s->noisy, rank = s->x.rank;
     memset(s->rest, 0, (size_t)m * (size_t)m * sizeof(double));
     for (int a = 0; a < m; ++a) {
         double *z = s->normal + (size_t)a * (size_t)s->size;
         rng_fill_normal(rng, rank, z);
-        linalg_semi_multiply(s->size, rank, s->factor, s->pivot, z, s->column_draw);
+        linalg_semi_multiply(s->size, rank, s->x.factor, s->x.pivot, z, s->column_draw);
         for (int j = 0; j < s->size; ++j) s->left[j * m + a] = s->column_draw[j];
     }
     for (int j = 0; j < s->size; ++j) linalg_backward(m, s->root, s->left + (size_t)j * (size_t)m);
@@ -258,7 +265,7 @@ static void put_totals(struct noisy *s) {
     for (int j = 0; j < size; ++j)
         for (int a = 0; a < m; ++a) {
             double sum = s->left[j * m + a];
-            for (int l = 0; l < size; ++l) sum += s->gram[j * size + l] * s->map[l * m + a];
+            for (int l = 0; l < size; ++l) sum += s->x.gram[j * size + l] * s->map[l * m + a];
             s->product[j * m + a] = sum;
         }
     *s->energy = 0;
@@ -278,7 +285,7 @@ static void put_totals(struct noisy *s) {
             s->c[moments_at(s->columns, s->at[own], s->at[s->k + s->column[b]])] = sum;
         }
         const double square = s->c[moments_at(s->columns, s->at[own], s->at[own])];
-        const double away = s->gram[own * size + own] - 2 * s->product[own * m + a] + square;
+        const double away = s->x.gram[own * size + own] - 2 * s->product[own * m + a] + square;
         *s->energy += 0.5 * s->precision[a] * fmax(away, 0);
     }
 }
@@ -301,8 +308,8 @@ static int draw_both(struct collapse *of) {
 /* S^-1 x for each row of `rows` x d numbers */
 static void solve_rows(const struct noisy *s, int rows, double *x) {
     for (int i = 0; i < rows; ++i, x += s->d) {
-        linalg_forward(s->d, s->spread, x);
-        linalg_backward(s->d, s->spread, x);
+        linalg_forward(s->d, s->nuts.spread, x);
+        linalg_backward(s->d, s->nuts.spread, x);
     }
 }
 
@@ -311,17 +318,17 @@ static void measure_scatter(struct noisy *s) {
     const int d = s->d, k = s->k, size = s->size;
     for (int f = 0; f < k; ++f)
         for (int i = 0; i < d; ++i) {
-            double sum = s->gram[f * size + k + i];
-            for (int g = 0; g < k; ++g) sum -= s->gram[f * size + g] * s->mean[g * d + i];
-            s->about[f * d + i] = sum;
+            double sum = s->x.gram[f * size + k + i];
+            for (int g = 0; g < k; ++g) sum -= s->x.gram[f * size + g] * s->mean[g * d + i];
+            s->nuts.about[f * d + i] = sum;
         }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < d; ++j) {
-            double sum = s->gram[(k + i) * size + k + j];
+            double sum = s->x.gram[(k + i) * size + k + j];
             for (int f = 0; f < k; ++f)
-                sum -= s->gram[f * size + k + i] * s->mean[f * d + j] +
-                       s->mean[f * d + i] * s->about[f * d + j];
-            s->scatter[i * d + j] = sum;
+                sum -= s->x.gram[f * size + k + i] * s->mean[f * d + j] +
+                       s->mean[f * d + i] * s->nuts.about[f * d + j];
+            s->nuts.scatter[i * d + j] = sum;
         }
 }
 
@@ -330,17 +337,18 @@ static double log_likelihood(struct noisy *s) {
     const int d = s->d;
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j)
-            s->spread[i * d + j] = linalg_dot(j + 1, s->chol + i * d, s->chol + j * d);
-    for (int a = 0; a < s->noisy; ++a) s->spread[s->column[a] * (d + 1)] += 1 / s->precision[a];
-    if (linalg_cholesky(d, s->spread) != 0) return -INFINITY;
+            s->nuts.spread[i * d + j] = linalg_dot(j + 1, s->chol + i * d, s->chol + j * d);
+    for (int a = 0; a < s->noisy; ++a)
+        s->nuts.spread[s->column[a] * (d + 1)] += 1 / s->precision[a];
+    if (linalg_cholesky(d, s->nuts.spread) != 0) return -INFINITY;
     double log_density = 0;
-    for (int i = 0; i < d; ++i) log_density -= s->n * log(s->spread[i * (d + 1)]);
+    for (int i = 0; i < d; ++i) log_density -= s->n * log(s->nuts.spread[i * (d + 1)]);
     measure_scatter(s);
-    memcpy(s->slope_mean, s->about, (size_t)s->k * (size_t)d * sizeof(double));
-    solve_rows(s, s->k, s->slope_mean);
+    memcpy(s->nuts.slope_mean, s->nuts.about, (size_t)s->k * (size_t)d * sizeof(double));
+    solve_rows(s, s->k, s->nuts.slope_mean);
     /* U S^-1, then S^-1 U S^-1 - n S^-1 */
-    double *slope = s->slope_cov;
-    memcpy(slope, s->scatter, (size_t)d * (size_t)d * sizeof(double));
+    double *slope = s->nuts.slope_cov;
+    memcpy(slope, s->nuts.scatter, (size_t)d * (size_t)d * sizeof(double));
     solve_rows(s, d, slope);
     transpose(d, slope);
     for (int i = 0; i < d; ++i) {
@@ -353,7 +361,7 @@ static double log_likelihood(struct noisy *s) {
         for (int j = 0; j <= i; ++j) {
             double sum = 0;
             for (int l = j; l < d; ++l) sum += slope[i * d + l] * s->chol[l * d + j];
-            s->slope_chol[i * d + j] = sum;
+            s->nuts.slope_chol[i * d + j] = sum;
         }
     return log_density;
 }
@@ -361,42 +369,43 @@ static double log_likelihood(struct noisy *s) {
 /* for mcmc/hmc.h */
 static double log_density(void *self, const double *q, double *gradient) {
     struct noisy *s = self;
+    struct noisy_nuts *nuts = &s->nuts;
     const struct model *model = s->model;
-    for (int j = 0; j < s->moving; ++j) s->theta[s->place[j]] = q[j];
-    const double prior = model->prior->dprior(model->self, s->theta);
+    for (int j = 0; j < nuts->moving; ++j) nuts->theta[nuts->place[j]] = q[j];
+    const double prior = model->prior->dprior(model->self, nuts->theta);
     if (!isfinite(prior)) return -INFINITY;
-    model->normal->distribution(model->self, s->theta, s->mean, s->chol);
+    model->normal->distribution(model->self, nuts->theta, s->mean, s->chol);
     const double likelihood = log_likelihood(s);
     if (!isfinite(likelihood)) return -INFINITY;
-    memset(s->slope, 0, (size_t)model->parameters * sizeof(double));
-    model->prior->prior_gradient(model->self, s->theta, s->slope);
-    model->normal->pull_distribution(model->self, s->theta, s->mean, s->chol, s->slope_mean,
-                                     s->slope_chol, s->slope);
-    for (int j = 0; j < s->moving; ++j) gradient[j] = s->slope[s->place[j]];
+    memset(nuts->slope, 0, (size_t)model->parameters * sizeof(double));
+    model->prior->prior_gradient(model->self, nuts->theta, nuts->slope);
+    model->normal->pull_distribution(model->self, nuts->theta, s->mean, s->chol, nuts->slope_mean,
+                                     nuts->slope_chol, nuts->slope);
+    for (int j = 0; j < nuts->moving; ++j) gradient[j] = nuts->slope[nuts->place[j]];
     return prior + likelihood;
 }
 
 /* NUTS's state from theta */
 static int read_theta(struct collapse *of, double *q) {
     struct noisy *s = of->self;
-    memcpy(s->theta, of->theta, (size_t)s->model->parameters * sizeof(double));
-    for (int j = 0; j < s->moving; ++j) q[j] = of->theta[s->place[j]];
-    return q == s->hmc.q ? hmc_refresh(&s->hmc) : 1;
+    memcpy(s->nuts.theta, of->theta, (size_t)s->model->parameters * sizeof(double));
+    for (int j = 0; j < s->nuts.moving; ++j) q[j] = of->theta[s->nuts.place[j]];
+    return q == s->nuts.hmc.q ? hmc_refresh(&s->nuts.hmc) : 1;
 }
 
 static void attach(struct collapse *of) {
     struct noisy *s = of->self;
-    const struct hmc_target target = {s->moving, s, log_density, NULL};
+    const struct hmc_target target = {s->nuts.moving, s, log_density, NULL};
     s->c = of->store;
     s->energy = of->store + s->complete;
-    hmc_attach(&s->hmc, &target, metric(s), s->energy + 1, s->work);
-    s->hmc.target_accept = TARGET_ACCEPT;
+    hmc_attach(&s->nuts.hmc, &target, metric(s), s->energy + 1, s->nuts.work);
+    s->nuts.hmc.target_accept = TARGET_ACCEPT;
 }
 
 static void load(struct collapse *of) {
     struct noisy *s = of->self;
     attach(of);
-    (void)read_theta(of, s->hmc.q);
+    (void)read_theta(of, s->nuts.hmc.q);
 }
 
 static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
@@ -412,27 +421,27 @@ static void start(struct collapse *of) {
         (void)model->update->rtheta(model->self, s->c, of->n, of->rng, of->theta);
         for (int k = 0; k < SETTLE; ++k) (void)draw_both(of);
     }
-    double *q = s->unit + s->moving;
+    double *q = s->nuts.unit + s->nuts.moving;
     (void)read_theta(of, q);
-    for (int j = 0; j < s->moving; ++j) s->unit[j] = 1 + fabs(q[j]);
-    hmc_lower_units(&s->hmc.target, q, s->unit, q + s->moving);
-    hmc_start(&s->hmc, q, s->unit);
-    if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, of->rng);
+    for (int j = 0; j < s->nuts.moving; ++j) s->nuts.unit[j] = 1 + fabs(q[j]);
+    hmc_lower_units(&s->nuts.hmc.target, q, s->nuts.unit, q + s->nuts.moving);
+    hmc_start(&s->nuts.hmc, q, s->nuts.unit);
+    if (hmc_refresh(&s->nuts.hmc)) hmc_find_step(&s->nuts.hmc, of->rng);
 }
 
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct noisy *s = of->self;
     *accepted = 1;
-    if (s->moving > 0) {
+    if (s->nuts.moving > 0) {
         struct hmc_step told;
-        hmc_nuts(&s->hmc, of->rng, &told);
-        hmc_learn(&s->hmc, iteration, warmup, &told, of->rng);
-        for (int j = 0; j < s->moving; ++j) of->theta[s->place[j]] = s->hmc.q[j];
+        hmc_nuts(&s->nuts.hmc, of->rng, &told);
+        hmc_learn(&s->nuts.hmc, iteration, warmup, &told, of->rng);
+        for (int j = 0; j < s->nuts.moving; ++j) of->theta[s->nuts.place[j]] = s->nuts.hmc.q[j];
         hmc_count(of->counter, &told);
         *accepted = told.accept;
     }
     if (draw_both(of) != PLUGIN_OK) return PLUGIN_NUMERICAL;
-    return s->moving == 0 || read_theta(of, s->hmc.q) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+    return s->nuts.moving == 0 || read_theta(of, s->nuts.hmc.q) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
 static void statistic(const struct collapse *of, double *out) {
