@@ -35,13 +35,12 @@
 #include "contract/model_update.h"
 #include "model/covariates_joint.h"
 
-static void find_constants(const struct graded *s, const double *theta, double *intercept,
-                           double *cut) {
+static void find_constants(const struct graded *s, const double *theta, struct graded_place *to) {
     const double *centre = s->predictor.centre;
     for (int e = 0; e < s->response.predictors; ++e)
-        intercept[e] = theta[graded_constant(s, e)] + centre[0] -
-                       linalg_dot(s->slopes, theta + graded_slopes(s, e), centre + 1);
-    if (s->response.ordered) threshold_distances(s->response.tails, theta, cut);
+        to->intercept[e] = theta[graded_constant(s, e)] + centre[0] -
+                           linalg_dot(s->slopes, theta + graded_slopes(s, e), centre + 1);
+    if (s->response.ordered) threshold_distances(s->response.tails, theta, to->cut);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
@@ -51,12 +50,12 @@ static int read_prior(const struct fields *fields, struct graded *s) {
     if (s->beta) return 1;
     const double *mean = fields_vector(fields, "constant_mean", 1),
                  *sd = fields_vector(fields, "constant_sd", 1);
-    s->slope_mean = fields_vector(fields, "slope_mean", s->slopes);
-    s->slope_sd = fields_vector(fields, "slope_sd", s->slopes);
-    s->tilt = fields_vector(fields, "tilt", s->slopes);
-    if (!mean || !sd || !s->slope_mean || !s->slope_sd || !s->tilt) return 0;
-    s->constant_mean = *mean;
-    s->constant_sd = *sd;
+    s->prior.slope_mean = fields_vector(fields, "slope_mean", s->slopes);
+    s->prior.slope_sd = fields_vector(fields, "slope_sd", s->slopes);
+    s->prior.tilt = fields_vector(fields, "tilt", s->slopes);
+    if (!mean || !sd || !s->prior.slope_mean || !s->prior.slope_sd || !s->prior.tilt) return 0;
+    s->prior.constant_mean = *mean;
+    s->prior.constant_sd = *sd;
     return 1;
 }
 
@@ -78,11 +77,11 @@ static int describe(const struct fields *fields, struct graded *s, struct model 
 
 static void make_workspace(struct graded *s) {
     const size_t tails = (size_t)s->response.tails, predictors = (size_t)s->response.predictors;
-    DOUBLES((size_t)s->cov.end, &s->theta, &s->theta_new);
-    DOUBLES(tails, &s->intercept, &s->intercept_new, &s->cut, &s->cut_new, &s->constant);
+    DOUBLES((size_t)s->cov.end, &s->now.theta, &s->next.theta);
+    DOUBLES(tails, &s->now.intercept, &s->next.intercept, &s->now.cut, &s->next.cut, &s->constant);
     s->eta = doubles(predictors * MAX_BLOCK);
-    DOUBLES(tails * MAX_BLOCK, &s->tail, &s->tail_new);
-    DOUBLES(MAX_BLOCK, &s->u, &s->level, &s->level_new);
+    DOUBLES(tails * MAX_BLOCK, &s->now.tail, &s->next.tail);
+    DOUBLES(MAX_BLOCK, &s->u, &s->now.level, &s->next.level);
     const size_t k = (size_t)s->slopes + 1;
     s->slope = doubles(tails * MAX_BLOCK);
     s->weight = doubles(tails * (tails + 1) / 2 * MAX_BLOCK);
@@ -134,10 +133,10 @@ static void rprior(void *self, struct rng *rng, double *theta) {
     for (int e = 0; !s->beta && e < s->response.predictors; ++e) {
         double *slope = theta + graded_slopes(s, e), *constant = theta + graded_constant(s, e);
         for (int j = 0; j < s->slopes; ++j)
-            slope[j] = s->slope_mean[j] + s->slope_sd[j] * rng_normal(rng);
+            slope[j] = s->prior.slope_mean[j] + s->prior.slope_sd[j] * rng_normal(rng);
         const int count = s->response.ordered ? s->response.tails : 1;
         for (int k = 0; k < count; ++k)
-            s->constant[k] = s->constant_mean + s->constant_sd * rng_normal(rng);
+            s->constant[k] = s->prior.constant_mean + s->prior.constant_sd * rng_normal(rng);
         sort_down(count, s->constant);
         constant[0] = s->constant[0] - graded_tilted(s, slope);
         for (int k = 1; k < count; ++k) constant[k] = log(s->constant[k - 1] - s->constant[k]);
@@ -168,15 +167,15 @@ static double marginal(void *self, const double *c, double n, const double *thet
 
 static void set(void *self, const double *theta) {
     struct graded *s = self;
-    memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
-    find_constants(s, theta, s->intercept, s->cut);
+    memcpy(s->now.theta, theta, (size_t)s->cov.end * sizeof(double));
+    find_constants(s, theta, &s->now);
     covariates_set(&s->cov, theta);
 }
 
 /* the tails under the current parameter */
 static void find_tails(struct graded *s, int m, const double *const *x, double *tail) {
-    graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
-    s->response.class->tail(&s->response, s->cut, m, s->eta, tail);
+    graded_predict(s, s->now.theta, s->now.intercept, m, covariates_design(&s->cov, m, x));
+    s->response.class->tail(&s->response, s->now.cut, m, s->eta, tail);
 }
 
 static void write_response(const struct graded *s, int m, const double *level, double *const *x) {
@@ -194,9 +193,10 @@ static void write_response(const struct graded *s, int m, const double *level, d
 static void respond(struct graded *s, struct rng *rng, double keep, int m, const double *const *x,
                     double *const *x_new) {
     rng_fill_uniform(rng, m, s->u);
-    graded_read_response(s, m, x, s->level);
-    categories_respond(&s->response, m, keep, s->u, s->tail, s->level, s->tail_new, s->level_new);
-    write_response(s, m, s->level_new, x_new);
+    graded_read_response(s, m, x, s->now.level);
+    categories_respond(&s->response, m, keep, s->u, s->now.tail, s->now.level, s->next.tail,
+                       s->next.level);
+    write_response(s, m, s->next.level, x_new);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
@@ -205,10 +205,10 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     for (int k = 0; k < s->response.tails; ++k)
         memset(x[(int)s->cov.design.column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
     covariates_refresh(&s->cov, 0, rng, m, NULL, x);
-    find_tails(s, m, (const double *const *)x, s->tail);
+    find_tails(s, m, (const double *const *)x, s->now.tail);
     rng_fill_uniform(rng, m, s->u);
-    categories_level(&s->response, m, s->u, s->tail, s->level);
-    write_response(s, m, s->level, x);
+    categories_level(&s->response, m, s->u, s->now.tail, s->now.level);
+    write_response(s, m, s->now.level, x);
 }
 
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
@@ -217,8 +217,8 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
     for (int k = 0; k < s->response.tails; ++k)
         memset(x_new[(int)s->cov.design.column[k]], 0, (size_t)PAD_LANES(m) * sizeof(double));
     covariates_refresh(&s->cov, rho, rng, m, x, x_new);
-    find_tails(s, m, x, s->tail);
-    find_tails(s, m, (const double *const *)x_new, s->tail_new);
+    find_tails(s, m, x, s->now.tail);
+    find_tails(s, m, (const double *const *)x_new, s->next.tail);
     respond(s, rng, rho, m, x, x_new);
 }
 
@@ -226,9 +226,9 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
 
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct graded *s = self;
-    memcpy(s->theta_new, theta_new, (size_t)s->cov.end * sizeof(double));
-    find_constants(s, theta_new, s->intercept_new, s->cut_new);
-    covariates_set_move(&s->cov, s->theta, theta_new, changed);
+    memcpy(s->next.theta, theta_new, (size_t)s->cov.end * sizeof(double));
+    find_constants(s, theta_new, &s->next);
+    covariates_set_move(&s->cov, s->now.theta, theta_new, changed);
     for (int k = 0; k < s->response.tails; ++k) changed[(int)s->cov.design.column[k]] = 1;
     memcpy(s->changed, changed, (size_t)s->columns * sizeof(int));
 }
@@ -237,25 +237,25 @@ static void set_move(void *self, const double *theta_new, int *changed) {
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct graded *s = self;
     covariates_move(&s->cov, rng, m, x, x_new);
-    find_tails(s, m, x, s->tail);
+    find_tails(s, m, x, s->now.tail);
     for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
     for (int k = 0; k < s->response.tails; ++k)
         s->moved[(int)s->cov.design.column[k]] = x[(int)s->cov.design.column[k]];
-    graded_predict(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved));
-    s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
+    graded_predict(s, s->next.theta, s->next.intercept, m, covariates_design(&s->cov, m, s->moved));
+    s->response.class->tail(&s->response, s->next.cut, m, s->eta, s->next.tail);
     respond(s, rng, 1, m, x, x_new);
 }
 
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct graded *s = self;
-    find_tails(s, m, x, s->tail);
+    find_tails(s, m, x, s->now.tail);
     for (int k = 0; k < s->response.tails; ++k) {
         const int v = (int)s->cov.design.column[k];
         memcpy(x_new[v], x[v], (size_t)PAD_LANES(m) * sizeof(double));
     }
     covariates_relevel(&s->cov, factor, from, to, m, x, x_new);
-    find_tails(s, m, (const double *const *)x_new, s->tail_new);
+    find_tails(s, m, (const double *const *)x_new, s->next.tail);
     respond(s, rng, 1, m, x, x_new);
 }
 
@@ -263,8 +263,8 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
 
 static void categorise(void *self, int level, int m, double *const *x) {
     struct graded *s = self;
-    for (int i = 0; i < m; ++i) s->level[i] = level;
-    write_response(s, m, s->level, x);
+    for (int i = 0; i < m; ++i) s->now.level[i] = level;
+    write_response(s, m, s->now.level, x);
 }
 
 /* s->constant holds the cuts */
@@ -272,12 +272,12 @@ static void category_probabilities(void *self, const double *theta, int m, const
                                    double *p) {
     struct graded *s = self;
     const int tails = s->response.tails;
-    find_constants(s, theta, s->intercept_new, s->cut_new);
-    graded_predict(s, theta, s->intercept_new, m, covariates_design(&s->cov, m, x));
-    s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
+    find_constants(s, theta, &s->next);
+    graded_predict(s, theta, s->next.intercept, m, covariates_design(&s->cov, m, x));
+    s->response.class->tail(&s->response, s->next.cut, m, s->eta, s->next.tail);
     for (int k = 0; k <= tails; ++k, p += MAX_BLOCK) {
-        const double *above = k > 0 ? s->tail_new + (size_t)(k - 1) * MAX_BLOCK : NULL;
-        const double *below = k < tails ? s->tail_new + (size_t)k * MAX_BLOCK : NULL;
+        const double *above = k > 0 ? s->next.tail + (size_t)(k - 1) * MAX_BLOCK : NULL;
+        const double *below = k < tails ? s->next.tail + (size_t)k * MAX_BLOCK : NULL;
         for (int i = 0; i < m; ++i) p[i] = (above ? above[i] : 1) - (below ? below[i] : 0);
     }
 }
@@ -290,8 +290,8 @@ static void pull_categories(void *self, const double *theta, int m, const double
     const double *centre = s->predictor.centre + 1;
     const int *column = s->predictor.column + 1;
     const double *const *design = covariates_design(&s->cov, m, x);
-    double *of_eta = s->tail; /* a row for each predictor */
-    s->response.class->pull(&s->response, s->cut_new, m, s->eta, s->tail_new, slope, of_eta,
+    double *of_eta = s->now.tail; /* a row for each predictor */
+    s->response.class->pull(&s->response, s->next.cut, m, s->eta, s->next.tail, slope, of_eta,
                             s->constant);
     for (int e = 0; e < s->response.predictors; ++e, of_eta += MAX_BLOCK) {
         const double sum = block_sum(m, of_eta);
@@ -323,11 +323,11 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
 static double log_density(void *self, int m, const double *const *x) {
     struct graded *s = self;
     double sum = 0;
-    graded_read_response(s, m, x, s->level);
-    graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
+    graded_read_response(s, m, x, s->now.level);
+    graded_predict(s, s->now.theta, s->now.intercept, m, covariates_design(&s->cov, m, x));
     for (int i = 0; i < m; ++i)
-        sum += s->response.class->log(&s->response, s->cut, s->eta + i, MAX_BLOCK, (int)s->level[i],
-                                      NULL, NULL);
+        sum += s->response.class->log(&s->response, s->now.cut, s->eta + i, MAX_BLOCK,
+                                      (int)s->now.level[i], NULL, NULL);
     return isnan(sum) ? -INFINITY : sum;
 }
 

@@ -25,7 +25,7 @@ static double find_slopes(struct graded *s, int m) {
         for (int e = 0; e < s->response.predictors; ++e)
             s->point[e] = s->eta[(size_t)e * MAX_BLOCK + i];
         graded_cell_logs(s, s->point, s->log_p, s->level_slope);
-        const int y = (int)s->level[i];
+        const int y = (int)s->now.level[i];
         const double *own = s->level_slope + (size_t)y * tails;
         double *weight = s->weight + i;
         sum += s->log_p[y];
@@ -71,9 +71,9 @@ double graded_curve(void *self, int m, const double *const *x, double *gradient,
     struct graded *s = self;
     const int tails = s->response.tails, predictors = s->response.predictors;
     const double *const *design = covariates_design(&s->cov, m, x);
-    graded_read_response(s, m, x, s->level);
-    graded_predict(s, s->theta, s->intercept, m, design);
-    graded_use_cuts(s, s->theta);
+    graded_read_response(s, m, x, s->now.level);
+    graded_predict(s, s->now.theta, s->now.intercept, m, design);
+    graded_use_cuts(s, s->now.theta);
     const double sum = find_slopes(s, m);
     moments_centre(&s->moments, m, design);
     const double *weight = s->weight;
@@ -95,14 +95,14 @@ double graded_curve(void *self, int m, const double *const *x, double *gradient,
  * in the coordinates but for the distances' exponential functions. */
 void graded_prior_information(void *self, const double *theta, int rows, double *matrix) {
     const struct graded *s = self;
-    double *slope = s->theta_new; /* own coordinates */
+    double *slope = s->next.theta; /* own coordinates */
     const size_t size = (size_t)rows;
     const int constants = s->response.ordered ? s->response.tails : 1;
-    const double precision = 1 / (s->constant_sd * s->constant_sd);
+    const double precision = 1 / (s->prior.constant_sd * s->prior.constant_sd);
     for (int e = 0; e < s->response.predictors; ++e) {
         memset(slope, 0, (size_t)s->own * sizeof(double));
         slope[graded_constant(s, e)] = 1;
-        memcpy(slope + graded_slopes(s, e), s->tilt, (size_t)s->slopes * sizeof(double));
+        memcpy(slope + graded_slopes(s, e), s->prior.tilt, (size_t)s->slopes * sizeof(double));
         for (int k = 0; k < constants; ++k) {
             if (k > 0) slope[k] = -exp(theta[k]);
             for (int i = 0; i < s->own; ++i)
@@ -111,7 +111,7 @@ void graded_prior_information(void *self, const double *theta, int rows, double 
         }
         for (int j = 0; j < s->slopes; ++j)
             matrix[(size_t)(graded_slopes(s, e) + j) * (size + 1)] +=
-                1 / (s->slope_sd[j] * s->slope_sd[j]);
+                1 / (s->prior.slope_sd[j] * s->prior.slope_sd[j]);
     }
 }
 

@@ -6,7 +6,7 @@
 
 void graded_use_cuts(void *self, const double *theta) {
     struct graded *s = self;
-    if (s->response.ordered) threshold_distances(s->response.tails, theta, s->cut_new);
+    if (s->response.ordered) threshold_distances(s->response.tails, theta, s->next.cut);
     for (int k = 1; s->response.ordered && k < s->response.tails; ++k)
         s->constant[k] = exp(theta[k]);
 }
@@ -16,7 +16,7 @@ void graded_use_cuts(void *self, const double *theta) {
 void graded_cell_logs(void *self, const double *eta, double *log_p, double *slope) {
     struct graded *s = self;
     const int tails = s->response.tails;
-    s->response.class->logs(&s->response, s->cut_new, eta, log_p, slope);
+    s->response.class->logs(&s->response, s->next.cut, eta, log_p, slope);
     for (int y = 0; s->response.ordered && y <= tails; ++y, slope += tails) {
         double beyond = 0;
         for (int k = tails - 1; k > 0; --k) {
@@ -27,7 +27,7 @@ void graded_cell_logs(void *self, const double *eta, double *log_p, double *slop
 }
 
 double graded_tilted(const struct graded *s, const double *slopes) {
-    return linalg_dot(s->slopes, s->tilt, slopes);
+    return linalg_dot(s->slopes, s->prior.tilt, slopes);
 }
 
 /* log density of the own part, and its gradient, which is added, unless it is NULL */
@@ -37,13 +37,13 @@ double graded_own_prior(const struct graded *s, const double *theta, double *gra
     if (ordered) threshold_distances(tails, theta, s->constant);
     for (int e = 0; e < s->response.predictors; ++e) {
         const double *slope = theta + graded_slopes(s, e),
-                     at = graded_tilted(s, slope) - s->constant_mean;
+                     at = graded_tilted(s, slope) - s->prior.constant_mean;
         double pull = 0; /* of all constants of the predictor */
         for (int k = ordered ? tails - 1 : 0; k >= 0; --k) {
             const double distance = ordered ? s->constant[k] : 0;
-            const double z = (theta[graded_constant(s, e)] - distance + at) / s->constant_sd;
+            const double z = (theta[graded_constant(s, e)] - distance + at) / s->prior.constant_sd;
             log_density -= 0.5 * z * z;
-            pull -= z / s->constant_sd;
+            pull -= z / s->prior.constant_sd;
             if (!ordered || k == 0) continue;
             log_density += theta[k];
             /* this distance is part of those that are greater */
@@ -51,10 +51,11 @@ double graded_own_prior(const struct graded *s, const double *theta, double *gra
         }
         if (gradient) gradient[graded_constant(s, e)] += pull;
         for (int j = 0; j < s->slopes; ++j) {
-            const double z = (slope[j] - s->slope_mean[j]) / s->slope_sd[j];
+            const double z = (slope[j] - s->prior.slope_mean[j]) / s->prior.slope_sd[j];
             log_density -= 0.5 * z * z;
             if (gradient)
-                gradient[graded_slopes(s, e) + j] += pull * s->tilt[j] - z / s->slope_sd[j];
+                gradient[graded_slopes(s, e) + j] +=
+                    pull * s->prior.tilt[j] - z / s->prior.slope_sd[j];
         }
     }
     return isnan(log_density) ? -INFINITY : log_density;

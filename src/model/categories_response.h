@@ -9,6 +9,11 @@
 #include "model/glm_as_table.h"
 
 /* A response of several levels; see model/categories.c. */
+/* A parameter with natural intercepts and cuts, and what records have there, rows of MAX_BLOCK. */
+struct graded_place {
+    double *theta, *intercept, *cut, *tail, *level;
+};
+
 struct graded {
     struct covariates cov; /* first */
     int columns;           /* of a record */
@@ -23,14 +28,14 @@ struct graded {
     /* of each predictor: the constant's place in theta, and that of the first slope less 1 */
     int *constants, *before_slopes;
     const double *beta; /* if they are known */
-    const double *slope_mean, *slope_sd, *tilt;
-    double constant_mean, constant_sd;
-
-    /* current parameter and the one that a move goes to, with natural intercepts and cuts */
-    double *theta, *theta_new, *intercept, *intercept_new, *cut, *cut_new;
+    struct {
+        const double *slope_mean, *slope_sd, *tilt;
+        double constant_mean, constant_sd;
+    } prior;
+    struct graded_place now, next; /* next: that a move goes to */
 
     /* workspace; rows of MAX_BLOCK */
-    double *eta, *tail, *tail_new, *u, *level, *level_new;
+    double *eta, *u;
     double *constant;       /* one for each tail */
     double *slope, *weight; /* see find_slopes() */
     double *point, *log_p, *level_slope, *sums;
