@@ -110,7 +110,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->density.noise.released = a->noise.released;
     if ((a->surrogate || free == 0) && response_create(r, &a->model, (double)a->n, &s->density))
         OWN(a, response) = r;
-    s->density.noise.released = s->offset;
+    s->density.noise.released = s->work.offset;
 }
 
 void read_augment_release(SEXP spec, struct augment *a) {

@@ -122,17 +122,17 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     if (!model->predictor && !is_narrow(s)) totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
-    DOUBLES((size_t)d * ((size_t)model_moments(model) + 1), &s->map, &s->gradient_map);
+    DOUBLES((size_t)d * ((size_t)model_moments(model) + 1), &s->map, &s->work.gradient_map);
     DOUBLES(size, &s->here, &s->home, &s->there);
-    s->offset = doubles((size_t)density->noise.size);
-    DOUBLES((size_t)k * width, &s->mean, &s->coefficient);
-    s->inverse = doubles((size_t)d * width);
-    s->shift = doubles(2 * (size_t)k + (size_t)d);
-    s->work = doubles(hmc_workspace(density->size, metric(s)));
-    density->noise.released = s->offset;
+    s->work.offset = doubles((size_t)density->noise.size);
+    DOUBLES((size_t)k * width, &s->work.mean, &s->work.coefficient);
+    s->work.inverse = doubles((size_t)d * width);
+    s->work.shift = doubles(2 * (size_t)k + (size_t)d);
+    s->work.hmc = doubles(hmc_workspace(density->size, metric(s)));
+    density->noise.released = s->work.offset;
     if (has_tilt(s)) {
-        s->tilt_work = doubles(tilt_workspace(density->size));
-        DOUBLES((size_t)density->noise.size, &s->error, &density->tilted, &density->slope);
+        s->work.tilt = doubles(tilt_workspace(density->size));
+        DOUBLES((size_t)density->noise.size, &s->work.error, &density->tilted, &density->slope);
     }
     /* what is expected of clamped products with riders, or with what is no dummy, is not known */
     if (riders == 0 && !model->marginal->regressors) {
@@ -169,21 +169,21 @@ void surrogate_attach(struct surrogate *s, double *store) {
     s->followed = store + 2;
     s->exact = store + 3;
     s->tried = store + 4;
-    s->seen = store + 5;
+    s->window.count = store + 5;
     s->length = store + 6;
     s->trained = store + 7;
     s->unbounded = store + 8;
     s->density.unbounded = *s->unbounded != 0;
-    s->bounds_seen = store + 9;
+    s->window.bounds = store + 9;
     s->reference = store + SCALARS;
-    s->mean_seen = s->reference + size;
-    s->left = s->mean_seen + size;
-    s->swept = s->left + size;
+    s->window.mean = s->reference + size;
+    s->sweep.from = s->window.mean + size;
+    s->sweep.square = s->sweep.from + size;
     const struct hmc_target target = {size, s, log_density, NULL};
-    hmc_attach(&s->hmc, &target, metric(s), s->swept + size, s->work);
+    hmc_attach(&s->hmc, &target, metric(s), s->sweep.square + size, s->work.hmc);
     if (!has_tilt(s)) return;
     tilt_attach(&s->tilt, size, s->density.noise.size,
-                s->swept + size + hmc_stored(size, metric(s)), s->tilt_work);
+                s->sweep.square + size + hmc_stored(size, metric(s)), s->work.tilt);
     use_slopes(s);
 }
 
@@ -195,7 +195,7 @@ void surrogate_attach(struct surrogate *s, double *store) {
 static void set_map(struct surrogate *s) {
     const struct totals *t = &s->density.totals;
     const int d = t->d, k = t->k, width = t->width, stride = t->columns + 1;
-    double *shift = s->shift;
+    double *shift = s->work.shift;
     for (int i = 0; i < d; ++i) {
         double *row = s->map + (size_t)i * (size_t)stride;
         memset(row, 0, (size_t)stride * sizeof(double));
@@ -203,9 +203,9 @@ static void set_map(struct surrogate *s) {
         for (int j = 0; j <= i; ++j) {
             double sum = 0;
             for (int l = j; l <= i; ++l)
-                sum += t->factor[i * width + l] * s->inverse[l * width + j];
+                sum += t->factor[i * width + l] * s->work.inverse[l * width + j];
             row[1 + t->column[j]] = sum;
-            for (int b = 0; b < k; ++b) shift[b] -= sum * s->mean[b * width + j];
+            for (int b = 0; b < k; ++b) shift[b] -= sum * s->work.mean[b * width + j];
         }
         for (int b = k - 1; b >= 0; --b) {
             for (int e = b + 1; e < k; ++e) shift[b] -= t->design[e * k + b] * shift[e];
@@ -224,9 +224,9 @@ static void set_map(struct surrogate *s) {
 static void pull_map(struct surrogate *s, double *gradient) {
     struct totals *t = &s->density.totals;
     const int d = t->d, k = t->k, width = t->width, stride = t->columns + 1;
-    double *along = s->shift;
+    double *along = s->work.shift;
     for (int i = 0; i < d; ++i) {
-        const double *row = s->gradient_map + (size_t)i * (size_t)stride;
+        const double *row = s->work.gradient_map + (size_t)i * (size_t)stride;
         /* R'B = M: a lower triangle to solve */
         for (int b = 0; b < k; ++b) {
             const int v = b > 0 ? t->fixed[b - 1] : 0;
@@ -239,13 +239,14 @@ static void pull_map(struct surrogate *s, double *gradient) {
         for (int j = 0; j < d; ++j) {
             const int v = t->column[j];
             double sum = row[1 + v] - s->centre[v] * row[0];
-            for (int b = 0; b < k; ++b) sum -= along[k + b] * s->coefficient[b * width + j];
+            for (int b = 0; b < k; ++b) sum -= along[k + b] * s->work.coefficient[b * width + j];
             along[2 * k + j] = sum;
         }
         double *out = t->pull + (size_t)i * (size_t)width;
         for (int l = 0; l <= i; ++l) {
             out[l] = 0;
-            for (int j = 0; j <= l; ++j) out[l] += along[2 * k + j] * s->inverse[l * width + j];
+            for (int j = 0; j <= l; ++j)
+                out[l] += along[2 * k + j] * s->work.inverse[l * width + j];
         }
         if (t->bend) totals_pull_bend(t, i, along[0], out);
     }
@@ -262,7 +263,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     s->records.sum(s->records.self, density->seen);
     memset(density->gradient_seen, 0, (size_t)density->model->complete * sizeof(double));
     totals_density_noise(density, density->noise.released, density->gradient_seen);
-    s->records.pull(s->records.self, density->gradient_seen, s->gradient_map);
+    s->records.pull(s->records.self, density->gradient_seen, s->work.gradient_map);
     const double volume = totals_pull(&density->totals, q, density->gradient_c, gradient);
     pull_map(s, gradient);
     return marginal + volume - density->temper * density->energy;
@@ -286,19 +287,19 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
         return 0;
     totals_density_read(density, c, theta);
     totals_expand(&density->totals, s->here, density->c);
-    memcpy(s->mean, t->mean, (size_t)t->k * (size_t)t->width * sizeof(double));
-    totals_invert(t->d, t->width, t->factor, s->inverse);
-    totals_coefficients(t, s->coefficient);
+    memcpy(s->work.mean, t->mean, (size_t)t->k * (size_t)t->width * sizeof(double));
+    totals_invert(t->d, t->width, t->factor, s->work.inverse);
+    totals_coefficients(t, s->work.coefficient);
     return 1;
 }
 
 /* The density is that of the release, with nothing added at a reference. */
 static void see_release(struct surrogate *s) {
-    memcpy(s->offset, s->released, (size_t)s->density.noise.size * sizeof(double));
+    memcpy(s->work.offset, s->released, (size_t)s->density.noise.size * sizeof(double));
 }
 
 static void begin_trial(struct surrogate *s) {
-    *s->exact = *s->tried = *s->seen = *s->trained = 0;
+    *s->exact = *s->tried = *s->window.count = *s->trained = 0;
     *s->share = 1;
     *s->followed = TARGET;
 }
@@ -308,8 +309,8 @@ static void begin_trial(struct surrogate *s) {
 static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng) {
     struct totals_density *density = &s->density;
     density->rounded = 0; /* that of the last trajectory is no part of the state */
-    totals_density_units(density, s->here, s->there, s->work);
-    memset(s->work, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
+    totals_density_units(density, s->here, s->there, s->work.hmc);
+    memset(s->work.hmc, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
     hmc_start(&s->hmc, s->here, s->there);
     if (!hmc_refresh(&s->hmc)) return 0;
     hmc_find_step(&s->hmc, rng);
@@ -372,7 +373,7 @@ void surrogate_correct(struct surrogate *s, const double *total) {
     const struct totals_density *density = &s->density;
     for (int k = 0; k < density->noise.size; ++k) {
         const double expected = component_value(density->component + k, density->seen);
-        s->offset[k] = s->released[k] - (total[k] - expected);
+        s->work.offset[k] = s->released[k] - (total[k] - expected);
     }
 }
 
@@ -382,16 +383,16 @@ static void add_expected(struct surrogate *s, const double *q, double sign) {
     totals_expand(&density->totals, q, density->c);
     totals_density_expect(density);
     for (int k = 0; k < density->noise.size; ++k)
-        s->error[k] += sign * component_value(density->component + k, density->seen);
+        s->work.error[k] += sign * component_value(density->component + k, density->seen);
 }
 
 void surrogate_compare(struct surrogate *s, const double *gain) {
     if (!has_tilt(s)) return;
-    memcpy(s->error, gain, (size_t)s->density.noise.size * sizeof(double));
+    memcpy(s->work.error, gain, (size_t)s->density.noise.size * sizeof(double));
     add_expected(s, s->here, 1);
     add_expected(s, s->there, -1); /* where `c` stays */
     for (int j = 0; j < s->density.size; ++j) s->home[j] = s->there[j] - s->here[j];
-    tilt_add(&s->tilt, s->home, s->error);
+    tilt_add(&s->tilt, s->home, s->work.error);
 }
 
 double surrogate_density(struct surrogate *s, int exact, double *q, double *gradient) {
@@ -406,8 +407,8 @@ void surrogate_train(struct surrogate *s, struct rng *rng) {
     const int size = s->density.size;
     if (*s->tried > 0)
         for (int j = 0; j < size; ++j) {
-            const double jump = (s->here[j] - s->left[j]) / hmc_deviation(&s->hmc, j);
-            s->swept[j] += (jump * jump - s->swept[j]) / *s->tried;
+            const double jump = (s->here[j] - s->sweep.from[j]) / hmc_deviation(&s->hmc, j);
+            s->sweep.square[j] += (jump * jump - s->sweep.square[j]) / *s->tried;
         }
     if (*s->trained != 0) return;
     *s->trained = s->density.temper;
@@ -447,7 +448,7 @@ static void choose_density(struct surrogate *s) {
     if (!s->records.sum) return;
     const double steps = *s->length / *s->hmc.step_size, share = *s->share;
     double swept = INFINITY;
-    for (int j = 0; j < s->density.size; ++j) swept = fmin(swept, s->swept[j]);
+    for (int j = 0; j < s->density.size; ++j) swept = fmin(swept, s->sweep.square[j]);
     const double surrogate_work =
         s->records.sweep_work + 3 * s->records.pass_work + share * steps + 1;
     const double exact_work =
@@ -484,13 +485,13 @@ static int ends_window(int iteration, int warmup) {
 }
 
 void surrogate_leave(struct surrogate *s, const double *c, const double *theta) {
-    if (surrogate_begin(s, c, theta)) copy(s, s->left, s->here);
+    if (surrogate_begin(s, c, theta)) copy(s, s->sweep.from, s->here);
 }
 
 void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, double probability,
                      const double *c, const double *theta, struct rng *rng) {
     if (!surrogate_begin(s, c, theta)) return;
-    copy(s, s->left, s->here);
+    copy(s, s->sweep.from, s->here);
     *s->tried += 1;
     const double pace = 2 / (5 + sqrt(*s->tried));
     if (surrogate_is_exact(s)) {
@@ -503,16 +504,16 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
         *s->followed += fmax(FORGET, 1 / *s->tried) * (probability - *s->followed);
     }
     if (*s->tried == TRIAL || (*s->tried < TRIAL && iteration + 1 == warmup)) choose_density(s);
-    *s->seen += 1;
-    *s->bounds_seen += (bounds_cost(s) - *s->bounds_seen) / *s->seen;
+    *s->window.count += 1;
+    *s->window.bounds += (bounds_cost(s) - *s->window.bounds) / *s->window.count;
     for (int j = 0; j < s->density.size; ++j)
-        s->mean_seen[j] += (s->here[j] - s->mean_seen[j]) / *s->seen;
+        s->window.mean[j] += (s->here[j] - s->window.mean[j]) / *s->window.count;
     if (!ends_window(iteration, warmup)) return;
     const int poor = *s->share < POOR || surrogate_is_exact(s);
     /* steps that suit noise raised to a power below 1 are too long later */
     const int trained = *s->trained == 1 && !poor && iteration + 1 > warmup / 8;
-    copy(s, s->reference, s->mean_seen);
-    *s->unbounded = s->density.unbounded = *s->bounds_seen < NEGLIGIBLE;
+    copy(s, s->reference, s->window.mean);
+    *s->unbounded = s->density.unbounded = *s->window.bounds < NEGLIGIBLE;
     if (has_tilt(s)) {
         if (poor || *s->tilt.learned != 0)
             tilt_solve(&s->tilt);

@@ -30,20 +30,23 @@ struct surrogate {
     int same_bounds;             /* do all statistics clamp a column to the same? */
 
     /* Views into the store: with it restored, a chain continues bit for bit. */
-    double *referred;         /* is there a reference? */
-    double *length;           /* of a trajectory, in units of the metric, */
-    double *share;            /* and what of it a surrogate's has */
-    double *followed;         /* running mean of the probability that the records follow */
-    double *exact;            /* are trajectories those of the exact density? */
-    double *unbounded;        /* or of a surrogate that needs no bounds? */
-    double *tried;            /* iterations since the reference is what it is, */
-    double *trained;          /* the noise's exponent where NUTS ran there; 0: it has not */
-    double *reference;        /* coordinates; they stay once warmup is over */
-    double *seen, *mean_seen; /* of the coordinates in the current window: iterations, mean, */
-    double *bounds_seen;      /* and what the bounds cost */
-    double *left, *swept;     /* where the last move left the records, and the mean square of what
-                               * the sweep then did, in units of the metric's deviations */
-    struct tilt tilt;         /* of what is expected, in the coordinates */
+    double *referred;  /* is there a reference? */
+    double *length;    /* of a trajectory, in units of the metric, */
+    double *share;     /* and what of it a surrogate's has */
+    double *followed;  /* running mean of the probability that the records follow */
+    double *exact;     /* are trajectories those of the exact density? */
+    double *unbounded; /* or of a surrogate that needs no bounds? */
+    double *tried;     /* iterations since the reference is what it is, */
+    double *trained;   /* the noise's exponent where NUTS ran there; 0: it has not */
+    double *reference; /* coordinates; they stay once warmup is over */
+    struct {
+        double *count, *mean; /* iterations in the current window, mean of the coordinates, */
+        double *bounds;       /* and what the bounds cost */
+    } window;
+    struct {
+        double *from, *square; /* where the last move left the records, and the mean square of */
+    } sweep;                   /* what the sweep then did, in units of the metric's deviations */
+    struct tilt tilt;          /* of what is expected, in the coordinates */
 
     /* An affine map of the records, a row of `columns` + 1 for each free column: a shift,
      * then the coefficient of each column. */
@@ -53,7 +56,9 @@ struct surrogate {
     struct hmc hmc;
     struct hmc_step told;        /* of the last trajectory */
     double *here, *there, *home; /* coordinates of the records, and of the trajectory's end */
-    double *offset, *error, *mean, *coefficient, *inverse, *shift, *work, *tilt_work, *gradient_map;
+    struct {
+        double *offset, *error, *mean, *coefficient, *inverse, *shift, *hmc, *tilt, *gradient_map;
+    } work;
 };
 
 /* The caller fills in the release (density's components to weight, `released`,
