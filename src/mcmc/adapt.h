@@ -29,6 +29,16 @@ struct adapt_costs {
     double visit, refresh, complete, look;
 };
 
+/* Sums of the current window. */
+struct adapt_sums {
+    double *count, *mean, *scatter; /* running moments of theta */
+    double *jump_sweep;             /* products of a sweep's jumps, dim x dim */
+    double *jump;                   /* of the passes', one kind after the other */
+    double *proposals, *accepts;    /* per kind of pass */
+    double *tries, *moved;          /* per refresh: sweeps, and squared jumps of the statistic */
+    double *looks, *complete_mean, *complete_scatter; /* its running moments */
+};
+
 /* The learned parts of the proposals, how often to make each, and how much of
  * the records' innovations a sweep keeps. All of it lives in one vector of
  * doubles, so that a state is saved and restored by copying. */
@@ -55,14 +65,8 @@ struct adapt {
     double *centre;           /* of a leap */
     double *chol;             /* shape of the proposals */
     double *group_chol;       /* the same, group by group */
-    /* sums of the current window */
-    double *count, *mean, *scatter; /* running moments of theta */
-    double *jump_sweep;             /* products of a sweep's jumps, dim x dim */
-    double *jump;                   /* of the passes', one kind after the other */
-    double *proposals, *accepts;    /* per kind of pass */
-    double *tries, *moved;          /* per refresh: sweeps, and squared jumps of the statistic */
-    double *looks, *complete_mean, *complete_scatter; /* its running moments */
-    double *scratch;                                  /* not part of the state's meaning */
+    struct adapt_sums sums;
+    double *scratch; /* not part of the state's meaning */
 };
 
 size_t adapt_size(const struct adapt_shape *shape);

@@ -35,31 +35,33 @@ static double see(double value, double count, double *mean) {
 void adapt_saw_refresh(struct adapt *adapt, int refresh, const double *before,
                        const double *after) {
     const int size = adapt->shape.complete;
-    double *moved = adapt->moved + (size_t)refresh * size;
-    adapt->tries[refresh] += 1;
-    *adapt->looks += 1;
+    double *moved = adapt->sums.moved + (size_t)refresh * size;
+    adapt->sums.tries[refresh] += 1;
+    *adapt->sums.looks += 1;
     *adapt->explored += adapt->costs.look + (refresh > 0 ? adapt->costs.refresh : 0);
     for (int j = 0; j < size; ++j) {
         const double jump = after[j] - before[j];
         moved[j] += jump * jump;
-        adapt->complete_scatter[j] += see(after[j], *adapt->looks, adapt->complete_mean + j);
+        adapt->sums.complete_scatter[j] +=
+            see(after[j], *adapt->sums.looks, adapt->sums.complete_mean + j);
     }
 }
 
 /* Squared jump of component j in a sweep with that refresh, over twice its
  * variance; `least` where it did not move. */
 static double component_rate(const struct adapt *adapt, int refresh, int j, double least) {
-    const double moved = adapt->moved[(size_t)refresh * adapt->shape.complete + j];
+    const double moved = adapt->sums.moved[(size_t)refresh * adapt->shape.complete + j];
     if (moved == 0) return least;
-    return 0.5 * moved / adapt->tries[refresh] * *adapt->looks / adapt->complete_scatter[j];
+    return 0.5 * moved / adapt->sums.tries[refresh] * *adapt->sums.looks /
+           adapt->sums.complete_scatter[j];
 }
 
 /* A component that did not move while others did may move in twice as many
  * tries. */
 static double least_rate(const struct adapt *adapt, int refresh) {
-    const double *moved = adapt->moved + (size_t)refresh * adapt->shape.complete;
+    const double *moved = adapt->sums.moved + (size_t)refresh * adapt->shape.complete;
     for (int j = 0; j < adapt->shape.complete; ++j)
-        if (moved[j] > 0) return 0.5 / adapt->tries[refresh];
+        if (moved[j] > 0) return 0.5 / adapt->sums.tries[refresh];
     return 0;
 }
 
@@ -70,7 +72,7 @@ static double refresh_time(const struct adapt *adapt, int refresh, double share)
     double time = 0;
     int counted = 0;
     for (int j = 0; j < adapt->shape.complete; ++j) {
-        if (!(adapt->complete_scatter[j] > 0)) continue;
+        if (!(adapt->sums.complete_scatter[j] > 0)) continue;
         ++counted;
         time += 1 / ((1 - share) * component_rate(adapt, 0, j, least) +
                      share * component_rate(adapt, refresh, j, least_kept));
@@ -80,7 +82,7 @@ static double refresh_time(const struct adapt *adapt, int refresh, double share)
 
 void adapt_settle_refresh(struct adapt *adapt, double left) {
     *adapt->refresh = *adapt->share = 0;
-    if (adapt->tries[0] == 0) return;
+    if (adapt->sums.tries[0] == 0) return;
     if (left == 0) return; /* however long, even infinite */
     const double relative = adapt->costs.refresh / adapt_sweep_cost(adapt);
     double least = (1 + 2 * left * refresh_time(adapt, 0, 0)) / REFRESH_MARGIN;
@@ -90,7 +92,7 @@ void adapt_settle_refresh(struct adapt *adapt, double left) {
         *adapt->share = 0.75;
     }
     for (int i = 1; i < REFRESHES; ++i) {
-        if (adapt->tries[i] < ENOUGH_TRIES) continue;
+        if (adapt->sums.tries[i] < ENOUGH_TRIES) continue;
         for (int quarter = 1; quarter <= 3; ++quarter) {
             const double share = 0.25 * quarter;
             const double time =

@@ -158,17 +158,17 @@ static double gain_of(int d, const double *level, const double *more, const doub
 static void learn_rates(struct adapt *adapt, const double *chol, double *level, double *rate) {
     const int d = adapt->shape.dim;
     double *v = rate + (size_t)(PASS_KINDS + 3) * d, *m = v + (size_t)d * d;
-    sphere(d, chol, adapt->jump_sweep, *adapt->count, v);
+    sphere(d, chol, adapt->sums.jump_sweep, *adapt->sums.count, v);
     for (int i = 0; i < d; ++i) level[i] = v[(size_t)i * d + i];
     const int turned =
         d <= MOST_PRINCIPAL && linalg_principal(d, v, level, rate + (size_t)PASS_KINDS * d) == 0;
     for (int k = 0; k < PASS_KINDS; ++k) {
         double *along = rate + (size_t)k * d;
         memset(along, 0, (size_t)d * sizeof(double));
-        if (adapt->proposals[k] == 0) continue;
-        sphere(d, chol, adapt->jump + (size_t)k * d * d, adapt->proposals[k], m);
+        if (adapt->sums.proposals[k] == 0) continue;
+        sphere(d, chol, adapt->sums.jump + (size_t)k * d * d, adapt->sums.proposals[k], m);
         rates_along(d, m, turned ? v : NULL, along);
-        shrink_rates(d, adapt->accepts[k], along);
+        shrink_rates(d, adapt->sums.accepts[k], along);
     }
 }
 
@@ -184,7 +184,7 @@ static struct schedule find_schedule(const struct adapt *adapt, const double *sw
         int next = -1;
         double highest = -1;
         for (int k = 0; k < PASS_KINDS; ++k) {
-            if (adapt->proposals[k] == 0) continue;
+            if (adapt->sums.proposals[k] == 0) continue;
             const double gain =
                 gain_of(d, level, rate + (size_t)k * d, sweep, parts, work + adapt->price[k]);
             if (gain <= highest) continue;
@@ -224,7 +224,7 @@ static double gain_over_plain(const struct adapt *adapt, const double *sweep,
                               const struct schedule *schedule) {
     const int d = adapt->shape.dim;
     const double plain = gain_of(d, sweep, NULL, sweep, 1, adapt_sweep_cost(adapt));
-    const double root = 1 - sqrt(d / *adapt->count);
+    const double root = 1 - sqrt(d / *adapt->sums.count);
     return root * root * schedule->gain / plain;
 }
 
@@ -232,7 +232,7 @@ static double gain_over_plain(const struct adapt *adapt, const double *sweep,
 static void hope_for(const struct adapt *adapt, double *rate) {
     const int d = adapt->shape.dim;
     for (int k = 0; k < PASS_KINDS; ++k) {
-        const double made = adapt->proposals[k], own = made / (made + GOOD_PROPOSALS);
+        const double made = adapt->sums.proposals[k], own = made / (made + GOOD_PROPOSALS);
         for (int i = 0; i < d; ++i, ++rate) *rate = own * *rate + (1 - own) * GOOD_RATE / d;
     }
 }
@@ -253,7 +253,7 @@ double adapt_choose_passes(struct adapt *adapt, const double *chol, int end_of_w
     double *sweep = adapt->scratch, *rate = sweep + d, *level = rate + PASS_KINDS * d, left = 0;
     learn_rates(adapt, chol, sweep, rate);
     for (int i = 0; i < d; ++i) left += (1 - sweep[i]) / d;
-    left -= sqrt(3 / (*adapt->count * d)); /* about its standard error */
+    left -= sqrt(3 / (*adapt->sums.count * d)); /* about its standard error */
     left = left > 0 ? left : 0;
     struct schedule best = {{0}, 1, 0};
     if (given) {
@@ -265,7 +265,7 @@ double adapt_choose_passes(struct adapt *adapt, const double *chol, int end_of_w
         hope_for(adapt, rate);
         best = find_schedule(adapt, sweep, rate, 1, level);
         const double pace = HOPE * (gain_over_plain(adapt, sweep, &best) - 1);
-        const double most = MOST_PACE * fmin(*adapt->count / LONG_WINDOW, 1);
+        const double most = MOST_PACE * fmin(*adapt->sums.count / LONG_WINDOW, 1);
         *adapt->pace = fmin(fmax(pace, 0), most);
     }
     if (end_of_warmup && !given) walk_shape(adapt, chol, best.count);

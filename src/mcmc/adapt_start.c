@@ -46,18 +46,18 @@ static size_t lay_out(struct adapt *adapt, const struct adapt_shape *shape, doub
     adapt->centre = take(store, &at, d);
     adapt->chol = take(store, &at, d * d);
     adapt->group_chol = take(store, &at, d * d);
-    adapt->count = take(store, &at, 1);
-    adapt->looks = take(store, &at, 1);
-    adapt->proposals = take(store, &at, PASS_KINDS);
-    adapt->accepts = take(store, &at, PASS_KINDS);
-    adapt->mean = take(store, &at, d);
-    adapt->scatter = take(store, &at, d * d);
-    adapt->jump_sweep = take(store, &at, d * d);
-    adapt->jump = take(store, &at, PASS_KINDS * d * d);
-    adapt->tries = take(store, &at, REFRESHES);
-    adapt->moved = take(store, &at, REFRESHES * c);
-    adapt->complete_mean = take(store, &at, c);
-    adapt->complete_scatter = take(store, &at, c);
+    adapt->sums.count = take(store, &at, 1);
+    adapt->sums.looks = take(store, &at, 1);
+    adapt->sums.proposals = take(store, &at, PASS_KINDS);
+    adapt->sums.accepts = take(store, &at, PASS_KINDS);
+    adapt->sums.mean = take(store, &at, d);
+    adapt->sums.scatter = take(store, &at, d * d);
+    adapt->sums.jump_sweep = take(store, &at, d * d);
+    adapt->sums.jump = take(store, &at, PASS_KINDS * d * d);
+    adapt->sums.tries = take(store, &at, REFRESHES);
+    adapt->sums.moved = take(store, &at, REFRESHES * c);
+    adapt->sums.complete_mean = take(store, &at, c);
+    adapt->sums.complete_scatter = take(store, &at, c);
     adapt->scratch = take(store, &at, (PASS_KINDS + 4) * d + 3 * d * d);
     return at;
 }
@@ -74,7 +74,7 @@ void adapt_attach(struct adapt *adapt, const struct adapt_shape *shape, double *
 }
 
 void adapt_open_window(struct adapt *adapt) {
-    memset(adapt->count, 0, (size_t)(adapt->scratch - adapt->count) * sizeof(double));
+    memset(adapt->sums.count, 0, (size_t)(adapt->scratch - adapt->sums.count) * sizeof(double));
 }
 
 void adapt_start(struct adapt *adapt, const double *sd, double passes) {

@@ -23,10 +23,10 @@ static void add_product(int d, double *m, double weight, const double *v) {
 void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability,
                     const double *step, double work) {
     const int d = adapt->shape.dim, groups = adapt->shape.groups;
-    double tries = adapt->proposals[kind] += 1;
-    adapt->accepts[kind] += probability;
+    double tries = adapt->sums.proposals[kind] += 1;
+    adapt->sums.accepts[kind] += probability;
     adapt->price[kind] += (work - adapt->price[kind]) * (adapt->price[kind] > 0 ? 0.1 : 1);
-    add_product(d, adapt->jump + (size_t)kind * d * d, probability, step);
+    add_product(d, adapt->sums.jump + (size_t)kind * d * d, probability, step);
     if (kind == PASS_LEAP || kind == PASS_GROUP_LEAP) return;
     if (kind == PASS_GROUP_WALK) tries = ceil(tries / groups);
     const int turned = kind == PASS_WALK ? 0 : 1 + ((int)*adapt->turn + groups - 1) % groups;
@@ -36,16 +36,16 @@ void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability
 void adapt_saw_sweep(struct adapt *adapt, const double *before, const double *after, double work) {
     const int d = adapt->shape.dim;
     double *off = adapt->scratch;
-    *adapt->count += 1;
+    *adapt->sums.count += 1;
     *adapt->swept += work;
     *adapt->trial += *adapt->temper == 1;
     for (int i = 0; i < d; ++i) off[i] = after[i] - before[i];
-    add_product(d, adapt->jump_sweep, 1, off);
-    for (int i = 0; i < d; ++i) off[i] = after[i] - adapt->mean[i];
-    for (int i = 0; i < d; ++i) adapt->mean[i] += off[i] / *adapt->count;
+    add_product(d, adapt->sums.jump_sweep, 1, off);
+    for (int i = 0; i < d; ++i) off[i] = after[i] - adapt->sums.mean[i];
+    for (int i = 0; i < d; ++i) adapt->sums.mean[i] += off[i] / *adapt->sums.count;
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j)
-            adapt->scatter[(size_t)i * d + j] += off[i] * (after[j] - adapt->mean[j]);
+            adapt->sums.scatter[(size_t)i * d + j] += off[i] * (after[j] - adapt->sums.mean[j]);
 }
 
 static int last_window(int warmup) { return warmup - warmup / 5; }
@@ -81,20 +81,20 @@ static void factor_groups(struct adapt *adapt, const double *covariance) {
 static void take_shape(struct adapt *adapt, const double *chol) {
     const int d = adapt->shape.dim;
     memcpy(adapt->chol, chol, (size_t)d * d * sizeof(double));
-    memcpy(adapt->centre, adapt->mean, (size_t)d * sizeof(double));
+    memcpy(adapt->centre, adapt->sums.mean, (size_t)d * sizeof(double));
     *adapt->has_centre = 1;
 }
 
 void adapt_close_window(struct adapt *adapt, enum window window) {
     const int d = adapt->shape.dim;
-    const double count = *adapt->count;
+    const double count = *adapt->sums.count;
     if (count < 2 * d + 10) return; /* too short to learn from: goes on */
     const double shrink = count / (count + 5 + d);
     double *chol = adapt->scratch + (size_t)(PASS_KINDS + 4) * d + 2 * (size_t)d * d;
     for (int i = 0; i < d; ++i) {
         for (int j = 0; j < d; ++j)
             chol[(size_t)i * d + j] =
-                j > i ? 0 : adapt->scatter[(size_t)i * d + j] * (j < i ? shrink : 1) / count;
+                j > i ? 0 : adapt->sums.scatter[(size_t)i * d + j] * (j < i ? shrink : 1) / count;
     }
     if (window != WARMUP_ENDS && adapt->shape.groups > 1) factor_groups(adapt, chol);
     double left = 1;
