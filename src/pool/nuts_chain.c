@@ -124,14 +124,14 @@ int pool_create(struct pool *s) {
         share_factorials(s);
     }
     const size_t d = (size_t)model->columns, parameters = (size_t)model->parameters;
-    DOUBLES(parameters, &s->trial, &s->site_theta, &s->slope_theta);
-    s->site_phi = doubles((size_t)s->parameters);
-    s->natural = doubles((size_t)model->reported);
-    DOUBLES((size_t)model->complete, &s->complete, &s->rest, &s->slope_c);
-    s->mean = doubles(d);
-    s->chol = doubles(d * d);
-    s->slope_own = doubles((size_t)s->size);
-    s->work = doubles(hmc_workspace(s->size, HMC_DIAGONAL));
+    DOUBLES(parameters, &s->work.trial, &s->work.theta, &s->work.slope_theta);
+    s->work.phi = doubles((size_t)s->parameters);
+    s->work.natural = doubles((size_t)model->reported);
+    DOUBLES((size_t)model->complete, &s->work.complete, &s->work.rest, &s->work.slope_c);
+    s->work.mean = doubles(d);
+    s->work.chol = doubles(d * d);
+    s->work.slope_own = doubles((size_t)s->size);
+    s->work.hmc = doubles(hmc_workspace(s->size, HMC_DIAGONAL));
     return s->size > 0 ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
@@ -142,7 +142,7 @@ int pool_stored(const struct pool *s) {
 
 void pool_attach(struct pool *s) {
     const struct hmc_target target = {s->size, s, pool_log_density, NULL};
-    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
+    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work.hmc);
     double *sizes = s->store + hmc_stored(s->size, HMC_DIAGONAL);
     if (s->family == POOL_CLT)
         pool_clt_attach(s, sizes);
@@ -150,7 +150,7 @@ void pool_attach(struct pool *s) {
         pool_totals_attach(s, sizes);
     if (s->partial)
         s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
-    doubles_copy(s->trial, s->theta, s->model.parameters);
+    doubles_copy(s->work.trial, s->theta, s->model.parameters);
     s->sizes.counter = s->counter + POOL_SIZE_MADE;
     for (int j = 0; j < s->sizes.groups; ++j) pool_rate_set_size(&s->site[j].rate, s->sizes.n[j]);
 }
@@ -158,17 +158,20 @@ void pool_attach(struct pool *s) {
 /* ---- the target -------------------------------------------------------------------------- */
 
 /* log p(theta) of `trial`, its gradient to slope_theta */
-static double log_prior(struct pool *s) { return model_prior(&s->model, s->trial, s->slope_theta); }
+static double log_prior(struct pool *s) {
+    return model_prior(&s->model, s->work.trial, s->work.slope_theta);
+}
 
 static double density_of_separate(struct pool *s, const double *q, double *gradient) {
     const int at = s->place[0];
     double log_density = 0;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_member *member = &s->site[j].member;
-        s->trial[at] = q[s->site[j].at];
-        log_density += log_prior(s) + pool_rate_log(&s->site[j].rate, s->trial[at], member->slope);
+        s->work.trial[at] = q[s->site[j].at];
+        log_density +=
+            log_prior(s) + pool_rate_log(&s->site[j].rate, s->work.trial[at], member->slope);
         if (!(log_density > -INFINITY)) return -INFINITY;
-        gradient[s->site[j].at] = s->slope_theta[at] + member->slope[0];
+        gradient[s->site[j].at] = s->work.slope_theta[at] + member->slope[0];
     }
     return log_density;
 }
@@ -177,10 +180,10 @@ static double density_of_rates(struct pool *s, double *gradient) {
     double log_density = log_prior(s);
     if (!(log_density > -INFINITY)) return -INFINITY;
     const int at = s->place[0];
-    gradient[0] = s->slope_theta[at];
+    gradient[0] = s->work.slope_theta[at];
     for (int j = 0; j < s->sites; ++j) {
         double slope;
-        log_density += pool_rate_log(&s->site[j].rate, s->trial[at], &slope);
+        log_density += pool_rate_log(&s->site[j].rate, s->work.trial[at], &slope);
         gradient[0] += slope;
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -206,7 +209,7 @@ static double density_of_partial(struct pool *s, const double *q, double *gradie
     double log_density = log_prior(s);
     if (!(log_density > -INFINITY)) return -INFINITY;
     memset(gradient, 0, (size_t)s->shared * sizeof(double));
-    for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
+    for (int k = 0; k < s->parameters; ++k) gradient[k] = s->work.slope_theta[s->place[k]];
     log_density += pool_spread_prior(&s->spread, q, gradient);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
@@ -241,7 +244,7 @@ static void place_site(struct pool *s, struct pool_site *site, const double *q) 
 double pool_log_density(void *self, const double *q, double *gradient) {
     struct pool *s = self;
     if (s->separate) return density_of_separate(s, q, gradient);
-    place_parameters(s, q, s->trial);
+    place_parameters(s, q, s->work.trial);
     if (s->partial) return density_of_partial(s, q, gradient);
     return s->family == POOL_RATES ? density_of_rates(s, gradient)
                                    : pool_totals_log_complete(s, q, gradient);
@@ -299,7 +302,8 @@ static int update(struct pool *s, int iteration, int warmup) {
     if (s->family == POOL_RATES) return PLUGIN_OK;
     measure(s);
     if (s->partial) return PLUGIN_OK;
-    const int status = s->model.update->rtheta(s->model.self, s->complete, s->n, s->rng, s->theta);
+    const int status =
+        s->model.update->rtheta(s->model.self, s->work.complete, s->n, s->rng, s->theta);
     if (status != PLUGIN_OK || s->shared == 0) return status;
     /* what is kept moves a little more */
     for (int k = 0; k < s->shared; ++k) s->hmc.q[k] = s->theta[s->place[k]];
@@ -361,7 +365,7 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
     hmc_nuts(&s->hmc, s->rng, &told);
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
     if (s->unsized > 0) {
-        place_parameters(s, s->hmc.q, s->trial);
+        place_parameters(s, s->hmc.q, s->work.trial);
         for (int j = 0; s->partial && j < s->sites; ++j) place_site(s, s->site + j, s->hmc.q);
         if (s->family == POOL_CLT)
             pool_clt_move_sizes(s, iteration, warmup);
@@ -385,11 +389,11 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
 static double outside_of_site(struct pool *s, const struct pool_site *site, const double *theta) {
     const int d = s->model.columns;
     double sum = 0;
-    s->model.normal->distribution(s->model.self, theta, s->mean, s->chol);
+    s->model.normal->distribution(s->model.self, theta, s->work.mean, s->work.chol);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.normal->order[i];
-        const double *row = s->chol + (size_t)i * (size_t)d;
-        const double mean = s->model.normal->origin[v] + s->mean[i];
+        const double *row = s->work.chol + (size_t)i * (size_t)d;
+        const double mean = s->model.normal->origin[v] + s->work.mean[i];
         double variance = 0;
         for (int j = 0; j <= i; ++j) variance += row[j] * row[j];
         const double sd = sqrt(variance);
@@ -400,7 +404,7 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
 }
 
 double pool_outside(struct pool *s) {
-    double sum = 0, *theta = s->site_theta;
+    double sum = 0, *theta = s->work.theta;
     double n = 0;
     if (s->family == POOL_CLT) return pool_clt_outside(s);
     for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
@@ -424,15 +428,16 @@ double pool_outside(struct pool *s) {
 
 /* Returns where the next number goes. */
 static double *report_partial(struct pool *s, double *draw) {
-    doubles_copy(s->trial, s->theta, s->model.parameters);
-    model_report(&s->model, s->trial, s->natural);
-    for (int k = 0; k < s->heads.count; ++k) *draw++ = s->natural[s->heads.at[k]];
+    doubles_copy(s->work.trial, s->theta, s->model.parameters);
+    model_report(&s->model, s->work.trial, s->work.natural);
+    for (int k = 0; k < s->heads.count; ++k) *draw++ = s->work.natural[s->heads.at[k]];
     pool_spread_report(&s->spread, s->hmc.q, draw);
     draw += s->spread.size;
     for (int j = 0; j < s->sites; ++j) {
-        for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->site[j].member.phi[k];
-        model_report(&s->model, s->trial, s->natural);
-        for (int k = 0; k < s->shown.count; ++k) *draw++ = s->natural[s->shown.at[k]];
+        for (int k = 0; k < s->parameters; ++k)
+            s->work.trial[s->place[k]] = s->site[j].member.phi[k];
+        model_report(&s->model, s->work.trial, s->work.natural);
+        for (int k = 0; k < s->shown.count; ++k) *draw++ = s->work.natural[s->shown.at[k]];
     }
     return draw;
 }

@@ -64,7 +64,7 @@ void pool_clt_measure(struct pool *s) {
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         (void)pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
-                           site->member.slope, s->slope_own);
+                           site->member.slope, s->work.slope_own);
         doubles_copy(site->statistic, pool_clt_total(&site->clt), site->components);
         site->energy = -clt_log_noise(site->clt.alone, site->statistic);
     }
@@ -137,7 +137,7 @@ static double log_of_site(struct pool *s, struct pool_site *site) {
     struct pool_site *after = site_after(s, site);
     double log_density = clt_log_size(site->clt.alone, site->n);
     log_density += pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
-                                site->member.slope, s->slope_own);
+                                site->member.slope, s->work.slope_own);
     log_density += pool_member_density(&s->spread, s->hmc.q, &site->member);
     if (after) log_density += pool_member_density(&s->spread, s->hmc.q, &after->member);
     return isnan(log_density) ? -INFINITY : log_density;
@@ -174,8 +174,8 @@ static int step(struct pool *s, struct pool_site *site, int fresh, int follows, 
 
 /* A member's phi, which has moved, to its coordinates. */
 static void read_member(struct pool *s, struct pool_site *site) {
-    doubles_copy(s->site_phi, site->member.phi, s->parameters);
-    pool_member_start(&s->spread, s->hmc.q, &site->member, s->site_phi, s->hmc.q + site->at);
+    doubles_copy(s->work.phi, site->member.phi, s->parameters);
+    pool_member_start(&s->spread, s->hmc.q, &site->member, s->work.phi, s->hmc.q + site->at);
 }
 
 static void move_size(struct pool *s, struct pool_site *site, int learning) {

@@ -104,7 +104,7 @@ static double place(struct pool_site *site, const double *q) {
 /* a gradient in the coordinates of site->placed to that in q; that in theta to slope_theta */
 static void pull_innovations(struct pool *s, struct pool_site *site, const double *q,
                              double *gradient) {
-    double *slope = s->slope_theta;
+    double *slope = s->work.slope_theta;
     memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
     if (site->innovates == INNOVATE_RESPONSE)
         totals_residual_pull(&site->residual, site->density.theta, q, gradient, slope);
@@ -126,12 +126,12 @@ static void give_totals(struct pool *s, struct pool_site *site) {
 }
 
 void pool_totals_expand(struct pool *s, const double *q) {
-    memset(s->complete, 0, (size_t)s->model.complete * sizeof(double));
+    memset(s->work.complete, 0, (size_t)s->model.complete * sizeof(double));
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         if (site->innovates) give_totals(s, site);
         (void)place(site, q + site->at + site->member.own);
-        for (int i = 0; i < s->model.complete; ++i) s->complete[i] += site->density.c[i];
+        for (int i = 0; i < s->model.complete; ++i) s->work.complete[i] += site->density.c[i];
     }
 }
 
@@ -149,8 +149,8 @@ static double pull(struct pool_site *site, const double *q, double *gradient) {
 
 /* Of the records of all sites, `complete`; the slope in it, and that in what is kept. */
 static double log_marginal(struct pool *s, double *gradient) {
-    return s->model.marginal->marginal(s->model.self, s->complete, s->n, s->trial, s->slope_c,
-                                       gradient);
+    return s->model.marginal->marginal(s->model.self, s->work.complete, s->n, s->work.trial,
+                                       s->work.slope_c, gradient);
 }
 
 double pool_totals_log_complete(struct pool *s, const double *q, double *gradient) {
@@ -159,7 +159,7 @@ double pool_totals_log_complete(struct pool *s, const double *q, double *gradien
     if (!(log_density > -INFINITY)) return -INFINITY;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        doubles_copy(site->density.gradient_c, s->slope_c, s->model.complete);
+        doubles_copy(site->density.gradient_c, s->work.slope_c, s->model.complete);
         log_density += pull(site, q + site->at, gradient + site->at) - site->density.energy;
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -176,7 +176,8 @@ double pool_totals_log(struct pool *s, struct pool_site *site, const double *q, 
     log_density += pull(site, q, gradient);
     if (site->innovates) {
         pull_innovations(s, site, q, gradient);
-        for (int k = 0; k < s->parameters; ++k) member->slope[k] += s->slope_theta[s->place[k]];
+        for (int k = 0; k < s->parameters; ++k)
+            member->slope[k] += s->work.slope_theta[s->place[k]];
     }
     return log_density - density->energy;
 }
@@ -185,15 +186,15 @@ double pool_totals_log(struct pool *s, struct pool_site *site, const double *q, 
 
 /* What depends on a site's n and totals, all other sites' being `rest`. */
 static double log_of_resized(struct pool *s, struct pool_site *site, const double *q) {
-    double *gradient = s->slope_own, log_density;
+    double *gradient = s->work.slope_own, log_density;
     if (s->partial) {
         log_density = pool_totals_log(s, site, q, gradient);
     } else {
         (void)place(site, q);
         for (int i = 0; i < s->model.complete; ++i)
-            s->complete[i] = s->rest[i] + site->density.c[i];
+            s->work.complete[i] = s->work.rest[i] + site->density.c[i];
         log_density = log_marginal(s, gradient);
-        doubles_copy(site->density.gradient_c, s->slope_c, s->model.complete);
+        doubles_copy(site->density.gradient_c, s->work.slope_c, s->model.complete);
         log_density += pull(site, q, gradient + s->shared) - site->density.energy;
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -228,7 +229,7 @@ void pool_totals_move_sizes(struct pool *s, int iteration, int warmup) {
         double *q = s->hmc.q + site->at + site->member.own;
         if (!site->resize) continue;
         for (int i = 0; i < s->model.complete; ++i)
-            s->rest[i] = s->complete[i] - site->density.c[i];
+            s->work.rest[i] = s->work.complete[i] - site->density.c[i];
         double log_density = log_of_resized(s, site, q);
         int first;
         const int steps = totals_resize_steps(site->resize, iteration, learning, &first);
@@ -239,7 +240,7 @@ void pool_totals_move_sizes(struct pool *s, int iteration, int warmup) {
         }
         (void)place(site, q);
         for (int i = 0; i < s->model.complete; ++i)
-            s->complete[i] = s->rest[i] + site->density.c[i];
+            s->work.complete[i] = s->work.rest[i] + site->density.c[i];
         if (learning) totals_size_learn(&site->resize->size, closes, q);
     }
 }
@@ -277,7 +278,7 @@ static const double *start_size(struct pool *s, struct pool_site *site, const do
     struct totals_size *size = &site->resize->size;
     doubles_copy(size->between, begin + 1, d);
     doubles_copy(size->within, begin + 1 + d, d);
-    totals_resize_start(site->resize, s->mean);
+    totals_resize_start(site->resize, s->work.mean);
     totals_resize_set(site->resize, begin[0]);
     take_records(s, site);
     return begin + 1 + 2 * d;

@@ -84,24 +84,25 @@ struct pool {
     struct pool_site *site;
 
     struct hmc hmc;
-    double *work;
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta, *store, *counter;
     struct rng *rng;
 
-    /* workspace */
-    double *trial;              /* theta at a position; between positions only `place` may change,
-                                 * since the prior's density is that of all of it */
-    double *site_theta;         /* theta of a site */
-    double *site_phi;           /* parameters of a site */
-    double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
-    double *rest;               /* that of all sites but one */
-    double *slope_theta;        /* gradient of the prior */
-    double *slope_own;          /* slopes in a site's own coordinates */
-    double *natural;            /* a draw of theta as the model reports it */
-    double *mean, *chol;        /* of a record's distribution */
-    int leapfrogs;              /* of the last iteration */
+    int leapfrogs; /* of the last iteration */
+
+    struct {
+        double *trial;              /* theta at a position; between positions only `place` may
+                                     * change, since the prior's density is that of all of it */
+        double *theta, *phi;        /* and parameters, of a site */
+        double *complete, *slope_c; /* complete-data statistic of all sites, the slope in it */
+        double *rest;               /* that of all sites but one */
+        double *slope_theta;        /* gradient of the prior */
+        double *slope_own;          /* slopes in a site's own coordinates */
+        double *natural;            /* a draw of theta as the model reports it */
+        double *mean, *chol;        /* of a record's distribution */
+        double *hmc;
+    } work;
 };
 
 /* With model, family, n, columns and the sites' releases: the coordinates, and room for all else.
