@@ -65,11 +65,15 @@ struct given {
     double *energy, *leaps, *mode, *curvature;
 
     /* workspace */
-    double *theta, *gradient;       /* all coordinates of theta */
-    double *eta, *slope, *of_shape; /* of a block, rows of MAX_BLOCK */
+    double *theta, *gradient; /* all coordinates of theta */
+    struct {
+        double *eta, *slope, *of_shape; /* rows of MAX_BLOCK */
+    } block;
     double *log_shape, *score, *dots;
-    double *q, *climbed, *step, *to, *here, *work; /* of the unknown coordinates; NUTS's */
-    double *information, *factor;
+    double *q, *work; /* unknown coordinates; NUTS's */
+    struct {
+        double *at, *step, *to, *here, *information, *factor;
+    } climb;   /* to the mode, in the unknown coordinates */
     int stale; /* hmc.gradient is that of another position */
 };
 
@@ -127,13 +131,13 @@ static int create(const struct fields *fields, struct collapse *of) {
     const size_t predictors = (size_t)s->predictors, shapes = (size_t)s->shapes;
     s->theta = doubles(parameters);
     s->gradient = doubles(2 * parameters);
-    DOUBLES(predictors * MAX_BLOCK, &s->eta, &s->slope);
-    s->of_shape = doubles((shapes + 1) * MAX_BLOCK);
+    DOUBLES(predictors * MAX_BLOCK, &s->block.eta, &s->block.slope);
+    s->block.of_shape = doubles((shapes + 1) * MAX_BLOCK);
     s->log_shape = doubles(shapes + 1);
     s->score = doubles(2 * MAX_BLOCK);
     s->dots = doubles((size_t)s->k);
-    DOUBLES(size, &s->q, &s->climbed, &s->step, &s->to, &s->here);
-    DOUBLES(size * size, &s->information, &s->factor);
+    DOUBLES(size, &s->q, &s->climb.at, &s->climb.step, &s->climb.to, &s->climb.here);
+    DOUBLES(size * size, &s->climb.information, &s->climb.factor);
     s->work = doubles(hmc_workspace(s->size, HMC_DENSE));
     of->self = s;
     of->stored = 1 + LEAP_STATE + s->size + s->size * s->size + (int)hmc_stored(s->size, HMC_DENSE);
@@ -153,7 +157,7 @@ static void set(struct given *s, const double *q) {
 static double block_density(struct given *s, int first, int m) {
     const double *restrict offset = s->offset + first;
     for (int e = 0; e < s->predictors; ++e) {
-        double *restrict eta = s->eta + (size_t)e * MAX_BLOCK;
+        double *restrict eta = s->block.eta + (size_t)e * MAX_BLOCK;
         FOR_RECORDS(i, m) eta[i] = offset[i];
         for (int j = 0; j < s->k; ++j) {
             const double beta = s->theta[s->place[e * s->k + j]];
@@ -161,19 +165,20 @@ static double block_density(struct given *s, int first, int m) {
             FOR_RECORDS(i, m) eta[i] += beta * column[i];
         }
     }
-    return s->answers.class->log_density(&s->answers, first, m, s->eta, s->slope, s->of_shape);
+    return s->answers.class->log_density(&s->answers, first, m, s->block.eta, s->block.slope,
+                                         s->block.of_shape);
 }
 
 /* adds the gradient of the block's log density to that of theta */
 static void add_gradient(struct given *s, int first, int m) {
     for (int e = 0; e < s->predictors; ++e) {
         memset(s->dots, 0, (size_t)s->k * sizeof(double));
-        block_add_dots(m, s->slope + (size_t)e * MAX_BLOCK, s->k, s->design + first,
+        block_add_dots(m, s->block.slope + (size_t)e * MAX_BLOCK, s->k, s->design + first,
                        (ptrdiff_t)s->stride, s->dots);
         for (int j = 0; j < s->k; ++j) s->gradient[s->place[e * s->k + j]] += s->dots[j];
     }
     for (int j = 0; j < s->shapes; ++j)
-        s->gradient[s->shape_at[j]] += block_sum(m, s->of_shape + (size_t)j * MAX_BLOCK);
+        s->gradient[s->shape_at[j]] += block_sum(m, s->block.of_shape + (size_t)j * MAX_BLOCK);
 }
 
 /* of the answers; adds its gradient to that of theta, if `wanted` */
@@ -223,9 +228,9 @@ static void prior_information(struct given *s, double *out) {
 static const double *scores(const struct given *s, int at, int first, int m, double *out) {
     const int place = s->score_of[at], predictor = place / s->k;
     if (place >= s->predictors * s->k)
-        return s->of_shape + (size_t)(place - s->predictors * s->k) * MAX_BLOCK;
+        return s->block.of_shape + (size_t)(place - s->predictors * s->k) * MAX_BLOCK;
     const double *restrict column = s->design + (size_t)(place % s->k) * s->stride + first;
-    const double *restrict slope = s->slope + (size_t)predictor * MAX_BLOCK;
+    const double *restrict slope = s->block.slope + (size_t)predictor * MAX_BLOCK;
     for (int i = 0; i < m; ++i) out[i] = column[i] * slope[i];
     return out;
 }
@@ -256,15 +261,15 @@ static void information(void *self, const double *q, double *out) {
 /* The factor of the information with its diagonal `more` times as large; whether there is one. */
 static int damped_factor(struct given *s, double more) {
     const int size = s->size;
-    memcpy(s->factor, s->information, (size_t)size * (size_t)size * sizeof(double));
-    for (int j = 0; j < size; ++j) s->factor[j * size + j] *= 1 + more;
-    return linalg_cholesky(size, s->factor) == 0;
+    memcpy(s->climb.factor, s->climb.information, (size_t)size * (size_t)size * sizeof(double));
+    for (int j = 0; j < size; ++j) s->climb.factor[j * size + j] *= 1 + more;
+    return linalg_cholesky(size, s->climb.factor) == 0;
 }
 
 /* q + scale step, to `to`; its log density, and the gradient to `here`. */
 static double try_step(struct given *s, const double *q, double scale) {
-    for (int j = 0; j < s->size; ++j) s->to[j] = q[j] + scale * s->step[j];
-    return log_density(s, s->to, s->here);
+    for (int j = 0; j < s->size; ++j) s->climb.to[j] = q[j] + scale * s->climb.step[j];
+    return log_density(s, s->climb.to, s->climb.here);
 }
 
 /* Doubles a step as long as that gains more: far from the mode the scores' products are much larger
@@ -285,17 +290,17 @@ static double lengthen(struct given *s, const double *q, double value) {
 static double climb_once(struct given *s, double *q, double value, double *gradient,
                          double *damping) {
     static const double LEAST = 1e-10, LARGEST = 1e10;
-    information(s, q, s->information);
+    information(s, q, s->climb.information);
     for (; *damping < LARGEST; *damping *= 8) {
         if (!damped_factor(s, *damping)) continue;
-        memcpy(s->step, gradient, (size_t)s->size * sizeof(double));
-        linalg_forward(s->size, s->factor, s->step);
-        linalg_backward(s->size, s->factor, s->step);
+        memcpy(s->climb.step, gradient, (size_t)s->size * sizeof(double));
+        linalg_forward(s->size, s->climb.factor, s->climb.step);
+        linalg_backward(s->size, s->climb.factor, s->climb.step);
         const double there = try_step(s, q, 1);
         if (!(there >= value)) continue;
         const double gain = try_step(s, q, lengthen(s, q, there)) - value;
-        memcpy(q, s->to, (size_t)s->size * sizeof(double));
-        memcpy(gradient, s->here, (size_t)s->size * sizeof(double));
+        memcpy(q, s->climb.to, (size_t)s->size * sizeof(double));
+        memcpy(gradient, s->climb.here, (size_t)s->size * sizeof(double));
         *damping = fmax(*damping / 16, LEAST);
         return gain;
     }
@@ -316,17 +321,17 @@ static void climb(struct given *s, double *q, double *gradient) {
 /* So many standard deviations off, in a random direction; nearer where there is no density. */
 static void step_aside(struct given *s, double *q, double *gradient, struct rng *rng) {
     static const double AWAY = 1.5;
-    information(s, q, s->information);
+    information(s, q, s->climb.information);
     if (!damped_factor(s, 0)) return;
-    for (int j = 0; j < s->size; ++j) s->step[j] = AWAY * rng_normal(rng);
-    linalg_backward(s->size, s->factor, s->step);
+    for (int j = 0; j < s->size; ++j) s->climb.step[j] = AWAY * rng_normal(rng);
+    linalg_backward(s->size, s->climb.factor, s->climb.step);
     for (int tries = 0; tries < 10; ++tries) {
-        for (int j = 0; j < s->size; ++j) s->to[j] = q[j] + s->step[j];
-        if (log_density(s, s->to, gradient) > -INFINITY) {
-            memcpy(q, s->to, (size_t)s->size * sizeof(double));
+        for (int j = 0; j < s->size; ++j) s->climb.to[j] = q[j] + s->climb.step[j];
+        if (log_density(s, s->climb.to, gradient) > -INFINITY) {
+            memcpy(q, s->climb.to, (size_t)s->size * sizeof(double));
             return;
         }
-        for (int j = 0; j < s->size; ++j) s->step[j] /= 2;
+        for (int j = 0; j < s->size; ++j) s->climb.step[j] /= 2;
     }
 }
 
@@ -339,16 +344,17 @@ static void find_curvature(struct given *s) {
     static const double SHARE = 1e-2;
     const int size = s->size;
     double *h = s->curvature;
-    information(s, s->mode, s->information);
-    memcpy(s->to, s->mode, (size_t)size * sizeof(double));
+    information(s, s->mode, s->climb.information);
+    memcpy(s->climb.to, s->mode, (size_t)size * sizeof(double));
     for (int j = 0; j < size; ++j) {
-        const double step = SHARE / sqrt(s->information[j * size + j]);
-        s->to[j] = s->mode[j] + step;
-        (void)log_density(s, s->to, s->here);
-        s->to[j] = s->mode[j] - step;
-        (void)log_density(s, s->to, s->step);
-        s->to[j] = s->mode[j];
-        for (int i = 0; i < size; ++i) h[i * size + j] = (s->step[i] - s->here[i]) / (2 * step);
+        const double step = SHARE / sqrt(s->climb.information[j * size + j]);
+        s->climb.to[j] = s->mode[j] + step;
+        (void)log_density(s, s->climb.to, s->climb.here);
+        s->climb.to[j] = s->mode[j] - step;
+        (void)log_density(s, s->climb.to, s->climb.step);
+        s->climb.to[j] = s->mode[j];
+        for (int i = 0; i < size; ++i)
+            h[i * size + j] = (s->climb.step[i] - s->climb.here[i]) / (2 * step);
     }
     int usable = 1;
     for (int i = 0; i < size * size; ++i) usable = usable && isfinite(h[i]);
@@ -373,15 +379,15 @@ static double leap_density(struct given *s, const double *q) {
 static int leap(struct given *s, struct rng *rng) {
     struct hmc *hmc = &s->hmc;
     const int size = s->size;
-    for (int j = 0; j < size; ++j) s->step[j] = rng_normal(rng);
+    for (int j = 0; j < size; ++j) s->climb.step[j] = rng_normal(rng);
     const double stretch = sqrt(DF / (2 * dist_gamma(rng, 0.5 * DF)));
-    linalg_backward(size, s->curvature, s->step);
-    for (int j = 0; j < size; ++j) s->to[j] = s->mode[j] + stretch * s->step[j];
-    const double value = log_density(s, s->to, NULL);
+    linalg_backward(size, s->curvature, s->climb.step);
+    for (int j = 0; j < size; ++j) s->climb.to[j] = s->mode[j] + stretch * s->climb.step[j];
+    const double value = log_density(s, s->climb.to, NULL);
     const double log_ratio =
-        value - hmc->log_density + leap_density(s, hmc->q) - leap_density(s, s->to);
+        value - hmc->log_density + leap_density(s, hmc->q) - leap_density(s, s->climb.to);
     if (!(log(rng_uniform(rng)) < log_ratio)) return 0;
-    memcpy(hmc->q, s->to, (size_t)size * sizeof(double));
+    memcpy(hmc->q, s->climb.to, (size_t)size * sizeof(double));
     hmc->log_density = value;
     s->stale = 1;
     return 1;
@@ -434,11 +440,11 @@ static void start(struct collapse *of) {
     attach(of);
     for (int j = 0; j < s->size; ++j) q[j] = of->theta[s->model->moves[j]];
     for (int j = 0; j < s->size; ++j) s->mode[j] = s->begin ? s->begin[s->model->moves[j]] : q[j];
-    climb(s, s->mode, s->climbed);
+    climb(s, s->mode, s->climb.at);
     find_curvature(s);
     if (!of->given) {
         memcpy(q, s->mode, (size_t)s->size * sizeof(double));
-        step_aside(s, q, s->climbed, of->rng);
+        step_aside(s, q, s->climb.at, of->rng);
     }
     hmc_start(&s->hmc, q, NULL);
     if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, of->rng);
