@@ -58,13 +58,14 @@ static int rows_of(int groups, const double *row, int **row_of) {
 }
 
 static int read_priors(const struct fields *fields, struct survival *s) {
-    s->mean = fields_vector(fields, "prior_mean", s->coefficients);
-    s->sd = fields_vector(fields, "prior_sd", s->coefficients);
-    s->shape = fields_vector(fields, "prior_shape", 2);
-    s->censoring = fields_vector(fields, "prior_censoring", 2);
-    s->share_alpha = fields_vector(fields, "prior_share", s->groups);
-    return s->mean && s->sd && s->censoring && s->share_alpha && s->shape ? PLUGIN_OK
-                                                                          : PLUGIN_BAD_FIELDS;
+    s->prior.mean = fields_vector(fields, "prior_mean", s->coefficients);
+    s->prior.sd = fields_vector(fields, "prior_sd", s->coefficients);
+    s->prior.shape = fields_vector(fields, "prior_shape", 2);
+    s->prior.censoring = fields_vector(fields, "prior_censoring", 2);
+    s->prior.share = fields_vector(fields, "prior_share", s->groups);
+    return s->prior.mean && s->prior.sd && s->prior.censoring && s->prior.share && s->prior.shape
+               ? PLUGIN_OK
+               : PLUGIN_BAD_FIELDS;
 }
 
 static int read_process(const struct fields *fields, const double *breaks, struct survival *s) {
@@ -141,44 +142,46 @@ static void describe(struct survival *s, struct model *model) {
 
 static void rprior(void *self, struct rng *rng, double *theta) {
     const struct survival *s = self;
-    for (int j = 0; j < s->coefficients; ++j) theta[j] = s->mean[j] + s->sd[j] * rng_normal(rng);
+    for (int j = 0; j < s->coefficients; ++j)
+        theta[j] = s->prior.mean[j] + s->prior.sd[j] * rng_normal(rng);
     double *base = theta + s->at_base;
-    if (s->baseline == WEIBULL) base[0] = dist_log_gamma(rng, s->shape[0]) - log(s->shape[1]);
+    if (s->baseline == WEIBULL)
+        base[0] = dist_log_gamma(rng, s->prior.shape[0]) - log(s->prior.shape[1]);
     if (s->processes) hazard_draw(&s->process, rng, survival_level(s, theta), base);
-    const double weight[2] = {s->censoring[1], s->censoring[0]};
+    const double weight[2] = {s->prior.censoring[1], s->prior.censoring[0]};
     for (int r = 0; r < s->rows * s->intervals; ++r)
         sticks_draw(rng, 2, weight, theta + s->at_censoring + r);
-    if (s->groups > 1) sticks_draw(rng, s->groups, s->share_alpha, theta + s->at_share);
+    if (s->groups > 1) sticks_draw(rng, s->groups, s->prior.share, theta + s->at_share);
 }
 
 /* A log density of which `gradient`, where it is not NULL, gets the slopes. */
 static double add_prior(const struct survival *s, const double *theta, double *gradient) {
     double log_density = 0;
     for (int j = 0; j < s->coefficients; ++j) {
-        const double z = (theta[j] - s->mean[j]) / s->sd[j];
+        const double z = (theta[j] - s->prior.mean[j]) / s->prior.sd[j];
         log_density -= 0.5 * z * z;
-        if (gradient) gradient[j] -= z / s->sd[j];
+        if (gradient) gradient[j] -= z / s->prior.sd[j];
     }
     const double *base = theta + s->at_base;
     if (s->baseline == WEIBULL) {
-        const double taken = s->shape[1] * exp(base[0]);
-        log_density += s->shape[0] * base[0] - taken;
-        if (gradient) gradient[s->at_base] += s->shape[0] - taken;
+        const double taken = s->prior.shape[1] * exp(base[0]);
+        log_density += s->prior.shape[0] * base[0] - taken;
+        if (gradient) gradient[s->at_base] += s->prior.shape[0] - taken;
     }
     if (s->processes)
         log_density += hazard_log_prior(&s->process, survival_level(s, theta), base,
                                         gradient ? gradient + s->at_base : NULL, gradient);
-    const double all = s->censoring[0] + s->censoring[1];
+    const double all = s->prior.censoring[0] + s->prior.censoring[1];
     for (int r = s->at_censoring; r < s->at_share; ++r) {
-        log_density += stick_log_density(s->censoring[1], all, theta[r]);
-        if (gradient) gradient[r] += s->censoring[1] - all * stick_share(theta[r]);
+        log_density += stick_log_density(s->prior.censoring[1], all, theta[r]);
+        if (gradient) gradient[r] += s->prior.censoring[1] - all * stick_share(theta[r]);
     }
-    double rest = s->share_alpha[s->groups - 1];
+    double rest = s->prior.share[s->groups - 1];
     for (int x = s->groups - 2; x >= 0; --x) {
         const int at = s->at_share + x;
-        rest += s->share_alpha[x];
-        log_density += stick_log_density(s->share_alpha[x], rest, theta[at]);
-        if (gradient) gradient[at] += s->share_alpha[x] - rest * stick_share(theta[at]);
+        rest += s->prior.share[x];
+        log_density += stick_log_density(s->prior.share[x], rest, theta[at]);
+        if (gradient) gradient[at] += s->prior.share[x] - rest * stick_share(theta[at]);
     }
     return log_density;
 }
@@ -255,24 +258,24 @@ static void observe(void *self, const double *c, double n) {
         double stay = c[exits - 1];
         for (int j = s->intervals - 1; j >= 0; --j) {
             const int at = x * s->intervals + j;
-            s->events[at] = c[2 * j];
-            s->censored[at] = c[2 * j + 1];
-            s->stay[at] = stay;
+            s->counts.events[at] = c[2 * j];
+            s->counts.censored[at] = c[2 * j + 1];
+            s->counts.stay[at] = stay;
             stay += c[2 * j] + c[2 * j + 1];
         }
-        s->size[x] = stay;
+        s->counts.size[x] = stay;
     }
     if (s->process.is_beta) survival_find_open(s);
 }
 
 /* of the groups' shares */
 static double add_shares(const struct survival *s, const double *theta, double *gradient) {
-    double log_density = 0, rest = s->size[s->groups - 1];
+    double log_density = 0, rest = s->counts.size[s->groups - 1];
     for (int x = s->groups - 2; x >= 0; --x) {
         const int at = s->at_share + x;
-        rest += s->size[x];
-        log_density += stick_log_density(s->size[x], rest, theta[at]);
-        gradient[at] += s->size[x] - rest * stick_share(theta[at]);
+        rest += s->counts.size[x];
+        log_density += stick_log_density(s->counts.size[x], rest, theta[at]);
+        gradient[at] += s->counts.size[x] - rest * stick_share(theta[at]);
     }
     return log_density;
 }
@@ -288,7 +291,8 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
         const int at_base = predict_base(s, theta, x);
         for (int j = 0; j < s->intervals; ++j) {
             const int at = x * s->intervals + j;
-            const double count[3] = {s->events[at], s->censored[at], s->stay[at]};
+            const double count[3] = {s->counts.events[at], s->counts.censored[at],
+                                     s->counts.stay[at]};
             struct leaving p;
             survival_leave(s, s->eta[x] + s->log_base[j], t[j], &p);
             double slope = 0;
@@ -314,21 +318,21 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
 static void add_prior_information(const struct survival *s, const double *theta, double *matrix) {
     const size_t size = (size_t)s->parameters;
     for (int j = 0; j < s->coefficients; ++j)
-        matrix[(size_t)j * (size + 1)] += 1 / (s->sd[j] * s->sd[j]);
+        matrix[(size_t)j * (size + 1)] += 1 / (s->prior.sd[j] * s->prior.sd[j]);
     if (s->baseline == WEIBULL)
-        matrix[(size_t)s->at_base * (size + 1)] += s->shape[1] * exp(theta[s->at_base]);
+        matrix[(size_t)s->at_base * (size + 1)] += s->prior.shape[1] * exp(theta[s->at_base]);
     if (s->processes)
         hazard_add_information(&s->process, survival_level(s, theta), theta + s->at_base,
                                s->at_base, size, matrix);
-    const double all = s->censoring[0] + s->censoring[1];
+    const double all = s->prior.censoring[0] + s->prior.censoring[1];
     for (int r = s->at_censoring; r < s->at_share; ++r) {
         const double share = stick_share(theta[r]);
         matrix[(size_t)r * (size + 1)] += all * share * (1 - share);
     }
-    double rest = s->share_alpha[s->groups - 1] + s->size[s->groups - 1];
+    double rest = s->prior.share[s->groups - 1] + s->counts.size[s->groups - 1];
     for (int x = s->groups - 2; x >= 0; --x) {
         const double share = stick_share(theta[s->at_share + x]);
-        rest += s->share_alpha[x] + s->size[x];
+        rest += s->prior.share[x] + s->counts.size[x];
         matrix[(size_t)(s->at_share + x) * (size + 1)] += rest * share * (1 - share);
     }
 }
@@ -359,7 +363,7 @@ static void information(void *self, const double *theta, double *matrix) {
             if (row[m] != 0) s->list[first++] = m;
         for (int j = 0; j < s->intervals; ++j) {
             const int at = x * s->intervals + j;
-            const double enter = s->events[at] + s->censored[at] + s->stay[at];
+            const double enter = s->counts.events[at] + s->counts.censored[at] + s->counts.stay[at];
             if (enter == 0) continue;
             struct leaving p;
             survival_leave(s, s->eta[x] + s->log_base[j], t[j], &p);
@@ -421,8 +425,8 @@ static int create(const struct fields *fields, struct model *model) {
     const size_t groups = (size_t)s->groups, intervals = (size_t)s->intervals;
     s->position = doubles(intervals + 1);
     for (int j = 0; j <= s->intervals; ++j) s->position[j] = log(breaks[j]) - s->log_last;
-    DOUBLES(groups * intervals, &s->events, &s->censored, &s->stay);
-    DOUBLES(groups, &s->size, &s->eta, &s->log_share);
+    DOUBLES(groups * intervals, &s->counts.events, &s->counts.censored, &s->counts.stay);
+    DOUBLES(groups, &s->counts.size, &s->eta, &s->log_share);
     DOUBLES(intervals, &s->log_base, &s->base_slope);
     s->place = plugin_memory((size_t)s->process.rows * intervals, sizeof *s->place);
     describe(s, model);

@@ -24,17 +24,20 @@ struct survival {
     int intercept, processes;                  /* whether a_0 is there, and a process */
     struct hazard_process process;             /* of processes */
     const double *design;                      /* groups x coefficients, that of a_0 1 */
-    const double *mean, *sd;                   /* of the coefficients */
-    const double *shape;                       /* shape and rate of the prior of k */
-    const double *censoring;                   /* beta weights: of censored, of not */
-    const double *share_alpha;
+    struct {
+        const double *mean, *sd; /* of the coefficients */
+        const double *shape;     /* shape and rate of k's */
+        const double *censoring; /* beta weights: of censored, of not */
+        const double *share;     /* Dirichlet weights */
+    } prior;
     int *row_of, *stratum_of;   /* of a group */
     struct place *place;        /* of strata x intervals */
     double log_last, *position; /* log L; log(b_j / L) */
     int at_base, at_censoring, at_share, parameters;
 
-    /* counts: of groups x intervals, and of groups */
-    double *events, *censored, *stay, *size;
+    struct {
+        double *events, *censored, *stay, *size;
+    } counts; /* of groups x intervals, and of groups */
 
     /* workspace: of intervals; of groups; of a group and interval's coordinates */
     double *log_base, *base_slope, *eta, *log_share, *value;

@@ -37,8 +37,8 @@ void survival_find_open(struct survival *s) {
         double events = 0, stay = 0;
         for (int x = 0; x < s->groups; ++x) {
             if (s->stratum_of[x] != at / s->intervals) continue;
-            events += s->events[x * s->intervals + at % s->intervals];
-            stay += s->stay[x * s->intervals + at % s->intervals];
+            events += s->counts.events[x * s->intervals + at % s->intervals];
+            stay += s->counts.stay[x * s->intervals + at % s->intervals];
         }
         s->place[at].open = all || events < HELD || stay < HELD;
     }
@@ -52,7 +52,8 @@ static double find_gap(struct survival *s, const double *theta, int at, double c
     for (int x = 0; x < s->groups; ++x) {
         if (s->stratum_of[x] != at / s->intervals) continue;
         const int cell = x * s->intervals + j;
-        const double count[3] = {s->events[cell], s->censored[cell], s->stay[cell]};
+        const double count[3] = {s->counts.events[cell], s->counts.censored[cell],
+                                 s->counts.stay[cell]};
         struct leaving p;
         survival_leave(s, s->eta[x] + d.log, survival_censoring(s, theta, x)[j], &p);
         for (int w = 0; w < 3; ++w)
@@ -66,9 +67,9 @@ static struct growth_data data_of(const struct survival *s, int at) {
     for (int x = 0; x < s->groups; ++x) {
         if (s->stratum_of[x] != at / s->intervals) continue;
         const int cell = x * s->intervals + at % s->intervals;
-        const double later = s->baseline == DISCRETE ? s->censored[cell] : 0;
-        data.events += s->events[cell];
-        data.exposure += exp(s->eta[x]) * (s->stay[cell] + later);
+        const double later = s->baseline == DISCRETE ? s->counts.censored[cell] : 0;
+        data.events += s->counts.events[cell];
+        data.exposure += exp(s->eta[x]) * (s->counts.stay[cell] + later);
     }
     return data;
 }
@@ -108,7 +109,8 @@ static double shift_hazard(struct survival *s, struct rng *rng, int at, double f
 
 static void shift_level(struct survival *s, struct rng *rng, double width, double *theta) {
     const double from = theta[0], to = from + width * rng_normal(rng);
-    const double z = (from - s->mean[0]) / s->sd[0], z_to = (to - s->mean[0]) / s->sd[0];
+    const double z = (from - s->prior.mean[0]) / s->prior.sd[0],
+                 z_to = (to - s->prior.mean[0]) / s->prior.sd[0];
     const int places = s->process.rows * s->intervals;
     double log_ratio = 0.5 * (z * z - z_to * z_to);
     for (int at = 0; at < places; ++at) log_ratio += shift_hazard(s, rng, at, from, to, theta);
@@ -127,7 +129,8 @@ void survival_shift(void *self, struct rng *rng, double *theta) {
     if (!s->process.is_beta) return;
     survival_predict(s, theta);
     renew_hazards(s, rng, theta);
-    for (int k = 0; k < 5 && s->intercept; ++k) shift_level(s, rng, widths[k] * s->sd[0], theta);
+    for (int k = 0; k < 5 && s->intercept; ++k)
+        shift_level(s, rng, widths[k] * s->prior.sd[0], theta);
 }
 
 int survival_hold(void *self, const double *theta, unsigned char *held) {
