@@ -5,33 +5,33 @@
 
 void normal_shift_release(struct normal *s, const double *u) {
     const int count = s->density.noise.size;
-    if (s->directions > 0) doubles_copy(s->shifted, s->noise->released, count);
-    for (int j = 0; j < s->directions; ++j) {
-        const double *restrict column = s->spread + (size_t)j * (size_t)count;
-        for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
+    if (s->clamp.directions > 0) doubles_copy(s->clamp.shifted, s->noise->released, count);
+    for (int j = 0; j < s->clamp.directions; ++j) {
+        const double *restrict column = s->clamp.spread + (size_t)j * (size_t)count;
+        for (int k = 0; k < count; ++k) s->clamp.shifted[k] -= u[j] * column[k];
     }
 }
 
 static const double *place_residual(struct normal *s, const double *q) {
     const int size = s->density.totals.size;
-    doubles_copy(s->place, q, normal_coordinates(s));
+    doubles_copy(s->response.place, q, normal_coordinates(s));
     for (int j = 0; j < s->model.marginal->keeps; ++j)
         s->density.theta[s->model.marginal->kept[j]] = q[size + j];
-    s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
-    doubles_copy(s->place, s->residual->at, size);
-    return s->place;
+    s->response.log_volume = totals_residual_place(s->response.residual, s->density.theta, q);
+    doubles_copy(s->response.place, s->response.residual->at, size);
+    return s->response.place;
 }
 
 void normal_read_residual(struct normal *s, const double *theta, double *q) {
     const int size = s->density.totals.size;
-    doubles_copy(q, s->place, size);
+    doubles_copy(q, s->response.place, size);
     for (int j = 0; j < s->model.marginal->keeps; ++j)
         q[size + j] = theta[s->model.marginal->kept[j]];
-    totals_residual_read(s->residual, theta, q);
+    totals_residual_read(s->response.residual, theta, q);
 }
 
 const double *normal_place(struct normal *s, const double *q) {
-    if (s->residual) return place_residual(s, q);
+    if (s->response.residual) return place_residual(s, q);
     if (s->scatter_place) return normal_scatter_place(s, q);
     if (s->exact) return totals_exact_place(s->exact, q);
     if (!s->resize.size.prior) return q;

@@ -53,14 +53,16 @@ struct normal {
     int leapfrogs; /* of the last iteration */
 
     /* With bounds that clamp: columns of Gamma, and how many; the release less Gamma u. */
-    const double *spread;
-    int directions;
-    double *shifted;
-    /* The response's totals as innovations, see totals/response_innovations.c: NULL where they
-     * are themselves.
-     */
-    struct totals_residual *residual;
-    double *place, *slope_theta, log_volume;
+    struct {
+        const double *spread;
+        int directions;
+        double *shifted;
+    } clamp;
+    /* The response's totals as innovations, see totals/response_innovations.c. */
+    struct {
+        struct totals_residual *residual; /* NULL: they are themselves */
+        double *place, *slope_theta, log_volume;
+    } response;
 
     /* log S_ii / 2 for log F_ii, see totals/scatter_coordinates.c: where it was placed last, and
      * 1 + sum of a_ij^2. NULL: F has coordinates of its own. */
@@ -100,7 +102,7 @@ enum {
 };
 
 static inline int normal_coordinates(const struct normal *s) {
-    return s->density.size + s->directions;
+    return s->density.size + s->clamp.directions;
 }
 
 /* Of totals and of what is kept of theta, in the density's own coordinates. */

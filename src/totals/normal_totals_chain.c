@@ -89,10 +89,11 @@ static enum hmc_metric metric(const struct normal *s) {
 }
 
 static void pull_residual(struct normal *s, const double *q, double *gradient) {
-    for (int k = 0; k < s->model.parameters; ++k) s->slope_theta[k] = 0;
-    totals_residual_pull(s->residual, s->density.theta, q, gradient, s->slope_theta);
+    for (int k = 0; k < s->model.parameters; ++k) s->response.slope_theta[k] = 0;
+    totals_residual_pull(s->response.residual, s->density.theta, q, gradient,
+                         s->response.slope_theta);
     for (int j = 0; j < s->model.marginal->keeps; ++j)
-        gradient[s->density.totals.size + j] += s->slope_theta[s->model.marginal->kept[j]];
+        gradient[s->density.totals.size + j] += s->response.slope_theta[s->model.marginal->kept[j]];
 }
 
 /* For mcmc/hmc.h: of totals, of what is kept of theta and of u. */
@@ -106,15 +107,15 @@ static double log_density(void *self, const double *q, double *gradient) {
     double log_density = totals_log_density(&s->density, at, gradient);
     if (s->exact && log_density > -INFINITY)
         log_density += totals_exact_pull(s->exact, q, gradient);
-    if (s->residual && log_density > -INFINITY) {
-        log_density += s->log_volume;
+    if (s->response.residual && log_density > -INFINITY) {
+        log_density += s->response.log_volume;
         pull_residual(s, q, gradient);
     }
     if (s->scatter_place && log_density > -INFINITY) normal_scatter_pull(s, gradient);
     for (int j = 0; s->resize.size.prior && j < s->model.columns; ++j)
         gradient[j] *= s->resize.size.stretch[j];
-    for (int j = 0; j < s->directions; ++j) {
-        const double *restrict column = s->spread + (size_t)j * (size_t)count;
+    for (int j = 0; j < s->clamp.directions; ++j) {
+        const double *restrict column = s->clamp.spread + (size_t)j * (size_t)count;
         double sum = 0;
         for (int k = 0; k < count; ++k) sum += column[k] * s->density.slope[k];
         of_u[j] = sum - u[j];
@@ -129,9 +130,10 @@ static double log_density(void *self, const double *q, double *gradient) {
 static int clamp(const struct fields *fields, struct normal *s) {
     const int d = s->density.totals.d, count = s->density.noise.size;
     s->density.noise.weight = fields_vector(fields, "clamp_weight", count);
-    s->directions = fields_length(fields, "spread") / count;
-    s->spread = fields_vector(fields, "spread", s->directions * count);
-    if (!s->density.noise.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
+    s->clamp.directions = fields_length(fields, "spread") / count;
+    s->clamp.spread = fields_vector(fields, "spread", s->clamp.directions * count);
+    if (!s->density.noise.weight || (s->clamp.directions > 0 && !s->clamp.spread))
+        return PLUGIN_BAD_FIELDS;
     double *lower = doubles((size_t)d), *upper = doubles((size_t)d);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.normal->order[i];
@@ -139,8 +141,8 @@ static int clamp(const struct fields *fields, struct normal *s) {
         upper[i] = s->upper[v] - s->model.normal->origin[v];
     }
     totals_density_clamp(&s->density, lower, upper);
-    if (s->directions == 0) return PLUGIN_OK;
-    s->density.noise.released = s->shifted = doubles((size_t)count);
+    if (s->clamp.directions == 0) return PLUGIN_OK;
+    s->density.noise.released = s->clamp.shifted = doubles((size_t)count);
     s->density.slope = doubles((size_t)count);
     return PLUGIN_OK;
 }
@@ -156,13 +158,14 @@ static int list_dummies(struct normal *s) {
 }
 
 static void prepare_residual(struct normal *s) {
-    s->residual = plugin_memory(1, sizeof *s->residual);
-    totals_residual_create(s->residual, &s->density.totals, s->model.marginal->residual);
-    s->residual->alone = s->model.marginal->keeps == 1 && !s->model.coordinates.block[0].known;
-    if (!s->residual->alone) totals_invert_rows(&s->density.totals);
+    s->response.residual = plugin_memory(1, sizeof *s->response.residual);
+    totals_residual_create(s->response.residual, &s->density.totals, s->model.marginal->residual);
+    s->response.residual->alone =
+        s->model.marginal->keeps == 1 && !s->model.coordinates.block[0].known;
+    if (!s->response.residual->alone) totals_invert_rows(&s->density.totals);
     coordinates_set_known(&s->model.coordinates, s->density.theta);
-    s->place = doubles((size_t)normal_coordinates(s));
-    s->slope_theta = doubles((size_t)s->model.parameters);
+    s->response.place = doubles((size_t)normal_coordinates(s));
+    s->response.slope_theta = doubles((size_t)s->model.parameters);
 }
 
 /* "bend" has the columns in their own order; empty: there is none. */
@@ -189,8 +192,8 @@ static int prepare_size(const struct fields *fields, const struct collapse *of, 
         PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
     if (!s->density.clamped) return PLUGIN_OK;
-    totals_resize_clamp(&s->resize, s->noise->weight, s->spread, s->directions);
-    if (s->directions > 0) s->spread = s->resize.spread;
+    totals_resize_clamp(&s->resize, s->noise->weight, s->clamp.spread, s->clamp.directions);
+    if (s->clamp.directions > 0) s->clamp.spread = s->resize.spread;
     return PLUGIN_OK;
 }
 
@@ -311,7 +314,7 @@ static int draw_theta(struct normal *s) {
     const int status = s->model.update->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
     for (int j = 0; j < s->model.marginal->keeps; ++j)
         kept[j] = s->theta[s->model.marginal->kept[j]] - (shift ? shift[j] : 0);
-    if (s->residual) normal_read_residual(s, s->theta, s->hmc.q);
+    if (s->response.residual) normal_read_residual(s, s->theta, s->hmc.q);
     return status;
 }
 
@@ -465,8 +468,9 @@ static double work(const struct collapse *of) {
     const struct normal *s = of->self;
     const double d = s->density.totals.d, k = s->density.totals.k;
     const double evaluations = 1 + s->leapfrogs + (k > 1 ? normal_moves(s) : 0);
-    return evaluations * (2 * d * d * d + k * d * (d + k) + 10 * s->density.noise.size +
-                          10 * s->density.size + 100 + 2.0 * s->directions * s->density.noise.size);
+    return evaluations *
+           (2 * d * d * d + k * d * (d + k) + 10 * s->density.noise.size + 10 * s->density.size +
+            100 + 2.0 * s->clamp.directions * s->density.noise.size);
 }
 
 const struct collapse_class collapse_normal = {

@@ -288,12 +288,12 @@ static void lower_units(struct normal *s, const double *q, double *unit) {
 /* Innovations for the totals of q, and their units. */
 static void start_residual(struct normal *s, double *q, double *unit) {
     const int last = s->density.totals.size - s->density.totals.d;
-    doubles_copy(s->place, q, s->density.totals.size);
+    doubles_copy(s->response.place, q, s->density.totals.size);
     totals_density_natural_units(&s->density, q, unit);
-    for (int j = last; !s->residual->alone && j < s->density.totals.size; ++j) unit[j] = 1;
-    if (!s->residual->alone) unit[s->density.totals.d - 1] = 1;
+    for (int j = last; !s->response.residual->alone && j < s->density.totals.size; ++j) unit[j] = 1;
+    if (!s->response.residual->alone) unit[s->density.totals.d - 1] = 1;
     normal_read_residual(s, s->theta, q);
-    for (int j = last; s->residual->alone && j < s->density.totals.size - 1; ++j)
+    for (int j = last; s->response.residual->alone && j < s->density.totals.size - 1; ++j)
         unit[j] = 1 + fabs(q[j]);
     lower_units(s, q, unit);
 }
@@ -330,7 +330,7 @@ void normal_start(struct collapse *of) {
         for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->resize.size.stretch[j];
     }
     if (s->exact) totals_exact_start(s->exact, q, unit);
-    if (s->residual) start_residual(s, q, unit);
+    if (s->response.residual) start_residual(s, q, unit);
     if (s->scatter_place) start_scatter(s, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
