@@ -38,6 +38,11 @@
 #include "model/glm_as_table.h"
 #include "model/scale_prior.h"
 
+/* A parameter, its intercept natural, and the linear predictor there, MAX_BLOCK. */
+struct glm_place {
+    double *theta, intercept, *eta;
+};
+
 struct glm {
     struct covariates cov; /* first */
     int columns;           /* of a record */
@@ -46,22 +51,22 @@ struct glm {
     struct predictor predictor;
     struct moments moments;
     struct family *family;
-    int latent;                  /* does the family give the update? */
-    int pseudo;                  /* with sums of kappa z of its own */
-    int at_cv;                   /* in theta; 0: there is none */
-    struct scale_prior cv_prior; /* unless it is known */
-    const double *cv;
-    double log_cv;
+    int latent; /* does the family give the update? */
+    int pseudo; /* with sums of kappa z of its own */
+    struct {
+        int at;                   /* in theta; 0: there is none */
+        struct scale_prior prior; /* unless it is known */
+        const double *known;
+        double log_known;
+    } cv;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
     struct model_density density;
     struct model_predictor tied;
 
-    /* current parameter and the one that a move goes to, intercepts natural */
-    double *theta, intercept, *theta_new, intercept_new;
-
+    struct glm_place now, next; /* next: that a move goes to */
     /* workspace */
     double *gram, *solution;
-    double *eta, *eta_new, *u, *omega, *kappa, *weighted; /* MAX_BLOCK */
+    double *u, *omega, *kappa, *weighted; /* MAX_BLOCK */
     int *changed;
     const double **moved, **seen; /* columns of a record, and of the design */
 };
@@ -94,7 +99,7 @@ static void rprior(void *self, struct rng *rng, double *theta) {
         (void)linalg_cholesky(k, s->gram); /* checked in R */
         dist_normal_precision(rng, k, s->beta_mean, 1, s->gram, theta);
     }
-    if (s->at_cv && !s->cv) theta[s->at_cv] = scale_prior_draw(&s->cv_prior, rng);
+    if (s->cv.at && !s->cv.known) theta[s->cv.at] = scale_prior_draw(&s->cv.prior, rng);
     covariates_rprior(&s->cov, rng, theta);
 }
 
@@ -103,7 +108,8 @@ static double dprior(void *self, const double *theta) {
     double log_density = covariates_dprior(&s->cov, theta);
     if (!s->beta)
         log_density -= 0.5 * linalg_quadratic(s->k, s->beta_precision, theta, s->beta_mean);
-    if (s->at_cv && !s->cv) log_density += scale_prior_density(&s->cv_prior, theta[s->at_cv], NULL);
+    if (s->cv.at && !s->cv.known)
+        log_density += scale_prior_density(&s->cv.prior, theta[s->cv.at], NULL);
     return log_density;
 }
 
@@ -111,10 +117,10 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     struct glm *s = self;
     const int k = s->k;
     covariates_prior_gradient(&s->cov, theta, gradient);
-    if (s->at_cv && !s->cv) {
+    if (s->cv.at && !s->cv.known) {
         double slope;
-        (void)scale_prior_density(&s->cv_prior, theta[s->at_cv], &slope);
-        gradient[s->at_cv] += slope;
+        (void)scale_prior_density(&s->cv.prior, theta[s->cv.at], &slope);
+        gradient[s->cv.at] += slope;
     }
     for (int i = 0; !s->beta && i < k; ++i)
         for (int j = 0; j < k; ++j)
@@ -159,20 +165,20 @@ static double marginal(void *self, const double *c, double n, const double *thet
 static const double MOST_SHAPE = 1e10;
 
 static double shape_of(const struct glm *s, const double *theta) {
-    return s->at_cv ? fmin(exp(-2 * theta[s->at_cv]), MOST_SHAPE) : 0;
+    return s->cv.at ? fmin(exp(-2 * theta[s->cv.at]), MOST_SHAPE) : 0;
 }
 
 static void set(void *self, const double *theta) {
     struct glm *s = self;
     s->family->shape = shape_of(s, theta);
-    memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
-    s->intercept = natural_intercept(s, theta);
+    memcpy(s->now.theta, theta, (size_t)s->cov.end * sizeof(double));
+    s->now.intercept = natural_intercept(s, theta);
     covariates_set(&s->cov, theta);
 }
 
-static void linear_predictor(struct glm *s, const double *theta, double intercept, int m,
+static void linear_predictor(struct glm *s, const struct glm_place *at, int m,
                              const double *const *design, double *eta) {
-    predictor_eval(&s->predictor, theta, intercept, m, design, eta);
+    predictor_eval(&s->predictor, at->theta, at->intercept, m, design, eta);
 }
 
 /* y at eta_new and the shape of that theta, u its innovation where it is not held fixed, see
@@ -181,35 +187,35 @@ static void respond(struct glm *s, struct rng *rng, double keep, int m, const do
                     const double *y, double *y_new) {
     rng_fill_uniform(rng, m, s->u);
     s->family->shape_new = shape_of(s, theta_new);
-    s->family->class->respond(s->family, rng, m, keep, s->u, s->eta, y, s->eta_new, y_new);
+    s->family->class->respond(s->family, rng, m, keep, s->u, s->now.eta, y, s->next.eta, y_new);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct glm *s = self;
     covariates_refresh(&s->cov, 0, rng, m, NULL, x);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x);
-    linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
+    linear_predictor(s, &s->now, m, design, s->next.eta);
     rng_fill_uniform(rng, m, s->u);
-    s->family->class->draw(s->family, rng, m, s->u, s->eta_new, x[0]);
+    s->family->class->draw(s->family, rng, m, s->u, s->next.eta, x[0]);
 }
 
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct glm *s = self;
     covariates_refresh(&s->cov, rho, rng, m, x, x_new);
-    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    linear_predictor(s, &s->now, m, covariates_design(&s->cov, m, x), s->now.eta);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
-    linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
-    respond(s, rng, rho, m, s->theta, x[0], x_new[0]);
+    linear_predictor(s, &s->now, m, design, s->next.eta);
+    respond(s, rng, rho, m, s->now.theta, x[0], x_new[0]);
 }
 
 /* ---- non-centred move --------------------------------------------------- */
 
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct glm *s = self;
-    memcpy(s->theta_new, theta_new, (size_t)s->cov.end * sizeof(double));
-    s->intercept_new = natural_intercept(s, theta_new);
-    covariates_set_move(&s->cov, s->theta, theta_new, changed);
+    memcpy(s->next.theta, theta_new, (size_t)s->cov.end * sizeof(double));
+    s->next.intercept = natural_intercept(s, theta_new);
+    covariates_set_move(&s->cov, s->now.theta, theta_new, changed);
     changed[0] = 1;
     memcpy(s->changed, changed, (size_t)s->columns * sizeof(int));
 }
@@ -218,26 +224,25 @@ static void set_move(void *self, const double *theta_new, int *changed) {
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct glm *s = self;
     covariates_move(&s->cov, rng, m, x, x_new);
-    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    linear_predictor(s, &s->now, m, covariates_design(&s->cov, m, x), s->now.eta);
     for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
-    linear_predictor(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved),
-                     s->eta_new);
-    respond(s, rng, 1, m, s->theta_new, x[0], x_new[0]);
+    linear_predictor(s, &s->next, m, covariates_design(&s->cov, m, s->moved), s->next.eta);
+    respond(s, rng, 1, m, s->next.theta, x[0], x_new[0]);
 }
 
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct glm *s = self;
     covariates_relevel(&s->cov, factor, from, to, m, x, x_new);
-    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    linear_predictor(s, &s->now, m, covariates_design(&s->cov, m, x), s->now.eta);
     if (s->predictor.derived || s->cov.joint) {
         const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
-        linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
+        linear_predictor(s, &s->now, m, design, s->next.eta);
     } else {
-        const double by = covariates_effect(&s->cov, factor, from, to, s->theta);
-        FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;
+        const double by = covariates_effect(&s->cov, factor, from, to, s->now.theta);
+        FOR_RECORDS(i, m) s->next.eta[i] = s->now.eta[i] + by;
     }
-    respond(s, rng, 1, m, s->theta, x[0], x_new[0]);
+    respond(s, rng, 1, m, s->now.theta, x[0], x_new[0]);
 }
 
 /* ---- complete-data statistic and its update ----------------------------- */
@@ -263,34 +268,34 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
     if (!s->latent) return;
     const struct family_class *family = s->family->class;
     const double *const *design = covariates_design(&s->cov, m, x);
-    linear_predictor(s, s->theta, s->intercept, m, design, s->eta);
-    family->latent(s->family, rng, m, s->eta, x[0], s->omega, s->kappa);
+    linear_predictor(s, &s->now, m, design, s->now.eta);
+    family->latent(s->family, rng, m, s->now.eta, x[0], s->omega, s->kappa);
     moments_centre(&s->moments, m, design);
     predictor_add_weighted(&s->predictor, &s->moments, m, s->omega, s->weighted, c + s->at_omega);
     if (!s->pseudo) return;
     if (!family->pseudo) FOR_RECORDS(i, m) s->kappa[i] = x[0][i] - 0.5;
     if (s->predictor.offsets > 0) {
-        predictor_offsets(&s->predictor, m, design, s->eta_new);
-        FOR_RECORDS(i, m) s->kappa[i] -= s->omega[i] * s->eta_new[i];
+        predictor_offsets(&s->predictor, m, design, s->next.eta);
+        FOR_RECORDS(i, m) s->kappa[i] -= s->omega[i] * s->next.eta[i];
     }
     predictor_add_sums(&s->predictor, &s->moments, m, s->kappa, c + s->at_kappa);
 }
 
 static double log_density(void *self, int m, const double *const *x) {
     struct glm *s = self;
-    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
-    return s->family->class->log_density(s->family, m, s->eta, x[0]);
+    linear_predictor(s, &s->now, m, covariates_design(&s->cov, m, x), s->now.eta);
+    return s->family->class->log_density(s->family, m, s->now.eta, x[0]);
 }
 
 /* kappa and omega: slopes in eta, and the information about it */
 static double curve(void *self, int m, const double *const *x, double *gradient, double *matrix) {
     struct glm *s = self;
-    const int k = s->k, shaped = s->at_cv && !s->cv, size = k + shaped;
+    const int k = s->k, shaped = s->cv.at && !s->cv.known, size = k + shaped;
     const double *const *design = covariates_design(&s->cov, m, x), *sum = s->gram;
     double of_cv[2] = {0};
-    linear_predictor(s, s->theta, s->intercept, m, design, s->eta);
+    linear_predictor(s, &s->now, m, design, s->now.eta);
     const double log_density =
-        s->family->class->curve(s->family, m, s->eta, x[0], s->kappa, s->omega, of_cv);
+        s->family->class->curve(s->family, m, s->now.eta, x[0], s->kappa, s->omega, of_cv);
     moments_centre(&s->moments, m, design);
     predictor_add_sums(&s->predictor, &s->moments, m, s->kappa, gradient);
     memset(s->gram, 0, (size_t)k * (size_t)k * sizeof(double));
@@ -310,7 +315,7 @@ static const double CV_STEP = 1e-3, LEAST_PRECISION = 0.25;
 
 static void prior_curve(void *self, const double *theta, double *gradient, double *matrix) {
     struct glm *s = self;
-    const int k = s->k, shaped = s->at_cv && !s->cv, size = k + shaped;
+    const int k = s->k, shaped = s->cv.at && !s->cv.known, size = k + shaped;
     (void)tied_prior(s, theta, gradient);
     memset(matrix, 0, (size_t)size * (size_t)size * sizeof(double));
     for (int i = 0; i < k; ++i)
@@ -318,9 +323,9 @@ static void prior_curve(void *self, const double *theta, double *gradient, doubl
             matrix[(size_t)i * size + j] = s->beta_precision[(size_t)i * k + j];
     if (!shaped) return;
     double before, after;
-    (void)scale_prior_density(&s->cv_prior, theta[k] - CV_STEP, &before);
-    (void)scale_prior_density(&s->cv_prior, theta[k] + CV_STEP, &after);
-    (void)scale_prior_density(&s->cv_prior, theta[k], gradient + k);
+    (void)scale_prior_density(&s->cv.prior, theta[k] - CV_STEP, &before);
+    (void)scale_prior_density(&s->cv.prior, theta[k] + CV_STEP, &after);
+    (void)scale_prior_density(&s->cv.prior, theta[k], gradient + k);
     matrix[(size_t)size * size - 1] = fmax((before - after) / (2 * CV_STEP), LEAST_PRECISION);
 }
 
@@ -391,7 +396,7 @@ static void offer_records(struct glm *s, int by_records, struct model *model) {
                                        .ties = 1,
                                        .tie_constant = first,
                                        .tie_slopes = first,
-                                       .shape = s->cv ? 0 : s->at_cv,
+                                       .shape = s->cv.known ? 0 : s->cv.at,
                                        .tied_prior = tied_prior,
                                        .tied_means = tied_means};
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) model->predictor = &s->tied;
@@ -427,9 +432,9 @@ static int create(const struct fields *fields, struct model *model) {
     if (!columns || !s->family || !(s->beta || (s->beta_mean && s->beta_precision)))
         return PLUGIN_BAD_FIELDS;
     const int shaped = s->family->class->shaped;
-    s->cv = fields_vector(fields, "cv", 1);
-    if (s->cv) s->log_cv = log(*s->cv);
-    if (shaped && !s->cv && scale_prior_read(fields, &s->cv_prior) != PLUGIN_OK)
+    s->cv.known = fields_vector(fields, "cv", 1);
+    if (s->cv.known) s->cv.log_known = log(*s->cv.known);
+    if (shaped && !s->cv.known && scale_prior_read(fields, &s->cv.prior) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
     const struct theta_block own[] = {
         {.name = "coefficients",
@@ -439,18 +444,21 @@ static int create(const struct fields *fields, struct model *model) {
          .expand = s->predictor.expand,
          .collect = s->predictor.collect,
          .known = s->beta},
-        {.name = "cv", .transform = TRANSFORM_LOG, .size = 1, .known = s->cv ? &s->log_cv : NULL},
+        {.name = "cv",
+         .transform = TRANSFORM_LOG,
+         .size = 1,
+         .known = s->cv.known ? &s->cv.log_known : NULL},
     };
     status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
     if (status != PLUGIN_OK) return status;
     s->cov.of_levels.relevel = relevel;
-    s->at_cv = shaped ? k : 0;
+    s->cv.at = shaped ? k : 0;
 
     s->moments = moments_new(q, s->cov.centre);
-    DOUBLES((size_t)s->cov.end, &s->theta, &s->theta_new);
+    DOUBLES((size_t)s->cov.end, &s->now.theta, &s->next.theta);
     s->gram = doubles((size_t)k * (size_t)k);
     s->solution = doubles((size_t)k);
-    DOUBLES(MAX_BLOCK, &s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted);
+    DOUBLES(MAX_BLOCK, &s->now.eta, &s->next.eta, &s->u, &s->omega, &s->kappa, &s->weighted);
     s->at_omega = moments_size(q);
     s->columns = (int)*columns;
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
@@ -474,7 +482,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (family->cost + s->cov.lones.costs.draw > 0)
         model->costs.records = model->columns + family->cost + s->cov.lones.costs.draw;
     if (!s->beta && !family->latent) {
-        s->density.walked = k + (shaped && !s->cv);
+        s->density.walked = k + (shaped && !s->cv.known);
         model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
     }
     const int by_records = s->cov.lones.count > 0 || s->predictor.derived;
