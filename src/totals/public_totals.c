@@ -26,16 +26,21 @@
 
 struct public_totals {
     const struct model *model;
-    int totals, rank, columns;  /* released components; r; of (Z o) */
-    int size, at_u, at_s, at_x; /* coordinates; -1: there is none */
-    int at_sigma;               /* in theta */
+    int totals, rank, columns; /* released components; r; of (Z o) */
+    int size;                  /* coordinates */
+    struct {
+        int u, s, x; /* among the coordinates; -1: there is none */
+        int sigma;   /* in theta */
+    } at;
     int centred;
     const double *begin; /* where chains start, theta's coordinates first; NULL: anywhere */
     double df;
     const double *root, *mean, *rest; /* R, H, M: rows */
     const double *known, *square; /* of each total: what no y is in, and the coefficient of y'y */
-    const double *rows, *bounds;  /* of some records (Z o); between which y is clamped */
-    int records;
+    struct {
+        int count;
+        const double *rows, *bounds; /* (Z o); between which y is clamped */
+    } records;                       /* some */
     struct hmc hmc;
 
     double *coordinates; /* state: those of NUTS; all else of it follows */
@@ -54,10 +59,11 @@ static int read_matrices(const struct fields *fields, struct public_totals *s) {
     s->root = fields_vector(fields, "root", m * s->rank);
     s->mean = fields_vector(fields, "mean", s->rank * c);
     s->rest = fields_vector(fields, "rest", c * c);
-    s->records = fields_length(fields, "rows") / c;
-    s->rows = fields_vector(fields, "rows", s->records * c);
-    s->bounds = fields_vector(fields, "response_bounds", 2);
-    const int ok = s->known && s->square && s->root && s->mean && s->rest && s->rows && s->bounds;
+    s->records.count = fields_length(fields, "rows") / c;
+    s->records.rows = fields_vector(fields, "rows", s->records.count * c);
+    s->records.bounds = fields_vector(fields, "response_bounds", 2);
+    const int ok = s->known && s->square && s->root && s->mean && s->rest && s->records.rows &&
+                   s->records.bounds;
     return ok ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
@@ -74,15 +80,15 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->model = model;
     s->totals = of->noise.size;
     s->columns = beta->length + 1;
-    s->at_sigma = sigma->offset;
+    s->at.sigma = sigma->offset;
     if (read_matrices(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    s->at_u = model->moving;
-    s->size = s->at_u + s->rank;
-    s->at_s = left[0] != 0 ? s->size++ : -1;
-    s->at_x = left[1] != 0 ? s->size++ : -1;
+    s->at.u = model->moving;
+    s->size = s->at.u + s->rank;
+    s->at.s = left[0] != 0 ? s->size++ : -1;
+    s->at.x = left[1] != 0 ? s->size++ : -1;
     s->df = left[2];
     s->centred = fields_length(fields, "begin") > 0;
-    s->begin = fields_vector(fields, "begin", beta->length + 1 + s->size - s->at_u);
+    s->begin = fields_vector(fields, "begin", beta->length + 1 + s->size - s->at.u);
     if (s->centred && !s->begin) return PLUGIN_BAD_FIELDS;
     const size_t size = (size_t)s->size, parameters = (size_t)model->parameters;
     DOUBLES(parameters, &s->theta, &s->gradient);
@@ -111,24 +117,24 @@ static struct place find_totals(struct public_totals *s, const double *q) {
     for (int j = 0; j < s->model->moving; ++j) s->theta[s->model->moves[j]] = q[j];
     memcpy(s->point, s->theta, (size_t)(c - 1) * sizeof(double));
     s->point[c - 1] = 1;
-    struct place p = {.sigma = exp(s->theta[s->at_sigma])};
+    struct place p = {.sigma = exp(s->theta[s->at.sigma])};
     double square = 0;
     for (int i = 0; i < s->rank; ++i) {
-        const double here = q[s->at_u + i];
+        const double here = q[s->at.u + i];
         const double mean = linalg_dot(c, s->mean + (ptrdiff_t)i * c, s->point);
         s->v[i] = s->centred ? here : mean + p.sigma * here;
         s->u[i] = s->centred ? (here - mean) / p.sigma : here;
         square += s->v[i] * s->v[i];
     }
-    if (s->at_s >= 0) {
+    if (s->at.s >= 0) {
         for (int j = 0; j < c; ++j)
             s->left[j] = linalg_dot(c, s->rest + (ptrdiff_t)j * c, s->point);
         p.mean = sqrt(fmax(linalg_dot(c, s->left, s->point), 0));
-        p.other = s->centred ? q[s->at_s] : p.mean + p.sigma * q[s->at_s];
-        p.s = s->centred ? (p.other - p.mean) / p.sigma : q[s->at_s];
+        p.other = s->centred ? q[s->at.s] : p.mean + p.sigma * q[s->at.s];
+        p.s = s->centred ? (p.other - p.mean) / p.sigma : q[s->at.s];
     }
-    if (s->at_x >= 0) {
-        const double here = exp(q[s->at_x]), variance = p.sigma * p.sigma;
+    if (s->at.x >= 0) {
+        const double here = exp(q[s->at.x]), variance = p.sigma * p.sigma;
         p.square = s->centred ? here : variance * here;
         p.x = s->centred ? here / variance : here;
     }
@@ -161,7 +167,7 @@ static void pull_theta(struct public_totals *s, const struct place *p, const dou
         for (int j = 0; j < c - 1; ++j) gradient[j] += of_v[i] * row[j];
     }
     for (int j = 0; j < c - 1 && p->mean > 0; ++j) gradient[j] += of_other * s->left[j] / p->mean;
-    gradient[s->at_sigma] += of_sigma;
+    gradient[s->at.sigma] += of_sigma;
 }
 
 /* The log density of what is moved beside theta, given theta; with the slopes `pull` of the noise
@@ -173,24 +179,24 @@ static double latent(struct public_totals *s, const struct place *p, double of_s
     for (int i = 0; i < s->rank; ++i) {
         const double u = s->u[i], of_v = s->pull[i] + 2 * of_square * s->v[i];
         value -= 0.5 * u * u;
-        gradient[s->at_u + i] = s->centred ? of_v - u / sigma : sigma * of_v - u;
+        gradient[s->at.u + i] = s->centred ? of_v - u / sigma : sigma * of_v - u;
         of_sigma += s->centred ? u * u - 1 : sigma * of_v * u;
         s->pull[i] = s->centred ? u / sigma : of_v;
     }
-    if (s->at_s >= 0) {
+    if (s->at.s >= 0) {
         of_other = 2 * of_square * p->other;
         value -= 0.5 * p->s * p->s;
-        gradient[s->at_s] = s->centred ? of_other - p->s / sigma : sigma * of_other - p->s;
+        gradient[s->at.s] = s->centred ? of_other - p->s / sigma : sigma * of_other - p->s;
         of_sigma += s->centred ? p->s * p->s - 1 : sigma * of_other * p->s;
         if (s->centred) of_other = p->s / sigma;
     }
-    if (s->at_x >= 0) {
+    if (s->at.x >= 0) {
         value += 0.5 * (s->df * log(p->x) - p->x);
-        gradient[s->at_x] = of_square * p->square + 0.5 * (s->df - p->x);
+        gradient[s->at.x] = of_square * p->square + 0.5 * (s->df - p->x);
         of_sigma += s->centred ? p->x - s->df : 2 * of_square * p->square;
     }
     pull_theta(s, p, s->pull, of_other, of_sigma, s->gradient);
-    return s->centred ? value - (s->rank + (s->at_s >= 0)) * log(sigma) : value;
+    return s->centred ? value - (s->rank + (s->at.s >= 0)) * log(sigma) : value;
 }
 
 /* for mcmc/hmc.h */
@@ -237,13 +243,13 @@ static void start(struct collapse *of) {
     double *q = s->unit + size;
     attach(of);
     memset(q, 0, (size_t)size * sizeof(double));
-    for (int j = 0; j < s->at_u; ++j) {
+    for (int j = 0; j < s->at.u; ++j) {
         const int at = s->model->moves[j];
         q[j] = s->centred && !of->given && at < s->columns ? s->begin[at] : of->theta[at];
     }
-    if (s->at_x >= 0) q[s->at_x] = log(s->df);
+    if (s->at.x >= 0) q[s->at.x] = log(s->df);
     if (s->centred)
-        memcpy(q + s->at_u, s->begin + s->columns, (size_t)(size - s->at_u) * sizeof(double));
+        memcpy(q + s->at.u, s->begin + s->columns, (size_t)(size - s->at.u) * sizeof(double));
     for (int j = 0; j < size; ++j) s->unit[j] = 1 + fabs(q[j]);
     hmc_lower_units(&s->hmc.target, q, s->unit, q + size);
     hmc_start(&s->hmc, q, s->unit);
@@ -280,12 +286,13 @@ static double outside(const struct collapse *of) {
     struct public_totals *s = of->self;
     const struct place p = find_totals(s, s->coordinates);
     double sum = 0;
-    for (int i = 0; i < s->records; ++i) {
-        const double eta = linalg_dot(s->columns, s->rows + (ptrdiff_t)i * s->columns, s->point);
-        sum += 0.5 * erfc((eta - s->bounds[0]) / p.sigma * sqrt(0.5)) +
-               0.5 * erfc((s->bounds[1] - eta) / p.sigma * sqrt(0.5));
+    for (int i = 0; i < s->records.count; ++i) {
+        const double eta =
+            linalg_dot(s->columns, s->records.rows + (ptrdiff_t)i * s->columns, s->point);
+        sum += 0.5 * erfc((eta - s->records.bounds[0]) / p.sigma * sqrt(0.5)) +
+               0.5 * erfc((s->records.bounds[1] - eta) / p.sigma * sqrt(0.5));
     }
-    return sum / s->records;
+    return sum / s->records.count;
 }
 
 static double work(const struct collapse *of) {
