@@ -54,12 +54,14 @@ struct joint {
     double *mean, *mean_next, *mean_mapped;
 
     /* workspace */
-    double *cell, *cell_new, *level, *shift; /* MAX_BLOCK */
-    double *weight, *share;                  /* a cell; a level of each factor */
-    double *expected;                        /* a cell: joint_expect() */
-    struct stick_standard *standard;         /* a cell: of joint_find() */
-    const double *count;                     /* while theta is updated */
-    double *gram, *cross, *draw;             /* (1 + dummies)^2; that times the numbers, twice */
+    struct {
+        double *cell, *cell_new, *level, *shift; /* MAX_BLOCK */
+    } block;
+    double *weight, *share;          /* a cell; a level of each factor */
+    double *expected;                /* a cell: joint_expect() */
+    struct stick_standard *standard; /* a cell: of joint_find() */
+    const double *count;             /* while theta is updated */
+    double *gram, *cross, *draw;     /* (1 + dummies)^2; that times the numbers, twice */
 };
 
 struct glm_cells;

@@ -48,7 +48,8 @@ static void make_workspace(const struct covariates *cov, struct joint *joint) {
     const size_t cells = (size_t)joint->cells, p = (size_t)cov->normal;
     const size_t k = (size_t)joint->dummies + 1;
     DOUBLES(cells * p, &joint->mean, &joint->mean_next, &joint->mean_mapped);
-    DOUBLES(MAX_BLOCK, &joint->cell, &joint->cell_new, &joint->level, &joint->shift);
+    DOUBLES(MAX_BLOCK, &joint->block.cell, &joint->block.cell_new, &joint->block.level,
+            &joint->block.shift);
     DOUBLES(cells, &joint->weight, &joint->alpha);
     joint->share = doubles(cells + (size_t)cov->factors.levels);
     joint->expected = doubles(cells);
@@ -293,14 +294,14 @@ void joint_read_cells(const struct covariates *cov, int m, const double *const *
     const struct joint *joint = cov->joint;
     for (int f = 0; f < cov->factors.count; ++f) {
         const double stride = joint->stride[f];
-        double *level = f > 0 ? joint->level : cell;
+        double *level = f > 0 ? joint->block.level : cell;
         factor_read_levels(cov->factors.factor + f, m, x, level);
         for (int i = 0; f > 0 && i < m; ++i) cell[i] += stride * level[i];
     }
 }
 
 void joint_write_cells(const struct covariates *cov, int m, const double *cell, double *const *x) {
-    double *level = cov->joint->level;
+    double *level = cov->joint->block.level;
     for (int f = 0; f < cov->factors.count; ++f) {
         for (int i = 0; i < m; ++i) level[i] = level_of(cov, f, (int)cell[i]);
         factor_write_levels(cov->factors.factor + f, m, level, x);
@@ -310,10 +311,10 @@ void joint_write_cells(const struct covariates *cov, int m, const double *cell, 
 void joint_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                    const double *const *x, double *const *x_new) {
     const struct joint *joint = cov->joint;
-    if (rho > 0) joint_read_cells(cov, m, x, joint->cell);
-    levels_refresh(&joint->of, &cov->factors.work, rho, rng, m, NULL, NULL, NULL, joint->cell,
-                   joint->cell_new);
-    joint_write_cells(cov, m, joint->cell_new, x_new);
+    if (rho > 0) joint_read_cells(cov, m, x, joint->block.cell);
+    levels_refresh(&joint->of, &cov->factors.work, rho, rng, m, NULL, NULL, NULL, joint->block.cell,
+                   joint->block.cell_new);
+    joint_write_cells(cov, m, joint->block.cell_new, x_new);
 }
 
 const double *joint_shift(const struct covariates *cov, int i, int m, const double *mean_to,
@@ -321,10 +322,11 @@ const double *joint_shift(const struct covariates *cov, int i, int m, const doub
     const struct joint *joint = cov->joint;
     const int p = cov->normal;
     for (int r = 0; r < m; ++r) {
-        joint->shift[r] = mean_to[(int)joint->cell_new[r] * p + i];
-        if (share != 0) joint->shift[r] -= share * mean_from[(int)joint->cell[r] * p + i];
+        joint->block.shift[r] = mean_to[(int)joint->block.cell_new[r] * p + i];
+        if (share != 0)
+            joint->block.shift[r] -= share * mean_from[(int)joint->block.cell[r] * p + i];
     }
-    return joint->shift;
+    return joint->block.shift;
 }
 
 /* After the numbers' map is known: its image of the means. */
@@ -349,19 +351,20 @@ void joint_set_move(struct covariates *cov, const double *theta, const double *t
 void joint_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                 double *const *x_new) {
     const struct joint *joint = cov->joint;
-    joint_read_cells(cov, m, x, joint->cell);
-    memcpy(joint->cell_new, joint->cell, (size_t)m * sizeof(double));
+    joint_read_cells(cov, m, x, joint->block.cell);
+    memcpy(joint->block.cell_new, joint->block.cell, (size_t)m * sizeof(double));
     if (!joint->changed) return;
-    levels_move(&joint->of, &cov->factors.work, rng, m, NULL, NULL, joint->cell, joint->cell_new);
-    joint_write_cells(cov, m, joint->cell_new, x_new);
+    levels_move(&joint->of, &cov->factors.work, rng, m, NULL, NULL, joint->block.cell,
+                joint->block.cell_new);
+    joint_write_cells(cov, m, joint->block.cell_new, x_new);
 }
 
 void joint_relevel(struct covariates *cov, int from, int to, int m, const double *const *x,
                    double *const *x_new) {
     const struct joint *joint = cov->joint;
     const int p = cov->normal;
-    for (int r = 0; r < m; ++r) joint->cell_new[r] = to;
-    joint_write_cells(cov, m, joint->cell_new, x_new);
+    for (int r = 0; r < m; ++r) joint->block.cell_new[r] = to;
+    joint_write_cells(cov, m, joint->block.cell_new, x_new);
     for (int i = 0; i < p; ++i) {
         const double by = joint->mean[to * p + i] - joint->mean[from * p + i];
         for (int r = 0; r < m; ++r) x_new[cov->column[i]][r] = x[cov->column[i]][r] + by;
@@ -370,8 +373,8 @@ void joint_relevel(struct covariates *cov, int from, int to, int m, const double
 
 void joint_add(const struct covariates *cov, int m, const double *const *x, double *c) {
     const struct joint *joint = cov->joint;
-    joint_read_cells(cov, m, x, joint->cell);
-    for (int r = 0; r < m; ++r) c[joint->at_count + (int)joint->cell[r]] += 1;
+    joint_read_cells(cov, m, x, joint->block.cell);
+    for (int r = 0; r < m; ++r) c[joint->at_count + (int)joint->block.cell[r]] += 1;
 }
 
 /* ---- numbers given the table ------------------------------------------------------- */
