@@ -48,10 +48,11 @@ struct model {
     int *moves;
     int reported; /* length of a draw as the user sees it */
 
-    /* Optional. Coordinates that are better moved apart: group[j] is that of
-     * moves[j]; it grows from 0 to groups - 1 with j. */
-    int groups;
-    int *group;
+    /* Optional. Coordinates that are better moved apart: of[j] is the group of
+     * moves[j]; it grows from 0 to count - 1 with j. */
+    struct {
+        int count, *of;
+    } groups;
     /* Optional. How many rounds an iteration of "augment" makes at least, if it may make several
      * where there is neither a surrogate nor tied coefficients. 0: it makes one. */
     int rounds;

@@ -112,7 +112,7 @@ static int read_parts(const struct fields *fields, struct categorical *s) {
 
 /* A part's sticks are moved together, up to a number. */
 static void group_sticks(struct categorical *s, struct model *model) {
-    model->group = plugin_memory((size_t)s->sticks, sizeof(int));
+    model->groups.of = plugin_memory((size_t)s->sticks, sizeof(int));
     int in_group = 0, moving = 0;
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
@@ -128,9 +128,9 @@ static void group_sticks(struct categorical *s, struct model *model) {
                 const int first = r == 0 && l == 0;
                 if (first || ++in_group > MOST_GROUPED) {
                     in_group = 1;
-                    ++model->groups;
+                    ++model->groups.count;
                 }
-                model->group[moving++] = model->groups - 1;
+                model->groups.of[moving++] = model->groups.count - 1;
             }
         }
     }

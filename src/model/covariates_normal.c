@@ -148,12 +148,12 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
 
 /* the regression and the distribution of its covariates are moved apart */
 static void set_groups(const struct covariates *cov, struct model *model) {
-    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
+    model->groups.of = plugin_memory((size_t)model->parameters, sizeof *model->groups.of);
     int own = 0;
     while (own < model->moving && model->moves[own] < cov->at_mean) ++own;
     if (own == 0 || own == model->moving) return;
-    model->groups = 2;
-    for (int j = own; j < model->moving; ++j) model->group[j] = 1;
+    model->groups.count = 2;
+    for (int j = own; j < model->moving; ++j) model->groups.of[j] = 1;
 }
 
 static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {

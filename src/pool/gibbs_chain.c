@@ -208,7 +208,7 @@ static void create_site(struct pool_records *s, struct pool_records_site *site,
     a->layer = &site->layer;
     a->model.moving = s->moves.count;
     a->model.moves = s->moves.at;
-    if (s->moves.count < s->model.moving) a->model.groups = 0;
+    if (s->moves.count < s->model.moving) a->model.groups.count = 0;
     augment_prepare(a);
 }
 

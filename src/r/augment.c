@@ -192,10 +192,10 @@ static int moving_shape(const struct model *model) {
 struct adapt_shape augment_learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
         .dim = model->move ? model->moving : 0,
-        .groups = model->move && model->groups > 1 ? model->groups : 0,
+        .groups = model->move && model->groups.count > 1 ? model->groups.count : 0,
         .complete = model->refresh ? model->complete : 0,
         .of_shape = moving_shape(model),
-        .group = model->group,
+        .group = model->groups.of,
     };
     return shape;
 }

@@ -134,7 +134,7 @@ void augment_prepare_surrogate(struct augment *a) {
     const struct totals *t = &s->density.totals;
     if (a->model.marginal->regressors) return; /* the covariates have moves of their own */
     /* surrogate, response and transfers between levels move all of theta but a response's shape */
-    a->model.moving = a->model.groups = 0;
+    a->model.moving = a->model.groups.count = 0;
     if (model_shape(&a->model) > 0) {
         a->model.moving = 1;
         a->model.moves = plugin_memory(1, sizeof *a->model.moves);
