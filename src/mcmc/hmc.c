@@ -116,12 +116,12 @@ void hmc_attach(struct hmc *hmc, const struct hmc_target *target, enum hmc_metri
     hmc->width = (int)width;
     hmc->q = take(&store, width);
     hmc->unit = take(&store, width);
-    hmc->mean = take(&store, width);
+    hmc->window.mean = take(&store, width);
     hmc->factor = take(&store, entries);
-    hmc->scatter = take(&store, entries);
+    hmc->window.scatter = take(&store, entries);
     hmc->step_size = take(&store, 1);
     hmc->dual = take(&store, DUALS);
-    hmc->seen = take(&store, 1);
+    hmc->window.count = take(&store, 1);
     hmc->learned = take(&store, 1);
     hmc->length = take(&store, 1);
 
@@ -161,9 +161,9 @@ static void set_unit_factor(struct hmc *hmc) {
 }
 
 static void forget_window(struct hmc *hmc) {
-    *hmc->seen = 0;
-    memset(hmc->mean, 0, (size_t)hmc->width * sizeof(double));
-    memset(hmc->scatter, 0, metric_entries(hmc->target.size, hmc->metric) * sizeof(double));
+    *hmc->window.count = 0;
+    memset(hmc->window.mean, 0, (size_t)hmc->width * sizeof(double));
+    memset(hmc->window.scatter, 0, metric_entries(hmc->target.size, hmc->metric) * sizeof(double));
 }
 
 void hmc_lower_units(const struct hmc_target *target, const double *q, double *unit, double *work) {
@@ -203,18 +203,18 @@ static int informed(const struct hmc *hmc) {
 
 static void learn_information(struct hmc *hmc) {
     const size_t size = (size_t)hmc->target.size;
-    const long seen = (long)*hmc->seen;
-    *hmc->seen += 1;
+    const long seen = (long)*hmc->window.count;
+    *hmc->window.count += 1;
     if (seen % APART != 0) return;
     hmc->target.information(hmc->target.self, hmc->q, hmc->scratch);
-    for (size_t i = 0; i < size * size; ++i) hmc->scatter[i] += hmc->scratch[i];
+    for (size_t i = 0; i < size * size; ++i) hmc->window.scatter[i] += hmc->scratch[i];
 }
 
 /* the factor from the mean information */
 static void invert_information(struct hmc *hmc) {
     const int size = hmc->target.size;
-    double *l = hmc->scatter, *covariance = hmc->scratch, *column = hmc->mean;
-    const double count = floor((*hmc->seen - 1) / APART) + 1;
+    double *l = hmc->window.scatter, *covariance = hmc->scratch, *column = hmc->window.mean;
+    const double count = floor((*hmc->window.count - 1) / APART) + 1;
     for (size_t i = 0; i < (size_t)size * (size_t)size; ++i) l[i] /= count;
     if (linalg_cholesky(size, l) != 0) return;
     for (int j = 0; j < size; ++j) {
@@ -462,19 +462,19 @@ static void learn_step(struct hmc *hmc, double accept) {
 /* Welford's running mean and scatter */
 static void learn_metric(struct hmc *hmc) {
     const int size = hmc->target.size;
-    const double count = *hmc->seen += 1;
+    const double count = *hmc->window.count += 1;
     double *away = hmc->scratch;
     for (int i = 0; i < size; ++i) {
-        away[i] = hmc->q[i] - hmc->mean[i];
-        hmc->mean[i] += away[i] / count;
+        away[i] = hmc->q[i] - hmc->window.mean[i];
+        hmc->window.mean[i] += away[i] / count;
     }
     const double shrink = (count - 1) / count;
     for (int i = 0; i < size; ++i) {
         if (hmc->metric == HMC_DIAGONAL) {
-            hmc->scatter[i] += shrink * away[i] * away[i];
+            hmc->window.scatter[i] += shrink * away[i] * away[i];
             continue;
         }
-        double *row = hmc->scatter + (size_t)i * (size_t)hmc->width;
+        double *row = hmc->window.scatter + (size_t)i * (size_t)hmc->width;
         for (int j = 0; j <= i; ++j) row[j] += shrink * away[i] * away[j];
     }
 }
@@ -482,17 +482,18 @@ static void learn_metric(struct hmc *hmc) {
 /* the factor from the window's scatter, shrunk */
 static void set_factor(struct hmc *hmc) {
     const int size = hmc->target.size, width = hmc->width;
-    const double count = *hmc->seen, weight = count / (count + 5) / (count - 1);
+    const double count = *hmc->window.count, weight = count / (count + 5) / (count - 1);
     const double pseudo = 1e-3 * 5 / (count + 5);
     if (count < 2) return;
     if (hmc->metric == HMC_DIAGONAL) {
         for (int i = 0; i < size; ++i)
-            hmc->factor[i] = sqrt(weight * hmc->scatter[i] + pseudo * hmc->unit[i] * hmc->unit[i]);
+            hmc->factor[i] =
+                sqrt(weight * hmc->window.scatter[i] + pseudo * hmc->unit[i] * hmc->unit[i]);
         return;
     }
     double *a = hmc->scratch;
     for (int i = 0; i < size; ++i) {
-        const double *row = hmc->scatter + (size_t)i * (size_t)width;
+        const double *row = hmc->window.scatter + (size_t)i * (size_t)width;
         for (int j = 0; j <= i; ++j) a[(size_t)i * (size_t)size + (size_t)j] = weight * row[j];
         a[(size_t)i * (size_t)size + (size_t)i] += pseudo * hmc->unit[i] * hmc->unit[i];
     }

@@ -63,7 +63,9 @@ struct hmc {
     double *dual;   /* dual averaging, see mcmc/hmc.c */
     double *unit;   /* scale of each coordinate as it was known at the start */
     double *factor; /* F with F F' the inverse metric: a diagonal, or rows of a lower triangle */
-    double *seen, *mean, *scatter; /* of the current window */
+    struct {
+        double *count, *mean, *scatter;
+    } window;                 /* the current one */
     double *learned, *length; /* transitions of NUTS since the last window, their mean length */
 
     /* follows from the store: hmc_refresh() */
