@@ -222,7 +222,7 @@ static struct state_shape shape(const void *self) {
         .parts = AUGMENT_RECORD_PARTS + 1,
         .part[AUGMENT_RECORD_PARTS] = {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
     };
-    augment_record_parts(a->sites, a->site, shape.part);
+    augment_record_parts(a->sites.count, a->sites.of, shape.part);
     if (update_theta_is_needed(&a->model))
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -291,7 +291,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     struct augment *a = self;
     a->theta = REAL(list_element(state, "theta"));
     a->rng = rng;
-    attach_augment_records(a->sites, a->site, state);
+    attach_augment_records(a->sites.count, a->sites.of, state);
     const struct adapt_shape shape = augment_learned_shape(&a->model);
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     if (update_theta_is_needed(&a->model))
@@ -308,7 +308,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
 
 static void detach(void *self, SEXP state) {
     const struct augment *a = self;
-    detach_augment_records(a->sites, a->site, state);
+    detach_augment_records(a->sites.count, a->sites.of, state);
     struct counters count = a->count;
     count.most_energy_step = augment_most_energy_step(a);
     memcpy(REAL(list_element(state, "counters")), &count, sizeof count);
@@ -318,9 +318,9 @@ static void detach(void *self, SEXP state) {
 static void start(void *self, SEXP problem) {
     struct augment *a = self;
     SEXP sites = optional_element(problem, "sites");
-    for (int k = 0; k < a->sites; ++k) {
-        a->site[k]->count.most_energy_step = R_NegInf;
-        start_augment_size(sites ? VECTOR_ELT(sites, k) : problem, a->site[k]);
+    for (int k = 0; k < a->sites.count; ++k) {
+        a->sites.of[k]->count.most_energy_step = R_NegInf;
+        start_augment_size(sites ? VECTOR_ELT(sites, k) : problem, a->sites.of[k]);
     }
     if (augment_makes_rounds(a)) rounds_start(&a->rounds);
     SEXP spread = list_element(problem, "theta_sd");
@@ -373,7 +373,7 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 static void report(void *self, double *draw) {
     const struct augment *a = self;
     model_report(&a->model, a->theta, draw);
-    if (a->size.told) augment_sizes(a->sites, a->site, draw + a->model.reported);
+    if (a->size.told) augment_sizes(a->sites.count, a->sites.of, draw + a->model.reported);
 }
 
 void start_augment_size(SEXP spec, struct augment *a) {
@@ -397,7 +397,7 @@ void augment_statistic(int sites, struct augment *const *site, double *out) {
 
 static void statistic(void *self, double *out) {
     const struct augment *a = self;
-    augment_statistic(a->sites, a->site, out);
+    augment_statistic(a->sites.count, a->sites.of, out);
 }
 
 static double log_noise(void *self) { return -augment_energy(self); }

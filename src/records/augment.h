@@ -201,8 +201,10 @@ struct augment {
     /* Releases of different records under one theta, one a site: each has records, statistics and
      * noise in a struct augment of its own. The first is this one, which all that concerns theta
      * is done with; the others share it, see augment_share_theta(). One release: no others. */
-    int sites;
-    struct augment **site, *lead; /* lead: the first of all sites */
+    struct {
+        int count;
+        struct augment **of, *lead; /* lead: the first of all sites */
+    } sites;
 
     struct model model;
     const struct augment_layer *layer; /* NULL: none */

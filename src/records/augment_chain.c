@@ -152,10 +152,10 @@ void augment_prepare(struct augment *a) {
         a->visit.by = doubles(touched);
     }
     augment_count_work(a);
-    a->sites = 1;
-    a->site = plugin_memory(1, sizeof *a->site);
+    a->sites.count = 1;
+    a->sites.of = plugin_memory(1, sizeof *a->sites.of);
     a->block.records = plugin_memory(1, sizeof *a->block.records);
-    *a->site = a->lead = a;
+    *a->sites.of = a->sites.lead = a;
     CALL_MOVES(prepare_site, a);
 }
 
@@ -163,11 +163,11 @@ void augment_prepare_moves(struct augment *a) { CALL_MOVES(prepare, a); }
 
 void augment_join_sites(struct augment *a, int sites, struct augment **site) {
     struct adapt_costs *costs = &a->adapt.costs;
-    a->sites = sites;
-    a->site = site;
+    a->sites.count = sites;
+    a->sites.of = site;
     a->block.records = plugin_memory((size_t)sites, sizeof *a->block.records);
-    for (int k = 1; k < a->sites; ++k) {
-        struct augment *other = a->site[k];
+    for (int k = 1; k < a->sites.count; ++k) {
+        struct augment *other = a->sites.of[k];
         const struct adapt_costs *more = &other->adapt.costs;
         costs->visit += more->visit;
         costs->refresh += more->refresh;
@@ -177,14 +177,14 @@ void augment_join_sites(struct augment *a, int sites, struct augment **site) {
         a->cost.pass += other->cost.pass;
         other->complete = a->complete;
         other->step.changed = a->step.changed;
-        other->lead = a;
+        other->sites.lead = a;
         if (other->size.prior) a->adapt.most_parts = 1;
     }
 }
 
 void augment_share_theta(struct augment *a) {
-    for (int k = 1; k < a->sites; ++k) {
-        struct augment *site = a->site[k];
+    for (int k = 1; k < a->sites.count; ++k) {
+        struct augment *site = a->sites.of[k];
         site->theta = a->theta;
         site->rng = a->rng;
         site->adapt = a->adapt;
@@ -211,15 +211,15 @@ static void start_records(struct augment *a) {
 
 void augment_start(struct augment *a, int search, const double *sd) {
     a->model.class->set(a->model.self, a->theta);
-    for (int k = 0; k < a->sites; ++k) start_records(a->site[k]);
+    for (int k = 0; k < a->sites.count; ++k) start_records(a->sites.of[k]);
     CALL_MOVES(start, a, &(struct move_start){search, sd});
 }
 
 /* released values, of records too */
 static double released_values(const struct augment *a) {
     double values = 0;
-    for (int k = 0; k < a->sites; ++k) {
-        const struct augment *site = a->site[k];
+    for (int k = 0; k < a->sites.count; ++k) {
+        const struct augment *site = a->sites.of[k];
         values +=
             site->noise.size - site->layout.ranks + (double)site->layout.locals * (double)site->n;
     }
@@ -234,15 +234,15 @@ static int update_theta_given_records(struct augment *a, int learning) {
         update ? update->rtheta(a->model.self, a->complete, augment_records(a), a->rng, a->theta)
                : PLUGIN_OK;
     if (status != PLUGIN_OK || !update_theta_is_needed(&a->model)) return status;
-    for (int k = 0; k < a->sites; ++k) {
-        const struct augment *site = a->site[k];
+    for (int k = 0; k < a->sites.count; ++k) {
+        const struct augment *site = a->sites.of[k];
         a->block.records[k] = (struct record_columns){site->x, site->n, site->stride};
     }
-    return update_theta(&a->update, a->sites, a->block.records, a->rng, learning, a->theta);
+    return update_theta(&a->update, a->sites.count, a->block.records, a->rng, learning, a->theta);
 }
 
 static void set_searching(struct augment *a, double searching) {
-    for (int k = 0; k < a->sites; ++k) a->site[k]->layout.searching = searching;
+    for (int k = 0; k < a->sites.count; ++k) a->sites.of[k]->layout.searching = searching;
 }
 
 static void make_moves(struct augment *a, enum move_phase phase, struct round *round) {
@@ -265,8 +265,8 @@ void augment_find_support(struct augment *a) {
 static void end_warmup(struct augment *a) {
     *a->adapt.temper = 1;
     memset(&a->count, 0, sizeof a->count);
-    for (int k = 0; k < a->sites; ++k) {
-        struct augment *site = a->site[k];
+    for (int k = 0; k < a->sites.count; ++k) {
+        struct augment *site = a->sites.of[k];
         memset(site->accepted, 0, (size_t)site->stride * sizeof(int));
         site->count.most_energy_step = -INFINITY;
     }
@@ -274,9 +274,9 @@ static void end_warmup(struct augment *a) {
 }
 
 static void count_visits(struct augment *a, double accepted) {
-    for (int k = 0; k < a->sites; ++k) {
-        a->site[k]->size.births.visited += (double)a->site[k]->n;
-        a->site[k]->size.births.updated += (double)a->site[k]->n * accepted;
+    for (int k = 0; k < a->sites.count; ++k) {
+        a->sites.of[k]->size.births.visited += (double)a->sites.of[k]->n;
+        a->sites.of[k]->size.births.updated += (double)a->sites.of[k]->n * accepted;
     }
 }
 
@@ -291,7 +291,7 @@ static int update_theta_of_none(struct augment *a, int learning) {
 }
 
 int augment_makes_rounds(const struct augment *a) {
-    return a->surrogate || a->sites > 1 || a->model.predictor || a->model.rounds > 0;
+    return a->surrogate || a->sites.count > 1 || a->model.predictor || a->model.rounds > 0;
 }
 
 static struct round begin_round(struct augment *a, int iteration, int warmup) {

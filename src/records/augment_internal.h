@@ -66,14 +66,14 @@ static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) 
 /* records of all sites */
 static inline double augment_records(const struct augment *a) {
     double n = 0;
-    for (int k = 0; k < a->sites; ++k) n += (double)a->site[k]->n;
+    for (int k = 0; k < a->sites.count; ++k) n += (double)a->sites.of[k]->n;
     return n;
 }
 
 /* Is the number of records of any site unknown? */
 static inline int augment_is_sized(const struct augment *a) {
-    for (int k = 0; k < a->sites; ++k)
-        if (a->site[k]->size.prior) return 1;
+    for (int k = 0; k < a->sites.count; ++k)
+        if (a->sites.of[k]->size.prior) return 1;
     return 0;
 }
 

@@ -10,7 +10,8 @@
 
 /* Totals of single records of one site, with noise whose kernel is separable. */
 static int serves(const struct augment *a) {
-    if (a->sites > 1 || a->plain || a->layout.locals > 0 || a->noise.separable < a->layout.dense)
+    if (a->sites.count > 1 || a->plain || a->layout.locals > 0 ||
+        a->noise.separable < a->layout.dense)
         return 0;
     for (int k = 0; k < a->layout.parts; ++k)
         if (a->layout.part[k].stat.whole || a->layout.part[k].kernel == KERNEL_MATCH) return 0;

@@ -5,7 +5,8 @@
 
 double augment_most_energy_step(const struct augment *a) {
     double most = -INFINITY;
-    for (int k = 0; k < a->sites; ++k) most = fmax(most, a->site[k]->count.most_energy_step);
+    for (int k = 0; k < a->sites.count; ++k)
+        most = fmax(most, a->sites.of[k]->count.most_energy_step);
     return most;
 }
 
@@ -36,7 +37,7 @@ static void count_updates(const struct augment *a, double after, struct updates 
 /* Share of proposals that were accepted, of all records and of the one with the least. */
 static void tell_updates(const struct augment *a, double after, struct chain_diagnostics *told) {
     struct updates updates = {0, 0, INFINITY};
-    for (int k = 0; k < a->sites; ++k) count_updates(a->site[k], after, &updates);
+    for (int k = 0; k < a->sites.count; ++k) count_updates(a->sites.of[k], after, &updates);
     diagnostics_tell(told, "mean", updates.accepted / updates.visited);
     diagnostics_tell(told, "lowest", updates.lowest);
     diagnostics_tell(told, "least", exp(-fmax(augment_most_energy_step(a), 0)));

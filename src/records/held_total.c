@@ -36,7 +36,7 @@ enum { MEAN, LOG_SD };
 
 static int serves(const struct augment *a) {
     return OWN(a, held_total) && a->n > 0 && !a->plain && !(a->layout.searching > 0) &&
-           a->sites == 1 && !OWN(a, redraw) && !(a->layer && a->model.moving < 2) &&
+           a->sites.count == 1 && !OWN(a, redraw) && !(a->layer && a->model.moving < 2) &&
            a->model.move && a->model.normal;
 }
 

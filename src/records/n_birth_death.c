@@ -85,8 +85,8 @@ static void prepare_site(struct augment *a) {
 }
 
 int augment_is_full(const struct augment *a) {
-    for (int k = 0; k < a->sites; ++k) {
-        const struct augment *site = a->site[k];
+    for (int k = 0; k < a->sites.count; ++k) {
+        const struct augment *site = a->sites.of[k];
         const ptrdiff_t most =
             rounds_made(&a->rounds) * (SIZE_MOVES + TILTED) * site->size.most_born;
         if (site->size.prior && site->stride - site->n < most) return 1;
@@ -169,7 +169,7 @@ static void move_size(struct augment *a, int learning) {
             log_prior - size_prior_log(a->size.prior, (double)a->n) -
             *a->adapt.temper * (changed_energy(a, &a->residual, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
-        a->lead->count.work += a->cost.pass * m / fmax((double)a->n, m);
+        a->sites.lead->count.work += a->cost.pass * m / fmax((double)a->n, m);
         if (accept) augment_keep_size(a, m, birth);
     }
     b->made += 1;
@@ -238,7 +238,7 @@ static void set_move(struct augment *a) {
  * sites move as well, and `others` gets by how much their energy grows. */
 static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovations,
                            double *others) {
-    struct augment *const lead = a->lead;
+    struct augment *const lead = a->sites.lead;
     const ptrdiff_t old = a->n;
     set_move(a);
     *innovations = *a->rng;
@@ -246,7 +246,7 @@ static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovatio
     const double all = augment_moved_energy(lead);
     a->n = old;
     *others = 0;
-    if (lead->sites == 1) return all;
+    if (lead->sites.count == 1) return all;
     const double own = augment_total_energy(a, &a->candidate);
     const double before = augment_total_energy(a, &a->residual);
     *others = all - own - (augment_energy(lead) - before);
@@ -284,7 +284,7 @@ static void keep_tilted(struct augment *a, int m, int birth, const struct rng *i
         a->n -= m;
     const struct rng later = *a->rng;
     set_move(a);
-    augment_keep_moved(a->lead, innovations);
+    augment_keep_moved(a->sites.lead, innovations);
     *a->rng = later;
     if (birth) append_born(a, m);
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
@@ -315,13 +315,13 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
         const double log_step = log(n / (double)a->n);
         size_slope_follow(&a->size.slope, log_step, a->theta, (size_t)model->parameters,
                           a->theta_new);
-        const double forth = augment_log_prior(a->lead, a->theta_new);
+        const double forth = augment_log_prior(a->sites.lead, a->theta_new);
         if (isfinite(forth)) {
-            log_ratio = log_back + forth - augment_log_prior(a->lead, a->theta) + log_prior -
+            log_ratio = log_back + forth - augment_log_prior(a->sites.lead, a->theta) + log_prior -
                         size_prior_log(a->size.prior, (double)a->n);
             log_ratio +=
                 birth ? tilted_birth(a, m, &innovations) : tilted_death(a, m, &innovations);
-            a->lead->count.work += 2 * a->lead->cost.pass;
+            a->sites.lead->count.work += 2 * a->sites.lead->cost.pass;
         }
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
@@ -345,7 +345,7 @@ static void follow_updates(struct augment *a) {
     const int moving = a->size.slope.moving, complete = a->model.complete;
     const double about = *pace->at_mean, square = *pace->at_square;
     const double width = sqrt(square / *pace->count);
-    const double others = augment_records(a->lead) - (double)a->n;
+    const double others = augment_records(a->sites.lead) - (double)a->n;
     if (!(width > 0)) return;
     double *const c[] = {a->visit.complete_before, a->complete_after};
     for (int j = 0; j < complete; ++j)
@@ -415,8 +415,8 @@ static void make(struct augment *a, struct round *round) {
     const int iteration = round->iteration, warmup = round->warmup;
     if (!augment_is_sized(a)) return;
     augment_gather(a, a->size.jump);
-    for (int k = 0; k < a->sites; ++k)
-        if (a->site[k]->size.prior) move_site(a->site[k], iteration, round->learning);
+    for (int k = 0; k < a->sites.count; ++k)
+        if (a->sites.of[k]->size.prior) move_site(a->sites.of[k], iteration, round->learning);
     augment_gather(a, a->step.place);
     for (int j = 0; j < a->model.moving; ++j) a->size.jump[j] = a->step.place[j] - a->size.jump[j];
     if (iteration > warmup / 2 && OWN(a, resize) && augment_redraws(a))
@@ -424,8 +424,9 @@ static void make(struct augment *a, struct round *round) {
 }
 
 static void learn(struct augment *a, const struct round *round) {
-    for (int k = 0; k < a->sites && round->learning; ++k)
-        if (a->site[k]->size.prior && a->site[k]->n > 0) saw_size(a->site[k], round->closes);
+    for (int k = 0; k < a->sites.count && round->learning; ++k)
+        if (a->sites.of[k]->size.prior && a->sites.of[k]->n > 0)
+            saw_size(a->sites.of[k], round->closes);
 }
 
 static void start_site(struct augment *a) {
@@ -441,8 +442,8 @@ static void start_site(struct augment *a) {
 
 static void end_warmup(struct augment *a) {
     if (augment_redraws(a)) *a->adapt.parts = fmax(*a->adapt.parts, REDRAWN_PARTS);
-    for (int k = 0; k < a->sites; ++k) {
-        struct births *b = &a->site[k]->size.births;
+    for (int k = 0; k < a->sites.count; ++k) {
+        struct births *b = &a->sites.of[k]->size.births;
         b->made = b->accepted = b->visited = b->updated = b->tilt_made = b->tilt_accepted = 0;
     }
 }
@@ -450,8 +451,8 @@ static void end_warmup(struct augment *a) {
 static void tell(const struct augment *a, struct chain_diagnostics *told) {
     double made = 0, accepted = 0, tilt_made = 0, tilt_accepted = 0;
     if (!augment_is_sized(a)) return;
-    for (int k = 0; k < a->sites; ++k) {
-        const struct births *b = &a->site[k]->size.births;
+    for (int k = 0; k < a->sites.count; ++k) {
+        const struct births *b = &a->sites.of[k]->size.births;
         made += b->made;
         accepted += b->accepted;
         tilt_made += b->tilt_made;

@@ -156,7 +156,7 @@ static void fill_table(struct augment *a) {
 
 static void prepare(struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->size.prior || a->plain || a->sites > 1 || !model->likelihood ||
+    if (!a->size.prior || a->plain || a->sites.count > 1 || !model->likelihood ||
         !model->likelihood->log_total || model_is_cut(model) || a->layout.open > 0 ||
         a->layout.locals > 0 || a->layout.dense == 0 || a->noise.separable < a->layout.dense ||
         !a->block.moved_x)

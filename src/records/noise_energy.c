@@ -211,8 +211,8 @@ double augment_total_energy(const struct augment *a, const struct residuals *of)
 
 double augment_energy(struct augment *a) {
     double energy = 0;
-    for (int k = 0; k < a->sites; ++k) {
-        struct augment *site = a->site[k];
+    for (int k = 0; k < a->sites.count; ++k) {
+        struct augment *site = a->sites.of[k];
         energy += augment_total_energy(site, &site->residual);
         energy += local_energy(site);
     }

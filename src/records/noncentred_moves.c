@@ -46,7 +46,7 @@ static double moved_energy_of(struct augment *a) {
 
 double augment_moved_energy(struct augment *a) {
     double energy = 0;
-    for (int k = 0; k < a->sites; ++k) energy += moved_energy_of(a->site[k]);
+    for (int k = 0; k < a->sites.count; ++k) energy += moved_energy_of(a->sites.of[k]);
     return energy;
 }
 
@@ -64,7 +64,7 @@ static void keep_moved_of(struct augment *a) {
 
 void augment_keep_moved(struct augment *a, const struct rng *innovations) {
     if (!a->block.moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
-    for (int k = 0; k < a->sites; ++k) keep_moved_of(a->site[k]);
+    for (int k = 0; k < a->sites.count; ++k) keep_moved_of(a->sites.of[k]);
 }
 
 /* Needs the model set at theta, and log_prior and energy of the state. */

@@ -68,7 +68,7 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model_is_cut(model) ||
+    if (!a->surrogate || !a->surrogate->records.sum || a->sites.count > 1 || model_is_cut(model) ||
         model->predictor || model->levels || model->marginal->regressors || a->layout.open > 0 ||
         a->layout.locals > 0 || a->noise.separable < a->layout.dense)
         return 0;

@@ -23,7 +23,7 @@
 static void prepare(struct augment *a) {
     if (!maps_of(a)) return;
     const int serves = a->model.marginal && a->model.update && a->model.statistic &&
-                       !model_has_latent(&a->model) && !a->model.predictor && a->sites == 1 &&
+                       !model_has_latent(&a->model) && !a->model.predictor && a->sites.count == 1 &&
                        !a->layer && !a->plain && !a->size.prior && a->layout.locals == 0;
     if (!serves) {
         OWN(a, reflections) = NULL;

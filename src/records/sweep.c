@@ -220,7 +220,7 @@ static void add_complete_of(struct augment *a, int latent, double *c) {
 
 void augment_take_complete(struct augment *a, int latent, double *c) {
     memset(c, 0, (size_t)a->model.complete * sizeof(double));
-    for (int k = 0; k < a->sites; ++k) add_complete_of(a->site[k], latent, c);
+    for (int k = 0; k < a->sites.count; ++k) add_complete_of(a->sites.of[k], latent, c);
 }
 
 void augment_take_latent(struct augment *a) {
@@ -231,8 +231,8 @@ void augment_take_latent(struct augment *a) {
 double augment_sweep_part(struct augment *a, int parts, int at, double rho, double temper) {
     double accepted = 0, visited = 0;
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
-    for (int k = 0; k < a->sites; ++k) {
-        struct augment *site = a->site[k];
+    for (int k = 0; k < a->sites.count; ++k) {
+        struct augment *site = a->sites.of[k];
         if (site->n == 0) continue;
         const ptrdiff_t length = augment_part_length(site, parts);
         const ptrdiff_t first = at % ((site->n + length - 1) / length) * length;
