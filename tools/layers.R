@@ -1,11 +1,13 @@
 # Do files include and call one way only? In C foo.c and foo.h are one room. An arrow goes from a room to every other one that it includes, or whose
 # functions and data it uses (symbols of its object that another object defines, by `nm`). In R a file is a room, and uses what
 # its functions name and another file defines (codetools); which method a generic calls is no arrow. Fails on an arrow to a folder or
-# prefix that stands later in `folders` or `prefixes`, on rooms that lead back to themselves, and on an object that src/Makevars lacks. What
-# tools/layers.known lists was there before this check: it fails on what is not listed, and on a line that is no longer true.
+# prefix that stands later in `folders` or `prefixes`, on rooms that lead back to themselves, on an object that src/Makevars lacks, and on a
+# struct of more than `most_members` members. What tools/layers.known lists was there before this check: it fails on what is not listed, and
+# on a line that is no longer true.
 # Usage: Rscript tools/layers.R [-v] [C | R]; with -v it prints every arrow upwards or within a circle
 prefixes <- c("utils", "prior", "stat", "mech", "model", "release", "engine", "fit", "study", "link", "noiseaware-package")
 folders <- c("base", "release", "contract", "mcmc", "mech", "stat", "model", "totals", "clt", "records", "table", "pool", "geography", "r", ".")
+most_members <- 30L
 # What whoever links the package supplies (tools/standalone.c does): no dependency.
 ports <- "host_allocate"
 
@@ -114,9 +116,28 @@ unlisted <- function() {
   sprintf("src/Makevars or src/ lacks %s", c(setdiff(made, listed), setdiff(listed, made)))
 }
 
+# members of each struct in a file, from the innermost one out; a struct or a function within a struct is one member
+members_of <- function(file) {
+  text <- gsub("/[*].*?[*]/", "", paste(readLines(file.path("src", file), warn = FALSE), collapse = " "), perl = TRUE)
+  found <- integer()
+  while ((at <- regexpr("\\bstruct( \\w+)? [{][^{}]*[}]", text, perl = TRUE)) > 0L) {
+    struct <- regmatches(text, at)
+    declared <- gsub("[(]([^()]|(?R))*[)]", "", sub("^[^{]*[{]", "", struct), perl = TRUE)
+    found[trimws(sub("[{].*", "", struct))] <- lengths(regmatches(declared, gregexpr("[;,]", declared)))
+    regmatches(text, at) <- "inner"
+  }
+  found
+}
+
+large <- function() {
+  members <- lapply(stats::setNames(c_files, c_files), members_of)
+  members <- lapply(members, function(found) found[found > most_members])
+  sprintf("src/%s: %s has %d members", rep(names(members), lengths(members)), unlist(lapply(members, names)), unlist(members))
+}
+
 in_c <- function() {
   arrows <- rbind(included(), called())
-  c(unlisted(), findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders)))
+  c(unlisted(), large(), findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders)))
 }
 
 in_r <- function() sprintf("R %s", findings_of(called_in_r(), function(room) match(sub("_.*", "", room), prefixes)))
@@ -129,7 +150,7 @@ known <- readLines("tools/layers.known")
 known <- known[ifelse(startsWith(known, "R "), "R", "C") %in% sides]
 new <- setdiff(found, known)
 gone <- setdiff(known, found)
-if (length(new)) cat("includes and calls against the order of layers:", new, sep = "\n  ")
+if (length(new)) cat("includes and calls against the order of layers, or too large:", new, sep = "\n  ")
 if (length(gone)) cat("no longer true, take it out of tools/layers.known:", gone, sep = "\n  ")
 cat(length(found), "findings,", length(intersect(found, known)), "of them known\n")
 if (length(new) || length(gone)) quit(status = 1)
