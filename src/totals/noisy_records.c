@@ -56,8 +56,7 @@ struct noisy_nuts {
 };
 
 struct noisy {
-    int d, k, size; /* continuous columns; fixed ones; their sum */
-    int columns, complete;
+    int d, k, size;     /* continuous columns; fixed ones; their sum */
     int *at;            /* the model's column of each of X; of the first, which is 1, none */
     int noisy;          /* how many columns have noise */
     int *column;        /* each one's place among the continuous columns */
@@ -101,7 +100,7 @@ static enum hmc_metric metric(const struct noisy *s) {
 static double gram_entry(const struct noisy *s, double n, int i, int j) {
     if (i == 0 && j == 0) return n;
     if (i == 0 || j == 0) return s->seen[s->at[i + j]];
-    return s->seen[moments_at(s->columns, s->at[i], s->at[j])];
+    return s->seen[moments_at(s->model->columns, s->at[i], s->at[j])];
 }
 
 static void place_columns(struct noisy *s, const struct model *model) {
@@ -138,17 +137,15 @@ static int create(const struct fields *fields, struct collapse *of) {
     struct noisy *s = plugin_memory(1, sizeof *s);
     s->model = model;
     s->n = of->n;
-    s->columns = model->columns;
-    s->complete = model->complete;
     s->k = 1;
     for (int f = 0; f < model_factors(model); ++f) s->k += model->levels->factor[f].levels - 1;
-    s->d = s->columns - (s->k - 1);
+    s->d = model->columns - (s->k - 1);
     s->size = s->k + s->d;
-    s->seen = fields_vector(fields, "seen", s->complete);
-    const double *sd = fields_vector(fields, "noise_sd", s->columns);
+    s->seen = fields_vector(fields, "seen", model->complete);
+    const double *sd = fields_vector(fields, "noise_sd", model->columns);
     const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->noise.size);
     if (!s->seen || !sd || !terms) return PLUGIN_BAD_FIELDS;
-    s->component = read_components(s->columns, of->noise.size, terms);
+    s->component = read_components(model->columns, of->noise.size, terms);
     s->at = plugin_memory((size_t)s->size, sizeof(int));
     place_columns(s, model);
 
@@ -177,8 +174,8 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->column_draw = doubles((size_t)size);
     prepare_nuts(s);
     of->self = s;
-    of->stored = s->complete + 1 + (int)hmc_stored(s->nuts.moving, metric(s));
-    of->described = s->complete;
+    of->stored = model->complete + 1 + (int)hmc_stored(s->nuts.moving, metric(s));
+    of->described = model->complete;
     return PLUGIN_OK;
 }
 
@@ -273,7 +270,7 @@ static void put_totals(struct noisy *s) {
         const int column = s->at[s->k + s->column[a]];
         s->c[column] = s->product[a];
         for (int j = 1; j < size; ++j)
-            s->c[moments_at(s->columns, s->at[j], column)] = s->product[j * m + a];
+            s->c[moments_at(s->model->columns, s->at[j], column)] = s->product[j * m + a];
     }
     for (int a = 0; a < m; ++a) {
         const int own = s->k + s->column[a];
@@ -282,9 +279,9 @@ static void put_totals(struct noisy *s) {
             for (int l = 0; l < size; ++l)
                 sum += s->map[l * m + a] * s->product[l * m + b] +
                        s->left[l * m + a] * s->map[l * m + b];
-            s->c[moments_at(s->columns, s->at[own], s->at[s->k + s->column[b]])] = sum;
+            s->c[moments_at(s->model->columns, s->at[own], s->at[s->k + s->column[b]])] = sum;
         }
-        const double square = s->c[moments_at(s->columns, s->at[own], s->at[own])];
+        const double square = s->c[moments_at(s->model->columns, s->at[own], s->at[own])];
         const double away = s->x.gram[own * size + own] - 2 * s->product[own * m + a] + square;
         *s->energy += 0.5 * s->precision[a] * fmax(away, 0);
     }
@@ -397,7 +394,7 @@ static void attach(struct collapse *of) {
     struct noisy *s = of->self;
     const struct hmc_target target = {s->nuts.moving, s, log_density, NULL};
     s->c = of->store;
-    s->energy = of->store + s->complete;
+    s->energy = of->store + s->model->complete;
     hmc_attach(&s->nuts.hmc, &target, metric(s), s->energy + 1, s->nuts.work);
     s->nuts.hmc.target_accept = TARGET_ACCEPT;
 }
@@ -415,7 +412,7 @@ static void start(struct collapse *of) {
     struct noisy *s = of->self;
     const struct model *model = s->model;
     attach(of);
-    memcpy(s->c, s->seen, (size_t)s->complete * sizeof(double));
+    memcpy(s->c, s->seen, (size_t)s->model->complete * sizeof(double));
     *s->energy = 0;
     if (!of->given) {
         (void)model->update->rtheta(model->self, s->c, of->n, of->rng, of->theta);
@@ -455,7 +452,7 @@ static double density_at(const struct collapse *of, const double *q, double *gra
 
 static void complete(const struct collapse *of, double *out) {
     const struct noisy *s = of->self;
-    memcpy(out, s->c, (size_t)s->complete * sizeof(double));
+    memcpy(out, s->c, (size_t)s->model->complete * sizeof(double));
 }
 
 static double energy(const struct collapse *of) {
