@@ -201,6 +201,7 @@ static const double *read_symmetric(int p, const double *u, double *out) {
 }
 
 static void make(struct glm_distribution *m, double n, const double *u, double *total) {
+    struct residuals *rest = &m->rest;
     struct glm_total *last = &m->last;
     const int p = m->p, w = m->w;
     const double root_n = sqrt(n), *g = m->powers.g, *a = m->a;
@@ -212,13 +213,11 @@ static void make(struct glm_distribution *m, double n, const double *u, double *
     last->aeta = linalg_dot(p, a, last->eta);
     for (int i = 0; i < p; ++i) last->Ha[i] = linalg_dot(p, last->H + (size_t)i * p, a);
     last->aHa = linalg_dot(p, a, last->Ha);
-    last->Y = g[1] * last->ah + 0.5 * g[2] * last->aHa + m->rest.k * error[0];
+    last->Y = g[1] * last->ah + 0.5 * g[2] * last->aHa + rest->k * error[0];
     const double along = g[2] * last->ah + 0.5 * g[3] * last->aHa +
-                         m->rest.kappa / m->rest.k * error[0] +
-                         m->rest.c * m->rest.psi * last->aeta;
+                         rest->kappa / rest->k * error[0] + rest->c * rest->psi * last->aeta;
     for (int i = 0; i < p; ++i)
-        last->V[i] =
-            g[0] * last->h[i] + g[1] * last->Ha[i] + m->rest.c * last->eta[i] + along * a[i];
+        last->V[i] = g[0] * last->h[i] + g[1] * last->Ha[i] + rest->c * last->eta[i] + along * a[i];
 
     /* x and xx' */
     linalg_multiply_lower(p, m->chol, last->H, m->work.half);
@@ -248,7 +247,7 @@ static void make(struct glm_distribution *m, double n, const double *u, double *
     double square = y;
     if (m->counts) {
         last->S = m->powers.q[1] * last->ah + 0.5 * m->powers.q[2] * last->aHa +
-                  m->rest.alpha * error[0] + m->rest.beta * last->aeta + m->rest.s * last->eta[p];
+                  rest->alpha * error[0] + rest->beta * last->aeta + rest->s * last->eta[p];
         square = n * m->powers.q[0] + root_n * last->S;
     }
     total[m->at[w + 1 + p]] = scale * (scale * square + 2 * shift * y) + n * shift * shift;

@@ -449,36 +449,36 @@ static int draw_numbers(struct covariates *cov, const double *c, double n, struc
 /* The derivative in R is that in P's scale, `by` Lambda^-1 R A, A the inverse of P or of Sigma: the
  * upper triangle of `minus` holds -A. */
 static void add_slopes(struct covariates *cov, double by, const double *minus, double *gradient) {
+    struct niw_marginal *marginal = &cov->marginal;
     const struct joint *joint = cov->joint;
     const int p = cov->normal, k = joint->dummies + 1, q = cov->q;
     for (int i = 0; i < p; ++i) {
-        const double *row = minus + (size_t)i * (size_t)cov->marginal.stride;
+        const double *row = minus + (size_t)i * (size_t)marginal->stride;
         for (int j = i; j < p; ++j)
             gradient[moments_at(q, cov->moment[i], cov->moment[j])] +=
                 (i == j ? 0.5 : 1) * by * row[j];
         linalg_backward(k, joint->gram, joint->cross + (size_t)i * k);
     }
     for (int a = 0; a < k; ++a) {
-        for (int i = 0; i < p; ++i) cov->marginal.distance[i] = joint->cross[(size_t)i * k + a];
-        linalg_multiply_symmetric(p, cov->marginal.stride, minus, cov->marginal.distance,
-                                  cov->marginal.sum);
+        for (int i = 0; i < p; ++i) marginal->distance[i] = joint->cross[(size_t)i * k + a];
+        linalg_multiply_symmetric(p, marginal->stride, minus, marginal->distance, marginal->sum);
         for (int i = 0; i < p; ++i) {
             const int v = cov->moment[i];
-            gradient[a > 0 ? moments_at(q, v, joint->dummy[a - 1]) : v] -=
-                by * cov->marginal.sum[i];
+            gradient[a > 0 ? moments_at(q, v, joint->dummy[a - 1]) : v] -= by * marginal->sum[i];
         }
     }
 }
 
 /* The gradient in the entries of numbers alone: no method moves counts along it. */
 double joint_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
+    const struct niw_marginal *marginal = &cov->marginal;
     const int p = cov->normal;
-    const size_t width = (size_t)cov->marginal.stride;
-    double log_density = -0.5 * p * solve_effects(cov, c, n), *a = cov->marginal.precision;
+    const size_t width = (size_t)marginal->stride;
+    double log_density = -0.5 * p * solve_effects(cov, c, n), *a = marginal->precision;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) a[(size_t)i * width + (size_t)j] = scatter_at(cov, c, i, j);
     if (cov->cov_chol) {
-        const double *minus = cov->marginal.known_precision;
+        const double *minus = marginal->known_precision;
         for (int i = 0; i < p; ++i)
             for (int j = i; j < p; ++j) {
                 const size_t at = (size_t)i * width + (size_t)j;
@@ -490,9 +490,8 @@ double joint_marginal(struct covariates *cov, const double *c, double n, double 
         for (int i = 0; i < p; ++i)
             for (int j = i; j < p; ++j)
                 a[(size_t)i * width + (size_t)j] +=
-                    cov->marginal.prior_scale[(size_t)i * width + (size_t)j];
-        log_density -=
-            0.5 * freedom * linalg_sweep(p, p, cov->marginal.stride, a, cov->marginal.sweep);
+                    marginal->prior_scale[(size_t)i * width + (size_t)j];
+        log_density -= 0.5 * freedom * linalg_sweep(p, p, marginal->stride, a, marginal->sweep);
         add_slopes(cov, freedom, a, gradient);
     }
     return isnan(log_density) ? -INFINITY : log_density;

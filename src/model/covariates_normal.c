@@ -49,26 +49,26 @@ static void unpack_chol(const struct covariates *cov, const double *theta, doubl
  * these the record's column (-1: it is a product) and, if that holds codes, the code that its
  * dummy stands for; continuous, and factor_first, where covariates are among them. */
 static int read_layout(const struct fields *fields, struct covariates *cov) {
+    struct design *design = &cov->design;
     cov->q = fields_length(fields, "centre");
     cov->normal = fields_length(fields, "continuous");
     cov->factors.count = fields_length(fields, "factor_levels");
     cov->centre = fields_vector(fields, "centre", cov->q);
-    cov->design.column = fields_vector(fields, "column", cov->q);
-    cov->design.code = fields_vector(fields, "code", cov->q);
+    design->column = fields_vector(fields, "column", cov->q);
+    design->code = fields_vector(fields, "code", cov->q);
     const double *continuous = fields_vector(fields, "continuous", cov->normal);
     const double *first = fields_vector(fields, "factor_first", cov->factors.count);
     const double *levels = fields_vector(fields, "factor_levels", cov->factors.count);
-    if (!cov->centre || !cov->design.column || !cov->design.code || !continuous || !first ||
-        !levels)
+    if (!cov->centre || !design->column || !design->code || !continuous || !first || !levels)
         return PLUGIN_BAD_FIELDS;
-    const int status = products_read(fields, cov->q, &cov->design.products);
+    const int status = products_read(fields, cov->q, &design->products);
     if (status != PLUGIN_OK) return status;
     const int p = cov->normal;
     cov->column = plugin_memory((size_t)p, sizeof(int));
     cov->moment = plugin_memory((size_t)p, sizeof(int));
     for (int i = 0; i < p; ++i) {
         cov->moment[i] = (int)continuous[i];
-        cov->column[i] = (int)cov->design.column[cov->moment[i]];
+        cov->column[i] = (int)design->column[cov->moment[i]];
     }
     cov->factors.factor = plugin_memory((size_t)cov->factors.count, sizeof *cov->factors.factor);
     for (int f = 0; f < cov->factors.count; ++f) {
@@ -76,35 +76,37 @@ static int read_layout(const struct fields *fields, struct covariates *cov) {
         factor->levels = (int)levels[f];
         factor->of = levels_new(factor->levels, 1);
         factor->first = (int)first[f];
-        factor->column = (int)cov->design.column[factor->first];
-        factor->coded = cov->design.code[factor->first] != 0;
+        factor->column = (int)design->column[factor->first];
+        factor->coded = design->code[factor->first] != 0;
         factor->at = cov->factors.levels;
         cov->factors.levels += factor->levels;
     }
-    for (int j = 0; j < cov->q; ++j)
-        cov->design.coded = cov->design.coded || cov->design.code[j] != 0;
+    for (int j = 0; j < cov->q; ++j) design->coded = design->coded || design->code[j] != 0;
     return PLUGIN_OK;
 }
 
 /* The products L L' of a lower factor, upper triangle, rows of `width`. */
-static double *square(const struct covariates *cov, const double *chol) {
-    const int p = cov->normal;
-    double *out = doubles((size_t)p * (size_t)cov->marginal.stride);
+static double *square(int p, int width, const double *chol) {
+    double *out = doubles((size_t)p * (size_t)width);
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j)
-            out[(size_t)i * cov->marginal.stride + j] =
+            out[(size_t)i * width + j] =
                 linalg_dot(i + 1, chol + (size_t)i * p, chol + (size_t)j * p);
     return out;
 }
 
-static void prepare_marginal(struct covariates *cov) {
-    if (!cov->cov_chol) {
-        cov->marginal.prior_scale = square(cov, cov->prior.scale_chol);
+static void prepare_marginal(int p, const double *prior_chol, const double *known_chol,
+                             struct niw_marginal *marginal) {
+    const int width = marginal->stride = PAD_LANES(p);
+    marginal->precision = doubles((size_t)p * (size_t)width);
+    marginal->sweep = doubles(2 * (size_t)width);
+    DOUBLES((size_t)width, &marginal->distance, &marginal->sum);
+    if (!known_chol) {
+        marginal->prior_scale = square(p, width, prior_chol);
         return;
     }
-    cov->marginal.known_precision = square(cov, cov->cov_chol);
-    (void)linalg_sweep(cov->normal, cov->normal, cov->marginal.stride,
-                       cov->marginal.known_precision, cov->marginal.sweep);
+    marginal->known_precision = square(p, width, known_chol);
+    (void)linalg_sweep(p, p, width, marginal->known_precision, marginal->sweep);
 }
 
 /* theta's blocks, and where they are */
@@ -215,11 +217,7 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     cov->slice.visited = plugin_memory((size_t)cov->end, sizeof(int));
     DOUBLES(square, &cov->posterior.scale_chol, &cov->work.chol, &cov->work.bartlett);
     DOUBLES((size_t)p, &cov->work.mean, &cov->work.draw);
-    cov->marginal.stride = PAD_LANES(p);
-    cov->marginal.precision = doubles((size_t)p * (size_t)cov->marginal.stride);
-    cov->marginal.sweep = doubles(2 * (size_t)cov->marginal.stride);
-    DOUBLES((size_t)cov->marginal.stride, &cov->marginal.distance, &cov->marginal.sum);
-    prepare_marginal(cov);
+    prepare_marginal(p, cov->prior.scale_chol, cov->cov_chol, &cov->marginal);
     cov->innovation = plugin_memory((size_t)p, sizeof(double *));
     for (int i = 0; i < p; ++i) cov->innovation[i] = doubles(MAX_BLOCK);
     cov->factors.weight = doubles((size_t)cov->factors.levels);
