@@ -106,7 +106,7 @@ double clt_draw_size(const struct clt *a, struct rng *rng);
 /* Steps of an unknown n, the density at theta and n being there, or the total and its innovations;
  * returns how many were accepted. And log p(n) with the noise of a released n. */
 int clt_move_size(struct clt *a, int iteration, int learning);
-double clt_log_size(const struct clt *a, double n);
+double clt_log_size(const struct clt_unknown *unknown, double n);
 
 /* log eta(z | s), up to a constant */
 double clt_log_noise(const struct clt *a, const double *total);

@@ -17,15 +17,10 @@
 
 enum { WALKS = 3 };
 
-static double size_energy(const struct clt *a, double n) {
+double clt_log_size(const struct clt_unknown *unknown, double n) {
     double energy = 0;
-    for (int k = 0; k < a->unknown.noise.size; ++k)
-        energy += noise_energy_of(&a->unknown.noise, k, n);
-    return energy;
-}
-
-double clt_log_size(const struct clt *a, double n) {
-    return n < 2 ? -INFINITY : size_prior_log(a->unknown.prior, n) - size_energy(a, n);
+    for (int k = 0; k < unknown->noise.size; ++k) energy += noise_energy_of(&unknown->noise, k, n);
+    return n < 2 ? -INFINITY : size_prior_log(unknown->prior, n) - energy;
 }
 
 /* log ratio of the total's part at theta_new and n, which `next` or total_new have then */
@@ -65,12 +60,12 @@ static int step(struct clt *a, int fresh, int follows, int learning) {
     double log_ratio;
     const double n = fresh ? size_slope_fresh(&a->unknown.slope, a->n, a->rng, &log_ratio)
                            : size_slope_walk(&a->unknown.slope, a->n, a->rng, &log_ratio);
-    const double log_size = clt_log_size(a, n);
+    const double log_size = clt_log_size(&a->unknown, n);
     if (log_size > -INFINITY) {
         size_slope_follow(&a->unknown.slope, follows ? log(n / a->n) : 0, a->theta,
                           (size_t)a->model.parameters, a->theta_new);
         a->next.log_prior = a->model.prior->dprior(a->model.self, a->theta_new);
-        log_ratio += log_size - clt_log_size(a, a->n);
+        log_ratio += log_size - clt_log_size(&a->unknown, a->n);
         log_ratio += isfinite(a->next.log_prior)
                          ? a->next.log_prior - a->now.log_prior + total_ratio(a, n)
                          : -INFINITY;

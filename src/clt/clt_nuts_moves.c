@@ -437,11 +437,12 @@ enum { SIZE_STEPS = 2 };
 /* A step of n with NUTS's coordinates fixed; the total is not the state's after it. */
 static void move_size(struct clt *a, int fresh, int learning) {
     struct hmc *hmc = &a->nuts.hmc;
-    const double old = a->n, before = clt_log_size(a, old) + log_unrounded(a, a->total.now);
+    const double old = a->n,
+                 before = clt_log_size(&a->unknown, old) + log_unrounded(a, a->total.now);
     double log_ratio, log_density = -INFINITY;
     const double n = fresh ? size_slope_fresh(&a->unknown.slope, old, a->rng, &log_ratio)
                            : size_slope_walk(&a->unknown.slope, old, a->rng, &log_ratio);
-    const double log_size = clt_log_size(a, n);
+    const double log_size = clt_log_size(&a->unknown, n);
     if (log_size > -INFINITY) {
         a->n = n;
         log_density = mapped_density(a, hmc->q, a->nuts.scout);

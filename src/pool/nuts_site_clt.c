@@ -135,7 +135,7 @@ static struct pool_site *site_after(const struct pool *s, struct pool_site *site
 /* What depends on n and on all that goes with it. */
 static double log_of_site(struct pool *s, struct pool_site *site) {
     struct pool_site *after = site_after(s, site);
-    double log_density = clt_log_size(site->clt.alone, site->n);
+    double log_density = clt_log_size(&site->clt.alone->unknown, site->n);
     log_density += pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
                                 site->member.slope, s->work.slope_own);
     log_density += pool_member_density(&s->spread, s->hmc.q, &site->member);
@@ -151,7 +151,7 @@ static int step(struct pool *s, struct pool_site *site, int fresh, int follows, 
     double log_ratio, log_new = -INFINITY;
     const double n = fresh ? size_slope_fresh(slope, old, s->rng, &log_ratio)
                            : size_slope_walk(slope, old, s->rng, &log_ratio);
-    const int possible = clt_log_size(clt->alone, n) > -INFINITY;
+    const int possible = clt_log_size(&clt->alone->unknown, n) > -INFINITY;
     if (possible) {
         read_place(s, site, clt->place);
         size_slope_follow(slope, follows ? log(n / old) : 0, clt->place, (size_t)moving(site),
