@@ -23,7 +23,7 @@ double clt_log_size(const struct clt_unknown *unknown, double n) {
     return n < 2 ? -INFINITY : size_prior_log(unknown->prior, n) - energy;
 }
 
-/* log ratio of the total's part at theta_new and n, which `next` or total_new have then */
+/* log ratio of the total's part at theta_new and n, which `next` or total.next have then */
 static double total_ratio(struct clt *a, double n) {
     if (a->sampler == CLT_NONCENTRED) {
         a->moments.class->from_innovations(a->moments.self, a->theta_new, n, a->total.u,

@@ -259,9 +259,9 @@ static void from_innovations(void *self, const double *theta, double n, const do
     make(self, n, u, total);
 }
 
-/* What the components' weights r come to: of x, of xx' as a symmetric matrix (m->symmetric),
+/* What the components' weights r come to: of x, of xx' as a symmetric matrix (work.symmetric),
  * of y and xy unscaled; r'total = weight_x'x + tr(W xx') + weight_y y + weight_xy'xy + const.
- * The weights of vectors lie in m->products: x, xy. Returns weight_y; that of y^2 where it is
+ * The weights of vectors lie in work.products: x, xy. Returns weight_y; that of y^2 where it is
  * not linear in y goes to `square`, else 0. */
 static double weigh(const struct glm_distribution *m, const double *r, double *square) {
     const int p = m->p, w = m->w;
@@ -285,7 +285,7 @@ static double weigh(const struct glm_distribution *m, const double *r, double *s
     return scale * (r[m->at[w]] + ((m->counts ? 0 : scale) + 2 * shift) * own);
 }
 
-/* x + 2 W mean, to m->along */
+/* x + 2 W mean, to work.along */
 static void weigh_about_mean(struct glm_distribution *m) {
     for (int i = 0; i < m->p; ++i)
         m->work.along[i] = m->work.products[i] +

@@ -106,8 +106,8 @@ static inline void lm_pull_within(const struct lm_distribution *m, int i, int j,
     if (i == j) out[i] += r * scale[i];
 }
 
-/* What weights r of the components come to: of xy given all else, to m->pull, and of the
- * products w, to m->weights. */
+/* What weights r of the components come to: of xy given all else, to work.pull, and of the
+ * products w, to work.weights. */
 void lm_weigh(struct lm_distribution *m, const double *r);
 
 /* the hooks of these names */

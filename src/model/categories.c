@@ -189,7 +189,7 @@ static void write_response(const struct graded *s, int m, const double *level, d
     }
 }
 
-/* From s->tail to s->tail_new, u a share of an innovation where it is kept. */
+/* From now.tail to next.tail, u a share of an innovation where it is kept. */
 static void respond(struct graded *s, struct rng *rng, double keep, int m, const double *const *x,
                     double *const *x_new) {
     rng_fill_uniform(rng, m, s->u);

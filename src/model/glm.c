@@ -181,7 +181,7 @@ static void linear_predictor(struct glm *s, const struct glm_place *at, int m,
     predictor_eval(&s->predictor, at->theta, at->intercept, m, design, eta);
 }
 
-/* y at eta_new and the shape of that theta, u its innovation where it is not held fixed, see
+/* y at next.eta and the shape of that theta, u its innovation where it is not held fixed, see
  * model/family.h */
 static void respond(struct glm *s, struct rng *rng, double keep, int m, const double *theta_new,
                     const double *y, double *y_new) {

@@ -426,7 +426,7 @@ static void hold(struct pool_records *s) {
         doubles_copy(s->site[j].z, s->site[j].member.z, s->spread.varying);
 }
 
-/* theta_new of all sites at at_new, with z held; returns whether the model has such parameters */
+/* theta_new of all sites at work.at, with z held; returns whether the model has such parameters */
 static int place_sites(struct pool_records *s) {
     int all = 1;
     for (int j = 0; j < s->sites; ++j) {

@@ -88,7 +88,7 @@ static void divide(struct resize *r, const double *left, const double *right, do
     }
 }
 
-/* What makes Y of records: to `standard` and, for each level, `standard_shift`. */
+/* What makes Y of records: to `standard`, its shift for each level. */
 static void set_standard(struct augment *a) {
     struct resize *r = resize_of(a);
     const double *centre = a->surrogate->centre;
@@ -276,7 +276,7 @@ static int finish_standard(struct resize *r) {
     return linalg_cholesky(d, r->spread) == 0;
 }
 
-/* What makes W' = B_g' + F' G^-1 (Y - mean of Y'), to `shape` and, for each level, `shape_shift`;
+/* What makes W' = B_g' + F' G^-1 (Y - mean of Y'), to `shape`, its shift for each level;
  * and of that and what makes Y, for the records that stay, the surrogate's map. */
 static void set_map(struct augment *a) {
     struct resize *r = resize_of(a);

@@ -121,7 +121,7 @@ static int levels_of(const struct resize *r, int i, int e, int *first) {
 
 /* A step of Newton's method for the column, whose H should be `aim` and whose Q `square`: to
  * `step`, one for each H, and the standard deviation's is returned. The factors of D: to
- * r->slope. */
+ * newton.slope. */
 static double newton(struct resize *r, const struct resize_totals *t, int i, const double *aim,
                      double square, double *step) {
     const int count = firsts(r, i), squared = r->told.product[i * r->d + i] != 0;
@@ -188,8 +188,8 @@ static int is_possible(const struct resize *r, const struct resize_totals *to, i
 }
 
 /* From a first guess to the means, `mean`, and the standard deviation of a column of `to` whose H
- * are r->aim and whose Q is `square`. Returns how many steps of Newton's method it took; 0 where
- * they lead nowhere. *log_slope: log D there. */
+ * are newton.aim and whose Q is `square`. Returns how many steps of Newton's method it took; 0
+ * where they lead nowhere. *log_slope: log D there. */
 static int find(struct resize *r, struct resize_totals *to, int i, double square, double sd,
                 double *mean, double *log_slope) {
     const int k = r->k, count = firsts(r, i);

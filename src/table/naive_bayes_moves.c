@@ -159,8 +159,8 @@ double counts_draw_alone(const struct collapse *c, const struct counts *s, int c
     return kinks > 0 ? draw_between_kinks(s, c->rng, most, kinks, kink) : s->count[cell];
 }
 
-/* log ratio of the cells of feature v when `part_from` leaves class `from` and
- * `part_to` enters class `to`; their new log phi at phi_from and phi_to */
+/* log ratio of the cells of feature v when from.part leaves class `from` and
+ * to.part enters class `to`; their new log phi at from.phi and to.phi */
 static double carry_feature(const struct collapse *c, const struct counts *s, int v, int from,
                             int to) {
     const struct counts_variable *variable = s->variable + v;
