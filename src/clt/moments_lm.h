@@ -25,12 +25,6 @@ struct lm_factors {
     double *later; /* of those with a later level of the factor, or the one without */
 };
 
-/* of the weights of a total */
-struct lm_gradient {
-    double *mean, *chol, *share, *theta;
-    double *off; /* weights left out of `symmetric` */
-};
-
 struct lm_distribution {
     int d, p;                   /* regressors, the constant among them; d - 1 covariates */
     int w;                      /* distinct products of two regressors but the constant */
@@ -54,7 +48,11 @@ struct lm_distribution {
     double *mean, *cov, *second; /* E x, Cov(x), E xx' with the constant, d x d */
     double *chol;                /* of Cov(x_1..x_p) */
 
-    struct lm_gradient of;
+    /* of the weights of a total */
+    struct {
+        double *mean, *chol, *share, *theta;
+        double *off; /* weights left out of `symmetric` */
+    } of;
     struct {
         double *row, *cross, *outer, *pull, *symmetric, *products;
         double *weights; /* of products */

@@ -96,12 +96,6 @@ struct design {
     const double **of;
 };
 
-/* The current move's map of continuous covariates. */
-struct normal_map {
-    int moves;
-    double *matrix, *shift;
-};
-
 /* Workspace of the integral over mean and cov, rows of `stride`, which is padded. */
 struct niw_marginal {
     int stride;
@@ -135,7 +129,11 @@ struct covariates {
 
     /* current parameter; matrices are dense row-major */
     double *mean_now, *chol;
-    struct normal_map map;
+    /* The current move's map of continuous covariates. */
+    struct {
+        int moves;
+        double *matrix, *shift;
+    } map;
 
     /* workspace */
     struct terms terms;

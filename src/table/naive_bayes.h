@@ -39,13 +39,6 @@ struct counts_targets {
     int size;                  /* the number of n */
 };
 
-/* Levels whose cells were hidden, and nothing else was published of: of the classes, then of each
- * row; NULL: there are none. */
-struct loose_levels {
-    int *level, *first;
-    double most; /* the most that a hidden number was, or thereabouts */
-};
-
 /* Groups of classes, between which no records move. 0 groups: there are no exact numbers. */
 struct class_groups {
     int count, *of, *at, *first, *class; /* a class's, its place there; the classes of each group */
@@ -61,26 +54,29 @@ struct size_steps {
     double *part;                  /* a class */
 };
 
-/* State: scales of d, and how often they were tried. */
-struct unit_scales {
-    double *scale, *tries;
-};
-
 struct counts {
     int variables, classes, cells, levels, rows;
     struct counts_variable *variable;
     struct counts_prior prior;
     struct counts_targets targets;
-    struct loose_levels loose;
+    /* Levels whose cells were hidden, and nothing else was published of: of the classes, then of
+     * each row; NULL: there are none. */
+    struct {
+        int *level, *first;
+        double most; /* the most that a hidden number was, or thereabouts */
+    } loose;
     struct class_groups groups;
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
     double weight;  /* of the noise of all components; 0: differs, or is not Laplace */
     double geometric[MOST_KINKS + 1]; /* 1 / (1 - exp(-k weight)) */
     struct size_steps sizes;
 
-    /* state: the table; scales of each cell, and of the class cells for kinds 2 and 3 */
+    /* state: the table; scales of d and their tries, of each cell, and of the class cells for kinds
+     * 2 and 3 */
     double *count;
-    struct unit_scales units, split;
+    struct {
+        double *scale, *tries;
+    } units, split;
     struct {
         double *seen, *mean, *square; /* of the counts: average, squares about it */
     } window;

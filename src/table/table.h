@@ -78,13 +78,6 @@ struct table_theta {
     double *from, *place;
 };
 
-/* Kinds of transfers: contrasts of the columns of a set, one column or more; then pairs of any
- * cells; then swaps; then, where n is unknown, births and deaths; then, where there are exact
- * numbers, what keeps them. A set's columns start at `first`. */
-struct transfer_kinds {
-    int count, sets, births, kept, *first, *column;
-};
-
 struct table {
     int columns, parts, cells, nodes;
     int *size; /* codes of a column */
@@ -105,7 +98,12 @@ struct table {
         double most;   /* the largest there can be */
         double spread; /* where it is unknown, as the release tells it */
     } n;
-    struct transfer_kinds kinds;
+    /* Kinds of transfers: contrasts of the columns of a set, one column or more; then pairs of any
+     * cells; then swaps; then, where n is unknown, births and deaths; then, where there are exact
+     * numbers, what keeps them. A set's columns start at `first`. */
+    struct {
+        int count, sets, births, kept, *first, *column;
+    } kinds;
     struct table_exact exact; /* no groups: there are no exact numbers */
 
     /* Where theta is given, and moves given the table: log probabilities of nodes, 0 for others
