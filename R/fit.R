@@ -25,17 +25,22 @@
 #' @param measure,margin For table models: the measure that `coef()` reports instead of the parameters, see [table_measures()].
 #' @param ... Summary functions for `summary()`, as in [posterior::summarise_draws()]. Must be empty for `confint()`.
 #'
-#' @return
-#' * `summary()`: a [posterior::summarise_draws()] table, one row per parameter. Its attribute `warnings` lists the fit's warnings and what the inference about
-#'   n rests on; it is printed with the table.
-#' * `coef()`: posterior means of the coefficients (of all parameters, if the
-#'   model is not a regression, or with `variables = "all"`); `vcov()`: their posterior covariance.
-#' * `confint()`: equal-tailed posterior intervals, one row per coefficient of a regression, or one row per parameter for other models and with
-#'   `variables = "all"`. The ends are quantiles of the draws, of type 6 in [stats::quantile()]. With S independent draws these have the nominal coverage on
-#'   average; R's default, type 7, covers 94.4 per cent instead of 95 with 300 draws.
-#' * `nobs()`: the public number of records.
-#' * [posterior::as_draws()] and its variants: the draws.
+#' @details
+#' **Warnings in the summary.** The attribute `warnings` of `summary()` lists the fit's warnings and what the inference about n rests on; it is printed with the
+#' table.
 #'
+#' **Ends of intervals** of `confint()` are quantiles of the draws, of type 6 in [stats::quantile()]. With S independent draws these have the nominal coverage on
+#' average; R's default, type 7, covers 94.4 per cent instead of 95 with 300 draws.
+#' @return Depends on the function:
+#'
+#' | function | value |
+#' | --- | --- |
+#' | `summary()` | a [posterior::summarise_draws()] table, one row per parameter |
+#' | `coef()` | posterior means of the coefficients (of all parameters, if the model is not a regression, or with `variables = "all"`) |
+#' | `vcov()` | their posterior covariance |
+#' | `confint()` | equal-tailed posterior intervals, one row per coefficient, or per parameter where `coef()` has all |
+#' | `nobs()` | the public number of records |
+#' | [posterior::as_draws()] and its variants | the draws |
 #' @section Warnings: A doubtful fit triggers a warning when it is sampled or extended, and once more per session in the first of `summary()`, `coef()`,
 #'   `vcov()`, `confint()`, [predict()][predict.noiseaware_fit] and [tidy()][interop] that is called on it:
 #'   * `noiseaware_warning_convergence`: R-hat above 1.01, fewer than 400 (bulk)
@@ -256,41 +261,46 @@ print_summary <- function(table) {
 #' How often each kind of proposal was accepted, and what warmup chose, for each chain: where to look if chains mix slowly.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
-#' @return A data frame with one row per chain. When printed, it starts with a summary in words and omits columns of moves that were never made. Rates refer to
-#'   the iterations after warmup; they are `NaN` or `NA` if there were no such moves.
+#' @details
+#' **Columns for `"augment"`.**
 #'
-#'   For `"augment"`:
+#' | column | meaning |
+#' | --- | --- |
+#' | `mean`, `lowest` | share of accepted record updates; the same for the record accepted least often |
+#' | `least` | smallest acceptance probability that occurred |
+#' | `bound` | exp(-epsilon), which `least` cannot fall below under pure epsilon-differential privacy (Ju et al. 2022, Proposition 3.1) |
+#' | `passes`, `moves` | non-centred moves in an iteration, and their acceptance rate |
+#' | `walk`, `leap` | acceptance of random-walk steps of the parameters, and of independence proposals |
+#' | `group_walk`, `group_leap` | the same for one group of parameters |
+#' | `moved`, `steps` | acceptance of moves of all records at once, and leapfrog steps per move |
+#' | `responded` | acceptance of the moves of a [model_glm()]'s coefficients with the responses; `NaN` if warmup found that they are not worth their time |
+#' | `divergent`, `deepest` | how many trajectories of these two kinds diverged, and how many of the former reached the maximum length |
+#' | `regrouped` | acceptance of transfers of records between two levels of a factor |
+#' | `newton` | acceptance of Newton proposals of a [model_glm()]'s coefficients given the records |
+#' | `kept`, `share` | share of a record's innovation that some sweeps keep, and the share of such sweeps |
+#' | `parts` | number of iterations over which a sweep over the records is spread |
+#' | `rounds` | rounds of sweeps and moves per iteration, chosen during warmup |
 #'
-#'   | column | meaning |
-#'   | --- | --- |
-#'   | `mean`, `lowest` | share of accepted record updates; the same for the record accepted least often |
-#'   | `least` | smallest acceptance probability that occurred |
-#'   | `bound` | exp(-epsilon), which `least` cannot fall below under pure epsilon-differential privacy (Ju et al. 2022, Proposition 3.1) |
-#'   | `passes`, `moves` | non-centred moves in an iteration, and their acceptance rate |
-#'   | `walk`, `leap` | acceptance of random-walk steps of the parameters, and of independence proposals |
-#'   | `group_walk`, `group_leap` | the same for one group of parameters |
-#'   | `moved`, `steps` | acceptance of moves of all records at once, and leapfrog steps per move |
-#'   | `responded` | acceptance of the moves of a [model_glm()]'s coefficients with the responses; `NaN` if warmup found that they are not worth their time |
-#'   | `divergent`, `deepest` | how many trajectories of these two kinds diverged, and how many of the former reached the maximum length |
-#'   | `regrouped` | acceptance of transfers of records between two levels of a factor |
-#'   | `newton` | acceptance of Newton proposals of a [model_glm()]'s coefficients given the records |
-#'   | `kept`, `share` | share of a record's innovation that some sweeps keep, and the share of such sweeps |
-#'   | `parts` | number of iterations over which a sweep over the records is spread |
-#'   | `rounds` | rounds of sweeps and moves per iteration, chosen during warmup |
+#' **Columns for `"collapse"`**, and for a linear regression with normal covariates by `"clt"`.
 #'
-#'   For `"collapse"`:
+#' | column | meaning |
+#' | --- | --- |
+#' | `mean` | share of accepted moves of the totals |
+#' | `steps`, `divergent`, `deepest` | for normal totals: of trajectories, as above |
+#' | `within` | for normal totals, the share that stayed within the bounds of the prior; for counts, acceptance of moves within a class |
+#' | `between` | for counts, acceptance of moves between classes |
+#' | `fresh` | for one total, acceptance of proposals from the prior |
+#' | `leaps` | with public covariates, acceptance of independent proposals about the mode; `NA` if none are made |
 #'
-#'   | column | meaning |
-#'   | --- | --- |
-#'   | `mean` | share of accepted moves of the totals |
-#'   | `steps`, `divergent`, `deepest` | for normal totals: of trajectories, as above |
-#'   | `within` | for normal totals, the share that stayed within the bounds of the prior; for counts, acceptance of moves within a class |
-#'   | `between` | for counts, acceptance of moves between classes |
-#'   | `fresh` | for one total, acceptance of proposals from the prior |
-#'   | `leaps` | with public covariates, acceptance of independent proposals about the mode; `NA` if none are made |
+#' **Columns for `"clt"`.**
 #'
-#'   For `"clt"`: `mean` is the share of accepted moves of the parameters, `passes` their number in an iteration, and `divergent` and `deepest` are of
-#'   trajectories. A linear regression with normal covariates has the columns of `"collapse"`.
+#' | column | meaning |
+#' | --- | --- |
+#' | `mean` | share of accepted moves of the parameters |
+#' | `passes` | their number in an iteration |
+#' | `divergent`, `deepest` | of trajectories, as above |
+#' @return A data frame with one row per chain and the columns listed in Details. When printed, it starts with a summary in words and omits columns of moves that
+#'   were never made. Rates refer to the iterations after warmup; they are `NaN` or `NA` if there were no such moves.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -22,13 +22,18 @@
 #' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
 #' @param alone For `"shrinkage"`: the estimates of each site on its own: a fit of the same sites with `pool = "none"`. `NULL`: for rates they are computed by
 #'   quadrature; for regressions and normal records, the plot fits each site by itself, with 2 chains of 1,000 iterations.
-#' @return
-#' * `summary()`, `confint()` and [posterior::as_draws()] return the same as for one release. A variable that belongs to one site is called `variable[site]`.
-#' * `coef()`: posterior means. If sites have their own parameters, it is a matrix with a row for each site. `vcov()`: their covariance.
-#' * `nobs()`: the number of records of all sites, `NA` for sites where it is unknown.
-#' * `predict()`: as for one release, for one site; with complete pooling, all sites have the same parameters. With partial pooling, `site = "new"` predicts for
-#'   a site that released nothing; in a walk, `site = "next"` for the one after the last. For groups of one release, a column of `newdata` names the group of
-#'   each row.
+#' @details
+#' **Predictions.** With complete pooling, all sites have the same parameters. With partial pooling, `site = "new"` predicts for a site that released nothing; in a
+#' walk, `site = "next"` predicts for the one after the last. For groups of one release, a column of `newdata` names the group of each row.
+#' @return Depends on the function:
+#'
+#' | function | value |
+#' | --- | --- |
+#' | `summary()`, `confint()`, [posterior::as_draws()] | as for one release; a variable that belongs to one site is called `variable[site]` |
+#' | `coef()` | posterior means; a matrix with a row for each site if sites have their own parameters |
+#' | `vcov()` | their covariance |
+#' | `nobs()` | the number of records of all sites, `NA` for sites where it is unknown |
+#' | `predict()` | as for one release, for one site; see Details |
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
 #' @seealso [denoise()] for the sites' totals, [site_ranks()] and [site_draws()], [extend()].
 #' @family sites and groups

@@ -25,15 +25,23 @@
 #' Ranks are ranks of the parameters; 1 is the largest. Each draw of all sites' parameters has an order, and over the draws these orders give the probability of
 #' each rank. The site with the largest estimate need not be the one that is most likely to be the largest, and the ranks of many sites with noisy releases are
 #' often nearly unknown.
-#' @return
-#' * `plot(fit, "shrinkage")`: a ggplot, whose `$data` has a row for each site: `site`, `n`, and posterior means with intervals:
-#'   `alone`, `alone_lower`, `alone_upper`, `pooled`, `pooled_lower`, `pooled_upper`.
-#' * `plot(fit, "curve")`: a ggplot, whose `$data` has a row for each site: `site`, the position `x`, and the posterior mean `estimate` with the interval `lower`,
-#'   `upper`.
-#' * `site_ranks()`: an object of class `noiseaware_ranks`, a list. `table` has the posterior mean `rank` of each site, its interval `lower`, `upper`, and the
-#'   probabilities of being the `largest` and the `smallest`, in the order of `rank`. `probability` is a matrix of sites x ranks. It has `print()`, `plot()` and
-#'   `as.data.frame()`, which gives `table`.
-#' * `site_draws()`: a [posterior::draws_array] of the site's parameters, under the model's own names.
+#'
+#' **Ranks.** The result of `site_ranks()` is a list. Its data frame `table`, which `as.data.frame()` returns, has the posterior mean `rank` of each site, its
+#' interval `lower`, `upper`, and the probabilities of being the `largest` and the `smallest`, in the order of `rank`. Its `probability` is a matrix of sites x
+#' ranks.
+#' @return Depends on the function:
+#'
+#' | function | value |
+#' | --- | --- |
+#' | `plot(fit, "shrinkage")` | a ggplot, whose `$data` has a row for each site and the columns below |
+#' | `plot(fit, "curve")` | the same |
+#' | `site_ranks()` | an object of class `noiseaware_ranks`, with `print()`, `plot()` and `as.data.frame()`; see Details |
+#' | `site_draws()` | a [posterior::draws_array] of the site's parameters, under the model's own names |
+#'
+#' | plot | columns of `$data` |
+#' | --- | --- |
+#' | `"shrinkage"` | `site`, `n`; posterior means with intervals: `alone`, `alone_lower`, `alone_upper`, `pooled`, `pooled_lower`, `pooled_upper` |
+#' | `"curve"` | `site`, the position `x`, and the posterior mean `estimate` with the interval `lower`, `upper` |
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool` (no fit of several sites; sites that are not pooled, for `plot(fit, "shrinkage")`, or that have
 #'   the same parameters, for `site_ranks()`).
 #' @references Goldstein, H. and Spiegelhalter, D. J. (1996). League tables and their limitations. *Journal of the Royal Statistical Society A*

@@ -18,16 +18,27 @@
 #' @param times For [model_survival()]: the times for survival probabilities and hazards, by default the breaks, and the end times for restricted means, by
 #'   default the last break.
 #' @param ... Must be empty.
-#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper` and `mcse`, the Monte Carlo standard error of `fit`; with `type =
-#'   "draws"` or `"expected"`, a draws x rows matrix. For a table, a data frame with a column for each variable, `fit` and, with an interval, `lower`, `upper` and
-#'   `mcse`; with `type = "expected"`, a draws x rows matrix. For [model_survival()], a data frame with the groups, `time`, `fit` (the posterior mean, or the
-#'   posterior median for a median time), `lower` and `upper`.
+#' @details
+#' **Tables, survival, and responses with several levels.** Their results have other shapes:
 #'
-#'   For a response with several levels, the probabilities of the levels are predicted, as a rows x levels matrix. With `interval = "credible"` the result is a
-#'   rows x (`fit`, `lower`, `upper`) x levels array, and with `type = "expected"` a draws x rows x levels array. `interval = "predictive"` gives a data frame:
-#'   `fit` is the most probable level, `set` a list of sets of levels, and `probability` the probability of each set. A set is the smallest one that contains a
-#'   new response with at least probability `level` (with adjacent levels for an ordered response). `type = "draws"` gives the numbers of the levels; the
-#'   attribute `levels` has their names.
+#' | model | argument | value |
+#' | --- | --- | --- |
+#' | [model_table()] | `type = "expected"` | a draws x rows matrix |
+#' | | otherwise | a data frame with a column for each variable, `fit` and, with an interval, `lower`, `upper` and `mcse` |
+#' | [model_survival()] | any | a data frame with the groups, `time`, `fit`, `lower` and `upper` |
+#' | response with several levels | default | a rows x levels matrix of the levels' probabilities |
+#' | | `interval = "credible"` | a rows x (`fit`, `lower`, `upper`) x levels array of them |
+#' | | `interval = "predictive"` | a data frame with the columns `fit`, `set` and `probability` |
+#' | | `type = "expected"` | a draws x rows x levels array of the levels' probabilities |
+#' | | `type = "draws"` | the numbers of the levels; the attribute `levels` has their names |
+#'
+#' For [model_survival()], `fit` is the posterior mean, or the posterior median for a median time.
+#'
+#' **Sets of levels.** With `interval = "predictive"`, `fit` is the most probable level, `set` a list of sets of levels, and `probability` the probability of each
+#' set. A set is the smallest one that contains a new response with at least probability `level` (with adjacent levels for an ordered response).
+#' @return A vector; with an interval, a matrix with the columns `fit`, `lower`, `upper` and `mcse`, the Monte Carlo standard error of `fit`. With
+#'   `type = "draws"` or `"expected"`, it is a draws x rows matrix. Details describes the shapes for [model_table()], [model_survival()] and responses with several
+#'   levels.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; for a table, the errors of [table_measures()].
 #' @family summaries of fits

@@ -24,11 +24,17 @@ most_doublings <- 3L
 #'   Chains that differ are extended, up to eight times. The method is `"augment"`, the only one available.
 #' @param x The value of `refit_covariates()`.
 #'
-#' @return A data frame of class `noiseaware_refits`, a row for each refit and coefficient: `covariate`, `distribution`, `coefficient`, `mean` and `sd` of the
-#'   refit. The distributions are "normal", "mixture", "lognormal" (if the lower bound is not negative) and "beta", except the fit's own. `difference` is the
-#'   refit's mean minus the fit's, in posterior standard deviations of the fit, and `error` the Monte Carlo error of the difference in the same units.
-#'   `left_out` is the reason why a refit does not count: "contradicted" by the release or "chains differ" (R-hat above 1.05), otherwise `NA`. The printed table
-#'   shows the range of each coefficient, including the original fit.
+#' @return A data frame of class `noiseaware_refits`, with a row for each refit and coefficient. The printed table shows the range of each coefficient, including
+#'   the original fit. The columns are:
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `covariate` | the covariate whose distribution was changed |
+#' | `distribution` | "normal", "mixture", "lognormal" (if the lower bound is not negative) or "beta", except the fit's own |
+#' | `coefficient`, `mean`, `sd` | a coefficient, its mean and standard deviation in the refit |
+#' | `difference` | the refit's mean minus the fit's, in posterior standard deviations of the fit |
+#' | `error` | the Monte Carlo error of the difference, in the same units |
+#' | `left_out` | why a refit does not count: "contradicted" by the release or "chains differ" (R-hat above 1.05), otherwise `NA` |
 #' @details
 #' The distributions have default priors: [covariate_mixture()], [covariate_lognormal()], [covariate_beta()], each **independent of the other
 #' covariates**. With several covariates, a refit therefore ignores their dependence. If the release shows such dependence, it contradicts the refit, which then

@@ -8,16 +8,20 @@
 #' @param newdata A data frame with the covariates; by default a grid of them, see below.
 #' @param level Probability inside the interval.
 #' @param ... Must be empty.
-#' @return
-#' * `formula()`: the model's formula. `family()`: [stats::gaussian()], or the family of [model_glm()].
-#' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
-#' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
-#'   and `lower` and `upper`, its interval. A response with several levels has a row for each level, with the column `level`. The rows are a grid, because there
-#'   are no records.
+#' @return Depends on the function:
+#'
+#' | function | value |
+#' | --- | --- |
+#' | `formula()` | the model's formula |
+#' | `family()` | [stats::gaussian()], or the family of [model_glm()] |
+#' | `sigma()` | the posterior mean of the residual standard deviation, or its fixed value |
+#' | `fitted()` | a data frame: the rows of `newdata`, with the posterior mean `fitted` of the expected response and its interval `lower`, `upper` |
 #' @details
 #' A release has no records, so the default `newdata` is a grid; `insight::get_data()` of a fit returns it. For each combination of factor levels, it has a row
 #' with every number at the middle of its bounds. Two more rows for each number have this number at its lower and its upper bound, and the others at their
 #' middles. On this grid, the mean of a number is the middle of its bounds, and its range is the width of the bounds.
+#'
+#' For a response with several levels, `fitted()` has a row for each level, with the column `level`.
 #' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` if the grid would have more than 100,000 rows;
 #'   and the errors of [predict()][predict.noiseaware_fit].
 #' @family summaries of fits

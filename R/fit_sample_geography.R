@@ -29,12 +29,20 @@
 #' few numbers per cell. Exact counts may be given for one level and a partition of the cells; they, and all sums that follow from them, are never changed. The
 #' number of persons must be known.
 #'
-#' @return An object of class `noiseaware_geography`. `summary()` gives a data frame with a row for each cell of the smallest
-#'   areas, or of `level` (areas of one level): its codes, `mean`, `sd` and, with several chains, `rhat`, of their means.
-#'   For larger areas it has only the means of sums; name sums in `track` to store their draws. [posterior::as_draws_array()] gives the draws of the tracked
-#'   sums, of `concentration[level]`, of the shares `share[cell]` in all areas, and of up to 100 random cells, `cell[..]`, for assessing convergence. If any of
-#'   these has an R-hat above 1.01 or fewer than 400 effective draws, there is a warning of class `noiseaware_warning_convergence`; concentrations mix most
-#'   slowly.
+#' **Results.** `summary()` has the codes of each cell, its `mean`, `sd` and, with several chains, the `rhat` of the means. For larger areas it has only the means
+#' of sums; name sums in `track` to store their draws. [posterior::as_draws_array()] gives the draws of these quantities:
+#'
+#' | variable | meaning |
+#' | --- | --- |
+#' | names in `track` | the tracked sums |
+#' | `concentration[level]` | concentration of a level |
+#' | `share[cell]` | shares of the persons' cells in all areas together |
+#' | `cell[..]` | up to 100 random cells, for assessing convergence |
+#'
+#' @return An object of class `noiseaware_geography`. `summary()` gives a data frame with a row for each cell of the smallest areas, or of `level` (areas of one
+#'   level). [posterior::as_draws_array()] gives the draws of sums, parameters and some cells, see Details.
+#' @section Warnings: `noiseaware_warning_convergence`: a variable with stored draws has an R-hat above 1.01 or fewer than 400 effective draws. Concentrations mix
+#'   most slowly.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_areas` (not nested, or unknown ones), `noiseaware_error_variables`,
 #'   `noiseaware_error_method` (a release that cannot be used), `noiseaware_error_value` (exact counts that contradict each other),
 #'   `noiseaware_error_prior`, `noiseaware_error_interrupted`.
