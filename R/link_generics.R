@@ -22,25 +22,33 @@
 #'   exceptions: `tidy()` ignores the arguments `effects` and `component` of broom.mixed, and `glance()` ignores arguments that functions of other packages pass
 #'   to every model.
 #'
-#' @return
-#' * rstantools: `posterior_predict()`, `posterior_epred()` and `posterior_linpred()`, draws x rows matrices
-#'   of a new record's response, of its expectation and of the linear predictor; `add_predicted_draws()`, `add_epred_draws()` and `add_linpred_draws()` of
-#'   tidybayes use them. For a response with several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and
-#'   `posterior_predict()` a matrix of their numbers. `posterior_linpred()` then has a third dimension if levels have separate predictors.
-#'   `posterior_interval()` is a matrix with a row for each parameter. `prior_summary()` shows the prior that was used, including priors scaled by the bounds,
-#'   in the units of the data. It is a data frame with the columns `variable`, `prior` (in words), and `median`, `mad`, `q5`, `q95` of 10,000 draws. The second
-#'   argument of a normal or Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use
-#'   `prior_summary(model, statistic)`.
-#' * generics (and broom): `tidy()`, a data frame with the columns `term`,
-#'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk).
-#'   `glance()` has one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
-#'   `rhat` (largest), `ess` (bulk, smallest).
-#' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with partial pooling, of
-#'   the mean over sites). The likelihood component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled
-#'   sites. Otherwise it is the density of the noise at the imputed totals; its powers show the effect of more or less noise. If neither is available (method
-#'   `"naive"`, noisy records, pooled regressions), a message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense
-#'   itself does not accept a constant prior, such as `prior_beta(1, 1)`.
-#' * coda: `as.mcmc.list()`, and `as.mcmc()` with all chains concatenated.
+#' @details
+#' **Predictions.** `add_predicted_draws()`, `add_epred_draws()` and `add_linpred_draws()` of tidybayes use the corresponding functions of rstantools. For a response with
+#' several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and `posterior_predict()` a matrix of their numbers.
+#' `posterior_linpred()` then has a third dimension if levels have separate predictors.
+#'
+#' **Priors.** `prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. The second argument of a normal or
+#' Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use `prior_summary(model, statistic)`.
+#'
+#' **Power-scaling.** The prior component is the density of the model's prior in natural values (with partial pooling, of the mean over sites). The likelihood
+#' component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled sites. Otherwise it is the density of the
+#' noise at the imputed totals; its powers show the effect of more or less noise. If neither is available (method `"naive"`, noisy records, pooled regressions), a
+#' message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense itself does not accept a constant prior, such as
+#' `prior_beta(1, 1)`.
+#' @return Depends on the function:
+#'
+#' | package | function | value |
+#' | --- | --- | --- |
+#' | rstantools | `posterior_predict()` | a draws x rows matrix of a new record's response |
+#' | | `posterior_epred()` | the same of the expected response |
+#' | | `posterior_linpred()` | the same of the linear predictor |
+#' | | `posterior_interval()` | a matrix with a row for each parameter |
+#' | | `prior_summary()` | a data frame: `variable`, `prior` (in words), and `median`, `mad`, `q5`, `q95` of 10,000 draws |
+#' | generics, broom | `tidy()` | a data frame: `term`, `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk) |
+#' | | `glance()` | one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`, `rhat` (largest), `ess` (bulk, smallest) |
+#' | priorsense | `powerscale_sensitivity()` and its plots | as for other models, with the two components described in Details |
+#' | coda | `as.mcmc.list()` | the draws of each chain |
+#' | | `as.mcmc()` | the draws of all chains, concatenated |
 #' @family links to other packages
 #' @name interop
 #' @examples

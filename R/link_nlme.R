@@ -7,15 +7,27 @@
 #' @param object,x A fit from [sample_posterior()].
 #' @param level Probability inside the intervals.
 #' @param sigma,... Must not be given.
-#' @return
-#' * `fixef()`: posterior means of the parameters common to all sites: coefficients of a regression, `logit()` of a probability, `log()` of a varying rate or
-#'   standard deviation, and effects of sites' covariates. For a fit of one release, and for `pool = "complete"`, it equals `coef()`.
-#' * `ranef()`: a data frame with a row for each site: the posterior mean of its deviation from the common values. `coef()` of a regression is the sum of both.
-#' * `VarCorr()`: a data frame like `as.data.frame(VarCorr())` in lme4, with the columns `grp`, `var1` and `var2`. `vcov` is the posterior mean of a variance or
-#'   covariance. `sdcor` is the posterior mean of a standard deviation or correlation, with the interval `lower` to `upper`. A linear regression has a row for
-#'   the residual.
+#' @return Depends on the function:
+#'
+#' | function | value |
+#' | --- | --- |
+#' | `fixef()` | posterior means of the parameters common to all sites |
+#' | `ranef()` | a data frame with a row for each site: the posterior mean of its deviation from the common values |
+#' | `VarCorr()` | a data frame like `as.data.frame(VarCorr())` in lme4, with the columns listed in Details |
 #' @details The generics are from nlme; lme4 and brms also use them. Deviations of regressions and their spread refer to covariates of 0. The draws
 #'   `sd[...]` and `cor[...]` of the fit refer to covariates in the middle of their bounds: see [partial_pooling()].
+#'
+#' **Common values** are coefficients of a regression, `logit()` of a probability, `log()` of a varying rate or standard deviation, and effects of sites'
+#' covariates. For a fit of one release, and for `pool = "complete"`, `fixef()` equals `coef()`. For a regression, `coef()` is the sum of `fixef()` and `ranef()`.
+#'
+#' **Columns of `VarCorr()`.** A linear regression has a row for the residual.
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `grp`, `var1`, `var2` | as in lme4 |
+#' | `vcov` | posterior mean of a variance or covariance |
+#' | `sdcor` | posterior mean of a standard deviation or correlation |
+#' | `lower`, `upper` | interval of the standard deviation or correlation |
 #' @section Errors: `noiseaware_error_pool` if no parameter varies about a mean: fits of one release, `pool = "complete"`, `"none"`, and, except for
 #'   `VarCorr()`, a walk.
 #' @seealso [site_draws()] and [site_ranks()] for the parameters of single sites.

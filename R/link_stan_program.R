@@ -21,9 +21,15 @@
 #' In the program, variables are measured from the middles of their bounds, and covariates come before the response. The generated quantity `intercept` is in
 #' the data's units.
 #'
-#' @return An object of class `noiseaware_stan`, a list. `program` is a string in the syntax of Stan 2.21 or later, and `data` a named list. `init` has starting
-#'   values for a chain, in the middle of the bounds, and `names` the names of the model's parameters in the program.
-#'   `rstan::stan(model_code = s$program, data = s$data, init = function() s$init)` runs it.
+#' @return An object of class `noiseaware_stan`, a list. `rstan::stan(model_code = s$program, data = s$data, init = function() s$init)` runs such an object `s`.
+#'   Its elements are:
+#'
+#' | element | content |
+#' | --- | --- |
+#' | `program` | a string in the syntax of Stan 2.21 or later |
+#' | `data` | a named list |
+#' | `init` | starting values for a chain, in the middle of the bounds |
+#' | `names` | the names of the model's parameters in the program |
 #' @section Errors: `noiseaware_error_method`: another model, factors, an unknown number of records, priors truncated by `within`, and releases that method
 #'   `"collapse"` does not support or that have exact numbers; `noiseaware_error_argument`.
 #' @family links to other packages

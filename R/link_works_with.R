@@ -17,9 +17,14 @@ no_densities <- "It estimates prior and posterior densities at a point from draw
 #'
 #' A table of the functions of other packages that were tried on fits, and whether they work.
 #'
-#' @return A data frame with a row for each function and the columns `package`, `call`, `works` and `note`. A call is an example in which `fit`
-#'   is a fit of a regression from [sample_posterior()], `newdata` a data frame of its covariates and `pool` a fit of several sites. The note gives any
-#'   peculiarities or, if the function does not work, the reason. Functions that do not work raise an error of class `noiseaware_error_meaningless`.
+#' @return A data frame with a row for each function. Functions that do not work raise an error of class `noiseaware_error_meaningless`. The columns are:
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `package` | the package that has the function |
+#' | `call` | an example: `fit` is a fit of a regression from [sample_posterior()], `newdata` a data frame of its covariates, `pool` a fit of several sites |
+#' | `works` | whether it works |
+#' | `note` | any peculiarities or, if the function does not work, the reason |
 #' @details The methods are registered when the package with the function is loaded; this package needs none of these packages.
 #' @family links to other packages
 #' @examples

@@ -30,15 +30,17 @@
 #' two cliques agree on the distribution of the variables that they share. The weights of a clique's cells have the same sum for each clique and are spread
 #' evenly over its cells; in the largest clique, each cell has the given weight.
 #'
+#' **Parameters of several cliques.** First come the cells of the first clique, then `prob[c=z|b=y]` for each further clique: the probabilities of its new
+#' variables given those shared with earlier cliques.
+#'
 #' **Log-linear models.** With [prior_normal()] the logarithms of the probabilities are sums of coefficients (Bishop, Fienberg & Holland
 #' 1975). Each term and all its lower-order terms have coefficients, in R's treatment contrasts, as in [stats::glm()] with the family `poisson()`. There is no
 #' intercept, since probabilities sum to 1. The coefficients are the parameters, named as in `glm()`; [table_measures()] computes probabilities and other
 #' quantities. The whole table of counts is stored, up to 10^6 cells, and any margins may be released. Method `"collapse"` moves the table given the
 #' coefficients, and the coefficients by Hamiltonian Monte Carlo given the table. Tables with a few thousand cells take minutes.
 #'
-#' @return A model: an object of class `model_table`. Its parameters are the coefficients of a log-linear model. Otherwise they are
-#'   `prob[a=x:b=y]`, one for each possible cell, with the last variable varying fastest. With several cliques they are the cells of the first clique, then
-#'   `prob[c=z|b=y]` for each further clique: the probabilities of its new variables given those shared with earlier cliques.
+#' @return A model: an object of class `model_table`. Its parameters are the coefficients of a log-linear model. Otherwise they are `prob[a=x:b=y]`, one for each
+#'   possible cell, with the last variable varying fastest; Details has the parameters of several cliques.
 #' @section Errors: `noiseaware_error_formula` (also for a non-decomposable model with a Dirichlet prior), `noiseaware_error_prior`,
 #'   `noiseaware_error_argument`, `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all cliques, or in
 #'   a log-linear model more than 10^6 cells or 5,000 coefficients).

@@ -42,14 +42,28 @@ calibration_runs <- function(x) {
 #' @param x,object A calibration from [calibrate()].
 #' @param ... For `c()`: more calibrations of the same design, with other seeds.
 #'
-#' @return
-#' * `summary()`: a data frame with a row for each variable. It has the number of `replicates`, the coverage of central intervals (`coverage_50`,
-#'   `coverage_90`), and the Kolmogorov-Smirnov test of uniform ranks (`ks`, `p.value`). `in_band` shows whether the ECDF of the quantiles stays inside the
-#'   simultaneous 99 per cent band; the printed summary shows "unclear" instead of "inside" if chains were too short to tell.
-#'   Further columns are the largest `rhat` and the smallest `ess` and number of ranked `draws`. For a check on the owner's
-#'   records (`data` in [calibrate()]): `estimate`, `replicates`, `coverage` of the stored intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.
-#' * `c()`, `rbind()`: the replicates of all, renumbered.
-#' * `extend(x, replicates)`: adds `replicates` more; the result is the same as from one longer run.
+#' @details
+#' **Columns of `summary()`.**
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `variable`, `replicates` | the variable, and the number of replicates |
+#' | `coverage_50`, `coverage_90` | coverage of central intervals |
+#' | `ks`, `p.value` | Kolmogorov-Smirnov test of uniform ranks |
+#' | `in_band` | whether the ECDF of the quantiles stays inside the simultaneous 99 per cent band |
+#' | `rhat`, `ess`, `draws` | the largest R-hat, the smallest effective number of draws, and the smallest number of ranked draws |
+#'
+#' If chains were too short to tell, the printed summary shows "unclear" instead of "inside" for `in_band`.
+#'
+#' For a check on the owner's records (`data` in [calibrate()]), the columns are `variable`, `estimate`, `replicates`, `coverage` of the stored intervals, `z`,
+#' `sd`, `own_sd`, `rhat` and `ess`.
+#' @return Depends on the function:
+#'
+#' | function | value |
+#' | --- | --- |
+#' | `summary()` | a data frame with a row for each variable, see Details |
+#' | `c()`, `rbind()` | the replicates of all, renumbered |
+#' | `extend(x, replicates)` | a calibration with `replicates` more, the same as from one longer run |
 #' @section Errors: `noiseaware_error_argument`: calibrations of different designs, or with a replicate (a seed) in common.
 #' @family evaluation
 #' @examples

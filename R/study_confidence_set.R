@@ -15,7 +15,7 @@
 #' @details
 #' Values are tested with the same random numbers, from the estimate outwards until two in a row are rejected; then the ends are located from the outside
 #' inwards, to a fiftieth of a standard error. The reported set is the interval between the ends. If values inside it were rejected, the interval is larger than
-#' the set, and the printed result says so.
+#' the set, and the printed result says so. If the p-value exceeds 1 - `level` at the best fit, the search for a larger one is skipped.
 #'
 #' **The whole range.** If the release contains no information about a parameter, the set is the whole range of its values, and the printed result says so. If
 #' no test rejects towards one end, that end is the limit of the range.
@@ -27,9 +27,19 @@
 #' **Credible and confidence intervals** answer different questions. They differ if the prior matters, if there are few records and if p-values are conservative
 #' (because of the maximum over nuisance parameters, or discrete noise). A confidence set has at least its nominal coverage for every true value; a credible
 #' interval has it on average over the prior. `vignette("calibration")` shows an example.
-#' @return An object of class `noiseaware_confidence_set`, a list with `lower`, `upper`, their Monte Carlo errors `error`, and `estimate`, the best fit. `curve`
-#'   is a data frame of tested values and their p-values; if the p-value exceeds 1 - `level` at the best fit, the search for a larger one is skipped. The list
-#'   also has `informative`, `gaps`, `range`, `credible`, `level`, and, as in [p_value()], `gamma`, `replicates`, `seed`, `method`. `plot()` draws the p-values.
+#' @return An object of class `noiseaware_confidence_set`, a list. `plot()` draws the p-values. The elements are:
+#'
+#' | element | content |
+#' | --- | --- |
+#' | `lower`, `upper`, `error` | the ends and their Monte Carlo errors |
+#' | `estimate` | the best fit |
+#' | `curve` | a data frame of tested values and their p-values |
+#' | `informative` | whether the release contains information about the parameter |
+#' | `gaps` | whether values between the ends were rejected |
+#' | `range` | the range of the parameter's values |
+#' | `credible` | the credible interval of `fit`, or `NULL` |
+#' | `level` | the confidence level |
+#' | `gamma`, `replicates`, `seed`, `method` | as in [p_value()] |
 #' @section Errors: The errors of [p_value()].
 #' @references
 #' Ferrando, C., Wang, S. and Sheldon, D. (2022). Parametric bootstrap for differentially private confidence intervals. *Proceedings of the 25th International

@@ -11,12 +11,16 @@
 #' @param newdata For fits: new records, including the response; for a list of fits, a list of data frames, one for each.
 #' @param seed For fits: fixes the predictive draws; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A data frame of class `noiseaware_coverage` with a row for each variable and level: `variable`, `level`, `coverage`, `lower`, `upper` and
-#'   `replicates`. `lower` and `upper` are a Clopper-Pearson interval, since the number of intervals that contain the true value is binomial. For fits,
-#'   `replicates` is the number of new records; fits with the same name are combined, and `variable` is that name, or the name of the response. `plot()` draws
-#'   it, see [plot.calibration()].
+#' @return A data frame of class `noiseaware_coverage` with a row for each variable and level. `plot()` draws it, see [plot.calibration()]. The columns are:
+#'
+#' | column | meaning |
+#' | --- | --- |
+#' | `variable` | the variable; for fits, their name, or the name of the response |
+#' | `level`, `coverage` | probability inside the interval, and the share of intervals that contain the true value |
+#' | `lower`, `upper` | Clopper-Pearson interval of the coverage, since the number of intervals that contain the true value is binomial |
+#' | `replicates` | number of replicates; for fits, of new records |
 #' @details A central interval of level l contains the true value if and only if the value's posterior quantile is between (1 - l) / 2 and (1 + l) / 2, so any
-#'   level can be requested afterwards.
+#'   level can be requested afterwards. Fits with the same name are combined.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear

@@ -8,7 +8,8 @@
 #' @param model A model, as for [sample_posterior()]; also one of [groups], such as `model_normal(y ~ arm)`, each with parameters of its own. Its prior does not
 #'   enter the p-value: it only sets the start and the units of the search.
 #' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`;
-#'   `prob` is enough if only one name begins with `prob[`. All other parameters are nuisance parameters. Or a function of all parameters (a named vector) that returns numbers that are 0 under the null hypothesis, such as
+#'   `prob` is enough if only one name begins with `prob[`. All other parameters are nuisance parameters. Or a function of all parameters (a
+#'   named vector) that returns numbers that are 0 under the null hypothesis, such as
 #'   `function(p) p[["prob[a]"]] - p[["prob[b]"]]`.
 #' @param alternative `"two.sided"`; or, if the null hypothesis is a single number, `"greater"` or `"less"` to test it against larger or smaller values.
 #' @param ... Must be empty.
@@ -39,9 +40,9 @@
 #'
 #' T uses the mean and the covariance of z from method `"clt"` or from simulated records. They depend only on theta, so errors in them affect the power but not
 #' the validity.
-#' @return An object of class `noiseaware_p_value`, a list with `p`, its Monte Carlo error `error`, `null`, `gamma`, `replicates`, `seed` and `method`.
-#'   `informative` shows whether the release contains information about the tested parameters (otherwise `p` is 1). `values` are the parameters at which p is
-#'   largest. `generics::tidy()` converts it to a data frame.
+#' @return An object of class `noiseaware_p_value`, a list with `p`, its Monte Carlo error `error`, `null`, `gamma`, `replicates`, `seed` and `method`;
+#'   `generics::tidy()` converts it to a data frame. `informative` shows whether the release contains information about the tested parameters (otherwise `p` is 1).
+#'   `values` are the parameters at which p is largest.
 #' @section Errors: `noiseaware_error_argument`, also for impossible parameter values; `noiseaware_error_method` for releases of single records, perturbed
 #'   objectives, and models without a distribution for the covariates; `noiseaware_error_variables`.
 #' @references
