@@ -76,7 +76,8 @@ check_whole <- function(value, call) {
   bad <- value != floor(value)
   if (!any(bad)) return(invisible())
   stop_classed("value", c("{.arg value} must be integers, as the noise is discrete, but is {describe_bad(value, bad)}.",
-                          i = "If integers were published, were these rescaled? If the noise is not discrete, use {.fn mech_laplace} or {.fn mech_gaussian}."), call = call)
+                          i = "If integers were published, were these rescaled? If the noise is not discrete, use {.fn mech_laplace} or {.fn mech_gaussian}."),
+                 call = call)
 }
 
 #' @export

@@ -26,7 +26,7 @@
 #'   `c(epsilon = "column", sensitivity = 3)` is the budget and the largest change by one person, as a number or a column. `NULL` uses a column called `scale`
 #'   or `sd`. `labels` gives the columns of variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
-#' @param site For a data frame of several sites: the name of the column that identifies them. `n` may then be the name of a column, too. `number` is the column of
+#' @param site For a data frame of several sites: the name of the column that identifies them. `n` may then also be the name of a column. `number` is the column of
 #'   numbers if a site has a row for each number; if it has one row, `number` names a column for each component, as in `c("smoke=yes" = "smokers")`.
 #' @param public `NULL`, or a data frame of exact covariates for [stat_records()] of the response, one row per record: see [public_covariates].
 #'

@@ -1,5 +1,6 @@
 # Counts what a native speaker would not write, in help, README.md, NEWS.md and messages: openings such as "Of a table, what ...", worn words, and sentences of
-# more than 35 words. tools/english.tsv has a count for each file and pattern, which may only shrink: this fails on a file that has more.
+# more than 35 words. It also counts each @return of more than three sentences: the rest belongs in a table or in @details. tools/english.tsv has a count for each
+# file and pattern, which may only shrink: this fails on a file that has more.
 # Usage: Rscript tools/english.R [--write | -v [pattern]]; --write stores what has shrunk, -v shows the places
 patterns <- c(
   opening = "(^|[.:] )(Of|Under|With) [^.,;:]{1,70}, (what|which|it takes)\\b",
@@ -64,6 +65,17 @@ sentences <- function(text) {
   as.character(unlist(strsplit(as.character(text), "(?<=[.!?])\\s+(?=[A-Z*`\\[(x])", perl = TRUE)))
 }
 
+# texts of roxygen's @return, without code
+returns_of <- function(file) {
+  lines <- if (endsWith(file, ".R")) readLines(file, warn = FALSE) else character()
+  blocks <- split(lines, cumsum(grepl("^#' @\\w", lines) | !startsWith(lines, "#'")))
+  blocks <- Filter(function(block) grepl("^#' @return", block[1L]), blocks)
+  as.character(vapply(blocks, function(block) gsub("`[^`]*`", "x", paste(sub("^#' *", "", block), collapse = " ")), ""))
+}
+
+longest_return <- 3L
+ends_in <- function(text) lengths(regmatches(text, gregexpr("(?<! al)[.!?](?= |$)", text, perl = TRUE)))
+
 words_in <- function(sentence) lengths(regmatches(sentence, gregexpr("[A-Za-z0-9][^ ]*", sentence)))
 
 texts_of <- function(file) {
@@ -75,7 +87,7 @@ counts_of <- function(file) {
   text <- texts_of(file)
   found <- vapply(patterns, function(p) sum(lengths(regmatches(unlist(text), gregexpr(p, unlist(text), perl = TRUE)))), 0)
   one <- sentences(text$help)
-  c(found, long = sum(words_in(one[!startsWith(one, "|")]) > longest))
+  c(found, long = sum(words_in(one[!startsWith(one, "|")]) > longest), return = sum(ends_in(returns_of(file)) > longest_return))
 }
 
 shown <- function(file, wanted) {
@@ -84,6 +96,11 @@ shown <- function(file, wanted) {
     at <- regexpr(patterns[[name]], text, perl = TRUE)
     hits <- text[at > 0L]
     if (length(hits)) cat(sprintf("%s, %s: ...%s...\n", file, name, substr(hits, pmax(at[at > 0L] - 50L, 1L), at[at > 0L] + 70L)), sep = "")
+  }
+  if ("return" %in% wanted) {
+    text <- returns_of(file)
+    several <- ends_in(text) > longest_return
+    if (any(several)) cat(sprintf("%s, return (%d): %s\n", file, ends_in(text)[several], text[several]), sep = "")
   }
   if ("long" %in% wanted) {
     one <- sentences(texts_of(file)$help)
@@ -98,7 +115,7 @@ given <- commandArgs(TRUE)
 files <- c("README.md", "NEWS.md", list.files("R", "[.]R$", full.names = TRUE))
 if ("-v" %in% given) {
   wanted <- setdiff(given, "-v")
-  for (file in files) shown(file, if (length(wanted)) wanted else c(names(patterns), "long"))
+  for (file in files) shown(file, if (length(wanted)) wanted else c(names(patterns), "long", "return"))
   quit()
 }
 counts <- do.call(rbind, lapply(files, function(file) {
