@@ -54,12 +54,6 @@ static const double TARGET_ACCEPT = 0.9, TARGET_OF_MANY = 0.65;
 
 /* ---- set-up ------------------------------------------------------------------------------ */
 
-int pool_read_rate(const struct fields *fields, struct pool_site *site) {
-    const int status = pool_rate_read(fields, &site->rate);
-    site->n = site->rate.n;
-    return status;
-}
-
 /* log k!, for all groups whose sizes are latent */
 static void share_factorials(struct pool *s) {
     enum { MOST_FACTORIALS = 1 << 20 };

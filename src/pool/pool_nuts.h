@@ -110,9 +110,8 @@ struct pool {
 int pool_create(struct pool *pool);
 int pool_stored(const struct pool *pool);
 
-/* A site's release, of rates, of normal totals with site->noise, and of totals with a normal
- * distribution with site->clt.alone. Return PLUGIN_*. */
-int pool_read_rate(const struct fields *fields, struct pool_site *site);
+/* A site's release, of normal totals with site->noise, and of totals with a normal distribution
+ * with site->clt.alone (of rates: pool_rate_read()). Return PLUGIN_*. */
 int pool_read_totals(const struct fields *fields, const struct model *model,
                      struct pool_site *site);
 int pool_read_clt(const struct fields *fields, const struct pool *pool, struct pool_site *site);

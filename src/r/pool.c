@@ -48,7 +48,7 @@ static int read_site(SEXP spec, struct pool *s, struct pool_site *site) {
     site->member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
     switch (s->family) {
     case POOL_RATES:
-        return pool_read_rate(&fields, site);
+        return pool_rate_read(&fields, &site->rate);
     case POOL_TOTALS:
         site->noise = read_noise(spec);
         site->size_prior = read_size_prior(spec);
