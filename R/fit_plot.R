@@ -4,7 +4,8 @@
 #'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
-#'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, truncated if they are much wider.
+#'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, truncated if they are much
+#'     wider. Fits with a parameter for each site or group have none.
 #'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
 #'     held at the posterior mean of their mean, or at the middle of their bounds if the model has no mean; factors are held at their first level.

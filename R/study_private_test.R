@@ -44,6 +44,10 @@
 #' whatever the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in [stat_by()] also need their sizes,
 #' see [groups]; noisy sizes are nuisance parameters.
 #'
+#' **Which release.** The totals of a regression answer many questions, and share their noise with all of them. If the question is whether two groups differ and
+#' the budget is small, release the counts of the group by the value in three intervals: all counts together have a sensitivity of 2. Then test for a trend, as in
+#' the second example. `vignette("design")` compares the power of both with published private tests.
+#'
 #' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
 #' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and
 #' always computed. With `bayes_factor = TRUE` it is also computed for
@@ -65,6 +69,11 @@
 #' set.seed(1)
 #' rel <- simulate_release(births, smoking, mech_discrete_laplace(epsilon = 1))
 #' private_test(rel, low ~ smoke, replicates = 199, seed = 1)
+#' # do weights differ between smokers and others? The group by the weight in three intervals
+#' grams <- cut(MASS::birthwt$bwt, c(0, 2500, 3500, 6000), c("low", "middle", "high"))
+#' weights <- stat_counts(~ smoke:grams, list(smoke = c("no", "yes"), grams = levels(grams)))
+#' rel <- simulate_release(data.frame(births, grams), weights, mech_discrete_laplace(epsilon = 1))
+#' private_test(rel, smoke ~ grams, scores = c(-1, 0, 1), replicates = 199, seed = 1)
 #' @concept hypothesis test
 #' @concept t-test
 #' @concept chi-squared test
