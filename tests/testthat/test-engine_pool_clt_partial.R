@@ -250,4 +250,5 @@ test_that("what cannot be pooled partially is refused", {
   expect_error(sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(covariates = "shared")), class = "noiseaware_error_pool")
   expect_error(sample_posterior(totals_sites(), model_lm(), pool = partial_pooling(covariates = "shared")), "asks for that method", class = "noiseaware_error_pool")
   expect_error(partial_pooling(covariates = "all"), class = "noiseaware_error_argument")
+  expect_error(partial_pooling(walk = 1), class = "noiseaware_error_argument")
 })

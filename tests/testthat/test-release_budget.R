@@ -118,6 +118,7 @@ test_that("private quantiles find the quantile", {
   expect_warning(released_quantile(x[1:48], 0.5, c(-1000, 1000), 1), "One side has 24 records", class = "noiseaware_warning_quantile")
   expect_silent(released_quantile(x[1:50], 0.5, c(-1000, 1000), 1))
   expect_silent(released_quantile(x[1:9], 0.5, c(-1000, 1000), 1, neighbours = "add_remove"))
+  expect_silent(released_quantile(x[1:8], 0.5, c(-1000, 1000), 2, steps = 1)) # log(2 / 0.05) is 3.7
   expect_identical(released_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1)$value, c(`30%` = 0))
   for (bad in list(quote(released_quantile("a", 0.5, c(0, 1), 1)), quote(released_quantile(numeric(), 0.5, c(0, 1), 1)),
                    quote(released_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(released_quantile(1, 2, c(0, 1), 1)),
