@@ -145,6 +145,7 @@ test_that("without noise the draws are those of the records themselves", {
   known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 2200, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   expect_output(print(acceptance(fit)), "exact: no variable has noise")
+  expect_identical(range(fit$chains[[1]]$acceptance), c(1, 1))
 })
 
 test_that("much noise leaves slopes right that the noisy values attenuate", {
