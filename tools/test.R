@@ -37,7 +37,7 @@ run_file <- function(file, begun) {
 # large vectors come and go: glibc would return each to the system, and be given empty pages anew
 Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000000000")
 # and R would look through all packages for garbage each time that so small a heap is full, as processes start with
-Sys.setenv(R_NSIZE = "3000000", R_VSIZE = "256M")
+Sys.setenv(R_NSIZE = "3000000", R_VSIZE = "64M")
 # Processes that each run one file after another: to fork for each file would copy the memory of the parent as often. One more than
 # cores: some tests wait for locks and servers.
 workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)))
