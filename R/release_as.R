@@ -77,7 +77,8 @@
 #' as_release(rows, smoking, mech_gaussian, n = 189, number = "estimate")
 #'
 #' # a row for each site
-#' hospitals <- data.frame(hospital = c("north", "south"), patients = c(30, 50), smokers = c(7.3, 21.8), noise = c(2, 3))
+#' hospitals <- data.frame(hospital = c("north", "south"), patients = c(30, 50),
+#'                         smokers = c(7.3, 21.8), noise = c(2, 3))
 #' sites <- as_release(hospitals, smoking, mech_laplace, n = "patients", site = "hospital",
 #'                     number = c("smoke=yes" = "smokers"), noise = c(scale = "noise"))
 #' sample_posterior(sites, model_bernoulli(), pool = "partial", iter = 400, seed = 1)
