@@ -15,6 +15,8 @@
 #'     noise. Open points mark hidden numbers, relative to their posterior mean and sd.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
 #'     and, if the margin was released, the published number below.
+#'   * `"mosaic"`: a margin of two variables as rectangles. A column is as wide as the share of a level of the first variable; the rectangles in it are as high as
+#'     the shares of the second variable among these records, with their posterior sd.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
 #' @param variables Names of variables. By default the coefficients and sigma of a regression, and all variables of other models. If two variables mirror each
 #'   other, such as the probabilities of two levels, only one is shown. `"pairs"` shows the first 8 variables, with a message of class
@@ -22,10 +24,10 @@
 #' @param covariate For `"predictive"`: the covariate's name; by default the
 #'   first number, or the first factor if there is none.
 #' @param level Probability inside the predictive band and inside the intervals. The thick part of an interval contains half of the posterior.
-#' @param margin For `"table"`: one margin of up to three variables, given by a formula such as `~ a:b`, see [denoise()]. It need not have been released.
-#'   `NULL`: all variables, if there are at most three.
+#' @param margin For `"table"` and `"mosaic"`: one margin of up to three variables (two for a mosaic), given by a formula such as `~ a:b`, see
+#'   [denoise()]. It need not have been released. `NULL`: all variables, if there are at most three.
 #' @param percent For `"table"`: whether to show percentages of all records instead of counts.
-#' @param text_size For `"table"`: the size of the numbers, as in [ggplot2::geom_text()].
+#' @param text_size For `"table"` and `"mosaic"`: the size of the numbers, as in [ggplot2::geom_text()].
 #' @param times For `"survival"`: see [survival_measures()]; by default the breaks and 50 times between them.
 #' @param ... Passed on to bayesplot.
 #' @return A ggplot. Its `$data` holds the plotted numbers, with a row for each point of a density, published number, cell, or time and group, and these
@@ -36,6 +38,7 @@
 #' | `"prior"` | `variable`, `distribution` ("prior" or "posterior"), `at`, `density` |
 #' | `"denoised"` | `component`, of several sites `name[site]`; `published`, `NA` if hidden; `noise_sd`, 0 or `NA` without noise; `mean`, `sd`, `lower`, `upper` |
 #' | `"table"` | one for each variable; `released`, `NA` where it was not; `noise_sd`; `mean`, `sd`, `lower`, `upper` |
+#' | `"mosaic"` | as of `"table"`; `share` and `share_sd` of the second variable's level among the records with the first one's |
 #' | `"survival"` | `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability |
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for the prior of sites with separate parameters; the errors of [denoise()] for tables
 #'   and published numbers; `noiseaware_error_formula` for several margins or more than three variables.
@@ -50,12 +53,13 @@
 #' plot(fit, "prior", "age")
 #' plot(fit, "denoised")$data
 #' @export
-plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "prior", "denoised", "table", "survival"),
+plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trace", "density", "predictive", "prior", "denoised", "table", "mosaic", "survival"),
                                 variables = NULL, covariate = NULL, level = 0.95, margin = NULL, percent = FALSE, text_size = 3, times = NULL, ...) {
   type <- if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
   whole <- switch(type, prior = plot_prior(x, variables), denoised = plot_denoised(x, level), table = plot_table(x, margin, level, percent, text_size),
+                  mosaic = plot_mosaic(x, margin, level, text_size),
                   survival = plot_survival(x, level, times), predictive = plot_predictive(predictive_data(x, covariate, level), x, level))
   if (!is.null(whole)) return(whole)
   shown <- plot_variables(x, variables)

@@ -1,4 +1,4 @@
-# plot(fit, "table"): a table as published, and its posterior.
+# plot(fit, "table"): a table as published, and its posterior; plot(fit, "mosaic"): the shares of one variable given another.
 plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_size = 3, call = caller_env()) {
   check_flag(percent, "percent", call = call)
   text_size <- check_positive(text_size, "text_size", call = call)
@@ -31,16 +31,40 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
 
 format_count <- function(x) format(ifelse(abs(x) < 9.95, round(x, 1), round(x)), big.mark = ",", decimal.mark = ".", trim = TRUE, drop0trailing = TRUE)
 
+# Widths of columns are shares of the first variable's levels, heights shares of the second one's among them.
+plot_mosaic <- function(fit, margin, level, text_size, call = caller_env()) {
+  text_size <- check_positive(text_size, "text_size", call = call)
+  of <- margin_draws(fit, margin, call)
+  if (length(of$variables) != 2L) {
+    stop_classed("formula", "{.arg margin} must be a margin of two variables for a mosaic, but has {length(of$variables)}.", call = call)
+  }
+  data <- margin_data(fit, margin, level, FALSE, call)
+  given <- as.integer(data[[1L]])
+  shares <- of$draws / pmax(t(rowsum(t(of$draws), given))[, given], 1)
+  data$share <- unname(colMeans(shares))
+  data$share_sd <- unname(apply(shares, 2L, stats::sd))
+  width <- tapply(data$mean, given, sum) / sum(data$mean)
+  right <- cumsum(width)
+  upper <- stats::ave(data$share, given, FUN = cumsum)
+  rectangles <- data.frame(xmin = (right - width)[given], xmax = right[given], ymin = upper - data$share, ymax = upper, level = data[[2L]],
+                           label = ifelse(width[given] > 0.05 & data$share > 0.04, sprintf("%.1f%% \u00b1 %.1f", 100 * data$share, 100 * data$share_sd), ""))
+  plot <- ggplot2::ggplot(rectangles, ggplot2::aes(xmin = .data$xmin, xmax = .data$xmax, ymin = .data$ymin, ymax = .data$ymax, fill = .data$level)) +
+    ggplot2::geom_rect(colour = "white", linewidth = 1) +
+    ggplot2::geom_text(ggplot2::aes(x = (.data$xmin + .data$xmax) / 2, y = (.data$ymin + .data$ymax) / 2, label = .data$label), size = text_size) +
+    ggplot2::scale_x_continuous(breaks = unname(right - width / 2), labels = short_intervals(levels(data[[1L]])), expand = c(0, 0)) +
+    ggplot2::scale_y_continuous(breaks = 0:4 / 4, labels = paste0(0:4 * 25, "%"), expand = c(0, 0)) +
+    ggplot2::scale_fill_hue(c = 35, l = 85, name = of$variables[2L], labels = short_intervals(levels(data[[2L]]))) +
+    ggplot2::labs(x = of$variables[1L], y = NULL, subtitle = "posterior mean \u00b1 sd of the shares among the confidential records") +
+    theme_noiseaware() +
+    ggplot2::theme(panel.grid = ggplot2::element_blank())
+  with_table(plot, data)
+}
+
 # `percent`: of all records, in each draw; of what was published, of the posterior mean of their number
 margin_data <- function(fit, margin, level, percent, call) {
-  margin <- margin %||% if (length(fit$bound$levels) <= 3L) stats::reformulate(paste(format_name(names(fit$bound$levels)), collapse = ":")) else
-    stop_argument("margin", "given if there are more than three variables", describe(margin), "formula", call)
-  variables <- formula_margins(margin, call)
-  if (length(variables) != 1L || length(variables[[1L]]) > 3L) {
-    stop_classed("formula", "{.arg margin} must be one margin of up to three variables, but is {.code {shorten_text(formula_text(margin))}}.", call = call)
-  }
-  variables <- variables[[1L]]
-  draws <- posterior::as_draws_matrix(denoise_margin(fit, margin, call))
+  of <- margin_draws(fit, margin, call)
+  variables <- of$variables
+  draws <- of$draws
   levels <- fit$bound$levels[variables]
   codes <- all_codes(lengths(levels))
   out <- as.data.frame(lapply(stats::setNames(nm = variables), function(v) factor(levels[[v]][codes[, v] + 1], levels[[v]])), optional = TRUE)
@@ -50,6 +74,17 @@ margin_data <- function(fit, margin, level, percent, call) {
   ends <- draws_interval(draws, level)
   cbind(out, released = published * unname(fit$release$value)[at], noise_sd = published * unname(noise_sd(fit$release))[at], mean = unname(colMeans(draws)),
         sd = unname(apply(draws, 2L, stats::sd)), lower = ends[1L, ], upper = ends[2L, ])
+}
+
+# its variables, and draws x cells
+margin_draws <- function(fit, margin, call) {
+  margin <- margin %||% if (length(fit$bound$levels) <= 3L) stats::reformulate(paste(format_name(names(fit$bound$levels)), collapse = ":")) else
+    stop_argument("margin", "given if there are more than three variables", describe(margin), "formula", call)
+  variables <- formula_margins(margin, call)
+  if (length(variables) != 1L || length(variables[[1L]]) > 3L) {
+    stop_classed("formula", "{.arg margin} must be one margin of up to three variables, but is {.code {shorten_text(formula_text(margin))}}.", call = call)
+  }
+  list(variables = variables[[1L]], draws = posterior::as_draws_matrix(denoise_margin(fit, margin, call)))
 }
 
 # Where the cells of a margin stand among the published numbers: in whatever order of the variables, the first of several.

@@ -45,3 +45,20 @@ test_that("tiles show each cell once, of one to three variables", {
   refusals("variables", expression(plot(fit, "table", margin = ~ w)))
   refusals("argument", expression(plot(fit, "table", margin = ~ x, level = 1), plot(fit, "table", margin = ~ x, percent = 2), plot(fit, "table", text_size = -1)))
 })
+
+test_that("a mosaic has the shares of the second variable given the first", {
+  fit <- margins_fit()
+  plot <- plot(fit, "mosaic", margin = ~ y:x)
+  data <- plot$data
+  expect_equal(data[names(table_data(fit, ~ y:x, 0.95))], table_data(fit, ~ y:x, 0.95))
+  draws <- posterior::as_draws_matrix(denoise(fit, ~ y:x))
+  of <- function(x, y) draws[, sprintf("y=%s:x=%s", y, x)]
+  share <- of("b", "v") / (of("a", "v") + of("b", "v"))
+  row <- data[data$y == "v" & data$x == "b", ]
+  expect_equal(c(row$share, row$share_sd), c(mean(share), stats::sd(share)))
+  at <- ggplot2::ggplot_build(plot)$data[[1]]
+  expect_equal(at$ymax - at$ymin, data$share)
+  expect_equal(tapply(at$xmax - at$xmin, data$y, mean), tapply(data$mean, data$y, sum) / 200, ignore_attr = TRUE)
+  expect_equal(range(at$xmin, at$xmax, at$ymin, at$ymax), c(0, 1))
+  refusals("formula", expression(plot(fit, "mosaic"), plot(fit, "mosaic", margin = ~ x)))
+})
