@@ -15,8 +15,8 @@
 #'     noise. Open points mark hidden numbers, relative to their posterior mean and sd.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
 #'     and, if the margin was released, the published number below.
-#'   * `"mosaic"`: a margin of two variables as rectangles. A column is as wide as the share of a level of the first variable; the rectangles in it are as high as
-#'     the shares of the second variable among these records, with their posterior sd.
+#'   * `"mosaic"`: a margin of two variables as rectangles. Each column is as wide as the share of a level of the first variable. The rectangles in it are as high as
+#'     the shares of the second variable among these records. Labels are these shares and their posterior sd.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
 #' @param variables Names of variables. By default the coefficients and sigma of a regression, and all variables of other models. If two variables mirror each
 #'   other, such as the probabilities of two levels, only one is shown. `"pairs"` shows the first 8 variables, with a message of class
