@@ -73,7 +73,7 @@
 #' grams <- cut(MASS::birthwt$bwt, c(0, 2500, 3500, 6000), c("low", "middle", "high"))
 #' weights <- stat_counts(~ smoke:grams, list(smoke = c("no", "yes"), grams = levels(grams)))
 #' rel <- simulate_release(data.frame(births, grams), weights, mech_discrete_laplace(epsilon = 1))
-#' private_test(rel, smoke ~ grams, scores = c(-1, 0, 1), replicates = 199, seed = 1)
+#' private_test(rel, smoke ~ grams, scores = c(-1, 0, 1), interval = FALSE, replicates = 99, seed = 1)
 #' @concept hypothesis test
 #' @concept t-test
 #' @concept chi-squared test
