@@ -67,7 +67,7 @@
 #' @export
 contrast <- function(object, ...) {
   check_given()
-  if (!missing(object) && is_theirs(object, "emmeans")) return(call_theirs("emmeans", "contrast"))
+  if (!missing(object) && is_theirs(object, "emmeans", "contrast")) return(call_theirs("emmeans", "contrast"))
   UseMethod("contrast")
 }
 

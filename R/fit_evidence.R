@@ -177,7 +177,7 @@ rate_evidence <- function(fit, call = caller_env()) {
 #' @export
 bayes_factor <- function(fit1, fit2, ..., draws = 10000, seed = NULL) {
   check_given()
-  if (is_theirs(fit1, "bridgesampling")) return(call_theirs("bridgesampling", "bayes_factor")) # brms uses this generic
+  if (is_theirs(fit1, "bridgesampling", "bayes_factor")) return(call_theirs("bridgesampling", "bayes_factor")) # brms uses this generic
   check_no_dots(...)
   check_class(fit1, "fit1", "noiseaware_fit", "a fit of sample_posterior()", "argument")
   check_class(fit2, "fit2", "noiseaware_fit", "a fit of sample_posterior()", "argument")

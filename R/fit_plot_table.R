@@ -2,8 +2,9 @@
 plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_size = 3, call = caller_env()) {
   check_flag(percent, "percent", call = call)
   text_size <- check_positive(text_size, "text_size", call = call)
-  table <- data <- margin_data(fit, margin, level, percent, call)
-  variables <- names(data)[seq_len(match("released", names(data)) - 1L)]
+  of <- margin_draws(fit, margin, call)
+  table <- data <- margin_data(fit, of, level, percent)
+  variables <- of$variables
   names(data)[seq_along(variables)] <- c("row", "column", "panel")[seq_along(variables)]
   if (length(variables) == 1L) data <- cbind(column = data$row, replace(data, "row", ""))
   shown <- if (percent) function(x) sprintf("%.1f", x) else format_count
@@ -38,7 +39,7 @@ plot_mosaic <- function(fit, margin, level, text_size, call = caller_env()) {
   if (length(of$variables) != 2L) {
     stop_classed("formula", "{.arg margin} must be a margin of two variables for a mosaic, but has {length(of$variables)}.", call = call)
   }
-  data <- margin_data(fit, margin, level, FALSE, call)
+  data <- margin_data(fit, of, level)
   given <- as.integer(data[[1L]])
   shares <- of$draws / pmax(t(rowsum(t(of$draws), given))[, given], 1)
   data$share <- unname(colMeans(shares))
@@ -61,8 +62,7 @@ plot_mosaic <- function(fit, margin, level, text_size, call = caller_env()) {
 }
 
 # `percent`: of all records, in each draw; of what was published, of the posterior mean of their number
-margin_data <- function(fit, margin, level, percent, call) {
-  of <- margin_draws(fit, margin, call)
+margin_data <- function(fit, of, level, percent = FALSE) {
   variables <- of$variables
   draws <- of$draws
   levels <- fit$bound$levels[variables]

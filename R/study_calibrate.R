@@ -105,7 +105,7 @@
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
                       parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove"), data = NULL) {
-  if (!missing(model) && is_theirs(model, "survey")) return(call_theirs("survey", "calibrate"))
+  if (!missing(model) && is_theirs(model, "survey", "calibrate")) return(call_theirs("survey", "calibrate"))
   if (!missing(model) && inherits(model, "noiseaware_fit")) {
     of <- design_of_fit(model)
     model <- of$model

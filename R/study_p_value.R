@@ -62,7 +62,7 @@
 #' p_value(rel, model_bernoulli(), c(prob = 0.5))
 #' @export
 p_value <- function(release, model, null, alternative = c("two.sided", "less", "greater"), ..., replicates = 999, seed = NULL, prior_n = NULL) {
-  if (!missing(release) && is_theirs(release, "parameters")) return(call_theirs("parameters", "p_value"))
+  if (!missing(release) && is_theirs(release, "parameters", "p_value")) return(call_theirs("parameters", "p_value"))
   check_given()
   check_no_dots(...)
   alternative <- match_alternative(alternative)
@@ -120,6 +120,7 @@ read_null <- function(null, sim, call) {
   ok <- is.numeric(null) && length(null) > 0L && is.null(dim(null)) && all(is.finite(null)) && checkmate::test_names(names(null), "unique")
   if (!ok) stop_argument("null", "a named vector of finite values of parameters, such as c(age = 0), or a function of the parameters", describe(null), call = call)
   names(null) <- only_of_stem(names(null), known)
+  if (anyDuplicated(names(null))) stop_argument("null", "one value for each parameter", paste("several for", names(null)[anyDuplicated(names(null))]), call = call)
   strange <- setdiff(names(null), known)
   if (length(strange)) {
     stop_classed("argument", c("{.arg null} must name parameters of the model, but {.val {strange}} {?is/are} not.", i = "The model has {.val {known}}."), call = call)

@@ -62,7 +62,7 @@ struct crossing {
     int *component;      /* that cells of released margins are */
     const double **at;   /* where the count of a component is */
     double *part_counts; /* of all parts, one after the other */
-    int tracked;         /* the cells are told with the statistic */
+    int tracked;         /* are the counts of the cells stored with the statistic? */
 
     /* state */
     uint16_t *code; /* n x columns */

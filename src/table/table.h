@@ -92,7 +92,7 @@ struct table {
         const double *coefficient;
         int fractions; /* are there coefficients that are no whole numbers? */
     } queries;
-    int tracked; /* the cells are told with the statistic */
+    int tracked; /* are the counts of the cells stored with the statistic? */
     struct {
         int at;        /* its node, next to the cells */
         double most;   /* the largest there can be */

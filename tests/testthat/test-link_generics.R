@@ -221,6 +221,7 @@ test_that("what is for a function of the same name in another package goes there
     same <- function(calibrated) expect_equal(weights(calibrated), c(5, 5, 7), ignore_attr = TRUE)
     same(calibrate(design, ~ g - 1, c(ga = 10, gb = 7)))
     same(survey::calibrate(design, ~ g - 1, c(ga = 10, gb = 7)))
+    expect_error(calibrate(mtcars, stat_size(), mech_laplace(epsilon = 1), 10), class = "noiseaware_error_argument")
     expect_s3_class(survey::calibrate(rate, replicates = 2, seed = 1), "calibration")
   }
 })

@@ -98,6 +98,7 @@ test_that("many records are approximate, and the print says so", {
 test_that("a name without its level is enough if there is one", {
   own <- p_value(counted, model_bernoulli(), c("prob[yes]" = 0.5), seed = 1)
   expect_identical(p_value(counted, model_bernoulli(), c(prob = 0.5), seed = 1), own)
+  expect_error(p_value(counted, model_bernoulli(), c(prob = 0.5, "prob[yes]" = 0.6)), class = "noiseaware_error_argument")
   expect_error(p_value(counted, model_categorical(), c(prob = 0.5)), class = "noiseaware_error_argument")
   set <- function(parameter) confidence_set(counted, model_bernoulli(), parameter, replicates = 99, seed = 1)
   expect_identical(set("prob"), set("prob[yes]"))
