@@ -15,11 +15,13 @@
  *      with the coefficients, the table following.
  *   2. where the model gives slopes of the records' likelihood: what is shared and the parameters
  *      of all sites, given the records (pool/parameters_nuts.c).
- *   3. what is shared, by random walks of three kinds, which differ in what they hold fixed; with
+ *   3. what is shared, by random walks of these kinds, which differ in what they hold fixed; with
  *      slopes the last kind alone:
  *      GIVEN    the parameters of all sites (the centred view);
  *      HELD     how many standard deviations phi_j is from its centre, and the records;
- *      CARRIED  the same, and the records' innovations: records follow their parameters.
+ *      CARRIED  the same, and the records' innovations: records follow their parameters;
+ *               all that is shared, and then (CARRIED_SAME) what is the same in all sites alone,
+ *               since the records of all sites hardly let the mean move with it.
  * GIVEN works well if sites determine their parameters well, CARRIED if noise leaves much
  * uncertain, HELD if sites differ little and their records are well determined. Parameters that
  * are the same in all sites are moved only by HELD and CARRIED. In a walk the first site's
@@ -44,7 +46,7 @@ enum { TABLE_STEPS = 4 };
 /* of the distance of a site's start from the mean, at most */
 enum { HALVINGS = 60 };
 
-enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
+enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 3, STEPS = 3, MOST_STEPS = 12 };
 
 /* ---- densities --------------------------------------------------------------------------- */
 
@@ -81,7 +83,6 @@ static double shared_log_prior(struct pool_records *s, const double *at) {
 static double site_log_prior(void *self, const double *theta) {
     struct pool_records_site *site = self;
     struct pool_records *s = site->pool;
-    const int last = site == s->site + s->sites - 1;
     if (!(log_prior(s, theta) > -INFINITY)) return -INFINITY;
     double sum = 0;
     if (s->rests.count > 0) {
@@ -93,7 +94,9 @@ static double site_log_prior(void *self, const double *theta) {
     phi_from_theta(s, &site->member, theta);
     if (s->spread.walk && !site->member.before) sum += prior_of_parameters(s, site->member.phi);
     sum += pool_member_density(&s->spread, s->at, &site->member);
-    if (s->spread.walk && !last) sum += pool_member_density(&s->spread, s->at, &site[1].member);
+    const int later = (int)(s->site + s->sites - 1 - site);
+    for (int j = 1; j <= s->spread.walk && j <= later; ++j)
+        sum += pool_member_density(&s->spread, s->at, &site[j].member);
     phi_from_theta(s, &site->member, site->augment.theta);
     return sum;
 }
@@ -188,6 +191,23 @@ static void sort_coordinates(struct pool_records *s) {
     }
 }
 
+/* which of what is shared each kind of walk moves */
+static void sort_shared(struct pool_records *s) {
+    const int V = s->spread.varying;
+    struct places *moved = s->moved;
+    for (int kind = 0; kind < POOL_WALKS; ++kind)
+        moved[kind].at = plugin_memory((size_t)s->shared, sizeof *moved[kind].at);
+    for (int k = 0; k < s->shared; ++k) {
+        const int of_site = k < s->parameters, varies = of_site && is_listed(k, V, s->spread.which);
+        const int moves[POOL_WALKS] = {[POOL_GIVEN] = !of_site || (varies && !s->spread.walk),
+                                       [POOL_HELD] = 1,
+                                       [POOL_CARRIED] = 1,
+                                       [POOL_CARRIED_SAME] = V > 0 && of_site && !varies};
+        for (int kind = 0; kind < POOL_WALKS; ++kind)
+            if (moves[kind]) moved[kind].at[moved[kind].count++] = k;
+    }
+}
+
 static void create_site(struct pool_records *s, struct pool_records_site *site,
                         struct pool_member *before) {
     struct augment *a = &site->augment;
@@ -242,9 +262,7 @@ int pool_records_create(struct pool_records *s) {
     s->bounded = model_is_cut(model) && s->rests.count == 0;
     s->gradients = s->likelihood.class || model->likelihood;
     if (s->gradients) pool_records_given_create(s);
-    s->free.at = plugin_memory((size_t)s->shared, sizeof *s->free.at);
-    for (int v = 0; v < V && !s->spread.walk; ++v) s->free.at[s->free.count++] = s->spread.which[v];
-    for (int k = s->parameters; k < s->shared; ++k) s->free.at[s->free.count++] = k;
+    sort_shared(s);
     s->density.model = model;
     s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
     DOUBLES(model->parameters, &s->work.trial, &s->work.theta, &s->work.site_step,
@@ -350,10 +368,12 @@ static void start_parameters(struct pool_records *s, struct pool_records_site *s
 }
 
 static void start_walks(struct pool_records *s, const double *sd) {
-    for (int k = 0; k < s->free.count; ++k) s->work.step[k] = sd[s->free.at[k]];
-    walk_start(s->walk + POOL_GIVEN, s->work.step);
-    walk_start(s->walk + POOL_HELD, sd);
-    walk_start(s->walk + POOL_CARRIED, sd);
+    for (int kind = 0; kind < POOL_WALKS; ++kind) {
+        const struct places *moved = s->moved + kind;
+        if (moved->count == 0) continue;
+        for (int k = 0; k < moved->count; ++k) s->work.step[k] = sd[moved->at[k]];
+        walk_start(s->walk + kind, s->work.step);
+    }
 }
 
 void pool_records_start(struct pool_records *s, const double *sd) {
@@ -380,8 +400,8 @@ void pool_records_start(struct pool_records *s, const double *sd) {
 static void propose(struct pool_records *s, int kind) {
     doubles_copy(s->work.at, s->at, s->shared);
     walk_propose(s->walk + kind, s->rng, s->work.step);
-    for (int k = 0; k < s->walk[kind].size; ++k)
-        s->work.at[kind == POOL_GIVEN ? s->free.at[k] : k] += s->work.step[k];
+    for (int k = 0; k < s->moved[kind].count; ++k)
+        s->work.at[s->moved[kind].at[k]] += s->work.step[k];
     pool_spread_open(&s->spread, s->work.at);
 }
 
@@ -391,8 +411,7 @@ static void settle(struct pool_records *s, int kind, int learning) {
     for (int j = 0; j < s->sites; ++j)
         phi_from_theta(s, &s->site[j].member, s->site[j].augment.theta);
     if (!learning) return;
-    for (int k = 0; k < s->walk[kind].size; ++k)
-        s->work.step[k] = s->at[kind == POOL_GIVEN ? s->free.at[k] : k];
+    for (int k = 0; k < s->moved[kind].count; ++k) s->work.step[k] = s->at[s->moved[kind].at[k]];
     walk_saw(s->walk + kind, s->work.step);
 }
 
@@ -502,25 +521,25 @@ static void keep_carried(struct pool_records *s) {
     }
 }
 
-static void move_carried(struct pool_records *s, int learning) {
+static void move_carried(struct pool_records *s, int kind, int learning) {
     double prior = shared_log_prior(s, s->at);
     hold(s);
     for (int j = 0; j < s->sites && !s->tables; ++j)
         s->site[j].energy = augment_energy(&s->site[j].augment);
     const int steps = s->tables ? TABLE_STEPS : CARRIED_STEPS;
     for (int i = 0; i < steps; ++i) {
-        propose(s, POOL_CARRIED);
+        propose(s, kind);
         const double threshold = rng_exponential(s->rng);
         const double prior_new = place_sites(s) ? shared_log_prior(s, s->work.at) : -INFINITY;
         const double log_ratio = prior_new > -INFINITY ? prior_new - prior + carry(s) : -INFINITY;
         const int accept = -log_ratio < threshold;
-        walk_tried(s->walk + POOL_CARRIED, learning, log_ratio, accept);
+        walk_tried(s->walk + kind, learning, log_ratio, accept);
         if (!accept) continue;
         keep_carried(s);
         take_new(s);
         prior = prior_new;
     }
-    settle(s, POOL_CARRIED, learning);
+    settle(s, kind, learning);
 }
 
 /* Counted work: of records since warmup began or ended, of tables in an iteration. */
@@ -555,10 +574,11 @@ static int make_round(struct pool_records *s, int iteration, int warmup, int rou
     if (s->gradients) {
         s->given.leapfrogs += pool_records_given_move(s, iteration, warmup);
     } else {
-        if (s->free.count > 0) move_given(s, learning);
+        if (s->moved[POOL_GIVEN].count > 0) move_given(s, learning);
         move_held(s, learning);
     }
-    if (s->movable) move_carried(s, learning);
+    for (int kind = POOL_CARRIED; s->movable && kind < POOL_WALKS; ++kind)
+        if (s->moved[kind].count > 0) move_carried(s, kind, learning);
     return PLUGIN_OK;
 }
 

@@ -57,7 +57,7 @@ static void tell_table(const struct collapse *table, struct chain_diagnostics *t
 /* The sites' own, on average, work summed; then the walks of what they share. */
 void pool_records_diagnostics(const struct pool_records *s, double after,
                               struct chain_diagnostics *told) {
-    static const char *const names[POOL_WALKS] = {"given", "held", "carried"};
+    static const char *const names[POOL_WALKS] = {"given", "held", "carried", "carried_same"};
     struct chain_diagnostics sum = {0};
     double sites[MOST_DIAGNOSTICS] = {0};
     for (int j = 0; j < s->sites; ++j) {
@@ -79,5 +79,6 @@ void pool_records_diagnostics(const struct pool_records *s, double after,
         diagnostics_tell(told, "together_divergent", s->given.counter[POOL_GIVEN_DIVERGENT]);
     }
     for (int k = s->gradients ? POOL_CARRIED : 0; k < POOL_WALKS; ++k)
-        diagnostics_tell(told, names[k], *s->walk[k].accepted / *s->walk[k].made);
+        if (s->moved[k].count > 0)
+            diagnostics_tell(told, names[k], *s->walk[k].accepted / *s->walk[k].made);
 }

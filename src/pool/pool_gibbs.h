@@ -40,7 +40,7 @@ enum {
 };
 
 /* Kinds of walks in what sites share; see pool/gibbs_chain.c. */
-enum { POOL_GIVEN, POOL_HELD, POOL_CARRIED, POOL_WALKS };
+enum { POOL_GIVEN, POOL_HELD, POOL_CARRIED, POOL_CARRIED_SAME, POOL_WALKS };
 
 /* Transitions of what is shared and of all sites' parameters, given the records. */
 struct pool_given {
@@ -68,8 +68,8 @@ struct pool_records {
      * those that are no parameters of the site. */
     struct places moves, walks, rests;
 
-    int shared;         /* coordinates of what sites share */
-    struct places free; /* of these, what moves given the parameters of the sites */
+    int shared;                      /* coordinates of what sites share */
+    struct places moved[POOL_WALKS]; /* of these, what each kind moves */
     struct walk walk[POOL_WALKS];
 
     /* Does the likelihood of a site's records have slopes? Then transitions of what is shared and

@@ -43,7 +43,9 @@ static size_t adapt_length(const struct pool_records *s) {
 }
 
 static size_t walks_length(const struct pool_records *s) {
-    return walk_stored(s->free.count) + 2 * walk_stored(s->shared);
+    size_t sum = 0;
+    for (int k = 0; k < POOL_WALKS; ++k) sum += walk_stored(s->moved[k].count);
+    return sum;
 }
 
 /* what all have of these, and what imputed records need beside */
@@ -114,9 +116,8 @@ static void attach_walks(struct pool_records *s, SEXP state) {
     for (int j = 0; j < s->sites; ++j, walk += walk_stored(s->walks.count))
         walk_attach(&s->site[j].walk, s->walks.count, walk);
     for (int k = 0; k < POOL_WALKS; ++k) {
-        const int size = k == POOL_GIVEN ? s->free.count : s->shared;
-        walk_attach(s->walk + k, size, layer);
-        layer += walk_stored(size);
+        walk_attach(s->walk + k, s->moved[k].count, layer);
+        layer += walk_stored(s->moved[k].count);
     }
 }
 
