@@ -10,7 +10,8 @@
 #'   noisy totals would lose this.)
 #' * `"partial"`: the parameters of the sites are normal about a common mean, with standard deviations that have their own priors; see [partial_pooling()]. Some
 #'   parameters can be the same in all sites: with `pool = ~ (Intercept)`, only the intercept differs.
-#' * `"walk"`: sites are in order, such as weeks, and the parameters of each site are normal about the previous site's; see [partial_pooling()].
+#' * `"walk"`: sites are in order, such as weeks, and the parameters of each site are normal about the previous site's, or about the line through the previous two; see
+#'   [partial_pooling()].
 #' * `"none"`: separate fits, side by side, by any method.
 #'
 #' Sites may differ in the number of records, the bounds, the mechanism, the statistic, and in which of its components they publish, as long as each release has

@@ -33,9 +33,10 @@
 #' @section Curves:
 #' A curve of y against a number x, without a formula for its shape, needs the totals of y in intervals of x, and a walk over these intervals. The release is
 #' `list(size = stat_counts(~ cut(x, breaks)), total = stat_by(stat_sums(~ y + I(y^2), bounds), ~ cut(x, breaks)))`, the model `model_normal(~ cut(x, breaks))`,
-#' and the pool `partial_pooling(~ mean, walk = TRUE)`: the mean walks from interval to interval, in steps whose size is learned, and the standard deviation
-#' about the curve is the same everywhere. With `"walk"`, it varies as well. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
-#' `model_bernoulli(y ~ cut(x, breaks))`; a count has [model_poisson()]. Their pool is `"walk"`. `plot(fit, "curve")` shows the result, and
+#' and the pool `partial_pooling(~ mean, walk = 2)`: the mean of each interval is normal about the line through the previous two, with a standard deviation that
+#' is learned, and the standard deviation about the curve is the same everywhere. This is the prior of a smoothing spline. With `walk = 1`, each mean is normal
+#' about the previous one, which suits curves with jumps. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
+#' `model_bernoulli(y ~ cut(x, breaks))`; a count has [model_poisson()]. Their pool is `partial_pooling(walk = 2)`. `plot(fit, "curve")` shows the result, and
 #' `predict(fit, data.frame(x = 3), interval = "credible")` the mean at a value. A record is in one interval, so the noise does not depend on the
 #' number of intervals: 15 to 40 are a good choice.
 #'
@@ -80,7 +81,7 @@
 #' rel <- simulate_release(MASS::mcycle, curve,
 #'                         list(size = mech_laplace(epsilon = 2), total = mech_laplace(epsilon = 8)))
 #' fit <- sample_posterior(rel, model_normal(~ cut(times, seq(0, 60, by = 4))),
-#'                         pool = partial_pooling(~ mean, walk = TRUE),
+#'                         pool = partial_pooling(~ mean, walk = 2),
 #'                         chains = 2, iter = 600, seed = 1)
 #' plot(fit, "curve")
 #'
@@ -374,7 +375,7 @@ separate_problem <- function(problem, bound, groups) {
   spread <- spread_of_rates(problem)
   parameters <- bound$parameters
   problem$partial <- list(which = integer(), head = integer(), show = 0L, sd = list(), effect_sd = numeric(), mean_at = numeric(), mean_precision = numeric(),
-                          lkj = 0, walk = FALSE, separate = TRUE, place = 1L, parameters = parameters, reported = parameters, shown = parameters,
+                          lkj = 0, walk = 0L, separate = TRUE, place = 1L, parameters = parameters, reported = parameters, shown = parameters,
                           heads = character(), vary = character())
   problem$begin <- list(at = spread$at, se = spread$se)
   problem$names <- site_variables(parameters, groups)

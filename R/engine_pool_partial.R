@@ -4,7 +4,8 @@
 #'
 #' `pool = "partial"` and `pool = "walk"`, with options. In partial pooling, the parameters of the sites are normal about a common mean, with standard
 #' deviations that are estimated from the releases. Each site then borrows strength from the others, and the less its own release says, the more it borrows. In
-#' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about the previous site's.
+#' a walk, sites are in order, such as weeks or years, and the parameters of each site are normal about the previous site's. In a walk of second order, they are
+#' normal about the line through the previous two sites', which gives smooth curves.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the same in all sites. `~
 #'   1` is `~ (Intercept)`; unlike in the formula of a model, `~ age` does not include the intercept. `NULL`, or `~ .`: all parameters. Except in a walk,
@@ -18,7 +19,8 @@
 #' @param covariates For a regression by method `"clt"`: whether each site has its own distribution of the covariates (`"separate"`) or all have the same
 #'   (`"shared"`).
 #' @param correlation `NULL`: the parameters of a site vary independently. [prior_lkj()]: they are correlated.
-#' @param walk `TRUE` for a walk; `FALSE` for sites without an order.
+#' @param walk Order of a walk: `1` or `TRUE` for steps from the previous site, `2` for steps from the line through the previous two (at least three sites);
+#'   `FALSE` for sites without an order.
 #'
 #' @details Parameters are normal about their mean in unbounded coordinates. These are the coefficients themselves, with the intercept at the middle of the
 #'   covariates' bounds; `log(sigma)`, `logit(prob)` and `log(rate)`. With more than two categories, they are the logit of the first category, and then of each
@@ -41,7 +43,8 @@
 #' `log(cv)`, logarithms of gaps between thresholds, and the diagonal of a Cholesky factor. For means and intercepts of normal variables they are h / 4, with h
 #' half the width of the bounds. For other coefficients they are half of the default prior standard deviation that [priors] states, whatever the model's prior
 #' is. For covariances of [model_mvnormal()], for log-linear models, for [model_survival()] and for models of your own they are half of the standard deviation
-#' of the model's own prior. Steps of a walk have half of these scales. The effect of a covariate has the same scale divided by the covariate's standard
+#' of the model's own prior. Steps of a walk have half of these scales. In a walk of second order, the second site is normal about the first with the
+#' standard deviation that is the default scale of sites without an order. The effect of a covariate has the same scale divided by the covariate's standard
 #' deviation. rstantools' `prior_summary()` of the fit shows these priors.
 #'
 #' **Draws**: the mean over sites has the model's own names (`prob[yes]`, `(Intercept)`, `sigma`) and is transformed to natural values; a walk has no mean of
@@ -83,9 +86,9 @@
 #' @export
 partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL,
                             covariates = c("separate", "shared"), walk = FALSE) {
-  check_flag(walk, "walk")
+  walk <- check_order(walk)
   sides <- read_varying(vary)
-  if (walk && !(is.null(sides$given) && is.null(sites))) {
+  if (walk > 0L && !(is.null(sides$given) && is.null(sites))) {
     stop_classed("pool", "{.arg vary} and {.arg sites} must have no covariates of sites in a walk, whose sites are centred at the one before.")
   }
   check_class(effects, "effects", "prior_normal", "prior_normal()", "prior")
@@ -97,7 +100,14 @@ partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL,
     stop_classed("pool", c("{.arg sites} has covariates of the sites, and {.arg vary} must name those that shift the mean, behind a bar.",
                            i = "For example {.code ~ (Intercept) | rural}."))
   }
-  new_pooling(if (walk) "walk" else "partial", sides$vary, sd, correlation, check_covariates_of_sites(covariates), design, if (!walk) effects)
+  new_pooling(if (walk > 0L) "walk" else "partial", sides$vary, sd, correlation, check_covariates_of_sites(covariates), design, if (walk == 0L) effects, walk)
+}
+
+# of a walk, 0: none
+check_order <- function(walk, call = caller_env()) {
+  if (isTRUE(walk) || isFALSE(walk)) return(as.integer(walk))
+  if (!(checkmate::test_number(walk, finite = TRUE) && walk %in% 1:2)) stop_argument("walk", "FALSE, TRUE, 1 or 2", describe(walk), call = call)
+  as.integer(walk)
 }
 
 check_covariates_of_sites <- function(covariates, call = caller_env()) {
@@ -105,14 +115,15 @@ check_covariates_of_sites <- function(covariates, call = caller_env()) {
   if (identical(covariates, ways)) "separate" else check_choice(covariates, "covariates", ways, call = call)
 }
 
-new_pooling <- function(kind, vary, sd, correlation, covariates, design = NULL, effects = NULL, call = caller_env()) {
+new_pooling <- function(kind, vary, sd, correlation, covariates, design = NULL, effects = NULL, order = 0L, call = caller_env()) {
   known <- c("prior_half_normal", "prior_half_t", "prior_exponential")
   must <- "prior_half_normal(), prior_half_t() or prior_exponential(), or a named list of these"
   several <- is.list(sd) && !is.object(sd)
   if (several && !checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, describe(sd), "prior", call)
   for (one in if (several) sd else list(sd)) check_class(one, "sd", known, must, "prior", call)
   if (!is.null(correlation)) check_class(correlation, "correlation", "prior_lkj", "NULL or prior_lkj()", "prior", call)
-  structure(list(kind = kind, vary = vary, sd = sd, correlation = correlation, covariates = covariates, design = design, effects = effects), class = "noiseaware_pooling")
+  structure(list(kind = kind, vary = vary, sd = sd, correlation = correlation, covariates = covariates, design = design, effects = effects, order = order),
+            class = "noiseaware_pooling")
 }
 
 # What varies, a formula or NULL for all, and what follows the bar.
@@ -133,7 +144,7 @@ read_varying <- function(vary, call = caller_env()) {
 #' @export
 print.noiseaware_pooling <- function(x, ...) {
   several <- is.list(x$sd) && !is.object(x$sd)
-  cat("<pooling> ", x$kind, "\n  vary  ", if (is.null(x$vary)) "all parameters" else formula_text(x$vary), "\n  sd    ",
+  cat("<pooling> ", x$kind, if (x$order > 1L) " of second order", "\n  vary  ", if (is.null(x$vary)) "all parameters" else formula_text(x$vary), "\n  sd    ",
       if (several) paste(names(x$sd), vapply(x$sd, format, ""), collapse = "; ") else format(x$sd), "\n",
       if (x$covariates == "shared") "  covariates' distribution shared\n",
       if (!is.null(x$correlation)) paste0("  correlation ", format(x$correlation), "\n"),
@@ -265,7 +276,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   problem$partial <- list(which = match(vary, coordinates) - 1L, head = match(heads, bound$parameters) - 1L,
                           show = match(shown, bound$parameters) - 1L,
                           sd = lapply(vary, function(v) list(fields = lapply(sigma_fields(sd[[called[[v]]]], scale[[v]]), as.double))),
-                          effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
+                          effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = pooling$order,
+                          first_step = as.double(2 * scale[vary]),
                           likelihood = if (totals) likelihood_spec(bound), vary = vary, parameters = parameters, design = pooling$design,
                           reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(named[heads]))
   problem$partial[c("place", "coordinates", "complete")] <- list(places, as.integer(places - 1), complete)
@@ -340,7 +352,8 @@ begin_spread <- function(partial, spread, design, scale) {
   se <- spread$se
   from <- partial$which + 1L
   if (partial$walk) {
-    differ <- list(at = diff(at), se = sqrt(se[-1L, , drop = FALSE]^2 + se[-nrow(se), , drop = FALSE]^2))
+    steps <- diff(diag(nrow(at)), differences = partial$walk)
+    differ <- list(at = steps %*% at, se = sqrt(steps^2 %*% se^2))
     differ$at <- rbind(differ$at, -differ$at) # the mean of steps is 0
     differ$se <- rbind(differ$se, differ$se)
   } else {

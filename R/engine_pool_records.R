@@ -20,7 +20,8 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   effect_sd <- effect_scales(pooling$effects$sd, design, scale[vary])
   problem$partial <- list(at = own$places - 1L, which = vary - 1L, head = match(heads, bound$parameters) - 1L, show = match(shown, bound$parameters) - 1L,
                           sd = Map(function(name, scale) list(fields = lapply(sigma_fields(sd[[name]], scale), as.double)), names, scale[vary]),
-                          effect_sd = effect_sd, complete = complete, lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
+                          effect_sd = effect_sd, complete = complete, lkj = as.double(pooling$correlation$eta %||% 0), walk = pooling$order,
+                          first_step = as.double(2 * scale[vary]),
                           likelihood = if (has_flat_likelihood(bound)) likelihood_spec(bound), reference = as.double(reference), vary = names,
                           parameters = own$parameters, design = pooling$design, reported = unname(called[own$parameters]), shown = unname(called[shown]),
                           heads = unname(called[heads]))

@@ -3,12 +3,12 @@
 # `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
 set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n, call) {
   partial <- inherits(pool, "noiseaware_pooling")
-  if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
+  if (partial) bound <- check_partial(bound, releases, init, pool, engine, call)
   problem <- switch(engine, collapse = pool_problem(releases, bound, call, prior_n), tables = pool_tables_problem(releases, bound, prior_n, call),
                     augment = pool_augment_problem(releases, bound, words, run$chains, prior_n, call),
                     clt = if (partial || length(prior_n)) clt_sites_problem(releases, bound, words, run$chains, prior_n, call) else
                       pool_clt_problem(releases, bound, words, run$chains, call))
-  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(prior_n)) list(kind = "complete")
+  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(prior_n)) list(kind = "complete", order = 0L)
   if (!is.null(layer)) {
     add_layer <- if (engine %in% c("augment", "tables")) pooled_records_problem else partial_problem
     problem <- add_layer(problem, layer, bound, releases, call)
@@ -17,14 +17,18 @@ set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n
 }
 
 # `engine`: "collapse", rates and normal totals; "augment", records; or "clt"
-check_partial <- function(bound, releases, init, kind, engine, call) {
+check_partial <- function(bound, releases, init, pool, engine, call) {
   if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: the releases determine where chains start.", call = call)
   if (length(releases) == 1L) {
-    what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
+    what <- c(partial = "Partial pooling", walk = "A walk")[[pool$kind]]
     stop_classed("pool", c("{what} needs at least two sites: one says nothing about how sites differ, and the prior alone would decide the standard deviation.",
                            i = "A single release is fitted by itself."), call = call)
   }
-  more <- new_sites[[kind]]
+  if (length(releases) <= pool$order) {
+    stop_classed("pool", c("A walk of second order needs at least three sites, but there are {length(releases)}.",
+                           i = "{.code partial_pooling(walk = 1)} takes two."), call = call)
+  }
+  more <- new_sites[[pool$kind]]
   if (more %in% names(releases)) {
     stop_classed("pool", "No site can have the name {.val {more}}: it names a site that released nothing.", call = call)
   }

@@ -197,6 +197,7 @@ simulate.noiseaware_pool <- function(object, nsim = 1, seed = NULL, ...) {
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
                 partial = "partial: parameters of sites are normal about a mean",
                 walk = "walk: parameters of each site are normal about the previous site's",
+                walk2 = "walk of second order: parameters of each site are normal about the line through the previous two sites'",
                 none = "none: separate fits, nothing is shared",
                 separate = "none: each group has its own parameters, nothing is shared")
 
@@ -232,7 +233,7 @@ pool_fit_lines <- function(x) {
   title <- engine_title(engine)
   if (isTRUE(x$exact) && title == "") title <- " (exact)"
   group <- if (is_of_groups(x)) "group" else "site"
-  line <- gsub("site", group, pool_lines[[x$pool]])
+  line <- gsub("site", group, pool_lines[[if (identical(x$problem$partial$walk, 2L)) "walk2" else x$pool]])
   c(paste0("  pooling    ", line, title), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),

@@ -46,7 +46,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   sized <- check_group_sizes(groups, bound, variable, call)
   tell_binary(bound)
   words <- with_seed(run$seed, seed_words())
-  if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, "collapse", call)
+  if (partial) bound <- check_partial(bound, groups, NULL, pool, "collapse", call)
   problem <- if (sized) sized_problem(groups, release, bound, prior_n, call) else pool_problem(groups, bound, call)
   problem$groups <- told
   if (partial) problem <- partial_problem(problem, pool, bound, groups, call)

@@ -42,8 +42,9 @@ new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   x <- fit$problem$sign * new_covariates(partial$design, sites, call)
   coordinates <- coordinates_of_fit(fit)
   draws <- parameter_matrix(fit)
-  before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
-  centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
+  of <- function(values) coordinates$of(matrix(posterior::as_draws_matrix(values), nrow(draws)))
+  of_last <- function(back) of(draws_of_site(fit, names(fit$release)[length(fit$release) - back]))
+  centre <- switch(partial$walk + 1L, of(exactly(fit$draws, partial$reported)), of_last(0L), 2 * of_last(0L) - of_last(1L))
   first <- length(partial$heads)
   varying <- length(partial$vary)
   sd <- draws[, first + seq_len(varying), drop = FALSE]

@@ -1,5 +1,5 @@
 # Curves: means of a response in the intervals of a covariate, as groups in a walk (?groups, section Curves). Releases of sizes, sums and sums of squares
-# with Laplace noise; compared with splines fitted to the records themselves (mgcv::gam()).
+# with Laplace noise; walks of second order, compared with splines fitted to the records themselves (mgcv::gam()).
 #
 #   coverage  of the curve at the middles of the intervals, on average over intervals and releases
 #   error     mean squared error of the curve, over that of gam() on the records plus the variance that the noise alone gives the means
@@ -25,8 +25,8 @@ curve_release <- function(data, epsilon) {
   simulate_release(data, statistic, list(size = mech_laplace(epsilon = epsilon / 3), total = mech_laplace(epsilon = 2 * epsilon / 3)), neighbours = "add_remove")
 }
 
-curve_fit <- function(release, seed, chains = 2, iter = 1000) {
-  pool <- partial_pooling(~ mean, walk = TRUE)
+curve_fit <- function(release, seed, chains = 2, iter = 1000, order = 2) {
+  pool <- partial_pooling(~ mean, walk = order)
   suppressMessages(suppressWarnings(sample_posterior(release, model_normal(~ cut(x, seq(0, 10, by = 0.5))), pool = pool, chains = chains, iter = iter, seed = seed)))
 }
 

@@ -3,7 +3,8 @@
  *   phi_j = centre_j + diag(sd) L z_j,   z_j ~ N(0, I),
  *
  * for the parameters that vary; the others are mu for all sites. The centre is mu + B x_j with
- * covariates x_j of the site, B ~ N(0, effect_sd^2); or in a walk phi_{j-1}, and phi_1 = mu.
+ * covariates x_j of the site, B ~ N(0, effect_sd^2). In a walk it is phi_{j-1}, and phi_1 = mu; in
+ * one of order 2, 2 phi_{j-1} - phi_{j-2}, and phi_2 ~ N(phi_1, first_step^2).
  * L is the identity, or the Cholesky factor of correlations R ~ LKJ(eta) (Lewandowski, Kurowicka
  * & Joe 2009), p(R) ~ det(R)^(eta - 1): with canonical partial correlations r_vu = tanh(y_vu),
  *
@@ -23,9 +24,9 @@
  * & Skold 2003 with the best weight for each sd). About its centre, a site has precision P / D and
  * sum S / D; from these of all sites and of the prior, the coordinate of the mean mu_k is chosen
  * in the same way. In a walk, sites inform about earlier ones, so P and S of a site include the
- * information of all later ones. Correlations are ignored in P and S. A walk's first site has no
- * w: it is the mean. Errors in P and S affect only the shape of the posterior in these
- * coordinates, not the posterior.
+ * information of all later ones, by a Kalman filter that runs backwards. Correlations are ignored
+ * in P and S. A walk's first site has no w: it is the mean. Errors in P and S affect only the shape
+ * of the posterior in these coordinates, not the posterior.
  *
  * Cost: O(V (V + C)) a site for V parameters that vary and C covariates. */
 #include "pool/hyperprior.h"
@@ -60,23 +61,62 @@ void pool_member_create(const struct pool_spread *s, struct pool_member *member)
     member->z = doubles(s->varying);
 }
 
+/* ---- walks ------------------------------------------------------------------------------- */
+
+/* The centre of a member in a walk: before * (the member before) + second * (the one before that),
+ * and the sd of its distance from there, which is learned or not. */
+struct walk_step {
+    double before, second, sd, log_sd;
+    int learned;
+};
+
+static struct walk_step step_to(const struct pool_spread *s, const struct pool_member *member,
+                                int v) {
+    const struct walk_step step = {1, 0, s->scale[v].sd, s->scale[v].log_sd, 1};
+    if (s->walk < 2 || !member->before) return step;
+    const double first = s->first_step[v];
+    const struct walk_step second = {1, 0, first, log(first), 0},
+                           later = {2, -1, step.sd, step.log_sd, 1};
+    return member->before->before ? later : second;
+}
+
 /* ---- what is told ------------------------------------------------------------------------ */
 
 static void add_told(struct pool_told *to, const struct pool_told *more) {
     to->precision += more->precision;
+    to->cross += more->cross;
     to->sum += more->sum;
     to->slope_precision += more->slope_precision;
+    to->slope_cross += more->slope_cross;
     to->slope_sum += more->slope_sum;
 }
 
-/* of the centre, by what is told of a number about it */
-static struct pool_told told_of_centre(const struct pool_told *of, double variance) {
-    const double P = of->precision, D = 1 + variance * P;
-    const double slope_D = variance * (2 * P + of->slope_precision);
-    const struct pool_told centre = {P / D, of->sum / D,
-                                     (of->slope_precision - 2 * variance * P * P) / (D * D),
-                                     (of->slope_sum - of->sum / D * slope_D) / D};
-    return centre;
+/* N / D and its slope */
+static void over(double N, double slope_N, double D, double slope_D, double *to, double *slope) {
+    *to = N / D;
+    *slope = (slope_N - *to * slope_D) / D;
+}
+
+/* Of the member before one of which `of` is told, with the one before that; `second` becomes what
+ * is told of that alone. */
+static struct pool_told told_of_before(const struct pool_told *of, const struct walk_step *step,
+                                       struct pool_told *second) {
+    const double P = of->precision, B = of->cross, S = of->sum, a = step->before, b = step->second;
+    const double V = step->sd * step->sd, slope_V = step->learned ? 2 * V : 0;
+    const double D = 1 + V * P, slope_D = slope_V * P + V * of->slope_precision;
+    struct pool_told told = {0};
+    over(a * a * P + 2 * a * B - V * B * B,
+         a * a * of->slope_precision + 2 * (a - V * B) * of->slope_cross - slope_V * B * B, D,
+         slope_D, &told.precision, &told.slope_precision);
+    over(b * (a * P + B), b * (a * of->slope_precision + of->slope_cross), D, slope_D, &told.cross,
+         &told.slope_cross);
+    over(S * (a - V * B), of->slope_sum * (a - V * B) - S * (slope_V * B + V * of->slope_cross), D,
+         slope_D, &told.sum, &told.slope_sum);
+    memset(second, 0, sizeof *second);
+    over(b * b * P, b * b * of->slope_precision, D, slope_D, &second->precision,
+         &second->slope_precision);
+    over(b * S, b * of->slope_sum, D, slope_D, &second->sum, &second->slope_sum);
+    return told;
 }
 
 /* what a site without the effects of its covariates would tell */
@@ -93,23 +133,25 @@ static void leave_out_effects(struct pool_spread *s, const double *shared,
 }
 
 static void gather(struct pool_spread *s, const double *shared, int v) {
-    const double variance = s->scale[v].sd * s->scale[v].sd;
-    const struct pool_told prior = {s->mean_precision[v], s->mean_precision[v] * s->mean_at[v], 0,
-                                    0};
-    struct pool_told later = {0, 0, 0, 0};
-    s->of_mean[v] = prior;
+    struct pool_told later = {0}, second = {0};
+    s->of_mean[v] = (struct pool_told){.precision = s->mean_precision[v],
+                                       .sum = s->mean_precision[v] * s->mean_at[v]};
     for (struct pool_member *member = s->last; member; member = member->before) {
+        const struct walk_step step = step_to(s, member, v);
         const double P = member->precision[v];
-        const struct pool_told release = {P, P * member->at[v], 0, 0};
         struct pool_told *told = member->told + v;
-        *told = release;
+        *told = (struct pool_told){.precision = P, .sum = P * member->at[v]};
         if (s->walk) add_told(told, &later);
         if (s->walk && !member->before) {
             add_told(s->of_mean + v, told);
             return;
         }
-        later = told_of_centre(told, variance);
-        if (s->walk) continue;
+        const struct pool_told passed = second;
+        later = told_of_before(told, &step, &second);
+        if (s->walk) {
+            add_told(&later, &passed);
+            continue;
+        }
         leave_out_effects(s, shared, member, v, &later);
         add_told(s->of_mean + v, &later);
     }
@@ -188,7 +230,12 @@ static double centre_of(const struct pool_spread *s, const double *shared,
                         const struct pool_member *member, int v) {
     const int k = s->which[v];
     const double *effect = shared + effects_at(s, v);
-    double centre = s->walk && member->before ? member->before->phi[k] : s->mean[k];
+    double centre = s->mean[k];
+    if (s->walk && member->before) {
+        const struct walk_step step = step_to(s, member, v);
+        centre = step.before * member->before->phi[k];
+        if (step.second != 0) centre += step.second * member->before->before->phi[k];
+    }
     for (int c = 0; c < s->covariates; ++c) centre += effect[c] * member->covariate[c];
     return centre;
 }
@@ -200,21 +247,28 @@ static double shift_of(const struct pool_spread *s, const struct pool_member *me
     return shift;
 }
 
+/* The sum of what is told of a member, given the member before it. */
+static double told_sum(const struct pool_spread *s, const struct pool_member *member, int v) {
+    const struct pool_told *told = member->told + v;
+    if (told->cross == 0) return told->sum;
+    return told->sum - told->cross * member->before->phi[s->which[v]];
+}
+
 /* w is left out: of z its mean given the centre and the releases, and the root of D */
-static double told_z(const struct pool_told *told, double centre, double sd, double *root) {
-    const double D = 1 + sd * sd * told->precision;
+static double told_z(double precision, double sum, double centre, double sd, double *root) {
+    const double D = 1 + sd * sd * precision;
     *root = sqrt(D);
-    return sd * (told->sum - centre * told->precision) / D;
+    return sd * (sum - centre * precision) / D;
 }
 
 void pool_spread_place(const struct pool_spread *s, const double *shared,
                        struct pool_member *member, const double *own) {
     memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
-        const double whole = s->scale[v].sd, sd = whole * s->chol[v * s->varying + v];
+        const double whole = step_to(s, member, v).sd, sd = whole * s->chol[v * s->varying + v];
         const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
-        member->z[v] = told_z(member->told + v, centre, sd, &root);
+        member->z[v] = told_z(member->told[v].precision, told_sum(s, member, v), centre, sd, &root);
         member->z[v] += own[v] / root;
         member->phi[s->which[v]] = centre + sd * member->z[v];
     }
@@ -224,7 +278,8 @@ double pool_member_density(const struct pool_spread *s, const double *shared,
                            struct pool_member *member) {
     double log_density = 0;
     for (int v = 0; v < member->own; ++v) {
-        const double log_whole = s->scale[v].log_sd, diagonal = s->chol[v * s->varying + v];
+        const double log_whole = step_to(s, member, v).log_sd;
+        const double diagonal = s->chol[v * s->varying + v];
         const double away = member->phi[s->which[v]] - centre_of(s, shared, member, v);
         const double z = (away * exp(-log_whole) - shift_of(s, member, v)) / diagonal;
         member->z[v] = z;
@@ -238,10 +293,13 @@ static void pull_centre(const struct pool_spread *s, const struct pool_member *m
                         double slope_centre, double *slope) {
     const int k = s->which[v];
     double *effect = slope + effects_at(s, v);
-    if (s->walk && member->before)
-        member->before->slope[k] += slope_centre;
-    else
+    if (s->walk && member->before) {
+        const struct walk_step step = step_to(s, member, v);
+        member->before->slope[k] += step.before * slope_centre;
+        if (step.second != 0) member->before->before->slope[k] += step.second * slope_centre;
+    } else {
         slope[k] += slope_centre;
+    }
     for (int c = 0; c < s->covariates; ++c) effect[c] += slope_centre * member->covariate[c];
 }
 
@@ -268,23 +326,30 @@ double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool
     memset(s->slope_z, 0, (size_t)s->varying * sizeof(double));
     for (int v = member->own - 1; v >= 0; --v) {
         const struct pool_told *told = member->told + v;
-        const double whole = s->scale[v].sd, diagonal = s->chol[v * s->varying + v];
+        const struct walk_step step = step_to(s, member, v);
+        const int k = s->which[v];
+        const double whole = step.sd, diagonal = s->chol[v * s->varying + v];
         const double shift = shift_of(s, member, v), sd = whole * diagonal, z = member->z[v];
         const double centre = centre_of(s, shared, member, v) + whole * shift;
-        const double P = told->precision, slope_phi = member->slope[s->which[v]];
+        const double P = told->precision, sum = told_sum(s, member, v),
+                     slope_phi = member->slope[k];
         double root;
-        const double fixed = told_z(told, centre, sd, &root), D = root * root;
+        const double fixed = told_z(P, sum, centre, sd, &root), D = root * root;
         log_density -= 0.5 * z * z + log(root);
         const double slope_z = slope_phi * sd - z + s->slope_z[v];
         const double slope_D = -(slope_z * (fixed + 0.5 * own[v] / root) + 0.5) / D;
         const double slope_centre = slope_phi - slope_z * sd * P / D;
         const double slope_s =
-            slope_phi * z + slope_z * (told->sum - centre * P) / D + 2 * slope_D * sd * P;
+            slope_phi * z + slope_z * (sum - centre * P) / D + 2 * slope_D * sd * P;
         const double slope_P = slope_D * sd * sd - slope_z * sd * centre / D;
+        const double slope_sum = slope_z * sd / D;
         slope_own[v] = slope_z / root;
-        slope[s->parameters + v] += slope_s * sd + slope_centre * whole * shift +
-                                    slope_P * told->slope_precision +
-                                    slope_z * sd / D * told->slope_sum;
+        slope[s->parameters + v] += slope_P * told->slope_precision + slope_sum * told->slope_sum;
+        if (step.learned) slope[s->parameters + v] += slope_s * sd + slope_centre * whole * shift;
+        if (told->cross != 0) {
+            member->before->slope[k] -= slope_sum * told->cross;
+            slope[s->parameters + v] -= slope_sum * told->slope_cross * member->before->phi[k];
+        }
         s->slope_chol[v * s->varying + v] += slope_s * whole;
         pull_centre(s, member, v, slope_centre, slope);
         pull_shift(s, member, v, slope_centre * whole);
@@ -355,10 +420,11 @@ void pool_member_start(const struct pool_spread *s, const double *shared,
     memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
         const int k = s->which[v];
-        const double whole = s->scale[v].sd, sd = whole * s->chol[v * s->varying + v];
+        const double whole = step_to(s, member, v).sd, sd = whole * s->chol[v * s->varying + v];
         const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
-        const double fixed = told_z(member->told + v, centre, sd, &root);
+        const double fixed =
+            told_z(member->told[v].precision, told_sum(s, member, v), centre, sd, &root);
         member->phi[k] = phi[k];
         member->z[v] = (phi[k] - centre) / sd;
         own[v] = root * (member->z[v] - fixed);

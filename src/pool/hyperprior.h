@@ -8,10 +8,11 @@ struct places {
     int count, *at;
 };
 
-/* What releases tell of a number, about: its precision and the precision times where it is, and
- * their slopes in log sd. */
+/* What releases tell of a number phi, about, with that of the member before it where a walk is of
+ * second order: the log density - precision phi^2 / 2 - cross phi before + sum phi; and the slopes
+ * in log sd. */
 struct pool_told {
-    double precision, sum, slope_precision, slope_sum;
+    double precision, cross, sum, slope_precision, slope_cross, slope_sum;
 };
 
 /* A site: its own coordinates are `own` many, all that vary or, where a walk begins, none. */
@@ -34,8 +35,10 @@ struct pool_spread {
     int covariates;
     const double *effect_sd; /* prior N(0, effect_sd^2): a row of covariates for each that varies */
     double lkj;              /* concentration of the correlations' prior; 0: there are none */
-    int walk;                /* each site is centred at the one before */
-    int size;                /* coordinates behind those of the parameters */
+    int walk;                /* its order: each site is centred at the one before, or in line with
+                                the two before; 0: sites have no order */
+    const double *first_step; /* sd of the second site about the first, in a walk of order 2 */
+    int size;                 /* coordinates behind those of the parameters */
     struct pool_member *last;
 
     /* workspace, of the coordinates that pool_spread_open() was given */
@@ -67,8 +70,8 @@ double pool_member_density(const struct pool_spread *spread, const double *share
                            struct pool_member *member);
 
 /* Log density of a member's own coordinates; adds to the slopes in what is shared, and in a walk
- * to that of the member before, and sets those in its own coordinates. In a walk to be called from
- * the last member to the first. */
+ * to those of the members before, and sets those in its own coordinates. In a walk to be called
+ * from the last member to the first. */
 double pool_spread_pull(struct pool_spread *spread, const double *shared,
                         struct pool_member *member, const double *own, double *slope,
                         double *slope_own);

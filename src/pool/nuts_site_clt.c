@@ -10,7 +10,7 @@
  *
  *   p(n_j) p(phi_j | what is shared) p(q_j, z_j | phi_j, n_j),
  *
- * with the noise of a released n_j, and in a walk the density of the next site's phi. The first
+ * with the noise of a released n_j, and in a walk the densities of the next sites' phi. The first
  * site of a walk is a part of what is shared, and does not move. Of two proposals from the
  * distribution learned in warmup, one moves only n, as in clt/clt_n_steps.c. Coordinates of
  * pool/hyperprior.c are linear in phi given what is shared, and read back from it.
@@ -128,18 +128,20 @@ static void put_place(const struct pool *s, struct pool_site *site, const double
     doubles_copy(own_place(s, site), place + member->own, site->clt.size);
 }
 
-static struct pool_site *site_after(const struct pool *s, struct pool_site *site) {
-    return s->spread.walk && site + 1 < s->site + s->sites ? site + 1 : NULL;
+/* how many sites are centred at this one, by the order of a walk */
+static int sites_after(const struct pool *s, const struct pool_site *site) {
+    const int later = (int)(s->site + s->sites - 1 - site);
+    return later < s->spread.walk ? later : s->spread.walk;
 }
 
 /* What depends on n and on all that goes with it. */
 static double log_of_site(struct pool *s, struct pool_site *site) {
-    struct pool_site *after = site_after(s, site);
     double log_density = clt_log_size(&site->clt.alone->unknown, site->n);
     log_density += pool_clt_log(&site->clt, site->member.phi, own_place(s, site), s->rounded,
                                 site->member.slope, s->work.slope_own);
     log_density += pool_member_density(&s->spread, s->hmc.q, &site->member);
-    if (after) log_density += pool_member_density(&s->spread, s->hmc.q, &after->member);
+    for (int j = 1; j <= sites_after(s, site); ++j)
+        log_density += pool_member_density(&s->spread, s->hmc.q, &site[j].member);
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
@@ -192,9 +194,7 @@ static void move_size(struct pool *s, struct pool_site *site, int learning) {
     }
     *clt->n = site->n;
     if (!moved || site->member.own == 0) return;
-    read_member(s, site);
-    struct pool_site *after = site_after(s, site);
-    if (after) read_member(s, after);
+    for (int j = 0; j <= sites_after(s, site); ++j) read_member(s, site + j);
 }
 
 void pool_clt_move_sizes(struct pool *s, int iteration, int warmup) {

@@ -23,7 +23,8 @@ void read_spread(SEXP partial, struct pool_spread *spread) {
     spread->effect_sd = REAL(effect_sd);
     spread->covariates = spread->varying > 0 ? (int)(Rf_xlength(effect_sd) / spread->varying) : 0;
     spread->lkj = list_number(partial, "lkj");
-    spread->walk = Rf_asLogical(list_element(partial, "walk"));
+    spread->walk = Rf_asInteger(list_element(partial, "walk"));
+    if (spread->walk > 1) spread->first_step = REAL(list_element(partial, "first_step"));
 }
 
 /* What varies between sites; NULL: nothing. */

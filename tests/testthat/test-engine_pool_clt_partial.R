@@ -3,7 +3,7 @@
 clt_choices <- function() {
   covariates <- data.frame(site = c("north", "south", "west"), rural = c(1, 0, 1))
   list(partial_pooling(~ . | rural, sites = covariates), partial_pooling(correlation = prior_lkj(3), covariates = "shared"), partial_pooling(walk = TRUE),
-       partial_pooling(~ x, covariates = "shared", walk = TRUE), partial_pooling(~ (Intercept)))
+       partial_pooling(~ x, covariates = "shared", walk = TRUE), partial_pooling(walk = 2), partial_pooling(~ (Intercept)))
 }
 
 clt_parts <- function(sites, model, pooling) {
@@ -250,5 +250,5 @@ test_that("what cannot be pooled partially is refused", {
   expect_error(sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(covariates = "shared")), class = "noiseaware_error_pool")
   expect_error(sample_posterior(totals_sites(), model_lm(), pool = partial_pooling(covariates = "shared")), "asks for that method", class = "noiseaware_error_pool")
   expect_error(partial_pooling(covariates = "all"), class = "noiseaware_error_argument")
-  expect_error(partial_pooling(walk = 1), class = "noiseaware_error_argument")
+  for (walk in list(3, 0, NA, "2", 1:2)) expect_error(partial_pooling(walk = walk), "walk", class = "noiseaware_error_argument")
 })

@@ -85,7 +85,7 @@ test_that("the gradient of multivariate normal sites, a known mean or covariance
       state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
       partial <- problem$partial
       varying <- length(partial$which)
-      size <- 2 * varying + problem$begin$pairs + (3 - partial$walk) * varying + 3 * 5
+      size <- 2 * varying + problem$begin$pairs + (3 - (partial$walk > 0)) * varying + 3 * 5
       q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
       at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
       expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)

@@ -121,7 +121,8 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
                list(mech_laplace(scale = 1), mech_gaussian(sd = 1.5), mech_laplace(scale = 2)))
   bound <- internal("bind_sites")(model, sites, NULL)
   prior <- prior_draws(model, statistic(3))
-  for (pool in list(partial_pooling(sd = prior_half_normal(0.5), correlation = prior_lkj(2)), partial_pooling(~ x, sd = prior_half_normal(0.5), walk = TRUE))) {
+  for (pool in list(partial_pooling(sd = prior_half_normal(0.5), correlation = prior_lkj(2)), partial_pooling(~ x, sd = prior_half_normal(0.5), walk = TRUE),
+                    partial_pooling(~ x, sd = prior_half_normal(0.5), walk = 2))) {
     words <- internal("seed_words")()
     problem <- internal("pool_augment_problem")(sites, bound, words, 1L, list(), NULL)
     problem <- internal("pooled_records_problem")(problem, pool, bound, sites, NULL)
@@ -131,7 +132,8 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
     expect_prior(draws[, c("(Intercept)", "x", "sigma")[if (walk) 2 else 1:3], drop = FALSE], prior)
     spread <- abs(rnorm(1e5, 0, 0.5))
     expect_prior(draws[, "sd[x]", drop = FALSE], cbind("sd[x]" = spread))
-    steps <- if (walk) rnorm(1e5, 0, spread) + rnorm(1e5, 0, spread) else rnorm(1e5, 0, spread)
+    # in a walk of second order the third is about twice the second less the first
+    steps <- switch(pool$order + 1L, 0, rnorm(1e5, 0, spread), 2 * rnorm(1e5, 0, problem$partial$first_step)) + rnorm(1e5, 0, spread)
     expect_prior(draws[, "x[c]", drop = FALSE], cbind("x[c]" = rnorm(1e5, 0.3, 1) + steps))
     if (!walk) expect_prior(draws[, "cor[(Intercept),x]", drop = FALSE], cbind("cor[(Intercept),x]" = 2 * rbeta(1e5, 2.5, 2.5) - 1))
   }
@@ -254,7 +256,7 @@ test_that("bounds of the covariates' prior leave the coefficients free", {
 told_parts <- function(sizes) {
   set.seed(21)
   sites <- totals_sites(sizes)
-  bound <- internal("check_partial")(internal("bind_sites")(totals_models$kept, sites, NULL), sites, NULL, "partial", "augment", NULL)
+  bound <- internal("check_partial")(internal("bind_sites")(totals_models$kept, sites, NULL), sites, NULL, partial_pooling(), "augment", NULL)
   problem <- internal("pooled_records_problem")(internal("pool_augment_problem")(sites, bound, c(1, 2), 1L, list(), NULL), partial_pooling(), bound, sites, NULL)
   state <- internal("start_pool")(problem, bound, c(1, 2), 1L, NULL)
   internal("run_blocks")(problem, state, 60, list(warmup = 100, thin = 1), function(...) NULL)

@@ -15,7 +15,7 @@ choices <- function() {
   covariates <- data.frame(site = c("first", "second", "third"), rural = c(1, 0, 1), size = c(2, 5, 11))
   list(partial_pooling(~ . | rural + size, sites = covariates), partial_pooling(sd = prior_half_t(3, 0.5), correlation = prior_lkj(3)),
        partial_pooling(~ x + sigma | size, sites = covariates, correlation = prior_lkj(0.7)), partial_pooling(walk = TRUE), partial_pooling(~ sigma, sd = prior_exponential(2), walk = TRUE),
-       partial_pooling(~ (Intercept) + x, correlation = prior_lkj(), walk = TRUE))
+       partial_pooling(~ (Intercept) + x, correlation = prior_lkj(), walk = TRUE), partial_pooling(walk = 2), partial_pooling(~ x + sigma, correlation = prior_lkj(), walk = 2))
 }
 
 test_that("the gradient is that of the density: covariates, walks and correlations, in all coordinates", {
@@ -29,7 +29,7 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     partial <- problem$partial
     varying <- length(partial$which)
-    size <- 3 + varying + length(partial$effect_sd) + problem$begin$pairs + (3 - partial$walk) * varying + 3 * 5
+    size <- 3 + varying + length(partial$effect_sd) + problem$begin$pairs + (3 - (partial$walk > 0)) * varying + 3 * 5
     q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
     at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
     expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
@@ -185,6 +185,60 @@ test_that("a walk over three sites: quadrature", {
   expect_identical(shrinkage_data(fit)$pooled, unname(coef(fit)[, 1]))
 })
 
+five_yes <- function() {
+  c(three_yes(), list(east = as_release(c("smoke=yes" = 14.2), smoking(), mech_laplace(scale = 2), n = 40), last = as_release(c("smoke=yes" = 6.1), smoking(), mech_gaussian(sd = 2), n = 22)))
+}
+
+five_on_logit <- function(at) {
+  cbind(yes_on_logit(at), sum_of_totals(plogis(at), 40, function(s) -abs(14.2 - s) / 2), sum_of_totals(plogis(at), 22, function(s) -(6.1 - s)^2 / 8))
+}
+
+test_that("a walk of second order over five sites: draws from the prior, weighted by the likelihood", {
+  skip_on_cran()
+  set.seed(6)
+  count <- 1.2e6
+  sites <- five_yes()
+  at <- seq(-9, 9, by = 0.02)
+  log_likelihood <- log(five_on_logit(at))
+  sd <- rexp(count, 3)
+  phi <- matrix(qlogis(rbeta(count, 2, 3)), count, 5)
+  phi[, 2] <- phi[, 1] + rnorm(count)
+  for (j in 3:5) phi[, j] <- 2 * phi[, j - 1] - phi[, j - 2] + sd * rnorm(count)
+  log_weight <- rowSums(vapply(1:5, function(j) stats::approx(at, log_likelihood[, j], phi[, j], rule = 2)$y, numeric(count)))
+  log_weight[rowSums(abs(phi) > 9) > 0] <- -Inf
+  pool <- partial_pooling(sd = prior_exponential(3), walk = 2)
+  for (method in c("collapse", "augment")) {
+    fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = method, iter = if (method == "augment") 5000 else 3000, seed = 1)
+    expect_weighted_mean(log(parameter_draws(fit, "sd[logit(prob[yes])]")), log(sd), log_weight)
+    for (j in 1:5) {
+      draws <- qlogis(parameter_draws(fit, sprintf("prob[yes,%s]", names(sites)[j])))
+      for (power in 1:2) expect_weighted_mean(draws^power, phi[, j]^power, log_weight, label = paste(method, j, power))
+    }
+  }
+  draws <- function(name) qlogis(posterior::subset_draws(fit$draws, variable = name))
+  line <- 2 * draws("prob[yes,last]") - draws("prob[yes,east]")
+  away <- (qlogis(site_draws(fit, "next", seed = 1)) - line) / posterior::subset_draws(fit$draws, variable = "sd[logit(prob[yes])]")
+  expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
+  expect_output(print(fit), "walk of second order: parameters of each site are normal about the line through the previous two sites'")
+  expect_output(print(pool), "walk of second order")
+})
+
+test_that("in a walk of either order, coordinates are nearly independent standard normal", {
+  sites <- five_yes()
+  # totals of many records, so that the likelihood is nearly normal
+  for (j in seq_along(sites)) sites[[j]] <- as_release(c("smoke=yes" = 1e6 * c(0.2, 0.25, 0.33, 0.36, 0.31)[j]), smoking(), mech_gaussian(sd = 2e4 * j), n = 1e6)
+  for (order in 1:2) for (log_sd in c(-4, -2, 0)) {
+    parts <- partial_parts(sites, model_bernoulli(), partial_pooling(sd = prior_half_normal(0.7), walk = order))
+    state <- internal("start_pool")(parts$problem, parts$bound, internal("seed_words")(), 1L, NULL)
+    at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
+    q <- c(0.1, state$store[2] + log_sd, 0.3, -0.2, 0.1, 0.2)
+    expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
+    places <- c(1, 3:6)
+    hessian <- vapply(places, function(k) (at(replace(q, k, q[k] + 0.01)) - at(replace(q, k, q[k] - 0.01)))[places + 1L] / 0.02, numeric(5))
+    expect_lt(max(abs(hessian + diag(5))), 0.15)
+  }
+})
+
 test_that("no steps are complete pooling, and wide ones separate sites", {
   skip_on_cran() # takes long; `make test` runs it
   none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4), walk = TRUE), iter = 3000, seed = 1)
@@ -216,7 +270,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
   model <- model_lm(prior = prior_nig(0.3, 4, 20, 19), covariates = prior_niw(1, 8, 2, 20))
   for (pooling in list(partial_pooling(sd = prior_half_normal(0.25), correlation = prior_lkj(1.5)), partial_pooling(sd = prior_half_normal(0.25), walk = TRUE))) {
     parts <- partial_parts(totals_sites(c(a = 5, b = 8, c = 6), wider = 10), model, pooling)
-    walk <- parts$problem$partial$walk
+    walk <- parts$problem$partial$walk > 0
     problem <- with_coordinates(parts$problem, 0, FALSE)
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
