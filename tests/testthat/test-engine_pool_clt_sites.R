@@ -75,6 +75,23 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
     expect_distribution(log(parameter_draws(fit, "sd[logit(prob[v])]")), grid_quantile(log_sd, of$sd))
     expect_distribution(qlogis(parameter_draws(fit, "prob[v,b]")), grid_quantile(logit, of$b))
   }
+  # of second order: draws from the prior, weighted by the likelihood
+  set.seed(2)
+  count <- 4e5
+  sd <- abs(rnorm(count, 0, 0.7))
+  phi <- matrix(rlogis(count), count, 3)
+  phi[, 2] <- phi[, 1] + rnorm(count)
+  phi[, 3] <- 2 * phi[, 2] - phi[, 1] + sd * rnorm(count)
+  at <- function(of, x) stats::approx(logit, of, x, rule = 2)$y
+  log_weight <- Reduce(`+`, lapply(1:3, function(j) at(log(told[[j]]), phi[, j])))
+  log_weight[rowSums(phi < -3.5 | phi > 4) > 0] <- -Inf
+  fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = partial_pooling(sd = prior_half_normal(0.7), walk = 2), prior_n = sizes_of_two, iter = 3600)
+  expect_weighted_mean(log(parameter_draws(fit, "sd[logit(prob[v])]")), log(sd), log_weight)
+  for (j in 1:3) expect_weighted_mean(qlogis(parameter_draws(fit, sprintf("prob[v,%s]", names(told)[j]))), phi[, j], log_weight)
+  for (site in c("a", "b")) {
+    mean_n <- colSums(each[[site]] * n[[site]]) / told[[site]]
+    expect_weighted_mean(parameter_draws(fit, sprintf("n[%s]", site)), at(mean_n, phi[, match(site, names(told))]), log_weight)
+  }
 })
 
 # a noisy number of records beside the totals
