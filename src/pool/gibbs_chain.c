@@ -46,7 +46,7 @@ enum { TABLE_STEPS = 4 };
 /* of the distance of a site's start from the mean, at most */
 enum { HALVINGS = 60 };
 
-enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 3, STEPS = 3, MOST_STEPS = 12 };
+enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
 
 /* ---- densities --------------------------------------------------------------------------- */
 
@@ -526,7 +526,8 @@ static void move_carried(struct pool_records *s, int kind, int learning) {
     hold(s);
     for (int j = 0; j < s->sites && !s->tables; ++j)
         s->site[j].energy = augment_energy(&s->site[j].augment);
-    const int steps = s->tables ? TABLE_STEPS : CARRIED_STEPS;
+    const int kinds = s->moved[POOL_CARRIED_SAME].count > 0 ? 2 : 1;
+    const int steps = (s->tables ? TABLE_STEPS : CARRIED_STEPS) / kinds;
     for (int i = 0; i < steps; ++i) {
         propose(s, kind);
         const double threshold = rng_exponential(s->rng);
