@@ -29,6 +29,21 @@ get_priors.noiseaware_fit <- function(x, ...) {
 #' @exportS3Method insight::get_data
 get_data.noiseaware_fit <- function(x, ...) covariate_grid(x)
 
+#' @exportS3Method insight::get_residuals
+get_residuals.noiseaware_fit <- function(x, ...) refuse_meaningless("get_residuals")
+
+#' @exportS3Method insight::get_deviance
+get_deviance.noiseaware_fit <- function(x, ...) refuse_meaningless("get_deviance")
+
+#' @exportS3Method insight::get_statistic
+get_statistic.noiseaware_fit <- function(x, ...) refuse_meaningless("get_statistic")
+
+#' @exportS3Method insight::get_intercept
+get_intercept.noiseaware_fit <- function(x, ...) {
+  draws <- coefficient_draws(x)
+  if ("(Intercept)" %in% colnames(draws)) draws[, "(Intercept)"] else NA_real_
+}
+
 #' @exportS3Method bayestestR::rope_range
 rope_range.noiseaware_fit <- function(x, ...) refuse_meaningless("rope_range")
 
