@@ -102,7 +102,7 @@ works_with <- function() {
     row("insight", "get_parameters(fit)", "`find_parameters()`, `model_info()`"),
     row("insight", "get_priors(fit)", "location and scale are the median and mad"),
     row("insight", "get_predicted(fit, newdata)", "without `newdata` at the rows of `insight::get_data(fit)`"),
-    row("insight", "get_data(fit)", "a grid of the covariates between their bounds: there are no records, and functions that need them, such as `performance_mae()`, stop"),
+    row("insight", "get_data(fit)", "a grid of the covariates between their bounds: functions that need records, such as `performance_mae()`, stop"),
     row("insight", "get_intercept(fit)", "its draws"),
     row("insight", "get_residuals(fit)", no_records, FALSE),
     row("insight", "get_deviance(fit)", no_likelihood, FALSE),
