@@ -79,11 +79,26 @@ record_scales <- function(bound, own, problem) {
 # Chains start at different draws from the prior; sites differ by the scale of the standard deviations, or more, or less.
 start_records <- function(problem, bound, words, k, call = caller_env()) {
   prior <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
+  prior$theta <- begin_central(bound, prior$theta)
   apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
   begin <- problem$begin
   shared <- c(prior$theta[problem$partial$at + 1L], log(begin$scale) + 0.5 * apart - 0.5, numeric(begin$effects + begin$pairs))
   problem$start <- list(shared = as.double(shared), theta = as.double(prior$theta), sd = begin$sd)
   new_state(problem, prior$theta, prior$state, call)
+}
+
+# A start, which may be anywhere, whose means of normal variables are not near a bound. Of totals of y and y^2 with little noise, a chain with the mean near the
+# wrong bound stays there: fewer large y would bring the first nearer, and take the second further away.
+begin_central <- function(bound, theta, most = 0.4) {
+  if (bound_is_cut(bound) || !bound$spec$name %in% c("normal", "mvnormal", "lm")) return(theta)
+  at <- unknown_at(bound, if (bound$spec$name == "lm") "coefficients" else "mean")
+  column <- if (bound$spec$name == "mvnormal") bound$columns else bound$columns[1L, ]
+  at <- utils::head(at, nrow(column))
+  if (length(at) < nrow(column)) return(theta)
+  half <- (column$upper - column$lower) / 2
+  middle <- column$lower + half
+  theta[at] <- pmin(pmax(theta[at], middle - most * half), middle + most * half)
+  theta
 }
 
 # Natural values of a site's parameters, one row each, as coordinates; the inverse; and whether such coordinates are inside the bounds of a truncated prior.

@@ -382,9 +382,11 @@ void pool_records_start(struct pool_records *s, const double *sd) {
     start_walks(s, sd);
     pool_spread_read_sds(&s->spread, s->at);
     pool_spread_open(&s->spread, s->at);
+    /* the last site of a walk is as far off as a site without order */
+    const double apart = 0.5 * (s->spread.walk ? pow(s->sites, 0.5 - s->spread.walk) : 1);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
-        for (int v = 0; v < s->spread.varying; ++v) site->z[v] = 0.5 * rng_normal(s->rng);
+        for (int v = 0; v < s->spread.varying; ++v) site->z[v] = apart * rng_normal(s->rng);
         start_parameters(s, site);
         if (site->table) {
             start_table(site);

@@ -290,3 +290,18 @@ test_that("transitions have their coordinates from where the records' likelihood
     }
   }
 })
+
+test_that("chains start with means between the bounds, sites of a long walk too: near the wrong bound they would stay", {
+  asked <- stat_sums(~ y + I(y^2), list(y = c(10, 30)), outside = "none")
+  sites <- lapply(stats::setNames(nm = letters), function(name) as_release(c(-30, 25), asked, mech_laplace(scale = 1), n = 50))
+  bound <- internal("bind_sites")(model_normal(), sites, NULL)
+  for (pool in list(partial_pooling(~ mean), partial_pooling(~ mean, walk = 1), partial_pooling(~ mean, walk = 2))) {
+    problem <- internal("pool_augment_problem")(sites, bound, c(1, 2), 1L, list(), NULL)
+    problem <- internal("pooled_records_problem")(problem, pool, bound, sites, NULL)
+    # theta of a site is its mean and the log of the standard deviation
+    starts <- vapply(1:20, function(k) internal("start_pool")(problem, bound, c(k, 4), 1L, NULL)$thetas[2 * seq_along(letters) - 1], numeric(26))
+    expect_true(all(starts > 10 & starts < 30))
+    if (pool$order > 0L) expect_true(all(starts[1, ] >= 16 & starts[1, ] <= 24))
+    expect_gt(min(apply(starts, 1L, stats::sd)), 1)
+  }
+})
