@@ -52,7 +52,10 @@
 #' parameters of each site `(Intercept)[north]`.
 #' @return An object of class `noiseaware_pooling`, for the argument `pool` of [sample_posterior()].
 #' @section Errors: `noiseaware_error_pool`, `noiseaware_error_prior`.
-#' @references Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
+#' @references Lang, S. and Brezger, A. (2004). Bayesian P-splines. *Journal of Computational and Graphical Statistics* 13(1), 183-212.
+#'   \doi{10.1198/1061860043010}. For walks of second order.
+#'
+#'   Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
 #'   method. *Journal of Multivariate Analysis* 100(9), 1989-2001. \doi{10.1016/j.jmva.2009.04.008}.
 #' @seealso [pooling], [pool_methods], [site_view].
 #' @family sites and groups
