@@ -31,7 +31,9 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
     own <- if (wide) component_rows(table[rows, , drop = FALSE], number, call) else table[rows, , drop = FALSE]
     size <- unique(sizes[rows])
     if (length(size) > 1L) stop_classed("value", "The column {.field {n}} must have one number of records for the site {.val {names[rows[1L]]}}, but has {size}.", call = call)
-    as_release.data.frame(own, statistic, mechanism, if (is.null(sizes)) n else size, neighbours, number = if (wide) "value" else number, noise = noise, labels = labels)
+    tryCatch(as_release.data.frame(own, statistic, mechanism, if (is.null(sizes)) n else size, neighbours, number = if (wide) "value" else number, noise = noise,
+                                   labels = labels),
+             noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(names[rows[1L]], FALSE)), call))
   })
 }
 

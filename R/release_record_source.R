@@ -150,7 +150,7 @@ refuse_chunk <- function(e, place, call) {
   top <- e$message
   lines <- e$body
   stop_classed(sub("^noiseaware_error_", "", class(e)[1L]),
-               c("{top}", stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), names(lines)), i = "This is of {place}."), call = call)
+               c("{top}", stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), names(lines)), i = "This concerns {place}."), call = call)
 }
 
 # The reader of a file without the records that were not chosen.

@@ -138,4 +138,9 @@ test_that("sites are rows with a column for each number, or rows with one number
                    quote(as_release(transform(long, size = 1:4), smoking, mech_gaussian, n = "size", site = "place", number = "count")))) {
     expect_error(eval(bad), class = "noiseaware_error")
   }
+  # an error in one site names it
+  said <- function(code) paste(message_lines(tryCatch(code, noiseaware_error = identity)), collapse = " ")
+  expect_match(said(read(transform(hospitals, smokers = c(21.8, NA)))), "finite.*the site \"north\"")
+  expect_match(said(read(transform(hospitals, patients = c(50, 30.5)))), "`n`.*the site \"north\"")
+  expect_match(said(as_release(transform(long, smoke = c("no", "yes", "si", "no")), smoking, mech_gaussian, n = "size", site = "place", number = "count")), "si.*the site \"b\"")
 })

@@ -179,7 +179,7 @@ test_that("bad files are refused without a word of a record", {
   }
   expect_identical(nrow(summary(account)), 0L)
   said <- message_lines(tryCatch(release_from(missing), error = identity))
-  expect_match(paste(said, collapse = " "), "This is of rows 41 and following of")
+  expect_match(paste(said, collapse = " "), "This concerns rows 41 and following of")
   expect_error(record_source("absent.csv"), class = "noiseaware_error_file")
   for (bad in list(3, character(), NA_character_)) expect_error(record_source(bad), class = "noiseaware_error_argument")
   expect_error(record_source(missing, sep = ""), class = "noiseaware_error_argument")
