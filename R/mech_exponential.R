@@ -116,10 +116,9 @@ check_noisy.mech_exponential <- function(mechanism, statistic, value, call = cal
 
 # ---- the owner ---------------------------------------------------------------------
 
-# In integers, see src/release/exact_noise.c.
-exact_quantiles <- function(part, data, call) {
+# In integers, see src/release/exact_noise.c. `counts`: of records at each point
+exact_quantiles <- function(part, counts, call) {
   statistic <- part$statistic
-  counts <- point_counts(statistic, part_records(part, data, call))
   scale <- mechanism_scale(part$mechanism, statistic, call, neighbours = part$neighbours)
   if (replaces(part$neighbours)) warn_of_few(statistic, sum(counts), scale[1L], call)
   at <- vapply(quantile_shares(statistic) * sum(counts), function(rank) {

@@ -175,7 +175,7 @@ exact_part <- function(part, data, call) {
   statistic <- part$statistic
   x <- part_records(part, data, call)
   if (part$mechanism$kernel == "match") return(exact_response(part, data, call))
-  if (part$mechanism$kernel == "ranks") return(exact_quantiles(part, data, call))
+  if (part$mechanism$kernel == "ranks") return(exact_quantiles(part, point_counts(statistic, x), call))
   if (is_exact(part$mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
   grid <- part_grid(part, nrow(data), call)
   value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, grid$unit, grid$family,

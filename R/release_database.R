@@ -95,13 +95,22 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   columns <- release_columns(statistic)
   types <- ask(paste("SELECT * FROM", records, "WHERE 1 = 0"))
   variables <- database_variables(columns, types, dialect, call)
-  query <- totals_query(parts, columns, variables, records, dialect, call)
+  ranks <- vapply(parts, function(part) part$mechanism$kernel == "ranks", TRUE)
+  query <- totals_query(parts[!ranks], columns, variables, records, dialect, call)
   count <- function(sql) lapply(ask(sql), function(text) if (is.na(text)) "0" else as.character(text))
   numbers <- count(query$sql)
   if (!is.null(query$missing) && numbers$complete != numbers$n) numbers <- utils::modifyList(numbers, count(query$missing))
   check_database(numbers, names(variables), columns$levels, call)
   n_found <- as.double(numbers$n)
-  totals <- lapply(query$components, function(names) do.call(rbind, lapply(numbers[names], words_of)))
+  totals <- vector("list", length(parts))
+  totals[!ranks] <- lapply(query$components, function(names) do.call(rbind, lapply(numbers[names], words_of)))
+  totals[ranks] <- lapply(parts[ranks], function(part) {
+    found <- ask(points_query(part$statistic, variables, records, dialect))
+    if (sum(as.double(found$n)) != n_found) stop_classed("database", "The records changed while the database was asked for totals.", call = call)
+    counts <- numeric(part$statistic$steps + 1)
+    counts[as.double(found$point) + 1] <- as.double(found$n)
+    in_words(counts)
+  })
   new_partial(lapply(totals, unname), lapply(parts, `[[`, "unit"), n_found, statistic, mechanism, neighbours)
 }
 
@@ -180,18 +189,18 @@ totals_query <- function(parts, columns, variables, records, dialect, call) {
     }
     part_layers(part, value, paste0("p", k), dialect, call)
   })
-  depth <- max(lengths(lapply(made, `[[`, "layers")))
+  depth <- max(0L, lengths(lapply(made, `[[`, "layers")))
   layers <- c(list(first), lapply(seq_len(depth), function(d) unlist(lapply(made, function(m) if (d <= length(m$layers)) m$layers[[d]]))))
   sql <- records
   # the last columns that others use several times
-  shared <- 1L + max(vapply(made, `[[`, 0L, "shared"))
+  shared <- 1L + max(0L, vapply(made, `[[`, 0L, "shared"))
   for (d in seq_along(layers)) {
     exprs <- layers[[d]]
     sql <- paste0("(", if (d == shared) dialect$fence, "SELECT ", if (d > 1L) "s.*, ", paste0(exprs, " AS ", names(exprs), collapse = ", "), " FROM ", sql, ") s")
   }
   sums <- unlist(lapply(made, `[[`, "components"))
   checks <- names(first)[!startsWith(names(first), "c")]
-  total <- function(name) paste0(dialect$text(dialect$sum(name)), " AS ", name)
+  total <- function(name) if (length(name)) paste0(dialect$text(dialect$sum(name)), " AS ", name)
   compared <- which(compared)
   complete <- if (length(compared)) {
     numbers <- paste(dialect$number(paste0("c", compared)), collapse = " AND ")
@@ -289,6 +298,20 @@ part_layers <- function(part, value, prefix, dialect, call) {
       list(layers = list(one), components = names(one), shared = 0L)
     },
     stop_classed("database", c("{describe_statistic(statistic)} cannot be added up in a database.", i = other_source), call = call))
+}
+
+# How many records are nearest to each point of a grid. As in src/stat/quantiles.c, one between two points counts for the upper one, which rounding half to even
+# does not give.
+points_query <- function(statistic, variables, records, dialect) {
+  fields <- statistic_fields(statistic)
+  number <- function(v) sql_number(v, dialect)
+  bounded <- (dialect$bounded %||% sql_bounded)("x", number(fields$lower), number(fields$upper))
+  place <- paste0("(", bounded, " - ", number(fields$lower), ") * ", number(fields$steps / (fields$upper - fields$lower)))
+  layers <- list(c(x = variables[[statistic$columns$variable]]$value), c(half_above = paste0(place, " + ", number(0.5))), c(rounded = dialect$round("half_above")),
+                 c(point = paste0("rounded - ", sql_when("rounded > half_above", 1, 0))))
+  sql <- records
+  for (exprs in layers) sql <- paste0("(SELECT ", if (sql != records) "s.*, ", exprs, " AS ", names(exprs), " FROM ", sql, ") s")
+  paste("SELECT", dialect$text("point"), "AS point,", dialect$text("COUNT(*)"), "AS n FROM", sql, "GROUP BY point")
 }
 
 # the square root of the unit of all components, where that is a power of two and all products are of two columns; else 1

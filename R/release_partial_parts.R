@@ -25,6 +25,7 @@ add_partials <- function(a, b, call = caller_env()) {
 
 # high * word + low, exact in doubles, both of the same sign
 word <- 1e9
+in_words <- function(counts) cbind(counts %/% word, counts %% word, deparse.level = 0L)
 
 add_units <- function(a, b) {
   high <- a[, 1L] + b[, 1L]
@@ -40,6 +41,7 @@ add_units <- function(a, b) {
 # Usually it is the same for any number of records; else `n` must be known.
 partial_parts <- function(statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
   lapply(design_parts(statistic, mechanism, neighbours), function(part) {
+    if (part$mechanism$kernel == "ranks") return(c(part, list(unit = 1)))
     if (!part$statistic$kind %in% c("totals", "cells") || part$mechanism$kernel == "match" || is_exact(part$mechanism)) {
       stop_classed("partial", c("Only totals with noise can be added up; {describe_statistic(part$statistic)} must be released from a data frame with all records.",
                                 x = "The mechanism is {format(part$mechanism)}."), call = call)
@@ -63,6 +65,7 @@ summed_unit <- function(part, grid) if (part$statistic$kind == "cells") pmin(gri
 frame_total <- function(data, parts, statistic, mechanism, neighbours, call = caller_env()) {
   totals <- lapply(parts, function(part) {
     x <- statistic_records(part$statistic, data, call, empty = TRUE)
+    if (part$mechanism$kernel == "ranks") return(in_words(point_counts(part$statistic, x)))
     .Call(ffi_exact_totals, statistic_spec(part$statistic, confidential = TRUE, call), x, part$statistic$kind, part$unit, part$grid$records)
   })
   new_partial(totals, lapply(parts, function(part) part$unit), nrow(data), statistic, mechanism, neighbours)
@@ -75,17 +78,17 @@ partial_part <- function(part, partial, call) {
                            i = "If their number is confidential, use {.code neighbours = \"add_remove\"}."), call = call)
   }
   at <- match(part$name, vapply(design_parts(partial$statistic, partial$mechanism, partial$neighbours), `[[`, "", "name"))
+  if (!replaces(part$neighbours) && partial$n >= most_records) stop_classed("partial", "A release can have at most 2^31 - 1 records.", call = call)
+  total <- partial$totals[[at]]
+  if (part$mechanism$kernel == "ranks") return(exact_quantiles(part, total[, 1L] * word + total[, 2L], call))
   grid <- part_grid(part, partial$n, call)
   unit <- partial$unit[[at]]
   if (!identical(summed_unit(part, grid), unit)) {
     stop_classed("partial", c("The partial totals must have the grid for all records together.",
                               i = "Give all of them the same {.arg n}: there are {format(partial$n, big.mark = ',', decimal.mark = '.')} records."), call = call)
   }
-  if (!replaces(part$neighbours) && partial$n >= most_records) stop_classed("partial", "A release can have at most 2^31 - 1 records.", call = call)
-  total <- partial$totals[[at]]
   coarse <- grid$unit > unit
-  counts <- round((total[, 1L] * word + total[, 2L])[coarse] / grid$unit[coarse])
-  total[coarse, ] <- cbind(counts %/% word, counts %% word)
+  total[coarse, ] <- in_words(round((total[, 1L] * word + total[, 2L])[coarse] / grid$unit[coarse]))
   value <- .Call(ffi_exact_add_noise, total, grid$unit, grid$family, grid$scale$numerator, grid$scale$denominator)
   exact_result(value, part, grid, call)
 }

@@ -12,6 +12,8 @@
 #' @details
 #' **Components** are named as by [quantile()]: `25%`, `50%`, `75%`. Their values are points of the grid, in the units of the variable.
 #'
+#' **Records** may be a data frame, a database, files, chunks or partial totals: only the number of records at each point is needed.
+#'
 #' **Ranks.** A record counts at the point of the grid that is nearest to it. Of n records, `below` are at smaller points than g, and `through` are at g or
 #' smaller points. The quantile of probability q has the rank q n. The distance of g from it is 0 if q n is between `below` and `through`, otherwise the
 #' distance of q n from the nearer of the two. Probabilities are rounded to multiples of 2^-20, so that ranks are exact numbers.

@@ -42,6 +42,13 @@ expect_same_totals <- function(con) {
   expect_identical(partial_total(some, both, mechanism), partial_total(records[records$h > 0, ], both, mechanism))
   # little noise
   expect_identical(partial_total(stored, statistics[[1]], mech_laplace(scale = 1e-6)), partial_total(records, statistics[[1]], mech_laplace(scale = 1e-6), n = n))
+  # counts at the points of a grid, alone and beside sums
+  quantiles <- stat_quantiles(~ select, c(-1, 11.7), steps = 2^16)
+  expect_identical(partial_total(stored, quantiles, mech_exponential(epsilon = 1)), partial_total(records, quantiles, mech_exponential(epsilon = 1)))
+  both <- list(a = statistics[[4]], q = stat_quantiles(~ y, c(-5, 5), steps = 7), r = quantiles)
+  mechanism <- list(a = mechanisms[[1]], q = mech_exponential(epsilon = 1), r = mech_exponential(epsilon = 1))
+  expect_identical(partial_total(stored, both, mechanism), partial_total(records, both, mechanism))
+  expect_identical(release(stored, both, mechanism)$n, 400)
   # no record at all
   none <- dplyr::filter(stored, h > 5)
   expect_identical(partial_total(none, statistics[[1]], mechanisms[[1]], neighbours = "add_remove"),
@@ -54,6 +61,8 @@ expect_same_totals <- function(con) {
   wide <- stat_sums(~ x, list(x = c(-7.3, 7.5)))
   stored <- table_of(con, ties)
   expect_identical(partial_total(stored, wide, mech_gaussian(sd = 2^23)), partial_total(as.data.frame(dplyr::collect(stored)), wide, mech_gaussian(sd = 2^23)))
+  between <- stat_quantiles(~ x, c(-3.5, 3.5), steps = 7)
+  expect_identical(partial_total(stored, between, mech_exponential(epsilon = 1)), partial_total(as.data.frame(dplyr::collect(stored)), between, mech_exponential(epsilon = 1)))
 }
 
 expect_same_refusals <- function(con) {
@@ -76,6 +85,7 @@ expect_same_refusals <- function(con) {
   texts <- records
   texts$y <- as.character(texts$y)
   expect_s3_class(refused(texts), "noiseaware_error_data")
+  expect_s3_class(tryCatch(release(table_of(con, holes), stat_quantiles(~ y, bounds$y), mech_exponential(epsilon = 1)), error = identity), "noiseaware_error_missing")
   for (bad in list(stat_records(~ y, bounds[1]))) expect_s3_class(refused(records, bad), "noiseaware_error_partial")
   own <- stat_custom(function(records) records[, "y", drop = FALSE], "y", sensitivity = c(L1 = 20, L2 = 20), bounds = bounds["y"])
   expect_s3_class(refused(records, own), "noiseaware_error_database")
