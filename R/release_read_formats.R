@@ -58,7 +58,7 @@ guess_file_format <- function(path, call) {
     columns <- strsplit(sub("[\r\n].*", "", text, useBytes = TRUE), "[,|\t]", useBytes = TRUE)[[1L]]
     return(format_of_columns(gsub("^\xef\xbb\xbf|\"", "", columns, useBytes = TRUE)) %||% "noiseaware")
   }
-  if (has(schema_format)) "noiseaware" else if (has("__function__")) "opendp" else if (has("marginals")) "marginals" else "noiseaware"
+  if (has(schema_format)) "noiseaware" else if (has("__function__") || has("ast")) "opendp" else if (has("marginals")) "marginals" else "noiseaware"
 }
 
 format_of_columns <- function(columns) {

@@ -2,8 +2,8 @@
 
 #' @section A measurement of the OpenDP Library: `format = "opendp"`, with the arguments `value`, `variable`, `n` and `statistic`.
 #'
-#' OpenDP can write a measurement as JSON (`dp.serialize()`): a chain of transformations, such as a clamped sum or counts by category, followed by noise; or
-#' several such chains. The file contains no values, so you supply them.
+#' OpenDP can write a measurement as JSON, with `dp.serialize()` or, up to version 0.12 and in the package opendp-logger, `to_json()`. A measurement is a chain of
+#' transformations, such as a clamped sum or counts by category, followed by noise; or several such chains. The file contains no values, so you supply them.
 #'
 #' * `value`: the values that the measurement released: a number; the counts in the order of the categories; counts named by their keys; or, for randomised
 #'   response, everyone's answers. For several measurements a list, in the order of the file; its names are the statistics' names.
@@ -17,6 +17,7 @@
 #' | `make_mean` | [stat_means()], with the size of `vector_domain(size = )` or `n` |
 #' | `make_count` | [stat_size()] |
 #' | `make_count_by_categories` | [stat_counts()]; after `make_find_bin` [stat_histogram()] |
+#' | `make_b_ary_tree` | [stat_linear()]: sums of these counts, one for each node of the tree |
 #' | `make_count_by` with a threshold | [stat_counts()] of the keys in `value`: others may be hidden. Public keys are given as `statistic` |
 #' | `make_randomized_response`, `make_randomized_response_bool` | [stat_records()] |
 #' | `make_composition`, `make_basic_composition` | each of them |
@@ -28,8 +29,9 @@
 #' Counts by category include an additional count of records in none of the categories, unless it was omitted; its level is called `other`.
 #'
 #' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. This always holds for
-#' processing of the noisy result and for other noise. Other transformations, such as `make_resize`, are an error unless you give `statistic` and thereby take
-#' responsibility for them. `make_variance` uses the exact mean, for which totals have no likelihood, see [stat_covariance()].
+#' processing of the noisy result and for other noise. `make_resize` is understood if `n` is the size: then it changes nothing. Other transformations are an
+#' error unless you give `statistic` and thereby take responsibility for them. `make_variance` uses the exact mean, for which totals have no likelihood, see
+#' [stat_covariance()].
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
 #' @examples
@@ -56,6 +58,7 @@ read_opendp <- function(file, value, variable = NULL, n = NULL, statistic = NULL
   check_path(file, name = "file")
   check_variable(variable, "variable", null = TRUE)
   json <- read_json(file)
+  if (is.list(json[["ast"]])) json <- opendp_logged(json[["ast"]], file)
   measured <- opendp_measurements(json, file)
   if (length(measured) == 0L) stop_classed("file", "{.file {file}} must have a measurement, but has none.")
   several <- length(measured) > 1L
@@ -81,13 +84,13 @@ read_json <- function(path, call = caller_env()) {
   bytes <- read_bytes(path, size)
   parsed <- if (!is.null(bytes) && length(bytes)) parse_bytes(bytes)
   if (!is.list(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: is it truncated or damaged?", call = call)
-  if (nested_deeply(parsed)) stop_classed("file", "{.file {path}} must be nested at most 1,000 levels deep.", call = call)
+  if (nested_deeply(parsed)) stop_classed("file", "{.file {path}} must be nested at most 300 levels deep.", call = call)
   parsed
 }
 
 # by levels, not by calls of itself
 nested_deeply <- function(x) {
-  for (level in seq_len(1000L)) {
+  for (level in seq_len(300L)) {
     x <- unlist(x[vapply(x, is.list, TRUE)], recursive = FALSE, use.names = FALSE)
     if (length(x) == 0L) return(FALSE)
   }
@@ -109,7 +112,7 @@ opendp_response_name <- "^make_randomized_response(_bool)?$"
 opendp_conversion <- "^make_(fix_delta|approximate|zCDP_to_approxDP|pureDP_to_zCDP|pureDP_to_fixed_approxDP|fixed_approxDP_to_approxDP)$"
 # steps that leave the records as they are, or are understood
 opendp_known <- paste0("^make_(clamp|(sized_)?(bounded_)?((int|float)_(checked|monotonic|ordered|split)_)?sum|(sized_)?(bounded_)?mean|count|count_by|",
-                       "count_by_categories|find_bin|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$")
+                       "count_by_categories|b_ary_tree|find_bin|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$")
 
 # A constructor with its arguments, NULL where there is none; earlier versions called them "func" and "kwargs".
 opendp_call <- function(node) {
@@ -117,6 +120,46 @@ opendp_call <- function(node) {
   if (!checkmate::test_string(name)) return(NULL)
   list(name = sub("^then_", "make_", name), arguments = as.list(node[["__kwargs__"]] %||% node[["kwargs"]]))
 }
+
+# The layout of `to_json()`: the package opendp-logger, and versions up to 0.12. `x >> then_y()` is a pair, arguments may have no names, lists are objects and
+# tuples arrays, and what has its default is left out: counts are integers then.
+opendp_logged <- function(node, path, call = caller_env()) {
+  if (!is.list(node)) return(node)
+  inner <- function(x) lapply(x, opendp_logged, path, call)
+  if (identical(node[["_type"]], "list")) return(inner(node[["_items"]]))
+  if (identical(node[["_type"]], "partial_chain")) {
+    last <- opendp_logged(node[["rhs"]], path, call)
+    measures <- grepl(paste0(opendp_noise_name, "|", opendp_response_name), opendp_call(last)$name %||% "")
+    arguments <- stats::setNames(list(last, opendp_logged(node[["lhs"]], path, call)), c(if (measures) "measurement1" else "transformation1", "transformation0"))
+    return(list(`__function__` = if (measures) "make_chain_mt" else "make_chain_tt", `__kwargs__` = arguments))
+  }
+  step <- opendp_call(node)
+  if (is.null(step)) return(inner(node))
+  unnamed <- inner(node[["args"]])
+  names <- opendp_unnamed[[step$name]]
+  if (grepl("_domain$", opendp_call(unnamed[1L][[1L]])$name %||% "") && step$name != "vector_domain") names <- c("input_domain", "input_metric", names)
+  if (length(unnamed) > length(names)) {
+    stop_classed("file", "{.file {path}} has arguments of {.code {step$name}} without names, which are not understood.", call = call)
+  }
+  arguments <- c(stats::setNames(unnamed, names[seq_along(unnamed)]), inner(step$arguments))
+  type <- c(make_count = "TO", make_count_by = "TV", make_count_by_categories = "TOA")[step$name]
+  if (!is.na(type)) arguments[[type]] <- arguments[[type]] %||% "int"
+  list(`__function__` = step$name, `__kwargs__` = arguments)
+}
+
+# arguments in their order, without the input's domain and metric
+opendp_unnamed <- local({
+  each <- function(names, ...) stats::setNames(rep(list(c(...)), length(names)), paste0("make_", names))
+  c(each("chain_tt", "transformation1", "transformation0"), each("chain_mt", "measurement1", "transformation0"),
+    each(c("composition", "basic_composition"), "measurements"), each(c("fix_delta", "zCDP_to_approxDP", "pureDP_to_zCDP"), "measurement", "delta"),
+    each("clamp", "bounds"), each("resize", "size", "constant"), each("find_bin", "edges"), each("select_column", "key", "TOA"),
+    each("split_dataframe", "separator", "col_names"), each(c("cast", "cast_default"), "TOA"), each("sum"), each("mean"), each("count", "TO"),
+    each("count_by", "MO", "TV"), each("count_by_categories", "categories", "null_category"), each("b_ary_tree", "leaf_count", "branching_factor"),
+    each(c("laplace", "gaussian", "base_laplace", "base_gaussian", "base_discrete_laplace", "base_discrete_gaussian"), "scale", "k"),
+    each(c("geometric", "base_geometric"), "scale", "bounds"), each(c("laplace_threshold", "gaussian_threshold", "base_laplace_threshold"), "scale", "threshold"),
+    each("randomized_response_bool", "prob"), each("randomized_response", "categories", "prob"),
+    list(vector_domain = c("atom_domain", "size"), atom_domain = "bounds"))
+})
 
 # Measurements as list(steps, noise). Noise is the last step: what is done to its result is not understood.
 opendp_measurements <- function(node, path, before = list(), call = caller_env()) {
@@ -170,7 +213,22 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   hidden <- opendp_scalar(measured$noise, "threshold", path, call)
   listed <- !is.null(statistic)
   if (is.list(value)) value <- unlist(value) # a dictionary
-  statistic <- statistic %||% opendp_statistic(measured$steps, variable, n %||% size, if (!is.null(hidden)) names(value), path, call)
+  resized <- function(step) step$name == "make_resize" && is_number(n) && identical(as.double(unlist(step$arguments[["size"]])), as.double(n))
+  measured$steps <- Filter(Negate(resized), measured$steps) # as many as there are
+  if (is.null(statistic)) {
+    last <- length(measured$steps)
+    tree <- if (last > 0L && measured$steps[[last]]$name == "make_b_ary_tree") measured$steps[[last]]
+    if (!is.null(tree)) measured$steps <- measured$steps[-last]
+    statistic <- opendp_statistic(measured$steps, variable, n %||% size, if (!is.null(hidden)) names(value), path, call)
+    if (!is.null(tree)) {
+      nodes <- opendp_nodes(statistic, tree, path, call)
+      if (length(value) != length(nodes)) {
+        stop_argument("value", paste("a number for each of the", length(nodes), "nodes of the tree, from the root on"), describe(value), "value", call)
+      }
+      value <- unname(value)[lengths(nodes) > 0L]
+      statistic <- stat_linear(statistic, nodes[lengths(nodes) > 0L])
+    }
+  }
   check_statistic(statistic, call)
   mechanism <- opendp_mechanism(measured, statistic, path, call)
   limits <- unlist(measured$noise$arguments[["bounds"]])
@@ -242,7 +300,8 @@ opendp_statistic <- function(steps, variable, n, keys, path, call) {
   strange <- unique(names[!grepl(opendp_known, names) | vapply(steps, function(step) "size_limit" %in% names(step$arguments), TRUE)])
   if (length(strange)) {
     stop_classed("file", c("{.arg statistic} must be given: {.file {path}} has {cli::qty(strange)}{?a step/steps} that {?is/are} not understood.",
-                           x = "{.code {strange}}."),
+                           x = "{.code {strange}}.",
+                           i = if ("make_resize" %in% strange) "If the data have as many records as {.code make_resize} asks for, give this number as {.arg n}."),
                  call = call)
   }
   last <- if (length(names)) names[length(names)] else "no transformation"
@@ -258,6 +317,26 @@ opendp_statistic <- function(steps, variable, n, keys, path, call) {
   stop_classed("file", c("{.arg statistic} must be given: what {.file {path}} releases is not understood.",
                          x = "It has {shorten_list(names, 12L)}.",
                          i = "A sum needs bounds, a mean bounds and the number of records, {.code make_count_by} a threshold and a value named by keys."), call = call)
+}
+
+# The counts that each node of a tree adds up, from the root on. Leaves are counts in their order; those after the last count have nobody.
+opendp_nodes <- function(statistic, step, path, call) {
+  leaves <- step$arguments[["leaf_count"]]
+  branches <- step$arguments[["branching_factor"]]
+  ok <- is_number(leaves) && is_number(branches) && leaves >= 1 && branches >= 2 && as.double(leaves) * branches <= most_unpublished && is_table(statistic)
+  if (!ok) {
+    stop_classed("file", "{.file {path}} must give {.code make_b_ary_tree} counts by category, a {.field leaf_count} and a {.field branching_factor}.", call = call)
+  }
+  below <- 1 # leaves of the root
+  while (below < leaves) below <- below * branches
+  missing <- below - leaves
+  counts <- utils::head(statistic$components, leaves)
+  nodes <- list()
+  for (width in round(below / branches^seq(0, round(log(below, branches))))) {
+    nodes <- c(nodes, split(counts, factor((seq_along(counts) - 1) %/% width, seq(0, below / width - 1))))
+  }
+  nodes <- utils::head(nodes, length(nodes) - missing)
+  stats::setNames(nodes, paste("node", seq_along(nodes)))
 }
 
 opendp_counts <- function(steps, formula, of, path, call) {

@@ -155,6 +155,68 @@ test_that("a composition is several statistics of the same records", {
   expect_error(read_release(both, format = "opendp", value = 40, variable = "g"), class = "noiseaware_error_argument")
 })
 
+# ---- the layout of to_json() -----------------------------------------------------------------
+
+logged <- function(func, args = NULL, ...) {
+  c(list(`_type` = "constructor", func = func, module = "opendp"), if (!is.null(args)) list(args = args), if (...length()) list(kwargs = list(...)))
+}
+chained <- function(first, ...) Reduce(function(before, after) list(`_type` = "partial_chain", lhs = before, rhs = after), list(...), first)
+items <- function(...) list(`_type` = "list", `_items` = list(...))
+as_logged <- function(chain) list(version = "0.8.0", ast = chain)
+
+test_that("to_json() writes pairs, arguments without names and no defaults", {
+  column <- logged("make_chain_tt", list(logged("make_select_column", key = "score", TOA = "String"), logged("make_split_dataframe", separator = ",", col_names = items("id", "score"))))
+  steps <- function(...) as_logged(chained(column, logged("then_cast_default", TOA = "f64"), logged("then_clamp", bounds = list(0, 10)), ...))
+  ask <- function(file, ...) read_release(write_opendp(file), ...)
+  sums <- stat_sums(~ score, list(score = c(0, 10)))
+  expect_identical(ask(steps(logged("then_sum"), logged("then_laplace", scale = 5)), value = 44, n = 9), as_release(44, sums, mech_laplace(scale = 5), 9, "add_remove"))
+  # resized: as many records as there are
+  mean <- steps(logged("then_resize", size = 20L, constant = 5), logged("then_mean"), logged("then_gaussian", list(0.5)))
+  expect_identical(ask(mean, value = 4.4, n = 20), as_release(4.4, stat_means(sums, 20), mech_gaussian(sd = 0.5), 20, "add_remove"))
+  for (n in list(NULL, 19)) expect_error(ask(mean, value = 4.4, n = n), "make_resize", class = "noiseaware_error_file")
+  variance <- steps(logged("then_resize", size = 20L, constant = 5), logged("then_variance"), logged("then_laplace", scale = 5))
+  expect_error(ask(variance, value = 4.4, n = 20), "make_variance", class = "noiseaware_error_file")
+  # with a domain; counts are integers unless the file says something else
+  domain <- logged("vector_domain", list(logged("atom_domain", T = "String")))
+  counts <- function(...) as_logged(chained(logged("make_count_by_categories", list(domain, logged("symmetric_distance"), items("a", "b"), FALSE), ...), logged("then_laplace", scale = 2)))
+  expect_identical(ask(counts(), value = c(5, 7), variable = "g"), as_release(c(5, 7), stat_counts(~ g, list(g = c("a", "b"))), mech_discrete_laplace(scale = 2), NULL, "add_remove"))
+  expect_identical(ask(counts(TOA = "f64"), value = c(5, 7), variable = "g")$mechanism, mech_laplace(scale = 2))
+  both <- as_logged(logged("make_basic_composition", list(items(counts()$ast, chained(logged("make_count", list(domain, logged("symmetric_distance"))), logged("then_gaussian", scale = 3))))))
+  expect_identical(ask(both, value = list(c(5, 7), 12))$mechanism, list(count_by_categories = mech_discrete_laplace(scale = 2), count = mech_discrete_gaussian(sd = 3)))
+  # arguments that are not known, and what follows the noise
+  expect_error(ask(steps(logged("then_sum", list(3)), logged("then_laplace", scale = 5)), value = 44), "make_sum", class = "noiseaware_error_file")
+  expect_error(ask(steps(logged("then_sum"), logged("then_laplace", scale = 5), logged("then_round")), value = 44), class = "noiseaware_error_file")
+  deep <- withr::local_tempfile(lines = paste0('{"ast": ', strrep('{"func": "make_fix_delta", "kwargs": {"measurement": ', 490), "1", strrep("}}", 490), "}"))
+  expect_error(read_release(deep, value = 1), class = "noiseaware_error_file")
+})
+
+test_that("trees of counts are queries, without nodes that nobody is in", {
+  counts <- first("make_count_by_categories", call_json("vector_domain", atom_domain = atom("String")), categories = c("a", "b", "c", "d"), null_category = TRUE, TOA = "i32")
+  tree <- function(leaves, branches) {
+    step <- then("make_b_ary_tree", counts, leaf_count = leaves, branching_factor = branches)
+    write_opendp(chain(then("make_laplace", step, scale = 2), counts, step), parent.frame())
+  }
+  # layers by sums of neighbours, from counts and zeros up to the root, without the last leaves
+  nodes <- function(x, leaves, branches) {
+    full <- branches^ceiling(log(leaves, branches) - 1e-9)
+    layers <- list(c(x[seq_len(leaves)], numeric(full - leaves)))
+    while (length(layers[[1]]) > 1) layers <- c(list(colSums(matrix(layers[[1]], branches))), layers)
+    unlist(layers)[seq_len(length(unlist(layers)) + leaves - full)]
+  }
+  x <- c(1, 2, 4, 8, 16)
+  cells <- stat_counts(~ g, list(g = c("a", "b", "c", "d", "other")))
+  for (size in list(c(5, 2), c(5, 3), c(5, 5), c(4, 2), c(2, 2))) {
+    value <- nodes(x, size[1], size[2])
+    rel <- read_release(tree(size[1], size[2]), value = value + 0.25 * (value == 0), variable = "g", n = 31)
+    expect_identical(unname(rel$value), value[value > 0])
+    expect_identical(rel$mechanism, mech_discrete_laplace(scale = 2))
+    people <- data.frame(g = rep(cells$levels$g, x))
+    expect_equal(unname(internal("statistic_total")(rel$statistic, people)), value[value > 0])
+  }
+  expect_error(read_release(tree(5, 2), value = 1:5), class = "noiseaware_error_value")
+  for (bad in list(tree(0, 2), tree(5, 1), tree(5, 1e9), tree("x", 2))) expect_error(read_release(bad, value = 1:5), class = "noiseaware_error_file")
+})
+
 test_that("what is not understood is refused", {
   withr::local_dir(withr::local_tempdir())
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = 2), clamp, call_json("make_mean")))), "mean.json")
