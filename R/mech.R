@@ -47,6 +47,8 @@ expand_scale <- function(scale, statistic, name, call) {
                  call = call)
   }
   if (!is.null(names(scale))) {
+    levels <- statistic$levels
+    if (length(levels) == 1L && all(names(scale) %in% levels[[1L]])) names(scale) <- paste0(names(levels), "=", names(scale))
     if (!setequal(names(scale), components)) {
       stop_classed("mechanism", c("{.arg {name}} must have the names of the statistic's components, or none.",
                                   x = "Not a component: {.val {setdiff(names(scale), components)}}.",

@@ -12,6 +12,8 @@
 #' @param ... Must be empty: the other arguments must be named.
 #' @param lower,upper The noise is not below `lower` and not above `upper`. For numbers: the ends of `grid`, or infinite (the default).
 #' @param scale The noise is `scale` times a number with this density; one value, or one for each component, either in the statistic's order or named.
+#' @param product `NULL`, or the published numbers, if these are not sums but products: each is the exact number times a positive random factor, and `density`,
+#'   a function, is the density of the factor. `lower` and `upper` are then the limits of the factor. `scale` must not be given.
 #'
 #' @details
 #' **Between points** the log density is linear; where the density is 0 at one of two neighbouring points, the density itself is linear. So Laplace,
@@ -25,13 +27,18 @@
 #' likelihood of d published numbers by less than d times 1e-5. A peak narrower than 1/1,000 of the support may be missed: then give points next to it as
 #' `grid`. Points are sought about 0, `grid` and finite ends.
 #'
+#' **Random factors** (`product`; called noise infusion by statistical offices). Let z be the published number, s the exact one, and f the density of the
+#' factor. The likelihood of s is f(z / s) / s. As a function of u = (z - s) / z, it is f(m) m at m = 1 / (1 - u), up to a constant. So it is the likelihood of added
+#' noise z u with this density of u, which the mechanism describes. It is exact for the posterior; [log_evidence()] differs by a constant that does not depend on
+#' the model, and simulated releases add noise of this size. An exact 0 stays 0: describe it by [mech_exact()].
+#'
 #' **Discrete noise** can be declared by a density that equals the probabilities at integers, for statistics with whole numbers: only these values
 #' are used if the scale is 1. However, [simulate_release()] draws continuous noise.
 #'
 #' **Noise of bounded support.** No draw has density 0. If chains find no records for which the published numbers are possible, sampling stops with an error;
 #' sites and groups that are pooled may need `init`. If the noise has several modes with nothing in between, chains must cross the gap. Independent draws of
-#' counts, and moves of tables, cross it. Imputed records cross it if one record can, or if all move together. If the gap is wide against the range of a
-#' record, chains stay on one side: R-hat shows it only if chains started on both sides.
+#' counts, and moves of tables, cross it. Imputed records cross it if one record can, or if all move together, as they do for one total. With gaps in several
+#' totals of the same records, chains may stay on one side: look at R-hat, and use more chains.
 #'
 #' **Where it works.** Method `"augment"` always supports it, and `"collapse"` for counts and for totals of Poisson and exponential records; both are exact. It
 #' applies to totals and counts, not to [stat_records()], for which there is [mech_custom()].
@@ -68,10 +75,20 @@
 #' rel <- as_release(c(time = 71), stat_sums(~ time, bounds = list(time = c(0, 10))), staircase,
 #'   n = 40)
 #' sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
+#'
+#' # a count times a factor that differs from 1 by 7 to 15 per cent
+#' infused <- mech_tabulated(function(m) as.numeric(abs(m - 1) >= 0.07), lower = 0.85,
+#'   upper = 1.15, product = c("x=yes" = 131))
+#' as_release(c("x=yes" = 131), stat_counts(~ x, list(x = c("no", "yes"))), infused, n = 400)
 #' @export
-mech_tabulated <- function(density, grid = NULL, ..., lower = -Inf, upper = Inf, scale = 1) {
+mech_tabulated <- function(density, grid = NULL, ..., lower = -Inf, upper = Inf, scale = 1, product = NULL) {
   check_all_named(...)
   check_given("mechanism")
+  if (!is.null(product)) {
+    if (!missing(scale)) stop_classed("mechanism", "{.arg scale} must not be given with {.arg product}, because the noise follows from the published numbers.")
+    factor <- density_of_share(density, grid, lower, upper)
+    return(mech_tabulated(factor$density, factor$grid, lower = factor$lower, upper = factor$upper, scale = check_scale(product, "product")))
+  }
   lower <- check_end(lower, "lower", -Inf)
   upper <- check_end(upper, "upper", Inf)
   if (lower >= upper) stop_argument("upper", paste0("larger than `lower` (", format_number(lower), ")"), describe(upper), "mechanism")
@@ -84,6 +101,21 @@ mech_tabulated <- function(density, grid = NULL, ..., lower = -Inf, upper = Inf,
                                 i = "Give {.arg lower} and {.arg upper} if the noise does not go beyond them."))
   }
   mechanism
+}
+
+# What a factor m with that density says of the share u = 1 - 1 / m of a published number.
+density_of_share <- function(density, grid, lower, upper, call = caller_env()) {
+  if (!is.function(density)) stop_argument("density", "a function with `product`", describe(density), "mechanism", call)
+  force(density)
+  lower <- check_end(lower, "lower", -Inf, call)
+  share <- function(m) ifelse(m <= 0, -Inf, 1 - 1 / m)
+  grid <- if (!is.null(grid)) check_points(grid, call)
+  of_share <- function(u) {
+    factor <- 1 / pmax(1 - u, 1e-15)
+    value <- density(factor)
+    if (length(value) == length(u)) value * factor else value # refused
+  }
+  list(density = of_share, grid = if (!is.null(grid)) share(grid[grid > 0]), lower = share(lower), upper = share(check_end(upper, "upper", Inf, call)))
 }
 
 check_end <- function(x, name, infinite, call = caller_env()) {

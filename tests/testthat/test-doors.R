@@ -134,6 +134,41 @@ test_that("a ratio of two noisy counts that are hidden", {
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "n"), weighted.mean(tables$n, weight))
 })
 
+test_that("the slope of a least squares regression, with noise", {
+  skip_on_cran()
+  slope <- mech_custom(log_density = function(z, s) {
+    n <- 40
+    within <- pmax(n * s[, "x^2"] - s[, "x"]^2, 1e-9)
+    -abs(z[, "y:x"] - (n * s[, "y:x"] - s[, "x"] * s[, "y"]) / within) / 0.3
+  })
+  products <- stat_crossprod(y ~ x, list(y = c(-100, 100), x = c(-10, 10)), rescale = FALSE)
+  rel <- as_release(c(y = 0, x = 0, "y^2" = 0, "y:x" = 1.4, "x^2" = 0), products, slope, n = 40)
+  model <- model_lm(prior = prior_normal(0, 1), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = matrix(1))))
+  fit <- sample_posterior(rel, model, chains = 2, iter = 2000, seed = 1)
+  # given the sum of squares of x the estimate is normal
+  squares <- qchisq((1:400 - 0.5) / 400, 39)
+  estimate <- seq(-6, 8, by = 0.02)
+  b <- seq(-4, 6, by = 0.02)
+  likelihood <- vapply(b, function(b) sum(exp(-abs(1.4 - estimate) / 0.3) * colMeans(outer(squares, estimate, function(q, e) dnorm(e, b, 1 / sqrt(q))))), 0)
+  expect_distribution(posterior::extract_variable_matrix(fit$draws, "x"), grid_quantile(b, likelihood * dnorm(b)), weighted.mean(b, likelihood * dnorm(b)))
+})
+
+test_that("noise redrawn until a number is not negative is listed only there", {
+  redrawn <- mech_laplace(scale = 6) |> published(threshold = 0, listed = FALSE)
+  draws <- counted(as_release(3.2, yes, redrawn, n = 60))
+  k <- 0:60
+  kept <- 1 - pexp(k, 1 / 6, lower.tail = FALSE) / 2 # P(k + noise >= 0)
+  expect_same_mean(draws, weighted.mean(k, exp(-abs(3.2 - k) / 6) / kept))
+})
+
+test_that("the snapping mechanism rounds and cuts off", {
+  snapped <- mech_laplace(scale = 3) |> published(round = 2^ceiling(log2(3)), lower = -40, upper = 40)
+  draws <- counted(as_release(12, yes, snapped, n = 60))
+  k <- 0:60
+  below <- function(x) ifelse(x < 0, exp(x / 3) / 2, 1 - exp(-x / 3) / 2)
+  expect_same_mean(draws, weighted.mean(k, below(14 - k) - below(10 - k)))
+})
+
 test_that("labels by randomised response beside public covariates", {
   x <- qnorm((1:40 - 0.5) / 40)
   y <- c(0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1)

@@ -209,6 +209,41 @@ test_that("calibration under bounded and heavy-tailed noise", {
   }
 })
 
+test_that("random factors with a hole about 1: the exact posterior of a count and of a total, on both sides", {
+  hole <- function(m) as.numeric(abs(m - 1) >= 0.07 & abs(m - 1) <= 0.15)
+  skewed <- function(m) dlnorm(m, 0, 0.3)
+  times <- function(f, z) if (identical(f, hole)) mech_tabulated(f, lower = 0.85, upper = 1.15, product = z) else mech_tabulated(f, product = z)
+  two <- stat_counts(~ x, levels = list(x = c("a", "b")))
+  k <- 1:400
+  for (f in list(hole, skewed)) {
+    fit <- sample_posterior(as_release(c(b = 131), two, times(f, 131), n = 400), model_bernoulli(), chains = 4, iter = 2000, seed = 1)
+    counts <- posterior::extract_variable_matrix(denoise(fit), "x=b")
+    expect_same_mean(counts, weighted.mean(k, f(131 / k) / k))
+    expect_same_mean(1 * (counts < 131), weighted.mean(k < 131, f(131 / k) / k))
+    # of each count its own factor
+    both <- sample_posterior(as_release(c(a = 240, b = 131), two, times(f, c(a = 240, b = 131)), n = 400), model_bernoulli(), chains = 4, iter = 2000, seed = 1)
+    weight <- f(131 / k) / k * c(f(240 / (400 - k[-400])) / (400 - k[-400]), 0)
+    counts <- posterior::extract_variable_matrix(denoise(both), "x=b")
+    expect_same_mean(counts, weighted.mean(k, weight))
+    expect_same_mean(1 * (counts < 131), weighted.mean(k < 131, weight))
+  }
+  # one record cannot cross the hole
+  st <- stat_sums(~ x, list(x = c(-40, 60)), rescale = FALSE)
+  model <- model_normal(prior = list(mean = prior_normal(0, 10), sd = fixed(1)))
+  fit <- sample_posterior(as_release(c(x = 1000), st, times(hole, 1000), n = 200), model, chains = 4, iter = 2000, seed = 2)
+  mean <- seq(3, 7, by = 0.002)
+  total <- seq(800, 1250, by = 0.25)
+  density <- vapply(mean, function(m) dnorm(m, 0, 10) * sum(dnorm(total, 200 * m, sqrt(200)) * hole(1000 / total) / total), 0)
+  expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mean, density), sum(mean * density) / sum(density))
+  refused <- function(...) expect_error(mech_tabulated(...), class = "noiseaware_error_mechanism")
+  refused(hole, product = 0)
+  refused(hole, product = c(10, -3))
+  refused(hole, product = 10, scale = 2)
+  refused(c(1, 1), c(0.9, 1.1), lower = 0.9, upper = 1.1, product = 10)
+  refused(function(m) dunif(m, 0, 1), product = 10) # the mean of 1 / m is infinite
+  expect_error(mech_tabulated(function(m) 1, product = 10), class = "noiseaware_error_custom")
+})
+
 test_that("a file keeps the table, and release() and others refuse it", {
   two <- stat_counts(~ x, levels = list(x = c("a", "b")))
   path <- tempfile()
