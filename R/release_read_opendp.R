@@ -171,7 +171,8 @@ opendp_measurements <- function(node, path, before = list(), call = caller_env()
   if (name %in% c("make_composition", "make_basic_composition")) return(unlist(lapply(step$arguments[["measurements"]], inner, before), FALSE))
   if (grepl(paste0(opendp_noise_name, "|", opendp_response_name), name)) return(list(list(steps = before, noise = step)))
   stop_classed("file", c("{.file {path}} must contain transformations followed by noise, such as {.code make_laplace}, and nothing else; some steps are not understood.",
-                         x = "{.code {name}}."), call = call)
+                         x = "{.code {name}}.",
+                         i = if (grepl("private_(lazyframe|expr)", name)) "For a table, use {.code query.summarize()} and {.code format = \"opendp_table\"}."), call = call)
 }
 
 # transformations from the data on

@@ -17,10 +17,13 @@
 #' records are assumed to have none. `Sum` is [stat_sums()] or, by group, [stat_by()], and its column must have the name of its variable. `Integer` noise is
 #' treated as discrete for counts, and as continuous noise of the same scale for sums.
 #'
+#' A `Frame Length` without a distribution is exact, because the lengths of groups are public: [mech_exact()]. A mean over such a length (`Sum` and `Length` in
+#' one column) is read as the sum, the mean times the length. The length is taken from the table's exact column, or from `n` if there are no groups.
+#'
 #' A group is shown if its noisy count is *larger* than the threshold. Its other numbers are then also shown, with their own noise.
 #'
-#' **Not supported** (the error names them): quantiles (`GumbelMin`), numbers of distinct values (`N Unique`), and means (`Sum` and `Length` in one column). For
-#' means, the table contains only the ratio: ask for the sum and the length.
+#' **Not supported** (the error names them): quantiles (`GumbelMin`), numbers of distinct values (`N Unique`), and means over a noisy length. For these means,
+#' the table contains only the ratio: ask for the sum and the length.
 #' @examples
 #'
 #' # a summary and a table of OpenDP, made by hand in the layout that Python writes
@@ -35,16 +38,39 @@ read_opendp_table <- function(file, table, levels = NULL, bounds = NULL, n = NUL
   check_given()
   summary <- opendp_rows(file, c("column", "aggregate", "distribution", "scale"), "file")
   table <- opendp_rows(table, unique(summary$column), "table")
+  summary$aggregate[summary$aggregate %in% "Len"] <- "Frame Length" # before 0.12
+  exact <- is.na(summary$distribution) & is.na(summary$scale) & summary$aggregate %in% c("Frame Length", "Length")
+  summary[exact, c("distribution", "scale")] <- list("Integer Laplace", 0)
+  means <- opendp_means(summary, exact)
+  if (length(means)) summary <- summary[!(exact & summary$column %in% means), , drop = FALSE]
   check_opendp_summary(summary)
   groups <- setdiff(names(table), summary$column)
   if (length(groups) == 0L && nrow(table) != 1L) stop_classed("file", "{.arg table} must have one row, or columns of groups in addition to {.field {summary$column}}.")
   hidden <- "threshold" %in% names(summary) && any(!is.na(summary$threshold))
   keys <- opendp_keys(table, groups, levels)
+  for (v in means) table[[v]] <- text_numbers(as.character(table[[v]]), v) * opendp_lengths(summary, table, groups, n)
   parts <- lapply(stats::setNames(seq_len(nrow(summary)), summary$column), function(row) {
     opendp_column(summary[row, , drop = FALSE], table, keys, bounds, listed = !hidden || !is.null(levels))
   })
   all_of <- function(field) if (length(parts) > 1L) lapply(parts, `[[`, field) else parts[[1L]][[field]]
   as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = "add_remove")
+}
+
+# columns with a noisy sum over an exact length
+opendp_means <- function(summary, exact) {
+  twice <- unique(summary$column[duplicated(summary$column)])
+  Filter(function(column) setequal(summary$aggregate[summary$column == column & !exact], "Sum") && sum(summary$column == column) == 2L, twice)
+}
+
+# the exact lengths of which the table has means
+opendp_lengths <- function(summary, table, groups, n, call = caller_env()) {
+  column <- summary$column[summary$aggregate == "Frame Length" & summary$scale == 0][1L]
+  if (!is.na(column)) return(text_numbers(as.character(table[[column]]), column, call))
+  if (is.null(n) || length(groups)) {
+    what <- if (length(groups)) "The table must have an exact column of the lengths of its groups" else "{.arg n} must be given"
+    stop_classed("argument", paste0(what, ", to recover sums from means."), call = call)
+  }
+  check_count(n, "n", call = call)
 }
 
 opendp_rows <- function(x, needs, name, call = caller_env()) {

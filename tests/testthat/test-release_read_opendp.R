@@ -223,6 +223,7 @@ test_that("what is not understood is refused", {
   writeLines(readLines(write_opendp(clamp)), "none.json")
   writeLines(readLines(write_opendp(list(call_json("make_laplace", scale = 2), call_json("make_laplace", scale = 2)))), "two.json")
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = "x"), clamp, call_json("make_sum")))), "scale.json")
+  writeLines(readLines(write_opendp(call_json("make_private_lazyframe", lazyframe = list(`__lazyframe__` = "AAAA")))), "polars.json")
   writeLines("{\"__function__\": ", "cut.json")
   writeLines("3", "number.json")
   writeLines(paste0(strrep('{"func": "make_fix_delta", "kwargs": {"measurement": ', 1200), "1", strrep("}}", 1200)), "deep.json")
@@ -234,6 +235,7 @@ test_that("what is not understood is refused", {
     read_release("none.json", format = "opendp", value = 3),
     read_release("two.json", format = "opendp", value = 3),
     read_release("scale.json", format = "opendp", value = 3),
+    read_release("polars.json", format = "opendp", value = 3),
     read_release("cut.json", format = "opendp", value = 3),
     read_release("number.json", format = "opendp", value = 3),
     read_release("deep.json", format = "opendp", value = 3),

@@ -27,6 +27,26 @@ test_that("counts and sums are read by group and without, from data frames and f
                    as_release(c(9.5, 4, 7, 2), stat_counts(~ sex:age, list(sex = c("f", "m"), age = c("a", "b"))), mech_gaussian(sd = 2), 22, "add_remove"))
 })
 
+test_that("public lengths are exact, and means over them are sums", {
+  lengths <- data.frame(column = "len", aggregate = "Frame Length", distribution = NA, scale = NA)
+  mean <- data.frame(column = "visits", aggregate = c("Sum", "Length"), distribution = c("Integer Laplace", NA), scale = c(40, NA))
+  sums <- as_release(list(len = c(120, 64), visits = c(391, 240)), list(len = sizes, visits = stat_by(sums, list(ward = wards))),
+                     list(len = mech_exact(), visits = mech_laplace(scale = 40)), 184, "add_remove")
+  means <- transform(rows, visits = visits / len)
+  expect_equal(read_release(rbind(lengths, mean), format = "opendp_table", table = means, bounds = visited, n = 184), sums)
+  files <- withr::local_tempfile(pattern = c("summary", "table"))
+  write.csv(rbind(lengths, mean), files[1L], row.names = FALSE, na = "")
+  write.csv(means, files[2L], row.names = FALSE)
+  expect_equal(read_release(files[1L], format = "opendp_table", table = files[2L], bounds = visited, n = 184), sums)
+  one <- function(...) read_release(mean, format = "opendp_table", table = data.frame(visits = 2.5), bounds = visited, ...)
+  expect_equal(one(n = 40), as_release(100, stat_sums(~ visits, visited), mech_laplace(scale = 40), 40, "add_remove"))
+  expect_error(one(), "`n` must be given", class = "noiseaware_error_argument")
+  expect_error(read_release(mean, format = "opendp_table", table = means[-2], bounds = visited, n = 184), class = "noiseaware_error_argument")
+  # a noisy length; the name that versions before 0.12 have
+  expect_error(read_release(transform(mean, distribution = "Integer Laplace", scale = 2), format = "opendp_table", table = means[-2], bounds = visited), class = "noiseaware_error_file")
+  expect_identical(read_release(transform(summary_of(), aggregate = "Len"), format = "opendp_table", table = rows[1:2]), read_release(summary_of(), format = "opendp_table", table = rows[1:2]))
+})
+
 test_that("a group is shown where its noisy count is larger than the threshold", {
   limited <- summary_of(threshold = 33)
   expect_identical(read_release(limited, format = "opendp_table", table = rows[1:2]),
