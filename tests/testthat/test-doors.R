@@ -39,6 +39,7 @@ test_that("noise with a density of one's own: the numbers in the cookbook", {
     student = list(mech_tabulated(function(e) dt(e, df = 4), scale = 3), function(e) dt(e / 3, 4)),
     uniform = list(mech_tabulated(c(1, 1), c(-5, 5), lower = -5, upper = 5), function(e) as.numeric(abs(e) <= 5)),
     triangular = list(mech_tabulated(c(0, 1, 0), c(-5, 0, 5)), function(e) pmax(0, 5 - abs(e))),
+    canonical = list(mech_tabulated(function(e) exp(-0.4 * abs(round(e))), lower = -90, upper = 90), function(e) exp(-0.4 * abs(round(e)))),
     staircase = list(mech_tabulated(steps, lower = -40, upper = 40), function(e) ifelse(abs(e) <= 40, steps(e), 0)))
   k <- 0:200
   for (case in cases) {
@@ -151,6 +152,36 @@ test_that("the slope of a least squares regression, with noise", {
   b <- seq(-4, 6, by = 0.02)
   likelihood <- vapply(b, function(b) sum(exp(-abs(1.4 - estimate) / 0.3) * colMeans(outer(squares, estimate, function(q, e) dnorm(e, b, 1 / sqrt(q))))), 0)
   expect_distribution(posterior::extract_variable_matrix(fit$draws, "x"), grid_quantile(b, likelihood * dnorm(b)), weighted.mean(b, likelihood * dnorm(b)))
+})
+
+test_that("quantiles chosen from candidates, or from an interval", {
+  skip_on_cran()
+  rate <- seq(0.001, 0.4, by = 0.0005)
+  model <- model_exponential(prior = prior_gamma(2, 40))
+  drawn <- function(release) posterior::extract_variable_matrix(sample_posterior(release, model, chains = 2, iter = 2000, seed = 1)$draws, "rate")
+  # OpenDP: the scores are distances of the numbers of records below the candidates from the rank, the noise is Gumbel
+  candidates <- c(10, 20, 30)
+  below <- stat_cumulative(stat_histogram(~ x, breaks = c(-Inf, candidates, Inf)))
+  chosen <- mech_custom(log_density = function(z, s) {
+    score <- -abs(s - 0.5 * 5) / 2
+    rowSums(z * score) - log(rowSums(exp(score)))
+  })
+  tables <- as.matrix(subset(expand.grid(0:5, 0:5, 0:5), Var1 + Var2 + Var3 <= 5))
+  tables <- cbind(tables, 5 - rowSums(tables))
+  weight <- exp(-abs(t(apply(tables, 1, cumsum))[, 1:3] - 2.5) / 2)
+  of_table <- exp(-rowSums(lfactorial(tables))) * weight[, 2] / rowSums(weight)
+  density <- vapply(rate, function(r) sum(of_table * exp(tables %*% log(diff(pexp(c(0, candidates, Inf), r))))), 0) * dgamma(rate, 2, 40)
+  expect_distribution(drawn(as_release(c(0, 1, 0), below, chosen, n = 5)), grid_quantile(rate, density), weighted.mean(rate, density))
+  # diffprivlib: intervals between neighbouring values have weights, and the number is uniform inside
+  quantile <- stat_quantiles(~ x, c(0, 40), 0.5, steps = 4000)
+  set.seed(1)
+  values <- apply(matrix(rexp(3 * 20000), 3), 2, sort)
+  of_rank <- exp(-abs(0:3 - 1.5) / 2)
+  density <- vapply(rate, function(r) {
+    ends <- rbind(0, pmin(values / r, 40), 40)
+    mean(of_rank[colSums(ends < 17.3)] / colSums(of_rank * diff(ends)))
+  }, 0) * dgamma(rate, 2, 40)
+  expect_same_mean(drawn(as_release(17.3, quantile, mech_exponential(epsilon = 1), n = 3)), weighted.mean(rate, density))
 })
 
 test_that("noise redrawn until a number is not negative is listed only there", {
