@@ -248,7 +248,9 @@ coefficients_line <- function(a) {
 # Counted work is about the nanoseconds of one machine; it knows nothing of R
 # functions that the sampler calls.
 cost_line <- function(fit) {
-  if (isTRUE(fit$bound$callbacks)) return(NULL)
+  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
+  calls <- function(release) !is.null(release) && calls_r(release, fit$bound)
+  if (isTRUE(fit$bound$callbacks) || any(vapply(releases, calls, TRUE))) return(NULL)
   work <- vapply(fit$chains, function(c) c$diagnostics[["work"]], 0)
   sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(work)))
 }

@@ -164,6 +164,9 @@ test_that("simulated releases use r, and only they", {
   expect_true(is.na(noise_sd(as_release(3, st, laplace_of_both, n = 2))))
   expect_output(print(rel), "guarantee  not known")
   expect_output(print(laplace_of_noise), "custom density.*slower")
+  # counted work knows nothing of R functions
+  fit <- suppressWarnings(sample_posterior(rel, model_poisson(), chains = 1, iter = 40, seed = 1))
+  expect_no_match(utils::capture.output(print(fit)), "iterations of a chain")
   expect_error(simulate_release(data, st, laplace_of_both), class = "noiseaware_error_mechanism")
   expect_error(simulate_release(data, st, mech_custom(log_density = function(noise) -rowSums(abs(noise)), r = function(s) c(s, 1))), class = "noiseaware_error_custom")
   expect_error(release(data, st, laplace_of_noise), class = "noiseaware_error_mechanism")
