@@ -175,9 +175,12 @@ checked_density <- function(mechanism, statistic, released, n = NULL, call = cal
   if (!isTRUE(all.equal(together, alone))) {
     stop_classed("custom", "{.fn log_density} must treat each row separately, but its values depend on other rows.", call = call)
   }
-  if (is.finite(together[1L])) shift <- together[1L]
+  # published numbers that no records have may have a density so small that all others would round to the same number
+  if (abs(together[1L]) < largest_shift) shift <- together[1L]
   evaluate
 }
+
+largest_shift <- 1e9
 
 stop_density <- function(value, at, name) {
   shown <- paste(names(at), "=", format_number(at, 6), collapse = ", ")

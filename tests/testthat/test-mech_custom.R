@@ -152,6 +152,16 @@ test_that("what an R function costs is measured before a run is said to take no 
   expect_match(fit$why, "seconds|minute")
 })
 
+test_that("a density that is next to 0 at the published numbers themselves is heard elsewhere", {
+  # of a statistic's numbers only one was published
+  second <- mech_custom(log_density = function(z, s) ifelse(rowSums(s) == 4, -1e22, dnorm(s[, 2], z[, 2], 1, log = TRUE)))
+  rel <- as_release(c(0, 4), stat_counts(~ x, levels = list(x = c("a", "b"))), second, n = 8)
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 2000, seed = 1)
+  k <- 0:8
+  expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "x=b"), 4)
+  expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "x=b")^2, weighted.mean(k^2, dnorm(k, 4)))
+})
+
 test_that("simulated releases use r, and only they", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
