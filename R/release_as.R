@@ -361,8 +361,9 @@ pair_values <- function(statistic, value, call, name) {
   }
   if (nrow(value) > 1L && all(diag(value) == 1)) {
     stop_classed("value", c("{.arg {name}} must be a matrix of totals, but has ones on its diagonal. Are they correlations?",
-                            x = "A correlation is a ratio of exact totals, and this package cannot compute the distribution of its noise.",
-                            i = "Ask for the noisy covariances, or for products of variables divided by public numbers."), call = call)
+                            x = "A correlation is not a total, but a function of cross-products.",
+                            i = "{.code vignette(\"cookbook\")} describes correlations by {.fn mech_custom}.",
+                            i = "Fits of noisy covariances, or of products of variables divided by public numbers, are faster."), call = call)
   }
   at <- which(lower.tri(value, diag = TRUE), arr.ind = TRUE)
   first <- variables[at[, 1L]]

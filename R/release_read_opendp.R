@@ -15,6 +15,7 @@
 #' | --- | --- |
 #' | `make_sum` | [stat_sums()], with the bounds of `make_clamp` or of `atom_domain(bounds = )` |
 #' | `make_mean` | [stat_means()], with the size of `vector_domain(size = )` or `n` |
+#' | `make_variance` | two sums, with the noise as [mech_custom()]: the number of the second is the variance, and the number of the first is not used |
 #' | `make_count` | [stat_size()] |
 #' | `make_count_by_categories` | [stat_counts()]; after `make_find_bin` [stat_histogram()] |
 #' | `make_b_ary_tree` | [stat_linear()]: sums of these counts, one for each node of the tree |
@@ -30,8 +31,7 @@
 #'
 #' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. This always holds for
 #' processing of the noisy result and for other noise. `make_resize` is understood if `n` is the size: then it changes nothing. Other transformations are an
-#' error unless you give `statistic` and thereby take responsibility for them. `make_variance` uses the exact mean, for which totals have no likelihood, see
-#' [stat_covariance()].
+#' error unless you give `statistic` and thereby take responsibility for them.
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
 #' @examples
@@ -153,7 +153,7 @@ opendp_unnamed <- local({
   c(each("chain_tt", "transformation1", "transformation0"), each("chain_mt", "measurement1", "transformation0"),
     each(c("composition", "basic_composition"), "measurements"), each(c("fix_delta", "zCDP_to_approxDP", "pureDP_to_zCDP"), "measurement", "delta"),
     each("clamp", "bounds"), each("resize", "size", "constant"), each("find_bin", "edges"), each("select_column", "key", "TOA"),
-    each("split_dataframe", "separator", "col_names"), each(c("cast", "cast_default"), "TOA"), each("sum"), each("mean"), each("count", "TO"),
+    each("split_dataframe", "separator", "col_names"), each(c("cast", "cast_default"), "TOA"), each("sum"), each("mean"), each("variance", "ddof"), each("count", "TO"),
     each("count_by", "MO", "TV"), each("count_by_categories", "categories", "null_category"), each("b_ary_tree", "leaf_count", "branching_factor"),
     each(c("laplace", "gaussian", "base_laplace", "base_gaussian", "base_discrete_laplace", "base_discrete_gaussian"), "scale", "k"),
     each(c("geometric", "base_geometric"), "scale", "bounds"), each(c("laplace_threshold", "gaussian_threshold", "base_laplace_threshold"), "scale", "threshold"),
@@ -172,7 +172,8 @@ opendp_measurements <- function(node, path, before = list(), call = caller_env()
   if (grepl(paste0(opendp_noise_name, "|", opendp_response_name), name)) return(list(list(steps = before, noise = step)))
   stop_classed("file", c("{.file {path}} must contain transformations followed by noise, such as {.code make_laplace}, and nothing else; some steps are not understood.",
                          x = "{.code {name}}.",
-                         i = if (grepl("private_(lazyframe|expr)", name)) "For a table, use {.code query.summarize()} and {.code format = \"opendp_table\"}."), call = call)
+                         i = if (grepl("private_(lazyframe|expr)", name)) "For a table, use {.code query.summarize()} and {.code format = \"opendp_table\"}."),
+               call = call)
 }
 
 # transformations from the data on
@@ -218,6 +219,7 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   measured$steps <- Filter(Negate(resized), measured$steps) # as many as there are
   if (is.null(statistic)) {
     last <- length(measured$steps)
+    if (last > 0L && measured$steps[[last]]$name == "make_variance") return(opendp_variance(measured, value, variable, n %||% size, path, call))
     tree <- if (last > 0L && measured$steps[[last]]$name == "make_b_ary_tree") measured$steps[[last]]
     if (!is.null(tree)) measured$steps <- measured$steps[-last]
     statistic <- opendp_statistic(measured$steps, variable, n %||% size, if (!is.null(hidden)) names(value), path, call)
@@ -239,6 +241,26 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   if (inherits(statistic, "stat_histogram") && length(value) == length(statistic$components) + 1L) value <- value[-length(value)]
   if (!is.null(hidden) && listed) value <- opendp_hidden(value, statistic)
   list(value = value, statistic = statistic, mechanism = mechanism, n = size)
+}
+
+# A variance about the exact mean is a function of two sums, of which only the second has a number: the published one.
+opendp_variance <- function(measured, value, variable, n, path, call) {
+  last <- length(measured$steps)
+  step <- measured$steps[[last]]
+  measured$steps[[last]]$name <- "make_sum"
+  sums <- opendp_statistic(measured$steps, variable, n, NULL, path, call)
+  noise <- opendp_mechanism(measured, sums, path, call)
+  ddof <- step$arguments[["ddof"]] %||% 1
+  if (!is_number(n) || !is_number(ddof) || n <= ddof) {
+    stop_classed("file", "{.file {path}} must give {.code make_variance} the size of its data, larger than its {.field ddof}; or give {.arg n}.", call = call)
+  }
+  if (!is_number(value)) stop_argument("value", "one number, the variance", describe(value), "value", call)
+  bounds <- stats::setNames(list(c(sums$columns$lower, sums$columns$upper)), variable)
+  both <- stat_sums(stats::as.formula(sprintf("~ %1$s + I(%1$s^2)", format_name(variable))), bounds, rescale = FALSE)
+  variance <- substitute((s[, 2L] - s[, 1L]^2 / n) / (n - ddof), list(n = as.double(n), ddof = as.double(ddof)))
+  log_density <- if (is.null(noise$scale)) substitute(function(z, s) -(z[, 2L] - v)^2 / (2 * sd^2), list(v = variance, sd = noise$sd)) else
+    substitute(function(z, s) -abs(z[, 2L] - v) / scale, list(v = variance, scale = noise$scale))
+  list(value = stats::setNames(c(0, value), both$components), statistic = both, mechanism = mech_custom(log_density = eval(log_density, baseenv())), n = as.double(n))
 }
 
 # public keys that are not in the value were hidden

@@ -31,8 +31,8 @@
 #'
 #' **About the exact mean, of normal records.** The covariance matrix of n records about their own mean, with divisor n - 1, has the same distribution as that
 #' of n - 1 records about a known mean. So for [model_mvnormal()] or [model_normal()] with the mean fixed at 0, and with unclamped values (`outside = "none"`),
-#' describe such a matrix with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`. A correlation matrix is not a
-#' total, unless the variables were first divided by public numbers.
+#' describe such a matrix with `centre = 0` for each variable, `divisor = n - 1` and n - 1 records: see `vignette("cookbook")`. Correlations are
+#' functions of several totals; the same article describes them by [mech_custom()].
 #'
 #' @return A statistic: an object of class `stat_linear`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.

@@ -154,6 +154,32 @@ test_that("the slope of a least squares regression, with noise", {
   expect_distribution(posterior::extract_variable_matrix(fit$draws, "x"), grid_quantile(b, likelihood * dnorm(b)), weighted.mean(b, likelihood * dnorm(b)))
 })
 
+test_that("a correlation, with noise", {
+  skip_on_cran()
+  correlation <- mech_custom(log_density = function(z, s) {
+    n <- 30
+    within <- function(of, of2) pmax(n * s[, of2] - s[, of]^2, 1e-9)
+    r <- (n * s[, "y:x"] - s[, "x"] * s[, "y"]) / sqrt(within("x", "x^2") * within("y", "y^2"))
+    -(z[, "y:x"] - r)^2 / (2 * 0.1^2)
+  })
+  products <- stat_crossprod(y ~ x, list(y = c(-100, 100), x = c(-100, 100)), rescale = FALSE)
+  rel <- as_release(c(y = 0, x = 0, "y^2" = 0, "y:x" = 0.5, "x^2" = 0), products, correlation, n = 30)
+  model <- model_mvnormal(prior = list(mean = fixed(c(0, 0)), cov = prior_niw(df = 5, scale = diag(2))))
+  draws <- sample_posterior(rel, model, chains = 2, iter = 2000, seed = 1)$draws
+  cov <- function(a, b) posterior::extract_variable_matrix(draws, sprintf("cov[%s,%s]", a, b))
+  # a factor of Wishart matrices gives r; its prior is (1 - rho^2)^((df - 3) / 2)
+  set.seed(1)
+  u <- sqrt(rchisq(20000, 29))
+  v <- rchisq(20000, 28)
+  z <- rnorm(20000)
+  rho <- seq(-0.995, 0.995, by = 0.005)
+  density <- vapply(rho, function(p) {
+    a <- p / sqrt(1 - p^2) * u + z
+    mean(dnorm(0.5, a / sqrt(a^2 + v), 0.1)) * (1 - p^2)
+  }, 0)
+  expect_distribution(cov("x", "y") / sqrt(cov("x", "x") * cov("y", "y")), grid_quantile(rho, density), weighted.mean(rho, density))
+})
+
 test_that("quantiles chosen from candidates, or from an interval", {
   skip_on_cran()
   rate <- seq(0.001, 0.4, by = 0.0005)

@@ -174,8 +174,8 @@ test_that("to_json() writes pairs, arguments without names and no defaults", {
   mean <- steps(logged("then_resize", size = 20L, constant = 5), logged("then_mean"), logged("then_gaussian", list(0.5)))
   expect_identical(ask(mean, value = 4.4, n = 20), as_release(4.4, stat_means(sums, 20), mech_gaussian(sd = 0.5), 20, "add_remove"))
   for (n in list(NULL, 19)) expect_error(ask(mean, value = 4.4, n = n), "make_resize", class = "noiseaware_error_file")
-  variance <- steps(logged("then_resize", size = 20L, constant = 5), logged("then_variance"), logged("then_laplace", scale = 5))
-  expect_error(ask(variance, value = 4.4, n = 20), "make_variance", class = "noiseaware_error_file")
+  covariance <- steps(logged("then_resize", size = 20L, constant = 5), logged("then_covariance"), logged("then_laplace", scale = 5))
+  expect_error(ask(covariance, value = 4.4, n = 20), "make_covariance", class = "noiseaware_error_file")
   # with a domain; counts are integers unless the file says something else
   domain <- logged("vector_domain", list(logged("atom_domain", T = "String")))
   counts <- function(...) as_logged(chained(logged("make_count_by_categories", list(domain, logged("symmetric_distance"), items("a", "b"), FALSE), ...), logged("then_laplace", scale = 2)))
@@ -188,6 +188,31 @@ test_that("to_json() writes pairs, arguments without names and no defaults", {
   expect_error(ask(steps(logged("then_sum"), logged("then_laplace", scale = 5), logged("then_round")), value = 44), class = "noiseaware_error_file")
   deep <- withr::local_tempfile(lines = paste0('{"ast": ', strrep('{"func": "make_fix_delta", "kwargs": {"measurement": ', 490), "1", strrep("}}", 490), "}"))
   expect_error(read_release(deep, value = 1), class = "noiseaware_error_file")
+})
+
+test_that("a variance about the exact mean has the posterior of quadrature", {
+  skip_on_cran()
+  wide <- call_json("atom_domain", bounds = list(`__tuple__` = c(-500, 500)), nan = FALSE, T = "f64")
+  variance <- function(size, ...) first("make_variance", call_json("vector_domain", atom_domain = wide, size = size), ...)
+  path <- write_opendp(dp_chain(variance(20, ddof = 1L), "make_laplace", scale = 12))
+  rel <- read_release(path, value = 58)
+  prior <- list(mean = fixed(0), sd = prior_inverse_gamma(2, 60))
+  fit <- sample_posterior(rel, model_normal(prior = prior), chains = 2, iter = 4000, seed = 1)
+  sd <- seq(2, 30, by = 0.01)
+  chance <- qchisq((1:500 - 0.5) / 500, 19) / 19
+  density <- vapply(sd, function(sd) mean(exp(-abs(58 - sd^2 * chance) / 12)), 0) * exp(-60 / sd^2) / sd^5
+  expect_distribution(posterior::extract_variable_matrix(fit$draws, "sd"), grid_quantile(sd, density))
+  # by its definition, for both kinds of noise
+  log_density <- function(measurement, n = NULL) read_release(write_opendp(measurement), value = 58, n = n)$mechanism$log_density
+  s <- cbind(x = c(30, 50), `x^2` = c(300, 400))
+  z <- cbind(0, c(58, 58))
+  found <- (s[, 2] - s[, 1]^2 / 20) / 20
+  expect_equal(log_density(dp_chain(variance(20, ddof = 0L), "make_laplace", scale = 12))(z, s), -abs(58 - found) / 12)
+  expect_equal(log_density(dp_chain(variance(NULL), "make_gaussian", scale = 3), 20)(z, s), -(58 - found * 20 / 19)^2 / 18)
+  expect_error(read_release(path, value = c(58, 1)), class = "noiseaware_error_value")
+  for (bad in list(variance(NULL), variance(1, ddof = 1L))) {
+    expect_error(read_release(write_opendp(dp_chain(bad, "make_laplace", scale = 12)), value = 58), "ddof", class = "noiseaware_error_file")
+  }
 })
 
 test_that("trees of counts are queries, without nodes that nobody is in", {
