@@ -267,7 +267,7 @@ test_that("chunks, files and several owners have the counts of all records, and 
   }
   expect_identical(partial_total(record_source(chunks), st, mechanism), whole)
   parts <- list(partial_total(records[1:2, , drop = FALSE], st, mechanism), partial_total(records[3:8, , drop = FALSE], st, mechanism))
-  draws <- suppressWarnings(replicate(2000, release(parts)$value)) # few records
+  draws <- without_few(replicate(2000, release(parts)$value))
   scale <- internal("mechanism_scale")(mechanism, st)
   x <- pmin(floor(records$x + 0.5), 5)
   for (k in 1:2) {
