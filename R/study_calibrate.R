@@ -64,7 +64,8 @@
 #' Your functions carry along the variables that they use; refer to packages in them with `::`. `progressr::handlers(global = TRUE)` turns on a progress bar.
 #'
 #' **Failures.** Errors and warnings in a replicate are stored with their messages and counted when the result is printed. Doubtful fits (see [fit_methods]) do
-#' not give a warning in each replicate: one warning of class `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, the error
+#' not give a warning in each replicate: one warning of class `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, its
+#' replicates are run again, one by one, on another or on workers that the plan starts again. If a replicate loses its worker twice, the error
 #' (`noiseaware_error_worker`) contains the finished replicates in its field `calibration`; with a file they are also in the file. An interrupted run returns
 #' the finished replicates.
 #'

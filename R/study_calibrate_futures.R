@@ -29,38 +29,67 @@ run_chunk <- function(problem, seeds) {
   lapply(seeds, function(seed) run_replicate(problem, bound, seed))
 }
 
+# The replicates of a worker that died go to another, one at a time. A plan that takes no more of them is started again when what is under way has come back. A
+# replicate that is lost twice, or a plan that does not start, ends the run.
 run_on_workers <- function(problem, seeds, take) {
   workers <- min(future::nbrOfWorkers(), length(seeds)) # schedulers of clusters have Inf
   carried <- user_globals(problem)
-  pending <- list() # of future, and when it was sent
+  pending <- list() # of future, its seeds, and when it was sent
+  lost <- integer()
+  failure <- NULL
+  broken <- FALSE
   now <- function() proc.time()[["elapsed"]]
-  done <- function(chunk) future::resolved(chunk$future)
-  # what has come back is kept, also when another worker died or the user stops
+  attempt <- function(code) tryCatch(code, FutureError = identity)
+  done <- function(chunk) !isFALSE(attempt(future::resolved(chunk$future)))
+  # what has come back is kept when the user stops
   on.exit(for (chunk in pending) if (isTRUE(tryCatch(done(chunk), error = function(e) FALSE))) {
     tryCatch(take(future::value(chunk$future)), error = function(e) NULL)
   })
   seconds <- waits <- numeric()
   came <- now()
-  while (length(seeds) || length(pending)) {
-    while (length(seeds) && length(pending) < workers) {
-      size <- chunk_size(seconds, waits, length(seeds), workers)
-      pending[[length(pending) + 1L]] <- list(future = send_chunk(problem, seeds[seq_len(size)], carried), sent = now())
-      seeds <- seeds[-seq_len(size)]
+  while (length(seeds) && is.null(failure) || length(pending)) {
+    while (length(seeds) && is.null(failure) && length(pending) < workers && !(broken && length(pending))) {
+      if (broken) start_plan_again()
+      size <- if (seeds[1L] %in% lost) 1L else chunk_size(seconds, waits, length(seeds), workers)
+      chunk <- list(seeds = seeds[seq_len(size)], sent = now())
+      chunk$future <- attempt(send_chunk(problem, chunk$seeds, carried))
+      if (inherits(chunk$future, "FutureError")) {
+        if (broken) failure <- chunk$future
+        broken <- TRUE
+      } else {
+        broken <- FALSE
+        pending[[length(pending) + 1L]] <- chunk
+        seeds <- seeds[-seq_len(size)]
+      }
     }
     ready <- which(vapply(pending, done, TRUE))
     for (k in ready) {
       chunk <- pending[[k]]
-      runs <- future::value(chunk$future)
       pending[k] <- list(NULL)
-      took <- vapply(runs, `[[`, 0, "seconds")
-      waits <- utils::tail(c(waits, max(0, now() - chunk$sent - sum(took))), 100L)
-      take(runs)
-      seconds <- utils::tail(c(seconds, took), 100L)
+      runs <- attempt(future::value(chunk$future))
+      if (inherits(runs, "FutureError")) {
+        if (any(chunk$seeds %in% lost)) failure <- runs
+        lost <- c(lost, chunk$seeds)
+        seeds <- c(chunk$seeds, seeds)
+      } else {
+        took <- vapply(runs, `[[`, 0, "seconds")
+        waits <- utils::tail(c(waits, max(0, now() - chunk$sent - sum(took))), 100L)
+        take(runs)
+        seconds <- utils::tail(c(seconds, took), 100L)
+      }
     }
     pending <- Filter(Negate(is.null), pending)
     # the longer nothing comes, the more rarely it is asked for: a queue is shared
-    if (length(ready)) came <- now() else Sys.sleep(max(0.01, 0.03 * (now() - came)))
+    if (length(ready)) came <- now() else if (length(pending)) Sys.sleep(max(0.01, 0.03 * (now() - came)))
   }
+  if (!is.null(failure)) stop(failure)
+}
+
+# Before version 1.40 of future a cluster with a dead worker stays so.
+start_plan_again <- function() {
+  plan <- future::plan("list")
+  future::plan("sequential")
+  future::plan(plan)
 }
 
 # At the end fewer, so that all workers end together.

@@ -43,7 +43,27 @@ test_that("functions of the global environment take along what they use", {
   expect_identical(calibrate_known(sampler, 4)$results, here$results)
 })
 
-test_that("a worker that dies is an error that keeps the finished replicates", {
+test_that("a worker that dies once costs its own replicates, which are run again", {
+  skip_on_cran() # takes long; `make test` runs it
+  flag <- withr::local_tempfile()
+  dies_once <- function(release, model) {
+    if (release$value > 5 && !file.exists(flag)) {
+      file.create(flag)
+      tools::pskill(Sys.getpid(), 9)
+    }
+    stats::setNames(as.data.frame(stats::rnorm(9, release$value)), "mean")
+  }
+  shared_workers()
+  file.create(flag)
+  whole <- calibrate_known(dies_once, 40, seed = 3)
+  unlink(flag)
+  path <- withr::local_tempfile()
+  expect_identical(calibrate_known(dies_once, 40, seed = 3, file = path)$results, whole$results)
+  expect_true(file.exists(flag))
+  expect_identical(length(readLines(path)), 41L)
+})
+
+test_that("a replicate whose worker dies twice is an error that keeps the finished replicates", {
   skip_on_cran() # takes long; `make test` runs it
   shared_workers()
   dies <- function(release, model) {
