@@ -11,7 +11,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 export R_LIBS := $(LIBRARY)
 SOURCES := $(wildcard R/*.R src/*.c src/*/*.[ch] src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
-.PHONY: demo test peers check deepcheck bench lint docs site install clean
+.PHONY: demo test peers check deepcheck bench benchmark lint docs site install clean
 
 demo: install
 	$(RSCRIPT) tools/demo.R demo
@@ -34,6 +34,12 @@ check: $(TARBALL)
 bench: install
 	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) tools/install-packages bench
 	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) $(RSCRIPT) bench/run.R
+
+# the problems of inst/benchmark: references against what is stored, then all methods are run and scored; ONLY=trial,quakes takes some problems. dapper and Stan
+# take part if `make bench` has installed them.
+benchmark: install
+	$(RSCRIPT) inst/benchmark/make.R --check $(if $(ONLY),--only $(ONLY))
+	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) $(RSCRIPT) inst/benchmark/run.R $(if $(ONLY),--only $(ONLY))
 
 # everything that takes long: compilers, analysers, sanitizers, faults, random calls
 deepcheck:

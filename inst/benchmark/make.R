@@ -38,25 +38,24 @@ disagreement <- function(first, second) {
 reference_of <- function(name, release) {
   problem <- problems[[name]]
   runs <- lapply(stats::setNames(nm = problem$methods), function(m) long_run(problem, release, m))
-  if (!is.null(problem$exact)) {
-    exact <- get(problem$exact)(release)
-    exact[c("mcse_mean", "mcse_sd")] <- 0
-    exact <- exact[match(runs[[1L]]$variable, exact$variable), ]
-    runs <- c(list(exact = exact), runs)
-  }
-  if (!is.null(problem$second)) runs$`importance sampling` <- get(problem$second)(release)
-  off <- if (length(runs) > 1L) vapply(runs[-1L], disagreement, 0, first = runs[[1L]])
+  aside <- list(exact = problem$exact, `importance sampling` = problem$second)
+  aside <- lapply(Filter(Negate(is.null), aside), function(of) {
+    found <- of(release)
+    if (is.null(found$mcse_mean)) found[c("mcse_mean", "mcse_sd")] <- 0
+    found[match(runs[[1L]]$variable, found$variable), ]
+  })
+  runs <- c(aside["exact"[!is.null(problem$exact)]], runs[1L], aside["importance sampling"[!is.null(problem$second)]], runs[-1L])
+  off <- vapply(runs[-1L], disagreement, 0, first = runs[[1L]])
   if (any(off > 5)) stop(name, ": methods differ by ", format(max(off), digits = 3), " Monte Carlo errors")
-  message(name, ": ", paste(names(runs), collapse = ", "), if (length(off)) paste("; at most", format(max(off), digits = 3), "Monte Carlo errors apart"))
-  first <- runs[[1L]]
-  second <- if (length(runs) > 1L) runs[[2L]] else transform(first, mean = NA, sd = NA)
-  data.frame(problem = name, first, method = names(runs)[1L], second = if (length(runs) > 1L) names(runs)[2L] else NA, second_mean = second$mean,
-             second_sd = second$sd)
+  message(name, ": ", paste(names(runs), collapse = ", "), "; at most ", format(max(off), digits = 3), " Monte Carlo errors apart")
+  data.frame(problem = name, runs[[1L]], method = names(runs)[1L], second = names(runs)[2L], second_mean = runs[[2L]]$mean, second_sd = runs[[2L]]$sd)
 }
 
 in_words <- function(problem, release) {
+  head <- c(problem$title, paste0("Source: ", problem$source), "", utils::capture.output(print(problem$statistic)))
+  if (!is.null(problem$model_words)) return(c(head, problem$model_words))
   fit <- suppressWarnings(sample_problem(problem, release, iter = 200, warmup = 100, chains = 1, seed = 1))
-  c(problem$title, paste0("Source: ", problem$source), "", utils::capture.output(print(problem$statistic)), utils::capture.output(print(problem$model)),
+  c(head, utils::capture.output(print(problem$model)),
     if (!is.null(problem$prior_n)) utils::capture.output(print(problem$prior_n)), utils::capture.output(print(rstantools::prior_summary(fit))))
 }
 

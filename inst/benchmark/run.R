@@ -1,4 +1,4 @@
-# Runs methods on the stored releases and scores them:  Rscript run.R [--methods noiseaware,naive] [--only PROBLEM] [--results FILE]
+# Runs methods on the stored releases and scores them:  Rscript run.R [--methods noiseaware,naive] [--only PROBLEM,..] [--results FILE]
 #
 # A method is a script methods/NAME.R, .py or .sh, called with the release's file, a file for the draws, and the problem's name. It writes draws as score.R
 # reads them. Rows of results.csv: problem, method, worst errors, effective draws, processor seconds (the whole process: start, reading, sampling, writing),
@@ -31,7 +31,7 @@ run_method <- function(method, problem) {
 }
 
 for (method in methods) {
-  for (problem in option("only", unique(references$problem))) {
+  for (problem in strsplit(option("only", paste(unique(references$problem), collapse = ",")), ",")[[1L]]) {
     row <- run_method(method, problem)
     if (is.null(row)) next
     stored <- if (file.exists(path)) utils::read.csv(path)
