@@ -1,4 +1,4 @@
-# Checks paper.md: every number that is followed by a comment is stored in bench/results, or in inst/replication/results, and
+# Checks paper.md: every number that is followed by a comment is stored in bench/results, inst/benchmark or inst/replication/results, and
 # every script that the paper names is there. Fails on any that is not.
 #
 #   Rscript tools/paper.R
@@ -17,6 +17,9 @@ most <- function(name, figure) {
 
 matrix <- utils::read.csv("inst/replication/results/support_matrix.csv.gz")
 exact <- matrix$method != "clt"
+references <- utils::read.csv("inst/benchmark/references.csv")
+references <- references[!duplicated(references$problem), ]
+scores <- utils::read.csv("inst/benchmark/results.csv")
 
 sources <- list(
   dapper = benchmark("regression", "min bulk ESS per second over that of dapper, tuned; same chain", "epsilon 1"),
@@ -32,6 +35,8 @@ sources <- list(
   file = benchmark("owner", "time of a release over that of reading and summing in R", "CSV, 3 x 10^7 rows x 3 columns, chunks of 10^6"),
   memory = benchmark("owner", "peak memory, MB", "CSV"),
   postgres = benchmark("owner", "time of a release over that of plain sums in SQL", "PostgreSQL, 10^7 rows x 3 columns, 9 totals; median of nine runs"),
+  problems = nrow(references), outside = sum(references$method == "exact" | references$second == "importance sampling"),
+  right = sum(scores$method == "noiseaware" & scores$verdict == "right"),
   calls = sub("of ", "", Find(function(case) startsWith(case, "of "), stored("defaults")$case)),
   converged = benchmark("defaults", "default calls with R-hat at most 1.01, 400 effective draws, in a minute", "of 40"),
   held = benchmark("defaults", "intervals (95%) of the first slope that hold its value from the records", "of 40"))
