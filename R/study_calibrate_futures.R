@@ -34,55 +34,61 @@ run_chunk <- function(problem, seeds) {
 run_on_workers <- function(problem, seeds, take) {
   workers <- min(future::nbrOfWorkers(), length(seeds)) # schedulers of clusters have Inf
   carried <- user_globals(problem)
-  pending <- list() # of future, its seeds, and when it was sent
-  lost <- integer()
-  failure <- NULL
-  broken <- FALSE
-  now <- function() proc.time()[["elapsed"]]
-  attempt <- function(code) tryCatch(code, FutureError = identity)
-  done <- function(chunk) !isFALSE(attempt(future::resolved(chunk$future)))
+  # pending: of future, its seeds, and when it was sent
+  work <- list2env(list(seeds = seeds, pending = list(), lost = integer(), seconds = numeric(), waits = numeric(), broken = FALSE, failure = NULL), parent = emptyenv())
   # what has come back is kept when the user stops
-  on.exit(for (chunk in pending) if (isTRUE(tryCatch(done(chunk), error = function(e) FALSE))) {
+  on.exit(for (chunk in work$pending) if (isTRUE(tryCatch(chunk_is_back(chunk), error = function(e) FALSE))) {
     tryCatch(take(future::value(chunk$future)), error = function(e) NULL)
   })
-  seconds <- waits <- numeric()
-  came <- now()
-  while (length(seeds) && is.null(failure) || length(pending)) {
-    while (length(seeds) && is.null(failure) && length(pending) < workers && !(broken && length(pending))) {
-      if (broken) start_plan_again()
-      size <- if (seeds[1L] %in% lost) 1L else chunk_size(seconds, waits, length(seeds), workers)
-      chunk <- list(seeds = seeds[seq_len(size)], sent = now())
-      chunk$future <- attempt(send_chunk(problem, chunk$seeds, carried))
-      if (inherits(chunk$future, "FutureError")) {
-        if (broken) failure <- chunk$future
-        broken <- TRUE
-      } else {
-        broken <- FALSE
-        pending[[length(pending) + 1L]] <- chunk
-        seeds <- seeds[-seq_len(size)]
-      }
+  came <- elapsed_seconds()
+  repeat {
+    send_chunks(work, problem, workers, carried)
+    if (length(work$pending) == 0L) break
+    ready <- which(vapply(work$pending, chunk_is_back, TRUE))
+    for (k in rev(ready)) {
+      chunk <- work$pending[[k]]
+      work$pending[[k]] <- NULL
+      receive_chunk(work, chunk, take)
     }
-    ready <- which(vapply(pending, done, TRUE))
-    for (k in ready) {
-      chunk <- pending[[k]]
-      pending[k] <- list(NULL)
-      runs <- attempt(future::value(chunk$future))
-      if (inherits(runs, "FutureError")) {
-        if (any(chunk$seeds %in% lost)) failure <- runs
-        lost <- c(lost, chunk$seeds)
-        seeds <- c(chunk$seeds, seeds)
-      } else {
-        took <- vapply(runs, `[[`, 0, "seconds")
-        waits <- utils::tail(c(waits, max(0, now() - chunk$sent - sum(took))), 100L)
-        take(runs)
-        seconds <- utils::tail(c(seconds, took), 100L)
-      }
-    }
-    pending <- Filter(Negate(is.null), pending)
     # the longer nothing comes, the more rarely it is asked for: a queue is shared
-    if (length(ready)) came <- now() else if (length(pending)) Sys.sleep(max(0.01, 0.03 * (now() - came)))
+    if (length(ready)) came <- elapsed_seconds() else Sys.sleep(max(0.01, 0.03 * (elapsed_seconds() - came)))
   }
-  if (!is.null(failure)) stop(failure)
+  if (!is.null(work$failure)) stop(work$failure)
+}
+
+or_failure <- function(code) tryCatch(code, FutureError = identity)
+
+is_failure <- function(x) inherits(x, "FutureError")
+
+chunk_is_back <- function(chunk) !isFALSE(or_failure(future::resolved(chunk$future)))
+
+send_chunks <- function(work, problem, workers, carried) {
+  while (length(work$seeds) && is.null(work$failure) && length(work$pending) < workers && !(work$broken && length(work$pending))) {
+    if (work$broken) start_plan_again()
+    size <- if (work$seeds[1L] %in% work$lost) 1L else chunk_size(work$seconds, work$waits, length(work$seeds), workers)
+    chunk <- list(seeds = work$seeds[seq_len(size)], sent = elapsed_seconds())
+    chunk$future <- or_failure(send_chunk(problem, chunk$seeds, carried))
+    failed <- is_failure(chunk$future)
+    if (failed && work$broken) work$failure <- chunk$future
+    work$broken <- failed
+    if (failed) next
+    work$pending[[length(work$pending) + 1L]] <- chunk
+    work$seeds <- work$seeds[-seq_len(size)]
+  }
+}
+
+receive_chunk <- function(work, chunk, take) {
+  runs <- or_failure(future::value(chunk$future))
+  if (is_failure(runs)) {
+    if (any(chunk$seeds %in% work$lost)) work$failure <- runs
+    work$lost <- c(work$lost, chunk$seeds)
+    work$seeds <- c(chunk$seeds, work$seeds)
+  } else {
+    took <- vapply(runs, `[[`, 0, "seconds")
+    work$waits <- utils::tail(c(work$waits, max(0, elapsed_seconds() - chunk$sent - sum(took))), 100L)
+    take(runs)
+    work$seconds <- utils::tail(c(work$seconds, took), 100L)
+  }
 }
 
 # Before version 1.40 of future a cluster with a dead worker stays so.
