@@ -115,9 +115,10 @@ credible_interval <- function(fit, parameter, level) {
 new_inversion <- function(sim, null, exact, level) {
   search <- new.env(parent = emptyenv())
   search$alpha <- 1 - level
+  search$close <- if (is.null(exact)) 0.02 else 1e-4 # of an end, in standard errors
   search$side <- null$side
   search$curve <- no_curve()
-  search$points <- list()
+  search$kept <- list()
   if (!is.null(exact)) {
     search$estimate <- exact$estimate
     search$range <- exact$limits
@@ -126,7 +127,7 @@ new_inversion <- function(sim, null, exact, level) {
     search$test <- exact$test
     return(search)
   }
-  centre <- fit_point(sim)
+  centre <- best_fit(sim)$point
   search$centre <- centre
   search$estimate <- drop(null_gap(sim, null, centre))
   at <- function(value) new_null(null$f, value, null$side)
@@ -137,7 +138,7 @@ new_inversion <- function(sim, null, exact, level) {
   prior_sd <- sqrt(sum((sim$spread * slopes)^2))
   search$range <- parameter_range(sim, at, centre, search$estimate, prior_sd)
   if (search$informative) search$se <- min(1 / sqrt(sum(crossprod(score$tested, score$slopes %*% along)^2)), prior_sd)
-  search$test <- function(value) null_p(sim, at(value), nearest_point(search, value, centre), enough = search$alpha)
+  search$test <- function(value) null_p(sim, at(value), expected_fit(search, value, centre), enough = search$alpha)
   search
 }
 
@@ -147,9 +148,15 @@ sd_of_proportion <- function(sim, estimate) {
   sqrt(inside * (1 - inside) / n + max(unlist(lapply(sim$parts, added_variance))) / n^2)
 }
 
-nearest_point <- function(search, value, centre) {
-  if (length(search$points) == 0L) return(centre)
-  search$points[[which.min(abs(search$curve$value - value))]]
+# Where the best fit at a value is to be expected: on the line through those of the two nearest values.
+expected_fit <- function(search, value, centre) {
+  nearest <- order(abs(search$curve$value - value))
+  if (length(nearest) == 0L) return(centre)
+  at <- search$curve$value[nearest]
+  fits <- lapply(search$kept[nearest], `[[`, "fitted")
+  if (length(nearest) == 1L) return(fits[[1L]])
+  share <- (value - at[1L]) / (at[2L] - at[1L])
+  fits[[1L]] + min(max(share, -1), 1) * (fits[[2L]] - fits[[1L]])
 }
 
 # Where the parameter's values end: the last that can be, between the estimate and one that is a hundred of the prior's widths away.
@@ -169,14 +176,23 @@ parameter_range <- function(sim, at, centre, estimate, prior_sd) {
 }
 
 # p-value at a value, kept
-p_at <- function(search, value) {
+p_at <- function(search, value) test_at(search, value)$p
+margin_at <- function(search, value) test_at(search, value)$margin
+
+test_at <- function(search, value) {
   known <- match(value, search$curve$value)
-  if (!is.na(known)) return(search$curve$p[known])
-  tested <- search$test(value)
-  p <- if (is.null(tested)) 0 else tested$p
-  search$curve <- rbind(search$curve, data.frame(value = value, p = p))
-  search$points <- c(search$points, list(tested$point %||% search$points[[1L]]))
-  p
+  if (!is.na(known)) return(search$kept[[known]])
+  tested <- search$test(value) %||% list(p = 0)
+  kept <- list(p = tested$p, margin = max(tested$margin %||% normal_margin(search, tested$p), -10), fitted = tested$fitted %||% search$kept[[1L]]$fitted)
+  search$curve <- rbind(search$curve, data.frame(value = value, p = tested$p))
+  search$kept <- c(search$kept, list(kept))
+  kept
+}
+
+# How far a value is from being rejected, in standard errors: negative for those that are.
+normal_margin <- function(search, p) {
+  sides <- if (search$side == 0) 2 else 1
+  stats::qnorm(min(max(p, 1e-6), 1 - 1e-6) / sides) - stats::qnorm(search$alpha / sides)
 }
 
 invert_test <- function(search) {
@@ -197,7 +213,7 @@ end_of_set <- function(search, side) {
   limit <- search$range[if (side < 0) 1L else 2L]
   accepted <- inside_range(search, search$estimate)
   rejected <- NULL
-  step <- 1.5 * search$se
+  step <- 2.25 * search$se # most often past the end
   value <- accepted
   for (i in seq_len(40L)) {
     value <- value + side * step
@@ -211,23 +227,24 @@ end_of_set <- function(search, side) {
       break
     }
     if (abs(value - limit) < 1e-5 * search$se) break
-    if (i >= 4L) step <- 2 * step
+    step <- if (i < 4L) 1.5 * search$se else 2 * step
   }
   if (is.null(rejected)) return(limit)
   close_in(search, accepted, rejected)
 }
 
-# Between one that is accepted and one that is rejected: false position in the scale of normal quantiles, with bisection.
+# Between one that is accepted and one that is rejected: where a line through their margins crosses zero, a little to the side of the farther one, so that this one
+# comes close; every fourth time, and at the end, the middle.
 close_in <- function(search, accepted, rejected) {
-  sides <- if (search$side == 0) 2 else 1
-  quantile <- function(value) stats::qnorm(min(max(p_at(search, value), 1e-6), 1 - 1e-6) / sides)
-  target <- stats::qnorm(search$alpha / sides)
-  for (i in seq_len(12L)) {
-    if (abs(rejected - accepted) < 0.02 * search$se) break
-    inner <- quantile(accepted)
-    outer <- quantile(rejected)
-    share <- if (i %% 3L == 0L) 0.5 else (inner - target) / (inner - outer)
-    middle <- accepted + min(max(share, 0.1), 0.9) * (rejected - accepted)
+  close <- search$close * search$se
+  for (i in seq_len(40L)) {
+    away <- rejected - accepted
+    if (abs(away) < close) break
+    inner <- margin_at(search, accepted)
+    share <- inner / (inner - margin_at(search, rejected))
+    share <- share + (if (share > 0.5) -0.45 else 0.45) * close / abs(away)
+    if (!is.finite(share) || i %% 4L == 0L || abs(away) < 2 * close) share <- 0.5
+    middle <- accepted + min(max(share, 0.02), 0.98) * away
     if (p_at(search, middle) >= search$alpha) accepted <- middle else rejected <- middle
   }
   rejected
@@ -246,7 +263,7 @@ end_errors <- function(x, level, replicates, sides = 2) {
 
 # Quantiles of the parameter over estimates from releases that are simulated at the best fit, each of them a scoring step from there without the prior.
 bootstrap_interval <- function(sim, null, search) {
-  at <- point_slopes(sim, search$centre, FALSE)
+  at <- point_slopes(sim, search$centre)
   r <- (simulate_values(sim, search$centre) - rep(at$mean, each = sim$replicates)) %*% t(at$w)
   values <- drop(null_gap(sim, null, search$centre + pseudo_inverse(at$slopes) %*% t(r)))
   tail <- search$alpha / if (search$side == 0) 2 else 1

@@ -76,59 +76,68 @@ shorten_gap <- function(sim, null, point, move, before) {
 whiten <- function(cov) {
   sd <- sqrt(pmax(diag(cov), 0))
   unit <- ifelse(sd > 0, sd, 1)
-  e <- eigen(cov / outer(unit, unit), symmetric = TRUE)
+  e <- eigen(cov / tcrossprod(unit), symmetric = TRUE)
   kept <- e$values > 1e-10 * max(e$values)
   list(w = t(e$vectors[, kept, drop = FALSE]) / sqrt(e$values[kept]) / rep(unit, each = sum(kept)),
        log_det = sum(log(e$values[kept])) + 2 * sum(log(unit)))
 }
 
-# Moments at a point, and their derivatives in every coordinate, those of the covariance if they are wanted; NULL where there are none.
-point_slopes <- function(sim, point, wanted = TRUE) {
-  here <- point_moments(sim, point)
-  if (is.null(here) || !all(is.finite(here$cov))) return(NULL)
-  white <- whiten(here$cov)
+# Moments at a point, and the mean's derivatives in every coordinate; `point` alone where there are none. `sides`: the moments a `step` to each side.
+point_slopes <- function(sim, point) {
   smooth <- !is.null(sim$known_moments)
   step <- if (smooth) 1e-3 * sim$spread else 0.05 * sim$spread
+  found <- moments_about(sim, point, step)
+  none <- list(point = point)
+  if (is.null(found) || !all(is.finite(found[[1L]]$cov))) return(none)
+  at <- c(found[[1L]]["mean"], whiten(found[[1L]]$cov))
   if (!smooth) {
     # Simulated records give a derivative best over a distance at which they differ clearly.
-    rough <- slopes_over(sim, point, step, FALSE)
-    if (is.null(rough)) return(NULL)
-    step <- max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums((white$w %*% rough$mean)^2) + 1 / sim$spread^2)
+    rough <- at$w %*% slope_of(found, "mean", step)
+    step <- max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums(rough^2) + 1 / sim$spread^2)
+    found <- moments_about(sim, point, step)
+    if (is.null(found)) return(none)
   }
-  slopes <- slopes_over(sim, point, step, wanted)
-  if (is.null(slopes)) return(NULL)
-  list(point = point, mean = here$mean, w = white$w, log_det = white$log_det, slopes = white$w %*% slopes$mean, cov = slopes$cov,
-       curvature = if (wanted && smooth) curvature_of(stacked(sim, point), sim, point, step, here, slopes))
+  c(none, at, list(step = step, here = found[[1L]], sides = found[-1L], slopes = at$w %*% slope_of(found, "mean", step),
+                   loss = point_loss(sim, point, at)))
 }
 
-# what has second derivatives: the mean, and the covariance where it is not too many numbers
-stacked <- function(sim, point) {
-  few <- length(point) <= most_curved && length(sim$value) <= most_curved_numbers
-  function(moments) c(moments$mean, if (few) moments$cov)
-}
-
-slopes_over <- function(sim, point, step, wanted) {
-  sides <- lapply(seq_along(point), function(j) lapply(c(1, -1), function(s) point_moments(sim, replace(point, j, point[j] + s * step[j]))))
-  if (any(vapply(sides, function(s) is.null(s[[1L]]) || is.null(s[[2L]]), TRUE))) return(NULL)
-  of <- function(name, j) (sides[[j]][[1L]][[name]] - sides[[j]][[2L]][[name]]) / (2 * step[j])
-  list(mean = matrix(vapply(seq_along(point), function(j) of("mean", j), numeric(length(sim$value))), ncol = length(point)),
-       cov = if (wanted) lapply(seq_along(point), function(j) of("cov", j)), sides = sides)
-}
-
-# Second derivatives of what `numbers` takes of moments: a column for each pair of coordinates. Those of two coordinates are left out where there are many, or where
-# moments end.
-curvature_of <- function(numbers, sim, point, step, here, slopes) {
+# Moments at a point and, for each coordinate, a step up and a step down from it; NULL where one has none.
+moments_about <- function(sim, point, step) {
   d <- length(point)
-  middle <- numbers(here)
-  side <- function(j, k) numbers(slopes$sides[[j]][[k]])
-  mixed <- function(j, k) {
-    both <- if (d <= most_curved) point_moments(sim, replace(point, c(j, k), (point + step)[c(j, k)]))
-    if (is.null(both)) 0 * middle else (numbers(both) - side(j, 1L) - side(k, 1L) + middle) / (step[j] * step[k])
-  }
+  found <- moments_at(sim, point + cbind(0, diag(step, d), -diag(step, d)))
+  if (!any(vapply(found, is.null, TRUE))) found
+}
+
+# derivatives of what moments_about() found: a column for each coordinate
+slope_of <- function(found, name, step) {
+  d <- length(step)
+  numbers <- length(found[[1L]][[name]])
+  values <- matrix(unlist(lapply(found[-1L], `[[`, name), use.names = FALSE), numbers)
+  (values[, seq_len(d), drop = FALSE] - values[, d + seq_len(d), drop = FALSE]) / rep(2 * step, each = numbers)
+}
+
+# Second derivatives of the mean, and of the covariance where it is not too many numbers: a column for each pair of coordinates. Those of two coordinates are
+# left out where there are many, or where moments end.
+curvature_at <- function(sim, at) {
+  d <- length(at$point)
+  few <- d <= most_curved && length(sim$value) <= most_curved_numbers
+  numbers <- function(moments) c(moments$mean, if (few) moments$cov)
+  middle <- numbers(at$here)
+  sides <- vapply(at$sides, numbers, middle)
+  sides <- matrix(sides, length(middle))
   curvature <- matrix(0, length(middle), d^2)
-  for (j in seq_len(d)) {
-    curvature[, (j - 1L) * d + j] <- (side(j, 1L) + side(j, 2L) - 2 * middle) / step[j]^2
-    for (k in seq_len(j - 1L)) curvature[, (j - 1L) * d + k] <- curvature[, (k - 1L) * d + j] <- mixed(j, k)
+  own <- seq(1L, d^2, by = d + 1L)
+  curvature[, own] <- (sides[, seq_len(d)] + sides[, d + seq_len(d)] - 2 * middle) / rep(at$step^2, each = length(middle))
+  if (d == 1L || d > most_curved) return(curvature)
+  one <- rep(seq_len(d), each = d)
+  other <- rep(seq_len(d), d)
+  pair <- which(other < one)
+  up <- diag(at$step)
+  both <- moments_at(sim, at$point + up[, one[pair], drop = FALSE] + up[, other[pair], drop = FALSE])
+  for (i in which(!vapply(both, is.null, TRUE))) {
+    j <- one[pair[i]]
+    k <- other[pair[i]]
+    curvature[, c((j - 1L) * d + k, (k - 1L) * d + j)] <- (numbers(both[[i]]) - sides[, j] - sides[, k] + middle) / (at$step[j] * at$step[k])
   }
   curvature
 }
@@ -139,15 +148,20 @@ most_curved <- 8L
 # Left singular vectors with singular values above `least`.
 directions <- function(x, most = ncol(x), least = 0) {
   if (ncol(x) == 0L) return(matrix(0, nrow(x), 0L))
+  if (ncol(x) == 1L) {
+    length <- sqrt(sum(x^2))
+    return(if (most > 0 && length > max(least, 1e-300)) x / length else matrix(0, nrow(x), 0L))
+  }
   s <- svd(x, nv = 0L)
   s$u[, seq_along(s$d) <= most & s$d > max(least, 1e-9 * s$d[1L], 1e-300), drop = FALSE]
 }
 
 # What T is made of at a point: `tested` and `nuisance` directions of r; `estimate`, from r to where z suggests the nuisance
-# parameters are; by how much the variances in these directions change there.
-score_at <- function(sim, null, point) {
-  at <- point_slopes(sim, point)
-  if (is.null(at)) return(NULL)
+# parameters are; by how much the variances in these directions change there. `at`: of point_slopes(). NULL where there are no moments.
+score_at <- function(sim, null, point, at = point_slopes(sim, point)) {
+  if (is.null(at$slopes)) return(NULL)
+  smooth <- !is.null(sim$known_moments)
+  at$cov <- slope_of(c(list(at$here), at$sides), "cov", at$step)
   scale <- sim$spread
   d <- length(point)
   constraint <- null_slopes(sim, null, point) * rep(scale, each = length(null$target))
@@ -164,7 +178,8 @@ score_at <- function(sim, null, point) {
   at$estimate <- if (ncol(along)) t(solve(information, t(nuisance))) else nuisance
   at$signed <- null$side != 0
   if (at$signed) at$tested <- at$tested * drop(null$side * sign(crossprod(at$tested, left %*% t(constraint))))
-  if (ncol(along) > 0L && !is.null(at$curvature)) {
+  if (ncol(along) > 0L && smooth) {
+    at$curvature <- curvature_at(sim, at)
     back <- crossprod(at$tested, all) %*% pseudo_inverse(constraint)
     null_bend <- null_curvature(sim, null, point, along)
     at$bend <- lapply(seq_len(ncol(at$tested)), function(k) tested_bend(at, at$tested[, k]) - matrix(null_bend %*% back[k, ], ncol(along)) / 2)
@@ -188,7 +203,7 @@ variance_bend <- function(at, directions) {
   m <- length(at$mean)
   if (is.null(at$curvature) || nrow(at$curvature) == m) return(NULL)
   weights <- crossprod(directions, at$w)
-  second <- (weights %x% weights) %*% at$curvature[-seq_len(m), , drop = FALSE]
+  second <- (if (ncol(directions) == 1L) matrix(crossprod(weights), 1L) else weights %x% weights) %*% at$curvature[-seq_len(m), , drop = FALSE]
   back <- lapply(seq_len(ncol(at$along)), function(j) tested_bend(at, at$estimate[, j]))
   lapply(seq_len(nrow(second)), function(k) {
     own <- crossprod(at$along, matrix(second[k, ], nrow(at$along)) %*% at$along) / 2
@@ -207,11 +222,11 @@ pseudo_inverse <- function(x) {
 null_curvature <- function(sim, null, point, along) {
   m <- ncol(along)
   step <- 1e-3
-  pairs <- expand.grid(seq_len(m), seq_len(m))
-  at <- function(moved) null_gap(sim, null, point + step * moved)
-  one <- at(along)
-  both <- at(along[, pairs[, 1L], drop = FALSE] + along[, pairs[, 2L], drop = FALSE])
-  t(both - one[, pairs[, 1L], drop = FALSE] - one[, pairs[, 2L], drop = FALSE] + drop(null_gap(sim, null, cbind(point)))) / step^2
+  one <- rep(seq_len(m), m)
+  other <- rep(seq_len(m), each = m)
+  gap <- null_gap(sim, null, point + step * cbind(0, along, along[, one, drop = FALSE] + along[, other, drop = FALSE]))
+  moved <- function(column) gap[, 1L + column, drop = FALSE]
+  t(moved(m + seq_len(m^2)) - moved(one) - moved(other) + gap[, 1L]) / step^2
 }
 
 # Less of the derivatives' length than this is rounding.
@@ -221,8 +236,8 @@ least_told <- 1e-7
 variance_slopes <- function(at, directions) {
   k <- ncol(directions)
   weights <- crossprod(directions, at$w)
-  by_coordinate <- lapply(at$cov, function(cov) as.vector(weights %*% tcrossprod(cov, weights)))
-  crossprod(at$along, t(matrix(unlist(by_coordinate), k^2, length(at$cov))))
+  by_coordinate <- vapply(seq_len(ncol(at$cov)), function(j) as.vector(weights %*% tcrossprod(matrix(at$cov[, j], ncol(weights)), weights)), numeric(k^2))
+  crossprod(at$along, t(matrix(by_coordinate, k^2)))
 }
 
 # T, and the squared length in the nuisance directions, for rows of z. The latter is near a likelihood ratio: in a direction whose variance changes to 1 + own from
@@ -252,63 +267,86 @@ own_units <- function(x, change) {
 }
 
 # 1 + x, the variance where it is linear in what the numbers estimate, as that of a normal mean is; a positive number for every x
-variance_ratio <- function(x) ifelse(x > -0.8, 1 + pmin(x, 100), 0.2 * exp(5 * (pmax(x, -2) + 0.8)))
+variance_ratio <- function(x) {
+  ratio <- 1 + pmin(x, 100)
+  low <- x <= -0.8
+  ratio[low] <- 0.2 * exp(5 * (pmax(x[low], -2) + 0.8))
+  ratio
+}
 
 observed_score <- function(sim, at) score_values(at, matrix(sim$value, 1L))
 
 # The rank of an observed number among simulated ones: itself is one of them.
 rank_p <- function(observed, simulated) (1 + sum(simulated >= observed - 1e-10 * abs(observed))) / (length(simulated) + 1)
 
-# p(theta): of the null hypothesis, 0 outside the confidence region of the nuisance parameters.
-point_p <- function(sim, at) {
+# p(theta): `p` of the null hypothesis, 0 outside the confidence region of the nuisance parameters; `margin`, how far the root of T is below that of the simulated T
+# with which p would be `enough`.
+point_test <- function(sim, at, enough = 1) {
   z <- simulate_values(sim, at$point)
-  if (is.null(z)) return(0)
-  simulated <- score_values(at, z)
-  observed <- observed_score(sim, at)
-  inside <- ncol(at$nuisance) == 0L || rank_p(observed$nuisance, simulated$nuisance) > region_gamma(sim)
-  if (inside) rank_p(observed$tested, simulated$tested) else 0
+  none <- list(p = 0, margin = -Inf)
+  if (is.null(z)) return(none)
+  score <- score_values(at, rbind(sim$value, z))
+  rank <- function(values) rank_p(values[1L], values[-1L])
+  if (ncol(at$nuisance) && rank(score$nuisance) <= region_gamma(sim)) return(none)
+  allowed <- ceiling(enough * (sim$replicates + 1) - 1e-9) - 1
+  limit <- if (allowed < 1) Inf else -sort(-score$tested[-1L], partial = allowed)[allowed]
+  list(p = rank(score$tested), margin = signed_root(limit) - signed_root(score$tested[1L]))
 }
+
+signed_root <- function(x) sign(x) * sqrt(abs(x))
 
 region_gamma <- function(sim) max(region_share, 1 / (sim$replicates + 1))
 
 # ---- the best fit --------------------------------------------------------------------------------------
 
-# Minus twice the log density of a normal distribution of z, and of the prior.
-point_loss <- function(sim, point, at = NULL) {
-  if (is.null(at)) {
-    moments <- point_moments(sim, point)
-    if (is.null(moments) || !all(is.finite(moments$cov))) return(Inf)
-    at <- c(moments["mean"], whiten(moments$cov))
-  }
+# Minus twice the log density of a normal distribution of z, and of the prior. `at`: the mean, and whiten() of the covariance
+point_loss <- function(sim, point, at) {
   sum((at$w %*% (sim$value - at$mean))^2) + at$log_det + sum(((point - sim$middle) / sim$spread)^2)
 }
 
-# The point with the least loss among draws from the prior, then by scoring steps; within a null hypothesis, if there is one.
-fit_point <- function(sim, null = NULL, start = NULL, steps = 25L) {
+moments_loss <- function(sim, point, moments) {
+  if (is.null(moments) || !all(is.finite(moments$cov))) return(Inf)
+  point_loss(sim, point, c(moments["mean"], whiten(moments$cov)))
+}
+
+# The point with the least loss among draws from the prior, then by scoring steps; within a null hypothesis, if there is one. With what point_slopes() says of it.
+# NULL: no point is in the null hypothesis.
+best_fit <- function(sim, null = NULL, start = NULL, steps = 25L) {
   point <- start %||% best_start(sim)
   if (!is.null(null)) point <- move_to_null(sim, null, point)
   if (is.null(point)) return(NULL)
-  loss <- point_loss(sim, point)
+  at <- point_slopes(sim, point)
   for (i in seq_len(steps)) {
-    better <- scoring_step(sim, null, point, loss)
+    better <- scoring_step(sim, null, at)
     if (is.null(better)) break
-    gained <- loss - better$loss
-    point <- better$point
-    loss <- better$loss
-    if (gained < 1e-3) break
+    gained <- at$loss - better$loss
+    at <- better
+    if (gained < least_gained) break
   }
-  point
+  at
 }
 
+# A step that gains less, or that would, is the last.
+least_gained <- 1e-3
+
+# of draws from the prior, by the loss without correlations, then by the loss
 best_start <- function(sim) {
   starts <- cbind(sim$middle, sim$starts[, seq_len(min(ncol(sim$starts), if (is.null(sim$known_moments)) 60L else 200L)), drop = FALSE])
-  losses <- apply(starts, 2L, function(point) point_loss(sim, point))
-  starts[, which.min(losses)]
+  moments <- moments_at(sim, starts)
+  rough <- vapply(moments, function(m) if (is.null(m)) Inf else rough_loss(sim$value - m$mean, diag(m$cov)), 0) + colSums(((starts - sim$middle) / sim$spread)^2)
+  best <- utils::head(order(rough), 10L)
+  losses <- vapply(best, function(j) moments_loss(sim, starts[, j], moments[[j]]), 0)
+  starts[, best[which.min(losses)]]
 }
 
-scoring_step <- function(sim, null, point, loss) {
-  at <- point_slopes(sim, point, FALSE)
-  if (is.null(at)) return(NULL)
+rough_loss <- function(away, variance) {
+  moves <- variance > 0
+  sum(away[moves]^2 / variance[moves] + log(variance[moves]))
+}
+
+scoring_step <- function(sim, null, at) {
+  if (is.null(at$slopes)) return(NULL)
+  point <- at$point
   r <- at$w %*% (sim$value - at$mean)
   gradient <- crossprod(at$slopes, r) - (point - sim$middle) / sim$spread^2
   information <- crossprod(at$slopes) + diag(1 / sim$spread^2, length(point))
@@ -318,64 +356,63 @@ scoring_step <- function(sim, null, point, loss) {
     along <- sim$spread * qr.Q(constraint, complete = TRUE)[, -seq_len(constraint$rank), drop = FALSE]
   }
   if (ncol(along) == 0L) return(NULL)
-  move <- drop(along %*% solve(crossprod(along, information %*% along), crossprod(along, gradient)))
+  downhill <- crossprod(along, gradient)
+  change <- solve(crossprod(along, information %*% along), downhill)
+  if (sum(downhill * change) < least_gained) return(NULL)
+  move <- drop(along %*% change)
   for (k in 0:8) {
     next_point <- point + move / 2^k
     if (!is.null(null)) next_point <- move_to_null(sim, null, next_point)
-    next_loss <- if (is.null(next_point)) Inf else point_loss(sim, next_point)
-    if (is.finite(next_loss) && next_loss < loss) return(list(point = next_point, loss = next_loss))
+    there <- if (!is.null(next_point)) point_slopes(sim, next_point)
+    if (isTRUE(there$loss < at$loss)) return(there)
   }
   NULL
 }
 
 # ---- the largest p-value -------------------------------------------------------------------------------
 
-# A list: `p`, with gamma; `point` where it is; `informative`, whether the release says anything of what is tested. NULL: no point is in the null hypothesis.
-# `enough`: a p-value that is as good as any larger one.
+# A list: `p`, with gamma; `point` where it is; `fitted`, the best fit; `margin`, the largest of point_test(); `informative`, whether the release says anything of
+# what is tested. NULL: no point is in the null hypothesis. `enough`: a p-value that is as good as any larger one.
 null_p <- function(sim, null, start = NULL, enough = 1) {
-  point <- fit_point(sim, null, start)
-  at <- if (!is.null(point)) score_at(sim, null, point)
+  fitted <- best_fit(sim, null, start)
+  at <- if (!is.null(fitted)) score_at(sim, null, fitted$point, fitted)
   if (is.null(at)) return(NULL)
-  if (ncol(at$tested) == 0L) return(list(p = 1, point = point, informative = FALSE))
-  nuisances <- ncol(at$along)
-  gamma <- if (nuisances) region_gamma(sim) else 0
-  p <- point_p(sim, at)
-  if (nuisances && p + gamma < enough) {
-    further <- search_nuisance(sim, null, at, p, enough - gamma)
-    p <- further$p
-    point <- further$point
-  }
-  list(p = min(1, p + gamma), point = point, informative = TRUE)
+  if (ncol(at$tested) == 0L) return(list(p = 1, point = at$point, fitted = at$point, informative = FALSE))
+  gamma <- if (ncol(at$along)) region_gamma(sim) else 0
+  best <- search_nuisance(sim, null, at, enough - gamma)
+  list(p = min(1, best$p + gamma), point = best$point, fitted = at$point, margin = best$margin, informative = TRUE)
 }
 
-# Along the direction in which the observed T falls fastest, in standard errors of the nuisance parameters (where the release says nothing of one, in the prior's
-# widths): three of them, and on for as long as p grows; then one step the other way.
-search_nuisance <- function(sim, null, at, p, enough) {
-  best <- list(p = p, point = at$point)
+# From the best fit along the direction in which the observed T falls fastest, in standard errors of the nuisance parameters (where the release says nothing of one,
+# in the prior's widths): three of them, and on for as long as p grows; then one step the other way.
+search_nuisance <- function(sim, null, at, enough) {
+  best <- c(point_test(sim, at, enough), list(point = at$point))
+  if (best$p >= enough || ncol(at$along) == 0L) return(best)
   along <- at$along %*% backsolve(chol(at$information), diag(ncol(at$along)))
-  slope <- score_fall(sim, null, at, along)
+  visit <- function(point) {
+    moved <- move_to_null(sim, null, point)
+    if (!is.null(moved)) score_at(sim, null, moved)
+  }
+  sides <- lapply(seq_len(ncol(along)), function(j) lapply(c(1, -1), function(side) visit(at$point + side * along[, j])))
+  slope <- vapply(sides, function(side) score_height(sim, at, side[[2L]]) - score_height(sim, at, side[[1L]]), 0)
   if (!any(abs(slope) > 0)) return(best)
   downhill <- drop(along %*% (slope / sqrt(sum(slope^2))))
   for (distance in c(1, 2, 3, 2^(2:9), -1)) {
     if (best$p >= enough) break
     if (distance > 3 && !grows) next
-    point <- move_to_null(sim, null, at$point + distance * downhill)
-    there <- if (!is.null(point)) score_at(sim, null, point)
-    p <- if (is.null(there)) 0 else point_p(sim, there)
-    grows <- p > best$p
-    if (grows) best <- list(p = p, point = point)
+    seen <- length(slope) == 1L && abs(distance) == 1
+    there <- if (seen) sides[[1L]][[if (distance * slope > 0) 1L else 2L]] else visit(at$point + distance * downhill)
+    tested <- if (is.null(there)) list(p = 0, margin = -Inf) else point_test(sim, there, enough)
+    grows <- tested$p > best$p
+    margin <- max(best$margin, tested$margin)
+    if (grows) best <- c(tested, list(point = there$point))
+    best$margin <- margin
   }
   best
 }
 
-# How fast the log of the observed T, or the signed root of a one-sided one, falls in each direction.
-score_fall <- function(sim, null, at, along) {
-  here <- observed_score(sim, at)$tested
-  height <- function(point) {
-    moved <- move_to_null(sim, null, point)
-    there <- if (!is.null(moved)) score_at(sim, null, moved)
-    tested <- if (is.null(there)) here else observed_score(sim, there)$tested
-    if (at$signed) sign(tested) * sqrt(abs(tested)) else log(1e-12 + tested)
-  }
-  apply(along, 2L, function(step) height(at$point - step) - height(at$point + step))
+# The log of the observed T, or the signed root of a one-sided one: `at` one point, or `there` if that has moments.
+score_height <- function(sim, at, there) {
+  tested <- observed_score(sim, there %||% at)$tested
+  if (at$signed) signed_root(tested) else log(1e-12 + tested)
 }

@@ -31,6 +31,7 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
                 specs = lapply(parts, simulated_spec, bound = bound), value = shown_value(release$value, parts),
                 seeds = matrix(floor(stats::runif(2L * replicates) * 2^32), 2L), pilot = new_stream(), draw_seed = new_seed(),
                 uniform = matrix(stats::runif(replicates * size), replicates), normal = NULL)
+    sim$added <- diag(unlist(lapply(parts, added_variance)), size)
     sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
     sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)
     typical <- if (sim$unsized) typical_size(release, prior_n) else list(n = release$n, sd = 0)
@@ -116,7 +117,11 @@ shown_value <- function(value, parts) {
 
 # ---- a point -------------------------------------------------------------------------------------------
 
-point_theta <- function(sim, point) replace(sim$theta, sim$bound$unknown, point[seq_along(sim$bound$unknown)])
+points_theta <- function(sim, points) {
+  theta <- matrix(sim$theta, length(sim$theta), ncol(points))
+  theta[sim$bound$unknown, ] <- points[seq_along(sim$bound$unknown), ]
+  theta
+}
 point_size <- function(sim, point) {
   if (!is.null(sim$groups)) return(sum(unlist(in_each_group(sim, point, point_size))))
   if (sim$unsized) max(0, round(exp(point[length(point)]))) else sim$release$n
@@ -129,9 +134,8 @@ point_values <- function(sim, points) {
     return(do.call(rbind, Map(function(of, group) `rownames<-`(of, site_variables(rownames(of), group)), values, names(values))))
   }
   points <- as.matrix(points)
-  theta <- matrix(sim$theta, length(sim$theta), ncol(points))
-  theta[sim$bound$unknown, ] <- points[seq_along(sim$bound$unknown), ]
-  values <- t(reported(sim$bound, theta))
+  values <- .Call(ffi_model_report, sim$bound$spec, points_theta(sim, points))
+  dimnames(values) <- list(sim$bound$parameters, NULL)
   if (sim$unsized) values <- rbind(values, n = exp(points[nrow(points), ]))
   values
 }
@@ -143,9 +147,9 @@ simulate_values <- function(sim, point) {
     return(if (!any(vapply(values, is.null, TRUE))) do.call(cbind, unname(values)))
   }
   n <- point_size(sim, point)
-  theta <- point_theta(sim, point)
+  theta <- points_theta(sim, cbind(point))
   if (sim$approximate) {
-    record <- one_record_moments(sim, theta)
+    record <- record_moments(sim, theta)[[1L]]
     if (is.null(record)) return(NULL)
     totals <- normal_totals(record, n, sim$normal)
   } else {
@@ -203,20 +207,21 @@ known_moments <- function(sim, n, call) {
   list(spec = found$spec, index = index)
 }
 
-# Mean and covariance of what one record adds to the published numbers; NULL where they are not finite
-one_record_moments <- function(sim, theta) {
+# Mean and covariance of what one record adds to the published numbers, under each theta (a column): a list, NULL where they are not finite
+record_moments <- function(sim, theta) {
   known <- sim$known_moments
-  if (is.null(known)) return(pilot_moments(sim, theta))
-  if (!is.null(known$probability)) return(cell_moments(known, theta))
-  record <- .Call(ffi_clt_moments, known$spec, matrix(theta))[[1L]]
-  if (is.null(record)) return(NULL)
+  if (is.null(known)) return(lapply(seq_len(ncol(theta)), function(j) pilot_moments(sim, theta[, j])))
+  if (!is.null(known$probability)) return(lapply(seq_len(ncol(theta)), function(j) cell_moments(known, theta[, j])))
   size <- length(sim$value)
   at <- seq_along(known$index)
-  mean <- rep(1, size) # the number of records is a count of all
-  cov <- matrix(0, size, size)
-  mean[known$index] <- record$mean[at]
-  cov[known$index, known$index] <- record$cov[at, at]
-  list(mean = mean, cov = cov)
+  lapply(.Call(ffi_clt_moments, known$spec, theta), function(record) {
+    if (is.null(record) || identical(known$index, seq_along(record$mean))) return(record)
+    mean <- rep(1, size) # the number of records is a count of all
+    cov <- matrix(0, size, size)
+    mean[known$index] <- record$mean[at]
+    cov[known$index, known$index] <- record$cov[at, at]
+    list(mean = mean, cov = cov)
+  })
 }
 
 # Of a model of factors alone, what a record of each cell adds to the published numbers, and the cells' probabilities as a function of theta.
@@ -272,19 +277,24 @@ pilot_moments <- function(sim, theta) {
   list(mean = mean, cov = crossprod(each - rep(mean, each = nrow(each))) / (nrow(each) - 1))
 }
 
-# of the published numbers
-point_moments <- function(sim, point) {
-  if (!is.null(sim$groups)) return(join_moments(in_each_group(sim, point, point_moments)))
-  n <- point_size(sim, point)
-  record <- one_record_moments(sim, point_theta(sim, point))
-  if (is.null(record)) return(NULL)
-  # a derivative in log n needs no whole number
-  if (sim$unsized) n <- exp(point[length(point)])
-  added <- lapply(sim$parts, added_variance)
-  if (!anyNA(unlist(added))) return(list(mean = n * record$mean, cov = n * record$cov + diag(unlist(added), length(sim$value))))
+# of the published numbers at points, one a column: a list, NULL where there are none
+moments_at <- function(sim, points) {
+  if (!is.null(sim$groups)) {
+    each <- in_each_group(sim, points, moments_at)
+    return(lapply(seq_len(ncol(points)), function(j) join_moments(lapply(each, `[[`, j))))
+  }
+  n <- if (sim$unsized) exp(points[nrow(points), ]) else rep(sim$release$n, ncol(points)) # a derivative in log n needs no whole number
+  records <- record_moments(sim, points_theta(sim, points))
+  lapply(seq_along(records), function(j) if (!is.null(records[[j]])) released_moments(sim, records[[j]], n[j]))
+}
+
+released_moments <- function(sim, record, n) {
+  if (!anyNA(sim$added)) return(list(mean = n * record$mean, cov = n * record$cov + sim$added))
   values <- with_noise(sim, normal_totals(record, n, sim$pilot_normal), sim$pilot_uniform)
   list(mean = colMeans(values), cov = stats::cov(values))
 }
+
+point_moments <- function(sim, point) moments_at(sim, cbind(point))[[1L]]
 
 # of independent numbers
 join_moments <- function(each) {

@@ -55,7 +55,7 @@ test_that("at given parameters of a 2 by 2 table the p-value is that of enumerat
     t <- internal("score_values")(at, noise + rep(tables[i, ], each = nrow(noise)))$tested
     weight[i] * sum(density[t >= observed * (1 - 1e-9)])
   }, 0))
-  simulated <- internal("point_p")(sim, at)
+  simulated <- internal("point_test")(sim, at)$p
   expect_gt(simulated, 0)
   expect_lt(abs(simulated - exact), 4 * sqrt(exact * (1 - exact) / 4000) + 2e-3)
 })
@@ -104,8 +104,8 @@ test_that("the p-value is the largest over nuisance parameters", {
   release <- as_release(300, statistic, mech_laplace(epsilon = 1), n = 100)
   sim <- simulator(release, model_normal(), 199)
   null <- null_of("mean", 0)
-  point <- internal("fit_point")(sim, null)
-  plugged_in <- internal("point_p")(sim, internal("score_at")(sim, null, point))
+  point <- internal("best_fit")(sim, null)$point
+  plugged_in <- internal("point_test")(sim, internal("score_at")(sim, null, point))$p
   expect_lt(plugged_in, 0.6)
   expect_gt(internal("null_p")(sim, null)$p, max(0.9, plugged_in))
 })
