@@ -117,7 +117,7 @@ new_inversion <- function(sim, null, exact, level) {
   search$alpha <- 1 - level
   search$close <- if (is.null(exact)) 0.02 else 1e-4 # of an end, in standard errors
   search$side <- null$side
-  search$curve <- no_curve()
+  search$value <- numeric()
   search$kept <- list()
   if (!is.null(exact)) {
     search$estimate <- exact$estimate
@@ -150,9 +150,9 @@ sd_of_proportion <- function(sim, estimate) {
 
 # Where the best fit at a value is to be expected: on the line through those of the two nearest values.
 expected_fit <- function(search, value, centre) {
-  nearest <- order(abs(search$curve$value - value))
+  nearest <- order(abs(search$value - value))
   if (length(nearest) == 0L) return(centre)
-  at <- search$curve$value[nearest]
+  at <- search$value[nearest]
   fits <- lapply(search$kept[nearest], `[[`, "fitted")
   if (length(nearest) == 1L) return(fits[[1L]])
   share <- (value - at[1L]) / (at[2L] - at[1L])
@@ -161,7 +161,7 @@ expected_fit <- function(search, value, centre) {
 
 # Where the parameter's values end: the last that can be, between the estimate and one that is a hundred of the prior's widths away.
 parameter_range <- function(sim, at, centre, estimate, prior_sd) {
-  possible <- function(value) !is.null(move_to_null(sim, at(value), centre))
+  possible <- function(value) !is.null(move_to_null(sim, at(value), centre, Inf))
   vapply(c(-1, 1), function(side) {
     inside <- estimate
     beyond <- estimate + side * 100 * prior_sd
@@ -180,11 +180,11 @@ p_at <- function(search, value) test_at(search, value)$p
 margin_at <- function(search, value) test_at(search, value)$margin
 
 test_at <- function(search, value) {
-  known <- match(value, search$curve$value)
+  known <- match(value, search$value)
   if (!is.na(known)) return(search$kept[[known]])
   tested <- search$test(value) %||% list(p = 0)
-  kept <- list(p = tested$p, margin = max(tested$margin %||% normal_margin(search, tested$p), -10), fitted = tested$fitted %||% search$kept[[1L]]$fitted)
-  search$curve <- rbind(search$curve, data.frame(value = value, p = tested$p))
+  kept <- list(p = tested$p, margin = max(tested$margin %||% normal_margin(search, tested$p), -10), fitted = tested$fitted %||% if (length(search$kept)) search$kept[[1L]]$fitted)
+  search$value <- c(search$value, value)
   search$kept <- c(search$kept, list(kept))
   kept
 }
@@ -200,7 +200,7 @@ invert_test <- function(search) {
   if (!search$informative) return(c(out, list(lower = out$range[1L], upper = out$range[2L], curve = no_curve())))
   p_at(search, inside_range(search, search$estimate))
   ends <- vapply(c(-1, 1), function(side) if (side == search$side) search$range[(side + 3) / 2] else end_of_set(search, side), 0)
-  c(out, list(lower = ends[1L], upper = ends[2L], curve = search$curve))
+  c(out, list(lower = ends[1L], upper = ends[2L], curve = data.frame(value = search$value, p = vapply(search$kept, `[[`, 0, "p"))))
 }
 
 inside_range <- function(search, value) {

@@ -41,8 +41,8 @@ null_slopes <- function(sim, null, point) {
   (gap[, seq_len(d), drop = FALSE] - gap[, d + seq_len(d), drop = FALSE]) / rep(2 * step, each = nrow(gap))
 }
 
-# The nearest point in the null hypothesis, in units of the prior's width; NULL: none was found.
-move_to_null <- function(sim, null, point) {
+# The nearest point in the null hypothesis, by steps of at most `longest` of the prior's widths; NULL: none was found.
+move_to_null <- function(sim, null, point, longest = 3) {
   scale <- sim$spread^2
   tolerance <- 1e-7 * (abs(null$target) + 1e-3)
   for (i in seq_len(60L)) {
@@ -53,7 +53,7 @@ move_to_null <- function(sim, null, point) {
     move <- tryCatch(drop(-scale * crossprod(slopes, solve(slopes %*% (scale * t(slopes)), gap))), error = function(e) NULL)
     if (is.null(move) || !all(is.finite(move))) return(NULL)
     far <- max(abs(move) / sim$spread, 1e-300)
-    point <- shorten_gap(sim, null, point, move * min(1, 3 / far), max(abs(gap) / tolerance))
+    point <- shorten_gap(sim, null, point, move * min(1, longest / far), max(abs(gap) / tolerance))
     if (is.null(point)) return(NULL)
   }
   NULL
@@ -237,7 +237,7 @@ variance_slopes <- function(at, directions) {
   k <- ncol(directions)
   weights <- crossprod(directions, at$w)
   by_coordinate <- vapply(seq_len(ncol(at$cov)), function(j) as.vector(weights %*% tcrossprod(matrix(at$cov[, j], ncol(weights)), weights)), numeric(k^2))
-  crossprod(at$along, t(matrix(by_coordinate, k^2)))
+  crossprod(at$along, t(matrix(by_coordinate, k^2, ncol(at$cov))))
 }
 
 # T, and the squared length in the nuisance directions, for rows of z. The latter is near a likelihood ratio: in a direction whose variance changes to 1 + own from

@@ -46,7 +46,7 @@ test_that("at given parameters the p-value of two groups' proportions is that of
     z <- noise + rep(c(2 - yes$a[i], yes$a[i], 3 - yes$b[i], yes$b[i]), each = nrow(noise))
     weight[i] * sum(density[internal("score_values")(at, z)$tested >= observed * (1 - 1e-9)])
   }, 0))
-  expect_lt(abs(internal("point_p")(sim, at) - exact), 4 * sqrt(exact * (1 - exact) / 4000) + 2e-3)
+  expect_lt(abs(internal("point_test")(sim, at)$p - exact), 4 * sqrt(exact * (1 - exact) / 4000) + 2e-3)
 })
 
 test_that("with little noise groups have the p-values of R's tests", {
