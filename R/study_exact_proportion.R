@@ -1,9 +1,12 @@
-# One proportion from one noisy count, or from the counts of both levels: the score statistic's distribution, computed.
+# One proportion from one noisy count, or from the counts of both levels: the statistic's distribution, computed.
 #
 # Of K counts (1 or 2) with equal noise let w be the count of the level of interest, plus n less the other one: w = K s + e, where s is Binomial(n, p) and e the sum of
-# K independent noises, symmetric. The statistic is |w - K n p|, so
-#   p-value = sum over s of Binomial(s; n, p) (P(e >= t - K (s - n p)) + P(e >= t + K (s - n p))),    t = |w - K n p|,
-# with ties counted. One-sided, P(w or more) = sum over s of Binomial(s; n, p) P(e >= w - K s), and the same of n - s for the other side.
+# K independent noises, symmetric. The statistic is that of Feldman & Cousins (1998) for a normal w: T = (w - K n p)^2 - (w - c)^2, c the value nearest to w that
+# K s can have. T = (w - K n p)^2 if |w - K n p| is at most the distance b from the middle K n p to the end of the range on that side; beyond, T = b (2 |w - K n p| - b).
+# So T is that of w, or larger, beyond a distance u above the middle and l below it, and
+#   p-value = sum over s of Binomial(s; n, p) (P(e >= u - K (s - n p)) + P(e >= l + K (s - n p))),
+# with ties counted. Counts outside the range, which noise makes, would else make sets up to 4% longer. One-sided, P(w or more) = sum over s of Binomial(s; n, p)
+# P(e >= w - K s), and the same of n - s for the other side.
 # Cost: the values of s that are not too improbable.
 
 # NULL where it is not such a release, or `names` are not those of what is tested; else `test(probability)`, as null_p(). `side`: of new_null().
@@ -21,11 +24,19 @@ exact_proportion <- function(sim, names, side = 0) {
     s <- likely_counts(n, probability)
     away <- k * (s - n * probability)
     t <- w - k * n * probability
-    tail <- if (side != 0) upper(side * (t - away)) else if (abs(t) <= 1e-9) 1 else upper(abs(t) - away) + upper(abs(t) + away)
+    ends <- k * n * c(1 - probability, probability)
+    distance <- distances_of(square_beyond(abs(t), ends[if (t > 0) 1L else 2L]), ends)
+    tail <- if (side != 0) upper(side * (t - away)) else if (abs(t) <= 1e-9) 1 else upper(distance[1L] - away) + upper(distance[2L] + away)
     list(p = min(1, sum(stats::dbinom(s, n, probability) * tail)), informative = TRUE, point = exact_point(sim, probability))
   }
   list(test = test, estimate = min(max(w / (k * n), 0), 1), limits = c(0, 1))
 }
+
+# T at a distance from the middle, of which the end of the range is `end` away
+square_beyond <- function(distance, end) if (distance <= end) distance^2 else end * (2 * distance - end)
+
+# Distances at which T is `square`, up and down; Inf where T does not reach it.
+distances_of <- function(square, ends) ifelse(square <= ends^2, sqrt(square), (square / ends + ends) / 2)
 
 # One or two numbers of a known number of records, with equal noise that can be summed
 has_plain_counts <- function(sim) {

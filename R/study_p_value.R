@@ -33,7 +33,8 @@
 #' direction in which the release looks least extreme, for three standard errors and further as long as p grows. Like a posterior, the p-value is valid only if
 #' the model is right. Tests with many nuisance parameters are conservative: they reject true null hypotheses less often than their level allows.
 #'
-#' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed exactly.
+#' **Without simulation.** For [model_bernoulli()], with a known n, and one or two counts with Laplace or Gaussian noise, the p-value is computed exactly. Its
+#' statistic is the squared distance of the count from its mean, less that from the nearest possible count (Feldman and Cousins 1998).
 #'
 #' **Large n.** Each replicate simulates n records. Above 20,000 records, the totals are drawn from a normal distribution instead, which is approximate; the
 #' printed result says so.
@@ -51,6 +52,9 @@
 #'
 #' Berger, R. L. and Boos, D. D. (1994). P values maximized over a confidence set for the nuisance parameter. *Journal of the American Statistical
 #' Association* 89, 1012-1016. \doi{10.1080/01621459.1994.10476836}
+#'
+#' Feldman, G. J. and Cousins, R. D. (1998). Unified approach to the classical statistical analysis of small signals. *Physical Review D* 57, 3873-3889.
+#' \doi{10.1103/PhysRevD.57.3873}
 #'
 #' Neyman, J. (1959). Optimal asymptotic tests of composite statistical hypotheses. In *Probability and Statistics: The Harald Cramér Volume*, 213-234.
 #' @family checks and tests

@@ -8,7 +8,8 @@ simulated_p <- function(value, n, probability, noise, replicates = 4e5) {
   counts <- if (length(value) == 2L) cbind(n - s + noise(replicates), s + noise(replicates)) else cbind(s + noise(replicates))
   w <- function(z) if (length(value) == 2L) z[, 2L] + n - z[, 1L] else z[, 1L]
   k <- length(value)
-  mean(abs(w(counts) - k * n * probability) >= abs(w(matrix(value, 1L)) - k * n * probability) - 1e-9)
+  statistic <- function(w) (w - k * n * probability)^2 - (w - pmin(pmax(w, 0), k * n))^2
+  mean(statistic(w(counts)) >= statistic(w(matrix(value, 1L))) - 1e-9)
 }
 
 laplace <- function(scale) function(m) stats::rexp(m, 1 / scale) * sample(c(-1, 1), m, TRUE)
@@ -24,6 +25,8 @@ test_that("p-values are those of simulated counts", {
     }
   }
   both <- c(no = 12, yes = 7)
+  check(c(no = 24, yes = -3), mech_laplace(scale = 3), laplace(3))
+  check(c(yes = 23), mech_gaussian(sd = 3), function(m) stats::rnorm(m, 0, 3), one_count)
   check(both, mech_laplace(scale = 3), laplace(3))
   check(both, mech_gaussian(sd = 3), function(m) stats::rnorm(m, 0, 3))
   check(both, mech_discrete_laplace(scale = 3), function(m) rdiscrete_laplace(m, 0, 3))

@@ -4,17 +4,18 @@ simulator <- function(release, model, replicates, seed = 1, records = NULL) inte
 two_levels <- stat_counts(~ y, list(y = c("no", "yes")))
 square <- stat_counts(~ a:b, list(a = c("0", "1"), b = c("0", "1")))
 
-# of counts of both levels: T = |w - 2 n p|, w = n + (yes - no) with noise; over all 2^n records and noise from -reach to reach
-enumerated_p <- function(value, n, probability, scale, reach = 60) {
+# of counts of both levels: T = |w - 2 n p|, w = n + (yes - no) with noise, or T of Feldman & Cousins; over all 2^n records and noise from -reach to reach
+enumerated_p <- function(value, n, probability, scale, nearest = FALSE, reach = 60) {
   records <- as.matrix(expand.grid(rep(list(0:1), n)))
   yes <- rowSums(records)
   weight <- probability^yes * (1 - probability)^(n - yes)
   noise <- ddiscrete_laplace(-reach:reach, 0, scale)
   grid <- expand.grid(no = -reach:reach, yes = -reach:reach)
   density <- outer(noise, noise)
-  t_observed <- abs(value[["yes"]] - value[["no"]] - n * (2 * probability - 1))
+  statistic <- function(w) (w - 2 * n * probability)^2 - if (nearest) (w - pmin(pmax(w, 0), 2 * n))^2 else 0
+  t_observed <- statistic(n + value[["yes"]] - value[["no"]])
   sum(vapply(seq_along(yes), function(i) {
-    t <- abs(yes[i] + grid$yes - (n - yes[i]) - grid$no - n * (2 * probability - 1))
+    t <- statistic(n + yes[i] + grid$yes - (n - yes[i]) - grid$no)
     weight[i] * sum(density[t >= t_observed - 1e-9])
   }, 0))
 }
@@ -24,8 +25,9 @@ test_that("the p-value of a count is that of enumeration, computed and simulated
   for (n in c(1, 4, 6)) for (value in list(c(no = 1, yes = 4), c(no = 5, yes = -2))) {
     release <- as_release(value, two_levels, mech_discrete_laplace(epsilon = 1), n = n)
     for (probability in c(0.2, 0.5, 0.9)) {
-      exact <- enumerated_p(value, n, probability, release$scale[[1L]])
+      exact <- enumerated_p(value, n, probability, release$scale[[1L]], nearest = TRUE)
       expect_equal(p_value(release, model_bernoulli(), c("prob[yes]" = probability))$p, exact, tolerance = 1e-8)
+      exact <- enumerated_p(value, n, probability, release$scale[[1L]])
       sim <- simulator(release, model_bernoulli(), 1999)
       simulated <- internal("null_p")(sim, null_of("prob[yes]", probability))$p
       expect_lt(abs(simulated - exact), 4 * sqrt(exact * (1 - exact) / 2000) + 1 / 2000)
