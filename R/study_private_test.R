@@ -40,7 +40,11 @@
 #' The tests assume the model's distribution for the records. So the test of a mean is valid for normal records, and tests of counts are valid for all records.
 #' For other models and null hypotheses use [p_value()].
 #'
-#' Without noise the same questions are answered by [stats::fisher.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means
+#' **Two factors (Fisher's question).** [stats::fisher.test()] answers it exactly given the margins of the table; a release has noisy margins, or none. Here the
+#' margins are nuisance parameters: the p-value is the largest over those that the release allows, and is valid for small counts, too. Tables with more rows and
+#' columns have the same test; for a 2 by 2 table `alternative` makes it one-sided.
+#'
+#' Without noise the same questions are answered by [stats::fisher.test()] and [stats::chisq.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means
 #' whatever the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in [stat_by()] also need their sizes,
 #' see [groups]; noisy sizes are nuisance parameters.
 #'
@@ -48,9 +52,10 @@
 #' the budget is small, release the counts of the group by the value in three intervals: all counts together have a sensitivity of 2. Then test for a trend, as in
 #' the second example. `vignette("design")` compares the power of both with published private tests.
 #'
-#' **Bayes factors.** Two-sided tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
-#' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. For a proportion of a known number of records it is exact and
-#' always computed. With `bayes_factor = TRUE` it is also computed for
+#' **Bayes factors.** Tests can have the Bayes factor of the alternative over the null hypothesis, from the same release and with the default priors of
+#' the model in the table, of [model_lm()] with `prior_nig()`. The printed test names the prior. A one-sided alternative has the part of the prior on that side
+#' (Klugkist, Laudy and Hoijtink 2005). For a proportion of a known number of records the factor is exact and always computed. With `bayes_factor = TRUE` it is
+#' also computed for
 #' * the probabilities of several levels, exactly;
 #' * two factors, by [test_hypothesis()];
 #' * slopes that are 0 under the null hypothesis, by [test_hypothesis()];
@@ -62,6 +67,9 @@
 #'   attributes described in [test_hypothesis()]. `generics::tidy()` converts it to a data frame with one row.
 #' @section Errors: The errors of [p_value()]; `noiseaware_error_formula`. If `bayes_factor = TRUE`, `noiseaware_error_argument` for tests that have none, and the
 #'   errors of [log_evidence()].
+#' @references
+#' Klugkist, I., Laudy, O. and Hoijtink, H. (2005). Inequality constrained analysis of variance: a Bayesian approach. *Psychological Methods* 10, 477-493.
+#' \doi{10.1037/1082-989X.10.4.477}
 #' @family checks and tests
 #' @examples
 #' smoking <- stat_counts(~ low:smoke, levels = list(low = c("no", "yes"), smoke = c("no", "yes")))
@@ -77,6 +85,10 @@
 #' @concept hypothesis test
 #' @concept t-test
 #' @concept chi-squared test
+#' @concept Fisher's exact test
+#' @concept independence test
+#' @concept Welch's test
+#' @concept test for trend
 #' @concept log-rank test
 #' @export
 private_test <- function(release, formula, null = NULL, alternative = c("two.sided", "less", "greater"), level = 0.95, ..., scores = NULL, of = c("mean", "sd"),
@@ -92,7 +104,8 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
   seed <- check_seed(seed) %||% new_seed()
   say_once({
     question <- read_question(formula, release, null, scores, of, environment())
-    factor <- factor_of_test(question, release, alternative, bayes_factor, prior_n, seed, environment())
+    side <- side_of(alternative, length(question$value %||% 1:2), environment())
+    factor <- factor_of_test(question, release, side, bayes_factor, prior_n, seed, environment())
     tested <- p_value(release, question$model, question$null, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
     wanted <- interval && !is.null(question$parameter)
     set <- if (wanted) confidence_set(release, question$model, question$parameter, level, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
@@ -154,19 +167,21 @@ ask_one_variable <- function(variable, levels, null, of, call) {
   if (of == "sd") {
     null <- check_number(null, "null", "a positive number for a standard deviation", 0, strict = TRUE, call = call)
     return(list(title = "One standard deviation", model = model_normal(variable), null = c(sd = null), value = c(`standard deviation` = null), parameter = "sd",
-                factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(sd = null), seed)))
+                factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(sd = null), seed),
+                prior_above = function(prior) prior_above_sd(prior, null)))
   }
   if (length(levels) == 0L) {
     null <- check_number(null %||% 0, "null", call = call)
     return(list(title = "One mean", model = model_normal(variable), null = c(mean = null), value = c(mean = null), parameter = "mean",
-                factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(mean = null), seed)))
+                factor = function(release, seed, prior_n) normal_factor(release, model_normal(variable), c(mean = null), seed),
+                prior_above = function(prior) prior_above_mean(prior, null)))
   }
   if (length(levels) == 2L) {
     null <- check_number(null %||% 0.5, "null", "a probability", 0, 1, call = call)
     name <- sprintf("prob[%s]", levels[2L])
-    return(list(title = "One proportion", model = model_bernoulli(variable), null = stats::setNames(null, name),
-                value = stats::setNames(null, sprintf("probability of %s", levels[2L])), parameter = name,
-                quick_factor = function(release) proportion_factor(release, model_bernoulli(variable), null, call)))
+    out <- list(title = "One proportion", model = model_bernoulli(variable), null = stats::setNames(null, name),
+                value = stats::setNames(null, sprintf("probability of %s", levels[2L])), parameter = name)
+    return(c(out, list(quick_factor = function(release, side) proportion_factor(release, out, side, call))))
   }
   null <- null %||% rep(1 / length(levels), length(levels))
   ok <- is.numeric(null) && length(null) == length(levels) && all(is.finite(null)) && all(null > 0) && abs(sum(null) - 1) < 1e-8

@@ -1,26 +1,52 @@
-# Bayes factors of private_test()'s two-sided alternatives over its null hypotheses, from the same release.
+# Bayes factors of private_test()'s alternatives over its null hypotheses, from the same release.
 
-# `question`: of read_question()
-factor_of_test <- function(question, release, alternative, wanted, prior_n, seed, call) {
-  two_sided <- alternative == "two.sided"
-  if (two_sided && !is.null(question$quick_factor)) return(question$quick_factor(release))
+# `question`: of read_question(); `side`: of side_of()
+factor_of_test <- function(question, release, side, wanted, prior_n, seed, call) {
+  if (!is.null(question$quick_factor)) return(question$quick_factor(release, side))
   if (!wanted) return(NULL)
-  if (!two_sided || is.null(question$factor)) stop_argument("bayes_factor", "FALSE, since this test has no Bayes factor", "TRUE", call = call)
-  question$factor(release, seed, prior_n)
+  if (is.null(question$factor)) stop_argument("bayes_factor", "FALSE, since this test has no Bayes factor", "TRUE", call = call)
+  factor <- question$factor(release, seed, prior_n)
+  if (side == 0) factor else one_sided_factor(factor, question, side, share_above(question, release, seed, call))
+}
+
+# Bayes factor of one side over the point: that of both sides by the side's posterior over its prior probability (Klugkist, Laudy & Hoijtink 2005). `above`: of
+# share_above().
+one_sided_factor <- function(factor, question, side, above) {
+  share <- if (side > 0) c(above$posterior, above$prior) else 1 - c(above$posterior, above$prior)
+  where <- paste(if (side > 0) "above" else "below", format_number(unname(question$value)))
+  new_test(attr(factor, "title"), attr(factor, "log") + log(share[1L]) - log(share[2L]), sqrt(attr(factor, "error")^2 + (above$error / share[1L])^2),
+           attr(factor, "note"), attr(factor, "data"), attr(factor, "h0"), sprintf("%s: the %s is %s", attr(factor, "h1"), names(question$value), where),
+           paste0(attr(factor, "prior"), "; only its part ", where))
+}
+
+# Probabilities that what is tested is above its value under the null hypothesis: `prior` and, from draws, `posterior`; no share of draws is 0 or 1.
+share_above <- function(question, release, seed, call) {
+  run <- list(chains = 4, iter = 3000, seed = seed)
+  fit <- without_progress(do.call(sample_posterior, c(list(release, question$model), run)))
+  draws <- parameter_matrix(fit)
+  values <- if (is.function(question$parameter)) apply(draws, 1L, question$parameter) else draws[, question$parameter]
+  above <- values > question$value
+  prior <- if (is.null(question$prior_above)) 0.5 else question$prior_above(fit$bound$spec$fields)
+  list(prior = prior, posterior = (sum(above) + 0.5) / (length(above) + 1), error = column_errors(cbind(above), fit))
 }
 
 # Of one probability, exact: the count is summed out under both hypotheses. NULL: the number of records is unknown, or the noise has no density.
-proportion_factor <- function(release, model, null, call) {
-  met <- bind_simulated(release, model, call)
+proportion_factor <- function(release, question, side, call) {
+  null <- unname(question$value)
+  met <- bind_simulated(release, question$model, call)
   n <- met$release$n
   site <- if (!is.null(n)) tryCatch(rate_site(met$release, met$bound, call), noiseaware_error = function(e) NULL)
   if (is.null(site)) return(NULL)
   log_weight <- site$fields$log_weight
   s <- site$fields$first + seq_along(log_weight) - 1
-  log <- log_sum_exp(log_weight + log_moment(met$bound, s, n)) - log_sum_exp(log_weight + stats::dbinom(s, n, null, log = TRUE) - lchoose(n, s))
   weights <- met$bound$spec$fields$alpha
-  new_test("One proportion", log, 0, NULL, describe_model(met$bound), paste("the probability is", format_number(null)), "the probability is unknown",
-           sprintf("Beta(%s, %s) of the probability", format_number(weights[2L]), format_number(weights[1L])))
+  any <- log_weight + log_moment(met$bound, s, n)
+  log <- log_sum_exp(any) - log_sum_exp(log_weight + stats::dbinom(s, n, null, log = TRUE) - lchoose(n, s))
+  factor <- new_test("One proportion", log, 0, NULL, describe_model(met$bound), paste("the probability is", format_number(null)), "the probability is unknown",
+                     sprintf("Beta(%s, %s) of the probability", format_number(weights[2L]), format_number(weights[1L])))
+  if (side == 0) return(factor)
+  above <- function(s, n) stats::pbeta(null, weights[2L] + s, weights[1L] + n - s, lower.tail = FALSE)
+  one_sided_factor(factor, question, side, list(prior = above(0, 0), posterior = sum(exp(any - log_sum_exp(any)) * above(s, n)), error = 0))
 }
 
 # Of the probabilities of all levels, exact
@@ -32,6 +58,13 @@ levels_factor <- function(release, model, null, prior_n, call) {
   new_test("Given probabilities", any - cells_evidence(fit, call, null), 0, NULL, describe_model(met$bound), "the given probabilities", "any probabilities",
            sprintf("Dirichlet(%s) of the probabilities", format_number(met$bound$spec$fields$alpha[1L])))
 }
+
+# prior probabilities that the mean and the sd are above a value; `prior`: fields of model_normal() with an inverse gamma prior of the variance
+prior_above_mean <- function(prior, null) {
+  stats::pt((prior$prior_mean - null) * sqrt(prior$prior_precision * prior$shape / prior$rate), 2 * prior$shape)
+}
+
+prior_above_sd <- function(prior, null) stats::pgamma(1 / null^2, prior$shape, prior$rate)
 
 # Of the mean or the sd of normal records, by bridge sampling. The null hypothesis is a prior that is far narrower than any release tells; the other
 # parameter has the same prior under both.

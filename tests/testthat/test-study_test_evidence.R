@@ -19,7 +19,12 @@ test_that("the Bayes factor of a proportion is that of quadrature over it and su
   total <- as_release(c(event = 3.7), stat_sums(~ event, list(event = c(0, 1))), mech_laplace(scale = 2), n = 9)
   given <- function(p) vapply(p, function(p) sum(dbinom(0:9, 9, p) * exp(-abs(3.7 - 0:9) / 2)), 0)
   expect_equal(as.numeric(factor_of(total, ~ event, null = 0.3)), integrate(given, 0, 1)$value / given(0.3), tolerance = 1e-8)
-  expect_null(factor_of(released, ~ y, alternative = "less"))
+  # one side has the prior's part on that side, and both together are the two-sided factor
+  given <- function(p) vapply(p, function(p) sum(dbinom(0:n, n, p) * noise(4 - (n - 0:n), 1.5) * noise(7 - 0:n, 1.5)), 0)
+  sides <- vapply(c("less", "greater"), function(side) as.numeric(factor_of(released, ~ y, null = 0.3, alternative = side)), 0)
+  exact <- c(integrate(given, 0, 0.3, rel.tol = 1e-10)$value / 0.3, integrate(given, 0.3, 1, rel.tol = 1e-10)$value / 0.7) / given(0.3)
+  expect_equal(unname(sides), exact, tolerance = 1e-8)
+  expect_match(attr(factor_of(released, ~ y, null = 0.3, alternative = "less"), "prior"), "only its part below 0.3")
   expect_null(factor_of(as_release(c(4, 7), stat_counts(~ y, list(y = c("no", "yes"))), mech_laplace(epsilon = 1), n = NULL,
                                    neighbours = "add_remove"), ~ y))
 })
@@ -54,6 +59,11 @@ test_that("Bayes factors of several probabilities and of independence are those 
   found <- factor_of(square, y ~ x, bayes_factor = TRUE, seed = 1)
   exact <- log(mean(density) / sum(density * independent))
   expect_lt(abs(attr(found, "log") - exact), 5 * attr(found, "error"))
+  # the second proportion is the larger: of independent beta variables given the table, and one half in the prior
+  larger <- apply(tables, 1, function(t) integrate(function(p) dbeta(p, 1 + t[4], 1 + t[3]) * pbeta(p, 1 + t[2], 1 + t[1]), 0, 1)$value)
+  greater <- factor_of(square, y ~ x, alternative = "greater", bayes_factor = TRUE, seed = 1)
+  expect_lt(abs(attr(greater, "log") - exact - log(2 * sum(density * larger) / sum(density))), 5 * attr(greater, "error"))
+  expect_lt(attr(greater, "error"), 0.15)
   expect_lt(attr(found, "error"), 0.1)
 })
 
@@ -77,6 +87,20 @@ test_that("with little noise Bayes factors of a mean and a standard deviation ar
   sd_factor <- factor_of(released, ~ y, of = "sd", null = 1.3, bayes_factor = TRUE, seed = 1)
   expect_lt(abs(attr(sd_factor, "log") - (any - with_variance(1.3^2, squares, log(k / (k + n))))), 5 * attr(sd_factor, "error") + 0.01)
   expect_lt(max(attr(mean_factor, "error"), attr(sd_factor, "error")), 0.05)
+  # one-sided: of a t and of an inverse gamma distribution, before and after the records
+  share <- function(m, k, a, b, null) pt((m - null) * sqrt(k * a / b), 2 * a)
+  after <- share((k * m + n * mean(y)) / (k + n), k + n, a + n / 2, b + squares / 2, 0.2)
+  one_sided <- function(...) factor_of(released, ~ y, ..., bayes_factor = TRUE, seed = 1)
+  two <- one_sided(null = 0.2)
+  for (side in c("greater", "less")) {
+    one <- one_sided(null = 0.2, alternative = side)
+    shares <- c(after, share(m, k, a, b, 0.2))
+    if (side == "less") shares <- 1 - shares
+    expect_lt(abs(attr(one, "log") - attr(two, "log") - log(shares[1L] / shares[2L])), 5 * attr(one, "error"))
+  }
+  smaller <- 1 - pgamma(1 / 1.3^2, c(a + n / 2, a), c(b + squares / 2, b))
+  less <- one_sided(null = 1.3, of = "sd", alternative = "less")
+  expect_lt(abs(attr(less, "log") - attr(sd_factor, "log") - log(smaller[1L] / smaller[2L])), 5 * attr(less, "error"))
 })
 
 test_that("a slope has the Bayes factor of test_hypothesis(), and other tests have none", {
@@ -88,7 +112,10 @@ test_that("a slope has the Bayes factor of test_hypothesis(), and other tests ha
   expect_identical(factor_of(released, y ~ x, bayes_factor = TRUE, seed = 1), test_hypothesis(released, "x", model_lm(y ~ x, prior_nig()), seed = 1))
   refused <- function(...) expect_error(factor_of(..., bayes_factor = TRUE), class = "noiseaware_error_argument")
   refused(released, y ~ x, null = 1)
-  refused(released, y ~ x, alternative = "less")
+  # a slope of either sign is equally likely before
+  both <- vapply(c("less", "greater"), function(side) as.numeric(factor_of(released, y ~ x, alternative = side, bayes_factor = TRUE, seed = 1)), 0)
+  expect_equal(mean(both), as.numeric(test_hypothesis(released, "x", model_lm(y ~ x, prior_nig()), seed = 1)), tolerance = 0.01)
+  expect_gt(both[["greater"]], both[["less"]])
   expect_error(private_test(released, y ~ x, bayes_factor = NA), class = "noiseaware_error_argument")
 })
 
@@ -101,6 +128,9 @@ test_that("print and tidy() have the Bayes factor", {
   expect_identical(c(row$conf.low, row$conf.high), as.vector(test$conf.int))
   expect_identical(row$p.value, test$p.value)
   less <- private_test(counted(~ y, list(y = c("no", "yes")), c(70, 65), 135), ~ y, alternative = "less", interval = FALSE)
-  expect_no_match(paste(utils::capture.output(print(less)), collapse = "\n"), "Bayes factor")
-  expect_identical(generics::tidy(less)[c("estimate", "bayes.factor")], data.frame(estimate = NA_real_, bayes.factor = NA_real_))
+  expect_output(print(less), "only its part below 0.5")
+  expect_identical(generics::tidy(less)[["estimate"]], NA_real_)
+  three <- private_test(counted(~ g, list(g = c("a", "b", "c")), c(20, 30, 40), 90), ~ g, replicates = 19)
+  expect_no_match(paste(utils::capture.output(print(three)), collapse = "\n"), "Bayes factor")
+  expect_identical(generics::tidy(three)[["bayes.factor"]], NA_real_)
 })
