@@ -8,6 +8,9 @@
 #               own. So they depend on the point alone, and at a given point the observed release and the replicates are exchangeable whatever
 #               the moments are: errors in them cost power, not validity.
 #
+#   objective   perturbed objectives have no totals: the replicates' records are drawn one release at a time, and their loss is minimised. Moments are those of one
+#               Newton step from the minimiser of the expected loss.
+#
 # Cost of a point: n records for each replicate. Above `most_simulated` records the totals are drawn from a normal distribution with the records'
 # moments: approximate, and said in the print.
 
@@ -35,13 +38,15 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
     sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
     sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)
     typical <- if (sim$unsized) typical_size(release, prior_n) else list(n = release$n, sd = 0)
-    sim$approximate <- typical$n > most_simulated
+    sim$objectives <- Filter(function(part) part$mechanism$kernel == "objective", parts)
+    if (length(sim$objectives)) sim <- with_perturbations(sim)
+    sim$approximate <- typical$n > most_simulated && length(sim$objectives) == 0L
     if (sim$approximate) sim$normal <- matrix(stats::rnorm(replicates * size), replicates)
     draws <- theta[bound$unknown, , drop = FALSE]
     sim$spread <- c(apply(draws, 1L, robust_sd), if (sim$unsized) max(typical$sd / typical$n, 1e-3))
     sim$middle <- c(apply(draws, 1L, stats::median), if (sim$unsized) log(max(typical$n, 1)))
     sim$starts <- rbind(draws, if (sim$unsized) sim$middle[length(sim$middle)])
-    sim$known_moments <- known_moments(sim, max(typical$n, 2), call) %||% known_cells(sim)
+    if (length(sim$objectives) == 0L) sim$known_moments <- known_moments(sim, max(typical$n, 2), call) %||% known_cells(sim)
     sim
   })
 }
@@ -98,13 +103,13 @@ robust_sd <- function(x) {
 }
 
 check_simulated_part <- function(part, call) {
-  if (part$statistic$kind %in% c("totals", "cells") && part$mechanism$kernel != "records") return(invisible())
+  if (part$statistic$kind %in% c("totals", "cells", "objective") && part$mechanism$kernel != "records") return(invisible())
   stop_classed("method", c("Totals with noise are needed here.", x = "The release has {describe_statistic(part$statistic)}, {format(part$mechanism)}."), call = call)
 }
 
 simulated_spec <- function(part, bound) {
   statistic <- as_simulated(part$statistic)
-  spec <- statistic_spec(statistic)
+  spec <- if (statistic$kind == "objective") objective_spec(statistic, part$value) else statistic_spec(statistic)
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec
 }
@@ -152,6 +157,8 @@ simulate_values <- function(sim, point) {
     record <- record_moments(sim, theta)[[1L]]
     if (is.null(record)) return(NULL)
     totals <- normal_totals(record, n, sim$normal)
+  } else if (length(sim$objectives)) {
+    totals <- t(vapply(seq_len(sim$replicates), function(r) released_totals(sim, theta, n, r), numeric(length(sim$value))))
   } else {
     totals <- t(with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_simulated_totals, sim$bound$spec, theta, as.double(n), sim$seeds, sim$specs)))
   }
@@ -185,6 +192,7 @@ with_noise <- function(sim, totals, uniform) {
 
 part_noise <- function(part, totals, uniform, seed) {
   own <- part$mechanism
+  if (own$kernel == "objective") return(totals)
   if (inherits(own, "mech_custom")) {
     # its function draws the noise of one release at a time
     return(with_seed(seed, t(matrix(apply(totals, 1L, function(s) add_noise(own, part$statistic, s, NULL, part$scale)), ncol(totals)))))
@@ -277,6 +285,64 @@ pilot_moments <- function(sim, theta) {
   list(mean = mean, cov = crossprod(each - rep(mean, each = nrow(each))) / (nrow(each) - 1))
 }
 
+# ---- perturbed objectives --------------------------------------------------------------------------------
+
+# with the perturbation b of each replicate, and the variance of one of its numbers
+with_perturbations <- function(sim) {
+  for (k in which(vapply(sim$parts, function(part) part$mechanism$kernel == "objective", TRUE))) {
+    part <- sim$parts[[k]]
+    d <- length(part$index)
+    noise <- objective_noise(part$mechanism, part$statistic, neighbours = part$neighbours)
+    draw <- function(r) perturbation(d, noise$scale, part$mechanism, stats::runif)
+    sim$parts[[k]]$ridge <- noise$ridge
+    sim$parts[[k]]$perturbation <- t(vapply(seq_len(sim$replicates), draw, numeric(d)))
+    sim$parts[[k]]$variance <- noise$scale^2 * if (is_largest(part$mechanism)) (d + 1) * (d + 2) / 3 else if (is_normal(part$mechanism)) 1 else d + 1
+  }
+  sim$streams <- lapply(seq_len(sim$replicates), function(r) new_stream(sim$seeds[, r]))
+  sim
+}
+
+simulated_records <- function(sim, theta, n, stream) {
+  with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, n, stream))$records
+}
+
+columns_of <- function(x, spec) x[, spec$column + 1L, drop = FALSE]
+
+# of one replicate: totals, and minimisers of perturbed losses
+released_totals <- function(sim, theta, n, r) {
+  x <- simulated_records(sim, theta, n, sim$streams[[r]])
+  unlist(Map(function(part, spec) {
+    own <- columns_of(x, spec)
+    if (part$mechanism$kernel != "objective") return(if (length(spec$column)) .Call(ffi_stat_total, spec, own) else n)
+    minimise_objective(part$statistic, own, part$perturbation[r, ], part$ridge, NULL)
+  }, sim$parts, sim$specs), use.names = FALSE)
+}
+
+# Minimisers z are near z0 - A^{-1} (G + b): z0 minimises the expected loss, A is its Hessian with the ridge, G the gradient at z0, a total. The other numbers are totals.
+objective_moments <- function(sim, theta, n) {
+  x <- simulated_records(sim, theta, pilot_records, sim$pilot)
+  each <- Map(function(part, spec) {
+    own <- columns_of(x, spec)
+    d <- length(part$index)
+    if (part$mechanism$kernel != "objective") {
+      values <- if (length(spec$column)) .Call(ffi_stat_eval, spec, own) else matrix(1, nrow(x), 1L)
+      return(list(values = values, mean = n * colMeans(values), added = diag(added_variance(part), d)))
+    }
+    centre <- minimise_objective(part$statistic, own, numeric(d), part$ridge * nrow(x) / n, NULL)
+    spec$fields$coefficients <- centre
+    sums <- .Call(ffi_stat_eval, spec, own)
+    hessian <- matrix(0, d, d)
+    hessian[upper.tri(hessian, diag = TRUE)] <- n * colMeans(sums[, -seq_len(d), drop = FALSE])
+    hessian <- hessian + t(hessian) - diag(diag(hessian), d)
+    inverse <- solve(hessian + diag(part$ridge, d))
+    list(values = -sums[, seq_len(d), drop = FALSE] %*% inverse, mean = centre, added = part$variance * inverse %*% inverse)
+  }, sim$parts, sim$specs)
+  values <- do.call(cbind, lapply(each, `[[`, "values"))
+  mean <- unlist(lapply(each, `[[`, "mean"), use.names = FALSE)
+  if (!all(is.finite(values))) return(NULL)
+  list(mean = mean, cov = n * stats::cov(values) + join_moments(lapply(each, function(one) list(mean = one$mean, cov = one$added)))$cov)
+}
+
 # of the published numbers at points, one a column: a list, NULL where there are none
 moments_at <- function(sim, points) {
   if (!is.null(sim$groups)) {
@@ -284,7 +350,9 @@ moments_at <- function(sim, points) {
     return(lapply(seq_len(ncol(points)), function(j) join_moments(lapply(each, `[[`, j))))
   }
   n <- if (sim$unsized) exp(points[nrow(points), ]) else rep(sim$release$n, ncol(points)) # a derivative in log n needs no whole number
-  records <- record_moments(sim, points_theta(sim, points))
+  theta <- points_theta(sim, points)
+  if (length(sim$objectives)) return(lapply(seq_along(n), function(j) objective_moments(sim, theta[, j], n[j])))
+  records <- record_moments(sim, theta)
   lapply(seq_along(records), function(j) if (!is.null(records[[j]])) released_moments(sim, records[[j]], n[j]))
 }
 
