@@ -3,7 +3,7 @@
 #' Frequentist test of a model's parameters that accounts for noise, clamping and thresholds and is valid for every number of records and every epsilon. The
 #' release is compared with releases simulated under the null hypothesis.
 #'
-#' @param release A release of totals or counts. For `p_value()` and `confidence_set()` also a named list of releases of different people, one per site: then each
+#' @param release A release of totals or counts, or with coefficients of a perturbed objective ([mech_objective()]). For `p_value()` and `confidence_set()` also a named list of releases of different people, one per site: then each
 #'   site has parameters of its own, such as `prob[yes,north]`.
 #' @param model A model, as for [sample_posterior()]; also one of [groups], such as `model_normal(y ~ arm)`, each with parameters of its own. Its prior does not
 #'   enter the p-value: it only sets the start and the units of the search.
@@ -39,13 +39,15 @@
 #' **Large n.** Each replicate simulates n records. Above 20,000 records, the totals are drawn from a normal distribution instead, which is approximate; the
 #' printed result says so.
 #'
+#' **Perturbed objectives** are minimised for each replicate, which takes a few minutes for a confidence set of 1,000 records and 999 replicates.
+#'
 #' T uses the mean and the covariance of z from method `"clt"` or from simulated records. They depend only on theta, so errors in them affect the power but not
 #' the validity.
 #' @return An object of class `noiseaware_p_value`, a list with `p`, its Monte Carlo error `error`, `null`, `gamma`, `replicates`, `seed` and `method`;
 #'   `generics::tidy()` converts it to a data frame. `informative` shows whether the release contains information about the tested parameters (otherwise `p` is 1).
 #'   `values` are the parameters at which p is largest.
-#' @section Errors: `noiseaware_error_argument`, also for impossible parameter values; `noiseaware_error_method` for releases of single records, perturbed
-#'   objectives, and models without a distribution for the covariates; `noiseaware_error_variables`.
+#' @section Errors: `noiseaware_error_argument`, also for impossible parameter values; `noiseaware_error_method` for releases of single records and of
+#'   quantiles, and for models without a distribution for the covariates; `noiseaware_error_variables`.
 #' @references
 #' Awan, J. and Wang, Z. (2024). Simulation-based, finite-sample inference for privatized data. *Journal of the American Statistical Association*.
 #' \doi{10.48550/arXiv.2303.05328}

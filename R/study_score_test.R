@@ -85,20 +85,22 @@ whiten <- function(cov) {
 # Moments at a point, and the mean's derivatives in every coordinate; `point` alone where there are none. `sides`: the moments a `step` to each side.
 point_slopes <- function(sim, point) {
   smooth <- !is.null(sim$known_moments)
-  step <- if (smooth) 1e-3 * sim$spread else 0.05 * sim$spread
-  found <- moments_about(sim, point, step)
+  step <- if (smooth) 1e-3 * sim$spread else pilot_step(sim, point)
   none <- list(point = point)
+  found <- if (!is.null(step)) moments_about(sim, point, step)
   if (is.null(found) || !all(is.finite(found[[1L]]$cov))) return(none)
   at <- c(found[[1L]]["mean"], whiten(found[[1L]]$cov))
-  if (!smooth) {
-    # Simulated records give a derivative best over a distance at which they differ clearly.
-    rough <- at$w %*% slope_of(found, "mean", step)
-    step <- max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums(rough^2) + 1 / sim$spread^2)
-    found <- moments_about(sim, point, step)
-    if (is.null(found)) return(none)
-  }
   c(none, at, list(step = step, here = found[[1L]], sides = found[-1L], slopes = at$w %*% slope_of(found, "mean", step),
                    loss = point_loss(sim, point, at)))
+}
+
+# Simulated records give a derivative best over a distance at which they differ clearly, which few of them tell.
+pilot_step <- function(sim, point) {
+  step <- 0.05 * sim$spread
+  found <- moments_about(replace(sim, "pilot_records", pilot_records), point, step)
+  if (is.null(found) || !all(is.finite(found[[1L]]$cov))) return(NULL)
+  rough <- whiten(found[[1L]]$cov)$w %*% slope_of(found, "mean", step)
+  max(0.5, sqrt(point_size(sim, point)) / 40) / sqrt(colSums(rough^2) + 1 / sim$spread^2)
 }
 
 # Moments at a point and, for each coordinate, a step up and a step down from it; NULL where one has none.

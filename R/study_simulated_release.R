@@ -4,7 +4,7 @@
 #   replicates  records come from streams with fixed seeds, and noise from fixed uniforms: under two points the same random numbers
 #               (common random numbers), so that p-values change little from one point to the next
 #   moments     mean and covariance of the published numbers at a point, which the test statistic is made of: those of method "clt" where these
-#               account for bounds, of all cells where records are factors, else of `pilot_records` simulated records, which have seeds of their
+#               account for bounds, of all cells where records are factors, else of `pilot_records` simulated records or more, which have seeds of their
 #               own. So they depend on the point alone, and at a given point the observed release and the replicates are exchangeable whatever
 #               the moments are: errors in them cost power, not validity.
 #
@@ -14,7 +14,7 @@
 # Cost of a point: n records for each replicate. Above `most_simulated` records the totals are drawn from a normal distribution with the records'
 # moments: approximate, and said in the print.
 
-pilot_records <- 2000L
+pilot_records <- 2000L # at least, and ten for each record: their own error moves the mean by less than a third of its standard deviation
 pilot_releases <- 400L
 most_simulated <- 2e4
 
@@ -40,6 +40,7 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
     typical <- if (sim$unsized) typical_size(release, prior_n) else list(n = release$n, sd = 0)
     sim$objectives <- Filter(function(part) part$mechanism$kernel == "objective", parts)
     if (length(sim$objectives)) sim <- with_perturbations(sim)
+    sim$pilot_records <- as.integer(min(max(pilot_records, 10 * typical$n), 1e6))
     sim$approximate <- typical$n > most_simulated && length(sim$objectives) == 0L
     if (sim$approximate) sim$normal <- matrix(stats::rnorm(replicates * size), replicates)
     draws <- theta[bound$unknown, , drop = FALSE]
@@ -278,7 +279,7 @@ component_values <- function(sim, x) {
 }
 
 pilot_moments <- function(sim, theta) {
-  x <- with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, pilot_records, sim$pilot))$records
+  x <- with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, sim$pilot_records, sim$pilot))$records
   each <- component_values(sim, x)
   mean <- colMeans(each)
   if (!all(is.finite(mean))) return(NULL)
@@ -320,7 +321,7 @@ released_totals <- function(sim, theta, n, r) {
 
 # Minimisers z are near z0 - A^{-1} (G + b): z0 minimises the expected loss, A is its Hessian with the ridge, G the gradient at z0, a total. The other numbers are totals.
 objective_moments <- function(sim, theta, n) {
-  x <- simulated_records(sim, theta, pilot_records, sim$pilot)
+  x <- simulated_records(sim, theta, sim$pilot_records, sim$pilot)
   each <- Map(function(part, spec) {
     own <- columns_of(x, spec)
     d <- length(part$index)

@@ -49,3 +49,41 @@ test_that("two points have the same random numbers", {
 test_that("the unit of a hidden number is its threshold", {
   expect_equal(internal("shown_value")(c(a = 1, b = NA), list(list(mechanism = list(after = list(threshold = 7)), index = 1:2))), c(1, 7))
 })
+
+# of one replicate by stats::optim(), and of many their mean and covariance
+test_that("coefficients of a perturbed objective are simulated by minimising it", {
+  skip_on_cran()
+  n <- 150
+  statistic <- stat_objective(y ~ x, list(y = c(0, 1), x = c(-2, 2)))
+  model <- model_logistic(covariates = fixed(list(mean = 0.3, cov = 0.5)))
+  for (mechanism in list(mech_objective(scale = 2, ridge = 3), mech_objective(scale = 2, ridge = 3, norm = "Linf"), mech_objective(sd = 3, ridge = 3))) {
+    release <- as_release(c(0.4, 0.8), statistic, mechanism, n = n)
+    sim <- internal("new_simulator")(release, model, NULL, 600, 1)
+    point <- internal("bound_theta")(sim$bound, c("(Intercept)" = 0.2, x = 1))[sim$bound$unknown]
+    z <- internal("simulate_values")(sim, point)
+    part <- sim$parts[[1L]]
+    for (r in 1:3) {
+      x <- internal("simulated_records")(sim, internal("points_theta")(sim, cbind(point)), n, sim$streams[[r]])
+      y <- x[, match("y", sim$bound$columns$name)]
+      row <- cbind(1, pmin(pmax(x[, match("x", sim$bound$columns$name)], -2), 2) / 2)
+      loss <- function(b) sum(log1p(exp(row %*% b)) - y * (row %*% b)) + 3 * sum(b^2) / 2 + sum(part$perturbation[r, ] * b)
+      expect_equal(z[r, ], stats::optim(c(0, 0), loss, method = "BFGS", control = list(reltol = 1e-14))$par, tolerance = 1e-4)
+    }
+    expect_equal(diag(stats::cov(part$perturbation)), rep(part$variance, 2), tolerance = 0.25)
+    moments <- internal("point_moments")(sim, point)
+    expect_lt(max(abs(colMeans(z) - moments$mean) / sqrt(diag(moments$cov))), 0.3)
+    expect_equal(diag(stats::cov(z)), diag(moments$cov), tolerance = 0.3)
+    expect_lt(abs(stats::cov(z)[2L] / sqrt(prod(diag(stats::cov(z)))) - moments$cov[2L] / sqrt(prod(diag(moments$cov)))), 0.15)
+  }
+  p <- function(slope) p_value(release, model, c(x = slope), replicates = 99, seed = 1)$p
+  expect_gt(p(1), 0.05)
+  expect_lt(p(-3), 0.05)
+  # with totals beside, of the same records: the total of y is nearly minus the gradient's intercept
+  both <- list(fit = statistic, total = stat_sums(~ y, list(y = c(0, 1))))
+  release <- as_release(c(0.4, 0.8, 90), both, list(fit = mech_objective(scale = 0.01, ridge = 0.1), total = mech_laplace(scale = 0.01)), n = n)
+  sim <- internal("new_simulator")(release, model, NULL, 100, 1)
+  z <- internal("simulate_values")(sim, point)
+  moments <- internal("point_moments")(sim, point)
+  expect_gt(stats::cor(z[, 1L], z[, 3L]), 0.6)
+  expect_lt(abs(stats::cor(z[, 1L], z[, 3L]) - stats::cov2cor(moments$cov)[1L, 3L]), 0.2)
+})
