@@ -39,7 +39,7 @@
 #' **Large n.** Each replicate simulates n records. Above 20,000 records, the totals are drawn from a normal distribution instead, which is approximate; the
 #' printed result says so.
 #'
-#' **Perturbed objectives** are minimised for each replicate, which takes a few minutes for a confidence set of 1,000 records and 999 replicates.
+#' **Perturbed objectives** are minimised for each replicate: a confidence set of 1,000 records needs minutes.
 #'
 #' T uses the mean and the covariance of z from method `"clt"` or from simulated records. They depend only on theta, so errors in them affect the power but not
 #' the validity.

@@ -41,7 +41,7 @@
 #' For other models and null hypotheses use [p_value()].
 #'
 #' **Two factors (Fisher's question).** [stats::fisher.test()] answers it exactly given the margins of the table; a release has noisy margins, or none. Here the
-#' margins are nuisance parameters: the p-value is the largest over those that the release allows, and is valid for small counts, too. Tables with more rows and
+#' margins are nuisance parameters: the p-value is the largest over those that the release allows, and is valid for small counts. Tables with more rows and
 #' columns have the same test; for a 2 by 2 table `alternative` makes it one-sided.
 #'
 #' Without noise the same questions are answered by [stats::fisher.test()] and [stats::chisq.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means
