@@ -141,18 +141,20 @@ splits_power <- function(n, difference, epsilon) {
 
 # Two releases of ours: the totals of a linear regression, which answer other questions, too; and the group by the value in three intervals, whose counts share
 # a sensitivity of 2 and are tested for a trend.
-means_power <- function(n, difference, epsilon, replicates, shares = c(0.1, 0.3, 0.5, 0.7)) {
+# `cuts` about the middle of the means: c(-1.2, -0.4, 0.4, 1.2) makes five intervals.
+means_power <- function(n, difference, epsilon, replicates, shares = c(0.1, 0.3, 0.5, 0.7), cuts = c(-0.5, 0.5)) {
+  intervals <- paste0("interval", 0:length(cuts))
   statistic <- stat_crossprod(y ~ g, list(y = c(-3, 3) + c(0, difference), g = c("a", "b")))
-  counts <- stat_counts(~ g:y, list(g = c("a", "b"), y = c("low", "middle", "high")))
-  in_three <- function(y) cut(y, c(-Inf, difference / 2 + c(-0.5, 0.5), Inf), c("low", "middle", "high"))
+  counts <- stat_counts(~ g:y, list(g = c("a", "b"), y = intervals))
+  in_intervals <- function(y) cut(y, c(-Inf, difference / 2 + cuts, Inf), intervals)
   first <- rep(c(TRUE, FALSE), n / 2)
   rejected <- vapply(seq_len(replicates), function(seed) {
     set.seed(seed)
     y <- stats::rnorm(n, ifelse(first, 0, difference))
     data <- data.frame(y = y, g = factor(ifelse(first, "a", "b")))
     totals <- simulate_release(data, statistic, mech_laplace(epsilon = epsilon))
-    table <- simulate_release(transform(data, y = in_three(y)), counts, mech_discrete_laplace(epsilon = epsilon))
-    c(private_test(table, g ~ y, scores = c(-1, 0, 1), interval = FALSE, replicates = 199, seed = seed)$p.value <= 0.05,
+    table <- simulate_release(transform(data, y = in_intervals(y)), counts, mech_discrete_laplace(epsilon = epsilon))
+    c(private_test(table, g ~ y, scores = seq_along(intervals), interval = FALSE, replicates = 199, seed = seed)$p.value <= 0.05,
       private_test(totals, y ~ g, interval = FALSE, replicates = 199, seed = seed)$p.value <= 0.05,
       vapply(shares, function(share) ranks_reject(y, first, epsilon, share), NA), stats::t.test(y ~ first)$p.value <= 0.05)
   }, logical(length(shares) + 3L))
