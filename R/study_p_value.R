@@ -3,8 +3,8 @@
 #' Frequentist test of a model's parameters that accounts for noise, clamping and thresholds and is valid for every number of records and every epsilon. The
 #' release is compared with releases simulated under the null hypothesis.
 #'
-#' @param release A release of totals or counts, or with coefficients of a perturbed objective ([mech_objective()]). For `p_value()` and `confidence_set()` also a named list of releases of different people, one per site: then each
-#'   site has parameters of its own, such as `prob[yes,north]`.
+#' @param release A release of totals or counts, or with coefficients of a perturbed objective ([mech_objective()]). For `p_value()` and `confidence_set()` also a
+#'   named list of releases of different people, one per site: then each site has parameters of its own, such as `prob[yes,north]`.
 #' @param model A model, as for [sample_posterior()]; also one of [groups], such as `model_normal(y ~ arm)`, each with parameters of its own. Its prior does not
 #'   enter the p-value: it only sets the start and the units of the search.
 #' @param null The null hypothesis: a named vector of values of one or more parameters, such as `c(age = 0)`, with names as in `names(coef(fit))`;

@@ -12,7 +12,7 @@
 #'   proportions, like [stats::prop.trend.test()].
 #' @param of `"mean"`; or `"sd"` for the standard deviation of a number, which requires `null`, or for those of groups.
 #' @param level Confidence level.
-#' @param interval Whether to compute a confidence interval, which takes about 20 tests.
+#' @param interval Whether to compute a confidence interval, which takes about 12 tests.
 #' @param bayes_factor Whether to compute a Bayes factor that takes a few seconds; see below. For a proportion it is computed at once, and always.
 #' @param x An object returned by `private_test()`.
 #'
@@ -44,9 +44,9 @@
 #' margins are nuisance parameters: the p-value is the largest over those that the release allows, and is valid for small counts. Tables with more rows and
 #' columns have the same test; for a 2 by 2 table `alternative` makes it one-sided.
 #'
-#' Without noise the same questions are answered by [stats::fisher.test()] and [stats::chisq.test()] (independence), by Welch's [stats::t.test()] and [stats::oneway.test()] (means
-#' whatever the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in [stat_by()] also need their sizes,
-#' see [groups]; noisy sizes are nuisance parameters.
+#' Without noise the same questions are answered by [stats::fisher.test()] and [stats::chisq.test()] (independence), by Welch's [stats::t.test()] and
+#' [stats::oneway.test()] (means whatever the variances), by [stats::var.test()] (standard deviations) and by [survival::survdiff()] (hazards). Groups in
+#' [stat_by()] also need their sizes, see [groups]; noisy sizes are nuisance parameters.
 #'
 #' **Which release.** The totals of a regression answer many questions, and share their noise with all of them. If the question is whether two groups differ and
 #' the budget is small, release the counts of the group by the value in three intervals: all counts together have a sensitivity of 2. Then test for a trend, as in

@@ -178,7 +178,8 @@ bench_frequentist <- function(quick) {
     figures <- c(figures, list(
       figure("mean length over SimBaRepro's", examples$example[sets], (examples$ours / examples$theirs)[sets], rep(1.05, sum(sets)), at_most = TRUE),
       figure("times faster than SimBaRepro", examples$example, examples$seconds_theirs / examples$seconds_ours, rep(100, nrow(examples)))))
-    details <- c(details, list("SimBaRepro's examples: mean lengths (of p-values: mean p) and seconds; `none`: releases for which it finds no parameter that fits" = examples))
+    heading <- "SimBaRepro's examples: mean lengths (of p-values: mean p) and seconds; `none`: releases for which it finds no parameter that fits"
+    details <- c(details, stats::setNames(list(examples), heading))
   }
   bench_result(figures, details, c(
     sprintf("%d replicates of each setting, 199 simulated releases each; the Monte Carlo error of a coverage is %.3f.", replicates, sqrt(0.05 * 0.95 / replicates)),
