@@ -155,7 +155,7 @@ simulate_values <- function(sim, point) {
   n <- point_size(sim, point)
   theta <- points_theta(sim, cbind(point))
   if (sim$approximate) {
-    record <- record_moments(sim, theta)[[1L]]
+    record <- record_moments_at(sim, theta)[[1L]]
     if (is.null(record)) return(NULL)
     totals <- normal_totals(record, n, sim$normal)
   } else if (length(sim$objectives)) {
@@ -217,7 +217,7 @@ known_moments <- function(sim, n, call) {
 }
 
 # Mean and covariance of what one record adds to the published numbers, under each theta (a column): a list, NULL where they are not finite
-record_moments <- function(sim, theta) {
+record_moments_at <- function(sim, theta) {
   known <- sim$known_moments
   if (is.null(known)) return(lapply(seq_len(ncol(theta)), function(j) pilot_moments(sim, theta[, j])))
   if (!is.null(known$probability)) return(lapply(seq_len(ncol(theta)), function(j) cell_moments(known, theta[, j])))
@@ -303,7 +303,7 @@ with_perturbations <- function(sim) {
   sim
 }
 
-simulated_records <- function(sim, theta, n, stream) {
+records_of_seed <- function(sim, theta, n, stream) {
   with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, n, stream))$records
 }
 
@@ -311,7 +311,7 @@ columns_of <- function(x, spec) x[, spec$column + 1L, drop = FALSE]
 
 # of one replicate: totals, and minimisers of perturbed losses
 released_totals <- function(sim, theta, n, r) {
-  x <- simulated_records(sim, theta, n, sim$streams[[r]])
+  x <- records_of_seed(sim, theta, n, sim$streams[[r]])
   unlist(Map(function(part, spec) {
     own <- columns_of(x, spec)
     if (part$mechanism$kernel != "objective") return(if (length(spec$column)) .Call(ffi_stat_total, spec, own) else n)
@@ -321,7 +321,7 @@ released_totals <- function(sim, theta, n, r) {
 
 # Minimisers z are near z0 - A^{-1} (G + b): z0 minimises the expected loss, A is its Hessian with the ridge, G the gradient at z0, a total. The other numbers are totals.
 objective_moments <- function(sim, theta, n) {
-  x <- simulated_records(sim, theta, sim$pilot_records, sim$pilot)
+  x <- records_of_seed(sim, theta, sim$pilot_records, sim$pilot)
   each <- Map(function(part, spec) {
     own <- columns_of(x, spec)
     d <- length(part$index)
@@ -353,11 +353,11 @@ moments_at <- function(sim, points) {
   n <- if (sim$unsized) exp(points[nrow(points), ]) else rep(sim$release$n, ncol(points)) # a derivative in log n needs no whole number
   theta <- points_theta(sim, points)
   if (length(sim$objectives)) return(lapply(seq_along(n), function(j) objective_moments(sim, theta[, j], n[j])))
-  records <- record_moments(sim, theta)
-  lapply(seq_along(records), function(j) if (!is.null(records[[j]])) released_moments(sim, records[[j]], n[j]))
+  records <- record_moments_at(sim, theta)
+  lapply(seq_along(records), function(j) if (!is.null(records[[j]])) release_moments_at(sim, records[[j]], n[j]))
 }
 
-released_moments <- function(sim, record, n) {
+release_moments_at <- function(sim, record, n) {
   if (!anyNA(sim$added)) return(list(mean = n * record$mean, cov = n * record$cov + sim$added))
   values <- with_noise(sim, normal_totals(record, n, sim$pilot_normal), sim$pilot_uniform)
   list(mean = colMeans(values), cov = stats::cov(values))

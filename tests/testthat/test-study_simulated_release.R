@@ -63,7 +63,7 @@ test_that("coefficients of a perturbed objective are simulated by minimising it"
     z <- internal("simulate_values")(sim, point)
     part <- sim$parts[[1L]]
     for (r in 1:3) {
-      x <- internal("simulated_records")(sim, internal("points_theta")(sim, cbind(point)), n, sim$streams[[r]])
+      x <- internal("records_of_seed")(sim, internal("points_theta")(sim, cbind(point)), n, sim$streams[[r]])
       y <- x[, match("y", sim$bound$columns$name)]
       row <- cbind(1, pmin(pmax(x[, match("x", sim$bound$columns$name)], -2), 2) / 2)
       loss <- function(b) sum(log1p(exp(row %*% b)) - y * (row %*% b)) + 3 * sum(b^2) / 2 + sum(part$perturbation[r, ] * b)
