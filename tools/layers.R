@@ -1,9 +1,9 @@
 # Do files include and call one way only? In C foo.c and foo.h are one room. An arrow goes from a room to every other one that it includes, or whose
 # functions and data it uses (symbols of its object that another object defines, by `nm`). In R a file is a room, and uses what
 # its functions name and another file defines (codetools); which method a generic calls is no arrow. Fails on an arrow to a folder or
-# prefix that stands later in `folders` or `prefixes`, on rooms that lead back to themselves, on an object that src/Makevars lacks, and on a
-# struct of more than `most_members` members. What tools/layers.known lists was there before this check: it fails on what is not listed, and
-# on a line that is no longer true.
+# prefix that stands later in `folders` or `prefixes`, on rooms that lead back to themselves, on an object that src/Makevars lacks, on a struct
+# of more than `most_members` members, and on a name of R that is defined twice, since the later file would replace the function of the other.
+# What tools/layers.known lists was there before this check: it fails on what is not listed, and on a line that is no longer true.
 # Usage: Rscript tools/layers.R [-v] [C | R]; with -v it prints every arrow upwards or within a circle
 prefixes <- c("utils", "prior", "stat", "mech", "model", "release", "engine", "fit", "study", "link", "noiseaware-package")
 folders <- c("base", "release", "contract", "mcmc", "mech", "stat", "model", "totals", "clt", "records", "table", "pool", "geography", "r", ".")
@@ -58,8 +58,16 @@ expressions_of <- function(file) {
   })
 }
 
-called_in_r <- function() {
-  all <- unlist(lapply(list.files("R", "[.]R$"), expressions_of), recursive = FALSE)
+defined_in_r <- function() unlist(lapply(list.files("R", "[.]R$"), expressions_of), recursive = FALSE)
+
+defined_twice <- function(all) {
+  room <- vapply(all, `[[`, "", "room")
+  name <- vapply(all, `[[`, "", "name")
+  twice <- setdiff(unique(name[duplicated(name)]), "")
+  sprintf("%s is defined in %s", twice, vapply(twice, function(one) toString(room[name == one]), ""))
+}
+
+called_in_r <- function(all) {
   room <- vapply(all, `[[`, "", "room")
   name <- vapply(all, `[[`, "", "name")
   arrows <- data.frame(from = rep(room, lengths(lapply(all, `[[`, "used"))), fun = rep(name, lengths(lapply(all, `[[`, "used"))), by = unlist(lapply(all, `[[`, "used")))
@@ -140,7 +148,9 @@ in_c <- function() {
   c(unlisted(), large(), findings_of(arrows[arrows$to %in% room_of(c_files), ], function(room) match(dirname(room), folders)))
 }
 
-in_r <- function() sprintf("R %s", findings_of(called_in_r(), function(room) match(sub("_.*", "", room), prefixes)))
+in_r <- function(all = defined_in_r()) {
+  sprintf("R %s", c(defined_twice(all), findings_of(called_in_r(all), function(room) match(sub("_.*", "", room), prefixes))))
+}
 
 verbose <- "-v" %in% commandArgs(TRUE)
 sides <- intersect(c("C", "R"), commandArgs(TRUE))
@@ -150,7 +160,7 @@ known <- readLines("tools/layers.known")
 known <- known[ifelse(startsWith(known, "R "), "R", "C") %in% sides]
 new <- setdiff(found, known)
 gone <- setdiff(known, found)
-if (length(new)) cat("includes and calls against the order of layers, or too large:", new, sep = "\n  ")
+if (length(new)) cat("includes and calls against the order of layers, too large, or twice:", new, sep = "\n  ")
 if (length(gone)) cat("no longer true, take it out of tools/layers.known:", gone, sep = "\n  ")
 cat(length(found), "findings,", length(intersect(found, known)), "of them known\n")
 if (length(new) || length(gone)) quit(status = 1)

@@ -1,6 +1,5 @@
 # lintr on the R code, clang-format on the C code, a spelling check of help
-# pages, vignettes and the texts beside them, whether two files define the same name, of which
-# the later would win, whether texts have more bad English than tools/english.tsv stores, whether the file map of vignettes/algorithms.Rmd has every file of R and src, and
+# pages, vignettes and the texts beside them, whether texts have more bad English than tools/english.tsv stores, whether the file map of vignettes/algorithms.Rmd has every file of R and src, and
 # whether tools/fuzz.R has a valid call of every export; fails on any finding. Words that are right go into inst/WORDLIST.
 lints <- lintr::lint_dir("R")
 print(lints)
@@ -17,14 +16,10 @@ quoted <- function(lines) unique(gsub("`", "", unlist(regmatches(lines, gregexpr
 gone <- Filter(function(name) length(Sys.glob(name)) == 0, quoted(page))
 mapped <- Sys.glob(quoted(page[seq(which(page == "## File map"), length(page))]))
 unmapped <- setdiff(list.files(c("R", "src"), "[.](R|c|h)$", recursive = TRUE, full.names = TRUE), c(mapped, sub("c$", "h", mapped), "R/noiseaware-package.R"))
-defined <- function(file) vapply(Filter(function(e) is.call(e) && identical(e[[1]], quote(`<-`)) && is.name(e[[2]]), as.list(parse(file))), function(e) as.character(e[[2]]), "")
-names <- unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), defined))
-twice <- unique(names[duplicated(names)])
 calls <- Filter(function(e) is.call(e) && identical(e[[2]], quote(valid)), as.list(parse("tools/fuzz.R")))[[1]][[3]]
 uncalled <- setdiff(parseNamespaceFile(basename(getwd()), dirname(getwd()))$exports, names(calls))
 english <- system2(file.path(R.home("bin"), "Rscript"), "tools/english.R")
-if (length(twice)) cat("defined twice:", twice, "\n")
 if (length(gone)) cat("vignettes/algorithms.Rmd names files that are not there:", gone, "\n")
 if (length(unmapped)) cat("not in the file map of vignettes/algorithms.Rmd:", unmapped, "\n")
 if (length(uncalled)) cat("tools/fuzz.R has no valid call of", uncalled, "\n")
-if (length(uncalled) > 0 || length(twice) > 0 || length(gone) > 0 || length(unmapped) > 0 || length(lints) > 0 || formatted != 0 || english != 0 || nrow(misspelt) > 0) quit(status = 1)
+if (length(uncalled) > 0 || length(gone) > 0 || length(unmapped) > 0 || length(lints) > 0 || formatted != 0 || english != 0 || nrow(misspelt) > 0) quit(status = 1)
