@@ -24,16 +24,18 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
   if (is.null(names(number)) && length(number) == 1L && length(statistic$components) == 1L) number <- stats::setNames(number, statistic$components)
   wide <- length(number) > 1L || !is.null(names(number))
   if (wide && anyDuplicated(names)) {
-    stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {unique(names[duplicated(names)])}} {?has/have} several.",
+    several <- unique(names[duplicated(names)])
+    stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {several}} {?has/have} several.",
                             i = "If each row has one number, {.arg number} is the name of one column."), call = call)
   }
   lapply(split(seq_len(nrow(table)), factor(names, unique(names))), function(rows) {
     own <- if (wide) component_rows(table[rows, , drop = FALSE], number, call) else table[rows, , drop = FALSE]
     size <- unique(sizes[rows])
-    if (length(size) > 1L) stop_classed("value", "The column {.field {n}} must have one number of records for the site {.val {names[rows[1L]]}}, but has {size}.", call = call)
+    site <- names[rows[1L]]
+    if (length(size) > 1L) stop_classed("value", "The column {.field {n}} must have one number of records for the site {.val {site}}, but has {size}.", call = call)
     tryCatch(as_release.data.frame(own, statistic, mechanism, if (is.null(sizes)) n else size, neighbours, number = if (wide) "value" else number, noise = noise,
                                    labels = labels),
-             noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(names[rows[1L]], FALSE)), call))
+             noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(site, FALSE)), call))
   })
 }
 

@@ -15,7 +15,8 @@ struct model_uncentred {
     /* Goal: the gradient of a log density in theta becomes that in q, determinant included. */
     void (*pull)(void *self, const double *q, double *gradient);
 
-    /* Goal: where chains start, q at theta, or near it if that is far from what the data suggest. */
+    /* Goal: where chains start, q at theta, or near it if that is far from what the data suggest.
+     */
     void (*start)(void *self, const double *theta, double *q);
 };
 

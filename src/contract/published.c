@@ -162,8 +162,7 @@ int published_read(const struct fields *fields, int size, struct published *publ
     published->table = fields_vector(fields, "table", -1);
     published->table_at = fields_vector(fields, "table_at", size);
     return published->family && published->scale && published->lower && published->upper &&
-                   published->least && published->records && published->table &&
-                   published->table_at
+                   published->least && published->records && published->table && published->table_at
                ? PLUGIN_OK
                : PLUGIN_BAD_FIELDS;
 }

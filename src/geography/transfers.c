@@ -30,7 +30,6 @@
  */
 #include "geography/geography.h"
 
-
 #include "base/rng_inline.h"
 
 /* terms of a transfer, and numbers that it touches */
