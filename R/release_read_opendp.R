@@ -215,8 +215,7 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   hidden <- opendp_scalar(measured$noise, "threshold", path, call)
   listed <- !is.null(statistic)
   if (is.list(value)) value <- unlist(value) # a dictionary
-  resized <- function(step) step$name == "make_resize" && is_number(n) && identical(as.double(unlist(step$arguments[["size"]])), as.double(n))
-  measured$steps <- Filter(Negate(resized), measured$steps) # as many as there are
+  measured$steps <- opendp_unresized(measured$steps, n)
   if (is.null(statistic)) {
     last <- length(measured$steps)
     if (last > 0L && measured$steps[[last]]$name == "make_variance") return(opendp_variance(measured, value, variable, n %||% size, path, call))
@@ -224,10 +223,7 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
     if (!is.null(tree)) measured$steps <- measured$steps[-last]
     statistic <- opendp_statistic(measured$steps, variable, n %||% size, if (!is.null(hidden)) names(value), path, call)
     if (!is.null(tree)) {
-      nodes <- opendp_nodes(statistic, tree, path, call)
-      if (length(value) != length(nodes)) {
-        stop_argument("value", paste("a number for each of the", length(nodes), "nodes of the tree, from the root on"), describe(value), "value", call)
-      }
+      nodes <- opendp_nodes(statistic, tree, value, path, call)
       value <- unname(value)[lengths(nodes) > 0L]
       statistic <- stat_linear(statistic, nodes[lengths(nodes) > 0L])
     }
@@ -241,6 +237,12 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   if (inherits(statistic, "stat_histogram") && length(value) == length(statistic$components) + 1L) value <- value[-length(value)]
   if (!is.null(hidden) && listed) value <- opendp_hidden(value, statistic)
   list(value = value, statistic = statistic, mechanism = mechanism, n = size)
+}
+
+# Steps without those that ask for as many records as there are.
+opendp_unresized <- function(steps, n) {
+  resized <- function(step) step$name == "make_resize" && is_number(n) && identical(as.double(unlist(step$arguments[["size"]])), as.double(n))
+  Filter(Negate(resized), steps)
 }
 
 # A variance about the exact mean is a function of two sums, of which only the second has a number: the published one.
@@ -343,7 +345,7 @@ opendp_statistic <- function(steps, variable, n, keys, path, call) {
 }
 
 # The counts that each node of a tree adds up, from the root on. Leaves are counts in their order; those after the last count have nobody.
-opendp_nodes <- function(statistic, step, path, call) {
+opendp_nodes <- function(statistic, step, value, path, call) {
   leaves <- step$arguments[["leaf_count"]]
   branches <- step$arguments[["branching_factor"]]
   ok <- is_number(leaves) && is_number(branches) && leaves >= 1 && branches >= 2 && as.double(leaves) * branches <= most_unpublished && is_table(statistic)
@@ -359,6 +361,9 @@ opendp_nodes <- function(statistic, step, path, call) {
     nodes <- c(nodes, split(counts, factor((seq_along(counts) - 1) %/% width, seq(0, below / width - 1))))
   }
   nodes <- utils::head(nodes, length(nodes) - missing)
+  if (length(value) != length(nodes)) {
+    stop_argument("value", paste("a number for each of the", length(nodes), "nodes of the tree, from the root on"), describe(value), "value", call)
+  }
   stats::setNames(nodes, paste("node", seq_along(nodes)))
 }
 

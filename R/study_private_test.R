@@ -128,12 +128,7 @@ read_question <- function(formula, release, null, scores, of, call) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula such as ~ y or y ~ x", describe(formula), "formula", call)
   if (length(formula) == 3L && is_surv(formula[[2L]])) return(ask_survival(formula, release, null, call))
   public <- release_columns(release$statistic)
-  variables <- all.vars(formula)
-  strange <- setdiff(variables, public$columns$variable)
-  if (length(variables) == 0L || length(strange)) {
-    stop_classed("formula", c("{.arg formula} must have variables of the release.", x = if (length(strange)) "Not there: {.var {strange}}.",
-                              i = "The release has {.var {unique(public$columns$variable)}}."), call = call)
-  }
+  variables <- released_variables(formula, public, call)
   levels <- lapply(stats::setNames(nm = variables), function(v) public$levels[[v]])
   if (!is.null(scores)) return(ask_trend(formula, levels, scores, null, call))
   if (length(formula) == 2L) {
@@ -151,6 +146,16 @@ read_question <- function(formula, release, null, scores, of, call) {
                               x = "{.var {variables[1L]}} has {length(levels[[1L]])}."), call = call)
   }
   ask_slopes(formula, factors, levels, null, release, call)
+}
+
+released_variables <- function(formula, public, call) {
+  variables <- all.vars(formula)
+  strange <- setdiff(variables, public$columns$variable)
+  if (length(variables) == 0L || length(strange)) {
+    stop_classed("formula", c("{.arg formula} must have variables of the release.", x = if (length(strange)) "Not there: {.var {strange}}.",
+                              i = "The release has {.var {unique(public$columns$variable)}}."), call = call)
+  }
+  variables
 }
 
 # A number within 0 and 1 whose total alone is released is read as a 0/1 variable: of others that total does not tell the variance.
