@@ -15,21 +15,10 @@
  *      with the coefficients, the table following.
  *   2. where the model gives slopes of the records' likelihood: what is shared and the parameters
  *      of all sites, given the records (pool/parameters_nuts.c).
- *   3. what is shared, by random walks of these kinds, which differ in what they hold fixed; with
- *      slopes the last kind alone:
- *      GIVEN    the parameters of all sites (the centred view);
- *      HELD     how many standard deviations phi_j is from its centre, and the records;
- *      CARRIED  the same, and the records' innovations: records follow their parameters;
- *               all that is shared, and then (CARRIED_SAME) what is the same in all sites alone,
- *               since the records of all sites hardly let the mean move with it.
- * GIVEN works well if sites determine their parameters well, CARRIED if noise leaves much
- * uncertain, HELD if sites differ little and their records are well determined. Parameters that
- * are the same in all sites are moved only by HELD and CARRIED. In a walk the first site's
- * parameters are the mean, so that GIVEN leaves it as it is.
+ *   3. what is shared, by random walks (pool/shared_walks.c).
  *
  * Invariants between steps: phi of a member is that of its theta; the spread is open at `at`. Cost
- * of an iteration: a round of method "augment" at each site, CARRIED_STEPS passes, and HELD_STEPS
- * likelihoods: O(length of the complete-data statistic), or a pass where that does not give it.
+ * of an iteration: a round of method "augment" at each site, and the walks.
  */
 #include "pool/pool_gibbs.h"
 
@@ -40,64 +29,37 @@
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
 
-/* of a table: moves of the parameters of a site, and of what sites share, its counts following */
+/* of a table: moves of the parameters of a site, its counts following */
 enum { TABLE_STEPS = 4 };
 
 /* of the distance of a site's start from the mean, at most */
 enum { HALVINGS = 60 };
 
-enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
+enum { STEPS = 3, MOST_STEPS = 12 };
 
 /* ---- densities --------------------------------------------------------------------------- */
-
-static void phi_from_theta(const struct pool_records *s, struct pool_member *member,
-                           const double *theta) {
-    for (int k = 0; k < s->parameters; ++k) member->phi[k] = theta[s->place[k]];
-}
-
-static void phi_to_theta(const struct pool_records *s, const struct pool_member *member,
-                         double *theta) {
-    for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = member->phi[k];
-}
-
-static double log_prior(struct pool_records *s, const double *theta) {
-    return s->model.prior->dprior(s->model.self, theta);
-}
-
-/* of the model's prior at these parameters */
-static double prior_of_parameters(struct pool_records *s, const double *phi) {
-    doubles_copy(s->work.trial, s->reference, s->model.parameters);
-    for (int k = 0; k < s->parameters; ++k) s->work.trial[s->place[k]] = phi[k];
-    return log_prior(s, s->work.trial);
-}
-
-/* of what is shared, at which the spread is open */
-static double shared_log_prior(struct pool_records *s, const double *at) {
-    memset(s->work.slope, 0, (size_t)s->shared * sizeof(double));
-    return prior_of_parameters(s, s->spread.mean) +
-           pool_spread_prior(&s->spread, at, s->work.slope);
-}
 
 /* The prior of a site's theta given all others: struct augment_layer. Sites have no parameters
  * where the model has none. */
 static double site_log_prior(void *self, const double *theta) {
     struct pool_records_site *site = self;
     struct pool_records *s = site->pool;
-    if (!(log_prior(s, theta) > -INFINITY)) return -INFINITY;
+    if (!(pool_log_prior(s, theta) > -INFINITY)) return -INFINITY;
     double sum = 0;
     if (s->rests.count > 0) {
         doubles_copy(s->work.trial, s->reference, s->model.parameters);
         for (int k = 0; k < s->rests.count; ++k)
             s->work.trial[s->rests.at[k]] = theta[s->rests.at[k]];
-        sum += log_prior(s, s->work.trial);
+        sum += pool_log_prior(s, s->work.trial);
     }
-    phi_from_theta(s, &site->member, theta);
-    if (s->spread.walk && !site->member.before) sum += prior_of_parameters(s, site->member.phi);
+    pool_phi_from_theta(s, &site->member, theta);
+    if (s->spread.walk && !site->member.before)
+        sum += pool_prior_of_parameters(s, site->member.phi);
     sum += pool_member_density(&s->spread, s->at, &site->member);
     const int later = (int)(s->site + s->sites - 1 - site);
     for (int j = 1; j <= s->spread.walk && j <= later; ++j)
         sum += pool_member_density(&s->spread, s->at, &site[j].member);
-    phi_from_theta(s, &site->member, site->augment.theta);
+    pool_phi_from_theta(s, &site->member, site->augment.theta);
     return sum;
 }
 
@@ -121,7 +83,7 @@ static int update_rest(struct pool_records *s, struct augment *a) {
 static void remember_theta(struct pool_records_site *site, int learning) {
     struct pool_records *s = site->pool;
     const double *theta = site->augment.theta;
-    phi_from_theta(s, &site->member, theta);
+    pool_phi_from_theta(s, &site->member, theta);
     for (int k = 0; k < s->walks.count; ++k) s->work.site_step[k] = theta[s->walks.at[k]];
     if (learning) walk_saw(&site->walk, s->work.site_step);
 }
@@ -156,18 +118,12 @@ static int update_site(void *self, int learning) {
 /* a walk begins at the parameters of its first site */
 static void follow_first(struct pool_records *s) {
     if (!s->spread.walk) return;
-    phi_from_theta(s, &s->site[0].member, s->site[0].augment.theta);
+    pool_phi_from_theta(s, &s->site[0].member, s->site[0].augment.theta);
     doubles_copy(s->at, s->site[0].member.phi, s->parameters);
     pool_spread_open(&s->spread, s->at);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
-
-static int is_listed(int value, int count, const int *list) {
-    for (int i = 0; i < count; ++i)
-        if (list[i] == value) return 1;
-    return 0;
-}
 
 /* which of the model's unknown coordinates are what */
 static void sort_coordinates(struct pool_records *s) {
@@ -188,23 +144,6 @@ static void sort_coordinates(struct pool_records *s) {
             s->moves.at[s->moves.count++] = at;
             s->walks.at[s->walks.count++] = at;
         }
-    }
-}
-
-/* which of what is shared each kind of walk moves */
-static void sort_shared(struct pool_records *s) {
-    const int V = s->spread.varying;
-    struct places *moved = s->moved;
-    for (int kind = 0; kind < POOL_WALKS; ++kind)
-        moved[kind].at = plugin_memory((size_t)s->shared, sizeof *moved[kind].at);
-    for (int k = 0; k < s->shared; ++k) {
-        const int of_site = k < s->parameters, varies = of_site && is_listed(k, V, s->spread.which);
-        const int moves[POOL_WALKS] = {[POOL_GIVEN] = !of_site || (varies && !s->spread.walk),
-                                       [POOL_HELD] = 1,
-                                       [POOL_CARRIED] = 1,
-                                       [POOL_CARRIED_SAME] = V > 0 && of_site && !varies};
-        for (int kind = 0; kind < POOL_WALKS; ++kind)
-            if (moves[kind]) moved[kind].at[moved[kind].count++] = k;
     }
 }
 
@@ -262,7 +201,7 @@ int pool_records_create(struct pool_records *s) {
     s->bounded = model_is_cut(model) && s->rests.count == 0;
     s->gradients = s->likelihood.class || model->likelihood;
     if (s->gradients) pool_records_given_create(s);
-    sort_shared(s);
+    pool_walks_create(s);
     s->density.model = model;
     s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
     DOUBLES(model->parameters, &s->work.trial, &s->work.theta, &s->work.site_step,
@@ -284,30 +223,23 @@ void pool_records_attach(struct pool_records *s) {
             s->site[j].table->theta = a->theta;
             s->site[j].table->rng = s->rng;
         }
-        phi_from_theta(s, &s->site[j].member, a->theta);
+        pool_phi_from_theta(s, &s->site[j].member, a->theta);
     }
     pool_spread_open(&s->spread, s->at);
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */
 
-/* The counts of a site are its complete-data statistic. */
-static void read_table(struct pool_records_site *site) {
-    struct augment *a = &site->augment;
-    site->table->class->complete(site->table, a->complete);
-    a->n = (ptrdiff_t)site->table->class->records(site->table);
-}
-
 static void start_table(struct pool_records_site *site) {
     site->table->class->start(site->table);
     site->table->class->load(site->table);
-    read_table(site);
+    pool_read_table(site);
 }
 
 void pool_records_resume(struct pool_records *s) {
     for (int j = 0; s->tables && j < s->sites; ++j) {
         s->site[j].table->class->load(s->site[j].table);
-        read_table(s->site + j);
+        pool_read_table(s->site + j);
     }
 }
 
@@ -341,7 +273,7 @@ static int iterate_table(struct pool_records_site *site, int iteration, int warm
     const int status = table->class->iterate(table, iteration, warmup, share);
     if (iteration + 1 == warmup) memset(table->counter, 0, COLLAPSE_COUNTERS * sizeof(double));
     if (status == PLUGIN_OK) carry_table(site, iteration < warmup);
-    read_table(site);
+    pool_read_table(site);
     const struct pool_records *s = site->pool;
     struct augment *a = &site->augment;
     if (s->rests.count > 0 && s->model.likelihood && s->model.likelihood->rshares)
@@ -361,25 +293,16 @@ static void start_parameters(struct pool_records *s, struct pool_records_site *s
     double *theta = site->augment.theta;
     for (int k = 0; k < HALVINGS; ++k) {
         pool_spread_place(&s->spread, s->at, &site->member, site->z);
-        phi_to_theta(s, &site->member, theta);
-        if (!s->bounded || log_prior(s, theta) > -INFINITY) return;
+        pool_phi_to_theta(s, &site->member, theta);
+        if (!s->bounded || pool_log_prior(s, theta) > -INFINITY) return;
         for (int v = 0; v < s->spread.varying; ++v) site->z[v] *= 0.5;
-    }
-}
-
-static void start_walks(struct pool_records *s, const double *sd) {
-    for (int kind = 0; kind < POOL_WALKS; ++kind) {
-        const struct places *moved = s->moved + kind;
-        if (moved->count == 0) continue;
-        for (int k = 0; k < moved->count; ++k) s->work.step[k] = sd[moved->at[k]];
-        walk_start(s->walk + kind, s->work.step);
     }
 }
 
 void pool_records_start(struct pool_records *s, const double *sd) {
     if (s->gradients) pool_records_given_start(s, sd);
     if (!s->tables) rounds_start(&s->rounds);
-    start_walks(s, sd);
+    pool_walks_start(s, sd);
     pool_spread_read_sds(&s->spread, s->at);
     pool_spread_open(&s->spread, s->at);
     /* the last site of a walk is as far off as a site without order */
@@ -395,154 +318,6 @@ void pool_records_start(struct pool_records *s, const double *sd) {
         augment_start(&site->augment, 0, NULL);
         augment_find_support(&site->augment);
     }
-}
-
-/* ---- what sites share -------------------------------------------------------------------- */
-
-static void propose(struct pool_records *s, int kind) {
-    doubles_copy(s->work.at, s->at, s->shared);
-    walk_propose(s->walk + kind, s->rng, s->work.step);
-    for (int k = 0; k < s->moved[kind].count; ++k)
-        s->work.at[s->moved[kind].at[k]] += s->work.step[k];
-    pool_spread_open(&s->spread, s->work.at);
-}
-
-/* After steps of a kind: the spread is open where they ended, and phi of all sites theirs. */
-static void settle(struct pool_records *s, int kind, int learning) {
-    pool_spread_open(&s->spread, s->at);
-    for (int j = 0; j < s->sites; ++j)
-        phi_from_theta(s, &s->site[j].member, s->site[j].augment.theta);
-    if (!learning) return;
-    for (int k = 0; k < s->moved[kind].count; ++k) s->work.step[k] = s->at[s->moved[kind].at[k]];
-    walk_saw(s->walk + kind, s->work.step);
-}
-
-static double members_density(struct pool_records *s, const double *at) {
-    double log_density = 0;
-    for (int j = 0; j < s->sites; ++j)
-        log_density += pool_member_density(&s->spread, at, &s->site[j].member);
-    return log_density;
-}
-
-static void move_given(struct pool_records *s, int learning) {
-    double now = shared_log_prior(s, s->at) + members_density(s, s->at);
-    for (int i = 0; i < GIVEN_STEPS; ++i) {
-        propose(s, POOL_GIVEN);
-        const double threshold = rng_exponential(s->rng);
-        double next = shared_log_prior(s, s->work.at);
-        if (next > -INFINITY) next += members_density(s, s->work.at);
-        const int accept = now - next < threshold;
-        walk_tried(s->walk + POOL_GIVEN, learning, next - now, accept);
-        if (!accept) continue;
-        doubles_copy(s->at, s->work.at, s->shared);
-        now = next;
-    }
-    settle(s, POOL_GIVEN, learning);
-}
-
-/* z of all sites, to be held fixed */
-static void hold(struct pool_records *s) {
-    (void)members_density(s, s->at);
-    for (int j = 0; j < s->sites; ++j)
-        doubles_copy(s->site[j].z, s->site[j].member.z, s->spread.varying);
-}
-
-/* theta_new of all sites at work.at, with z held; returns whether the model has such parameters */
-static int place_sites(struct pool_records *s) {
-    int all = 1;
-    for (int j = 0; j < s->sites; ++j) {
-        struct pool_records_site *site = s->site + j;
-        pool_spread_place(&s->spread, s->work.at, &site->member, site->z);
-        doubles_copy(site->theta_new, site->augment.theta, s->model.parameters);
-        phi_to_theta(s, &site->member, site->theta_new);
-        all = all && log_prior(s, site->theta_new) > -INFINITY;
-    }
-    return all;
-}
-
-static void take_new(struct pool_records *s) {
-    doubles_copy(s->at, s->work.at, s->shared);
-    for (int j = 0; j < s->sites; ++j)
-        doubles_copy(s->site[j].augment.theta, s->site[j].theta_new, s->model.parameters);
-}
-
-static void move_held(struct pool_records *s, int learning) {
-    double now = shared_log_prior(s, s->at);
-    for (int j = 0; j < s->sites; ++j)
-        now += pool_records_likelihood(s->site + j, s->site[j].augment.theta, NULL);
-    hold(s);
-    for (int i = 0; i < HELD_STEPS; ++i) {
-        propose(s, POOL_HELD);
-        const double threshold = rng_exponential(s->rng);
-        double next = place_sites(s) ? shared_log_prior(s, s->work.at) : -INFINITY;
-        for (int j = 0; j < s->sites && next > -INFINITY; ++j)
-            next += pool_records_likelihood(s->site + j, s->site[j].theta_new, NULL);
-        const int accept = now - next < threshold;
-        walk_tried(s->walk + POOL_HELD, learning, next - now, accept);
-        if (!accept) continue;
-        take_new(s);
-        now = next;
-    }
-    settle(s, POOL_HELD, learning);
-}
-
-/* what the records' move to theta_new does to the log of the noise density */
-static double carry(struct pool_records *s) {
-    double gain = 0;
-    for (int j = 0; j < s->sites; ++j) {
-        struct pool_records_site *site = s->site + j;
-        struct augment *a = &site->augment;
-        if (site->table) {
-            gain += site->table->class->carry(site->table, site->theta_new);
-            continue;
-        }
-        a->model.class->set(a->model.self, a->theta);
-        site->innovations = *s->rng;
-        a->model.move->set_move(a->model.self, site->theta_new, a->step.changed);
-        site->moved_energy = augment_moved_energy(a);
-        gain += (site->energy - site->moved_energy) * *a->adapt.temper;
-    }
-    return gain;
-}
-
-static void keep_carried(struct pool_records *s) {
-    for (int j = 0; j < s->sites; ++j) {
-        struct pool_records_site *site = s->site + j;
-        struct augment *a = &site->augment;
-        if (site->table) {
-            site->table->class->keep_carried(site->table);
-            read_table(site);
-            continue;
-        }
-        if (!a->block.moved_x) {
-            a->model.class->set(a->model.self, a->theta);
-            a->model.move->set_move(a->model.self, site->theta_new, a->step.changed);
-        }
-        augment_keep_moved(a, &site->innovations);
-        site->energy = site->moved_energy;
-    }
-}
-
-static void move_carried(struct pool_records *s, int kind, int learning) {
-    double prior = shared_log_prior(s, s->at);
-    hold(s);
-    for (int j = 0; j < s->sites && !s->tables; ++j)
-        s->site[j].energy = augment_energy(&s->site[j].augment);
-    const int kinds = s->moved[POOL_CARRIED_SAME].count > 0 ? 2 : 1;
-    const int steps = (s->tables ? TABLE_STEPS : CARRIED_STEPS) / kinds;
-    for (int i = 0; i < steps; ++i) {
-        propose(s, kind);
-        const double threshold = rng_exponential(s->rng);
-        const double prior_new = place_sites(s) ? shared_log_prior(s, s->work.at) : -INFINITY;
-        const double log_ratio = prior_new > -INFINITY ? prior_new - prior + carry(s) : -INFINITY;
-        const int accept = -log_ratio < threshold;
-        walk_tried(s->walk + kind, learning, log_ratio, accept);
-        if (!accept) continue;
-        keep_carried(s);
-        take_new(s);
-        prior = prior_new;
-    }
-    settle(s, kind, learning);
 }
 
 /* Counted work: of records since warmup began or ended, of tables in an iteration. */
@@ -574,14 +349,8 @@ static int make_round(struct pool_records *s, int iteration, int warmup, int rou
         n += (double)s->site[j].augment.n;
     }
     *accepted = n > 0 ? sum / n : 1;
-    if (s->gradients) {
-        s->given.leapfrogs += pool_records_given_move(s, iteration, warmup);
-    } else {
-        if (s->moved[POOL_GIVEN].count > 0) move_given(s, learning);
-        move_held(s, learning);
-    }
-    for (int kind = POOL_CARRIED; s->movable && kind < POOL_WALKS; ++kind)
-        if (s->moved[kind].count > 0) move_carried(s, kind, learning);
+    if (s->gradients) s->given.leapfrogs += pool_records_given_move(s, iteration, warmup);
+    pool_walks_move(s, learning);
     return PLUGIN_OK;
 }
 

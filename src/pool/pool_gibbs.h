@@ -4,6 +4,7 @@
 #define NOISEAWARE_POOL_POOL_GIBBS_H
 
 #include "contract/collapse.h"
+#include "contract/model_prior.h"
 #include "mcmc/hmc.h"
 #include "pool/hyperprior.h"
 #include "records/augment.h"
@@ -39,7 +40,7 @@ enum {
     POOL_GIVEN_COUNTERS
 };
 
-/* Kinds of walks in what sites share; see pool/gibbs_chain.c. */
+/* Kinds of walks in what sites share; see pool/shared_walks.c. */
 enum { POOL_GIVEN, POOL_HELD, POOL_CARRIED, POOL_CARRIED_SAME, POOL_WALKS };
 
 /* Transitions of what is shared and of all sites' parameters, given the records. */
@@ -95,6 +96,34 @@ struct pool_records {
     } work;
 };
 
+static inline int is_listed(int value, int count, const int *list) {
+    for (int i = 0; i < count; ++i)
+        if (list[i] == value) return 1;
+    return 0;
+}
+
+/* Parameters of a site are some coordinates of its theta. */
+static inline void pool_phi_from_theta(const struct pool_records *s, struct pool_member *member,
+                                       const double *theta) {
+    for (int k = 0; k < s->parameters; ++k) member->phi[k] = theta[s->place[k]];
+}
+
+static inline void pool_phi_to_theta(const struct pool_records *s, const struct pool_member *member,
+                                     double *theta) {
+    for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = member->phi[k];
+}
+
+static inline double pool_log_prior(struct pool_records *s, const double *theta) {
+    return s->model.prior->dprior(s->model.self, theta);
+}
+
+/* The counts of a site are its complete-data statistic. */
+static inline void pool_read_table(struct pool_records_site *site) {
+    struct augment *a = &site->augment;
+    site->table->class->complete(site->table, a->complete);
+    a->n = (ptrdiff_t)site->table->class->records(site->table);
+}
+
 /* With model, likelihood, parameters, spread and sites with their releases. Returns PLUGIN_*. */
 int pool_records_create(struct pool_records *pool);
 
@@ -110,6 +139,14 @@ void pool_records_start(struct pool_records *pool, const double *sd);
 /* log likelihood of a site's records at a theta, up to what does not depend on what walks;
  * `slope`: NULL, or where its slopes in the parameters go. */
 double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope);
+
+/* log prior of the model at these parameters, those of no site as in `reference` */
+double pool_prior_of_parameters(struct pool_records *pool, const double *phi);
+
+/* pool/shared_walks.c: room for the walks; new ones, `sd` as above; and the moves of a round. */
+void pool_walks_create(struct pool_records *pool);
+void pool_walks_start(struct pool_records *pool, const double *sd);
+void pool_walks_move(struct pool_records *pool, int learning);
 
 /* pool/parameters_nuts.c: room for these, where there are gradients; views of the store; a new one;
  * and a transition, which needs the complete-data statistic of all sites. Returns its leapfrog
