@@ -281,8 +281,8 @@ observed_score <- function(sim, at) score_values(at, matrix(sim$value, 1L))
 # The rank of an observed number among simulated ones: itself is one of them.
 rank_p <- function(observed, simulated) (1 + sum(simulated >= observed - 1e-10 * abs(observed))) / (length(simulated) + 1)
 
-# p(theta): `p` of the null hypothesis, 0 outside the confidence region of the nuisance parameters; `margin`, how far the root of T is below that of the simulated T
-# with which p would be `enough`.
+# p(theta). A list: `p`, which is 0 outside the confidence region of the nuisance parameters; `margin`, the root of T with which p would be `enough`, less that of the
+# observed T.
 point_test <- function(sim, at, enough = 1) {
   z <- simulate_values(sim, at$point)
   none <- list(p = 0, margin = -Inf)

@@ -56,7 +56,7 @@ void pool_spread_create(struct pool_spread *s) {
 
 void pool_member_create(const struct pool_spread *s, struct pool_member *member) {
     member->own = s->walk && !member->before ? 0 : s->varying;
-    member->told = plugin_memory((size_t)s->varying, sizeof *member->told);
+    member->information = plugin_memory((size_t)s->varying, sizeof *member->information);
     DOUBLES(s->parameters, &member->phi, &member->slope);
     member->z = doubles(s->varying);
 }
@@ -72,17 +72,22 @@ struct walk_step {
 
 static struct walk_step step_to(const struct pool_spread *s, const struct pool_member *member,
                                 int v) {
-    const struct walk_step step = {1, 0, s->scale[v].sd, s->scale[v].log_sd, 1};
+    struct walk_step step = {1, 0, s->scale[v].sd, s->scale[v].log_sd, 1};
     if (s->walk < 2 || !member->before) return step;
-    const double first = s->first_step[v];
-    const struct walk_step second = {1, 0, first, log(first), 0},
-                           later = {2, -1, step.sd, step.log_sd, 1};
-    return member->before->before ? later : second;
+    if (member->before->before) {
+        step.before = 2;
+        step.second = -1;
+        return step;
+    }
+    step.sd = s->first_step[v];
+    step.log_sd = log(step.sd);
+    step.learned = 0;
+    return step;
 }
 
-/* ---- what is told ------------------------------------------------------------------------ */
+/* ---- information ------------------------------------------------------------------------- */
 
-static void add_told(struct pool_told *to, const struct pool_told *more) {
+static void add_information(struct pool_information *to, const struct pool_information *more) {
     to->precision += more->precision;
     to->cross += more->cross;
     to->sum += more->sum;
@@ -91,69 +96,73 @@ static void add_told(struct pool_told *to, const struct pool_told *more) {
     to->slope_sum += more->slope_sum;
 }
 
-/* N / D and its slope */
-static void over(double N, double slope_N, double D, double slope_D, double *to, double *slope) {
-    *to = N / D;
-    *slope = (slope_N - *to * slope_D) / D;
+/* x / D and its slope; `share` is 1 / D */
+static void divide(double x, double slope_x, double share, double slope_D, double *to,
+                   double *slope) {
+    *to = x * share;
+    *slope = (slope_x - *to * slope_D) * share;
 }
 
-/* Of the member before one of which `of` is told, with the one before that; `second` becomes what
- * is told of that alone. */
-static struct pool_told told_of_before(const struct pool_told *of, const struct walk_step *step,
-                                       struct pool_told *second) {
+/* Integrates a number out. Returns what this leaves about the site before; what it leaves about the
+ * site before that one goes to `second`. */
+static struct pool_information integrate_out(const struct pool_information *of,
+                                             const struct walk_step *step,
+                                             struct pool_information *second) {
     const double P = of->precision, B = of->cross, S = of->sum, a = step->before, b = step->second;
     const double V = step->sd * step->sd, slope_V = step->learned ? 2 * V : 0;
-    const double D = 1 + V * P, slope_D = slope_V * P + V * of->slope_precision;
-    struct pool_told told = {0};
-    over(a * a * P + 2 * a * B - V * B * B,
-         a * a * of->slope_precision + 2 * (a - V * B) * of->slope_cross - slope_V * B * B, D,
-         slope_D, &told.precision, &told.slope_precision);
-    over(b * (a * P + B), b * (a * of->slope_precision + of->slope_cross), D, slope_D, &told.cross,
-         &told.slope_cross);
-    over(S * (a - V * B), of->slope_sum * (a - V * B) - S * (slope_V * B + V * of->slope_cross), D,
-         slope_D, &told.sum, &told.slope_sum);
+    const double share = 1 / (1 + V * P), slope_D = slope_V * P + V * of->slope_precision;
+    struct pool_information about = {0};
     memset(second, 0, sizeof *second);
-    over(b * b * P, b * b * of->slope_precision, D, slope_D, &second->precision,
-         &second->slope_precision);
-    over(b * S, b * of->slope_sum, D, slope_D, &second->sum, &second->slope_sum);
-    return told;
+    divide(a * a * P + 2 * a * B - V * B * B,
+           a * a * of->slope_precision + 2 * (a - V * B) * of->slope_cross - slope_V * B * B, share,
+           slope_D, &about.precision, &about.slope_precision);
+    divide(S * (a - V * B), of->slope_sum * (a - V * B) - S * (slope_V * B + V * of->slope_cross),
+           share, slope_D, &about.sum, &about.slope_sum);
+    if (b == 0) return about;
+    divide(b * (a * P + B), b * (a * of->slope_precision + of->slope_cross), share, slope_D,
+           &about.cross, &about.slope_cross);
+    divide(b * b * P, b * b * of->slope_precision, share, slope_D, &second->precision,
+           &second->slope_precision);
+    divide(b * S, b * of->slope_sum, share, slope_D, &second->sum, &second->slope_sum);
+    return about;
 }
 
-/* what a site without the effects of its covariates would tell */
+/* Takes the effects of the covariates out of the information about a site. */
 static void leave_out_effects(struct pool_spread *s, const double *shared,
-                              const struct pool_member *member, int v, struct pool_told *told) {
+                              const struct pool_member *member, int v,
+                              struct pool_information *info) {
     const double *effect = shared + effects_at(s, v);
     double shift = 0;
     for (int c = 0; c < s->covariates; ++c) {
         shift += effect[c] * member->covariate[c];
-        s->effect_sum[v * s->covariates + c] -= told->precision * member->covariate[c];
+        s->effect_sum[v * s->covariates + c] -= info->precision * member->covariate[c];
     }
-    told->sum -= told->precision * shift;
-    told->slope_sum -= told->slope_precision * shift;
+    info->sum -= info->precision * shift;
+    info->slope_sum -= info->slope_precision * shift;
 }
 
 static void gather(struct pool_spread *s, const double *shared, int v) {
-    struct pool_told later = {0}, second = {0};
-    s->of_mean[v] = (struct pool_told){.precision = s->mean_precision[v],
-                                       .sum = s->mean_precision[v] * s->mean_at[v]};
+    struct pool_information later = {0}, second = {0};
+    s->of_mean[v] = (struct pool_information){.precision = s->mean_precision[v],
+                                              .sum = s->mean_precision[v] * s->mean_at[v]};
     for (struct pool_member *member = s->last; member; member = member->before) {
         const struct walk_step step = step_to(s, member, v);
         const double P = member->precision[v];
-        struct pool_told *told = member->told + v;
-        *told = (struct pool_told){.precision = P, .sum = P * member->at[v]};
-        if (s->walk) add_told(told, &later);
+        struct pool_information *info = member->information + v;
+        *info = (struct pool_information){.precision = P, .sum = P * member->at[v]};
+        if (s->walk) add_information(info, &later);
         if (s->walk && !member->before) {
-            add_told(s->of_mean + v, told);
+            add_information(s->of_mean + v, info);
             return;
         }
-        const struct pool_told passed = second;
-        later = told_of_before(told, &step, &second);
+        const struct pool_information passed = second;
+        later = integrate_out(info, &step, &second);
         if (s->walk) {
-            add_told(&later, &passed);
+            add_information(&later, &passed);
             continue;
         }
         leave_out_effects(s, shared, member, v, &later);
-        add_told(s->of_mean + v, &later);
+        add_information(s->of_mean + v, &later);
     }
 }
 
@@ -179,8 +188,8 @@ void pool_spread_open(struct pool_spread *s, const double *shared) {
         const int k = s->which[v];
         s->scale[v] = scale_prior_place(s->sd + v, shared[s->parameters + v]);
         gather(s, shared, v);
-        const struct pool_told *told = s->of_mean + v;
-        s->mean[k] = told->sum / told->precision + shared[k] / sqrt(told->precision);
+        const struct pool_information *info = s->of_mean + v;
+        s->mean[k] = info->sum / info->precision + shared[k] / sqrt(info->precision);
     }
 }
 
@@ -203,12 +212,12 @@ static const double MOST_LOG_SD = 300;
 double pool_spread_prior(struct pool_spread *s, const double *shared, double *slope) {
     double log_density = 0;
     for (int v = 0; v < s->varying; ++v) {
-        const struct pool_told *told = s->of_mean + v;
+        const struct pool_information *info = s->of_mean + v;
         double slope_sd;
         if (!(fabs(s->scale[v].log_sd) < MOST_LOG_SD)) return -INFINITY;
         log_density += scale_prior_density(s->sd + v, s->scale[v].log_sd, &slope_sd);
-        log_density += log(s->scale[v].slope) - 0.5 * log(told->precision);
-        slope[s->parameters + v] += slope_sd - 0.5 * told->slope_precision / told->precision;
+        log_density += log(s->scale[v].slope) - 0.5 * log(info->precision);
+        slope[s->parameters + v] += slope_sd - 0.5 * info->slope_precision / info->precision;
     }
     const int first = effects_at(s, 0);
     for (int i = 0; i < s->varying * s->covariates; ++i) {
@@ -247,15 +256,16 @@ static double shift_of(const struct pool_spread *s, const struct pool_member *me
     return shift;
 }
 
-/* The sum of what is told of a member, given the member before it. */
-static double told_sum(const struct pool_spread *s, const struct pool_member *member, int v) {
-    const struct pool_told *told = member->told + v;
-    if (told->cross == 0) return told->sum;
-    return told->sum - told->cross * member->before->phi[s->which[v]];
+/* `sum` of the information about a member, given the member before it. */
+static double information_sum(const struct pool_spread *s, const struct pool_member *member,
+                              int v) {
+    const struct pool_information *info = member->information + v;
+    if (info->cross == 0) return info->sum;
+    return info->sum - info->cross * member->before->phi[s->which[v]];
 }
 
 /* w is left out: of z its mean given the centre and the releases, and the root of D */
-static double told_z(double precision, double sum, double centre, double sd, double *root) {
+static double mean_of_z(double precision, double sum, double centre, double sd, double *root) {
     const double D = 1 + sd * sd * precision;
     *root = sqrt(D);
     return sd * (sum - centre * precision) / D;
@@ -268,7 +278,8 @@ void pool_spread_place(const struct pool_spread *s, const double *shared,
         const double whole = step_to(s, member, v).sd, sd = whole * s->chol[v * s->varying + v];
         const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
-        member->z[v] = told_z(member->told[v].precision, told_sum(s, member, v), centre, sd, &root);
+        member->z[v] = mean_of_z(member->information[v].precision, information_sum(s, member, v),
+                                 centre, sd, &root);
         member->z[v] += own[v] / root;
         member->phi[s->which[v]] = centre + sd * member->z[v];
     }
@@ -325,16 +336,16 @@ double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool
     double log_density = 0;
     memset(s->slope_z, 0, (size_t)s->varying * sizeof(double));
     for (int v = member->own - 1; v >= 0; --v) {
-        const struct pool_told *told = member->told + v;
+        const struct pool_information *info = member->information + v;
         const struct walk_step step = step_to(s, member, v);
         const int k = s->which[v];
         const double whole = step.sd, diagonal = s->chol[v * s->varying + v];
         const double shift = shift_of(s, member, v), sd = whole * diagonal, z = member->z[v];
         const double centre = centre_of(s, shared, member, v) + whole * shift;
-        const double P = told->precision, sum = told_sum(s, member, v),
+        const double P = info->precision, sum = information_sum(s, member, v),
                      slope_phi = member->slope[k];
         double root;
-        const double fixed = told_z(P, sum, centre, sd, &root), D = root * root;
+        const double fixed = mean_of_z(P, sum, centre, sd, &root), D = root * root;
         log_density -= 0.5 * z * z + log(root);
         const double slope_z = slope_phi * sd - z + s->slope_z[v];
         const double slope_D = -(slope_z * (fixed + 0.5 * own[v] / root) + 0.5) / D;
@@ -344,11 +355,11 @@ double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool
         const double slope_P = slope_D * sd * sd - slope_z * sd * centre / D;
         const double slope_sum = slope_z * sd / D;
         slope_own[v] = slope_z / root;
-        slope[s->parameters + v] += slope_P * told->slope_precision + slope_sum * told->slope_sum;
+        slope[s->parameters + v] += slope_P * info->slope_precision + slope_sum * info->slope_sum;
         if (step.learned) slope[s->parameters + v] += slope_s * sd + slope_centre * whole * shift;
-        if (told->cross != 0) {
-            member->before->slope[k] -= slope_sum * told->cross;
-            slope[s->parameters + v] -= slope_sum * told->slope_cross * member->before->phi[k];
+        if (info->cross != 0) {
+            member->before->slope[k] -= slope_sum * info->cross;
+            slope[s->parameters + v] -= slope_sum * info->slope_cross * member->before->phi[k];
         }
         s->slope_chol[v * s->varying + v] += slope_s * whole;
         pull_centre(s, member, v, slope_centre, slope);
@@ -359,15 +370,15 @@ double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool
 
 static void finish_means(const struct pool_spread *s, const double *shared, double *slope) {
     for (int v = 0; v < s->varying; ++v) {
-        const struct pool_told *told = s->of_mean + v;
+        const struct pool_information *info = s->of_mean + v;
         const int k = s->which[v];
-        const double share = slope[k] / told->precision, away = shared[k] * sqrt(told->precision);
+        const double share = slope[k] / info->precision, away = shared[k] * sqrt(info->precision);
         slope[s->parameters + v] +=
             share *
-            (told->slope_sum - (told->sum + 0.5 * away) / told->precision * told->slope_precision);
+            (info->slope_sum - (info->sum + 0.5 * away) / info->precision * info->slope_precision);
         for (int c = 0; c < s->covariates; ++c)
             slope[effects_at(s, v) + c] += share * s->effect_sum[v * s->covariates + c];
-        slope[k] /= sqrt(told->precision);
+        slope[k] /= sqrt(info->precision);
     }
 }
 
@@ -408,9 +419,9 @@ void pool_spread_read_sds(const struct pool_spread *s, double *shared) {
 void pool_spread_start(struct pool_spread *s, double *shared) {
     pool_spread_open(s, shared);
     for (int v = 0; v < s->varying; ++v) {
-        const struct pool_told *told = s->of_mean + v;
+        const struct pool_information *info = s->of_mean + v;
         double *at = shared + s->which[v];
-        *at = (*at - told->sum / told->precision) * sqrt(told->precision);
+        *at = (*at - info->sum / info->precision) * sqrt(info->precision);
     }
     pool_spread_open(s, shared);
 }
@@ -423,8 +434,8 @@ void pool_member_start(const struct pool_spread *s, const double *shared,
         const double whole = step_to(s, member, v).sd, sd = whole * s->chol[v * s->varying + v];
         const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
-        const double fixed =
-            told_z(member->told[v].precision, told_sum(s, member, v), centre, sd, &root);
+        const double fixed = mean_of_z(member->information[v].precision,
+                                       information_sum(s, member, v), centre, sd, &root);
         member->phi[k] = phi[k];
         member->z[v] = (phi[k] - centre) / sd;
         own[v] = root * (member->z[v] - fixed);

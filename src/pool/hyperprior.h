@@ -8,22 +8,22 @@ struct places {
     int count, *at;
 };
 
-/* What releases tell of a number phi, about, with that of the member before it where a walk is of
- * second order: the log density - precision phi^2 / 2 - cross phi before + sum phi; and the slopes
- * in log sd. */
-struct pool_told {
+/* A release, and in a walk those of later sites, as a normal log density of a number phi:
+ * -precision phi^2 / 2 - cross before phi + sum phi, with `before` that number of the site before
+ * (cross is 0 but in a walk of order 2); and its slopes in log sd. */
+struct pool_information {
     double precision, cross, sum, slope_precision, slope_cross, slope_sum;
 };
 
 /* A site: its own coordinates are `own` many, all that vary or, where a walk begins, none. */
 struct pool_member {
     int own;
-    const double *at, *precision; /* what its release tells of each parameter that varies */
+    const double *at, *precision; /* of each that varies: its release as a normal observation */
     const double *covariate;      /* less the mean over sites */
     struct pool_member *before;   /* the site before; NULL: none */
-    struct pool_told *told;       /* of each that varies; in a walk by all later releases, too */
-    double *phi, *slope;          /* parameters, and the slope of a log density in them */
-    double *z;                    /* what is standard normal */
+    struct pool_information *information; /* of each that varies */
+    double *phi, *slope;                  /* parameters, and the slope of a log density in them */
+    double *z;                            /* what is standard normal */
 };
 
 /* How parameters of sites spread about what they have in common; see pool/hyperprior.c. */
@@ -31,7 +31,7 @@ struct pool_spread {
     int parameters;                         /* of a site */
     int varying, *which;                    /* those that vary between sites, in ascending order */
     struct scale_prior *sd;                 /* priors of their standard deviations */
-    const double *mean_at, *mean_precision; /* what the prior tells of their means */
+    const double *mean_at, *mean_precision; /* of their means: the prior as a normal one */
     int covariates;
     const double *effect_sd; /* prior N(0, effect_sd^2): a row of covariates for each that varies */
     double lkj;              /* concentration of the correlations' prior; 0: there are none */
@@ -42,10 +42,10 @@ struct pool_spread {
     struct pool_member *last;
 
     /* workspace, of the coordinates that pool_spread_open() was given */
-    double *mean;              /* of each parameter */
-    struct scale_place *scale; /* of each that varies: its sd */
-    struct pool_told *of_mean; /* what prior and releases tell of the mean, for each that varies */
-    double *effect_sum;        /* the sum's slopes in the effects */
+    double *mean;                     /* of each parameter */
+    struct scale_place *scale;        /* of each that varies: its sd */
+    struct pool_information *of_mean; /* prior and releases, for each that varies */
+    double *effect_sum;               /* the sum's slopes in the effects */
     double *chol, *slope_chol; /* of the correlations, rows; slope of the log density in it */
     double *slope_z;
 };
@@ -64,7 +64,7 @@ double pool_spread_prior(struct pool_spread *spread, const double *shared, doubl
 void pool_spread_place(const struct pool_spread *spread, const double *shared,
                        struct pool_member *member, const double *own);
 
-/* Log density of a member's phi where nothing is told, as it is; sets z. Those before it are
+/* Log density of a member's phi given what is shared; sets z. Those before it are
  * placed. */
 double pool_member_density(const struct pool_spread *spread, const double *shared,
                            struct pool_member *member);
