@@ -1,5 +1,5 @@
-# Method "collapse", counts: see src/table/naive_bayes_chain.c. Independent draws are in engine_collapse_row.R and, with features, in
-# src/table/naive_bayes_convolution.c.
+# Method "collapse", counts: see src/table/naive_bayes_chain.c. Independent draws are in engine_collapse_row.R. The draws of a model
+# with features are in src/table/naive_bayes_convolution.c.
 
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"

@@ -157,17 +157,10 @@ vcov.noiseaware_pool <- function(object, ...) {
 predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = NULL, seed = NULL, re_formula = NULL, allow_new_levels = FALSE) {
   seed <- check_seed(seed)
   check_flag(allow_new_levels, "allow_new_levels")
-  average <- !is.null(re_formula)
-  if (average && (!identical(re_formula, NA) || !is.null(site) || object$pool != "partial")) {
-    stop_argument("re_formula", "NULL, or NA for a group at the mean of all of a partial pooling", describe(re_formula))
-  }
+  average <- asks_for_average(re_formula, object, site)
   call <- environment()
-  alone <- !is.null(value_of(object$bound))
-  if (is.null(response_of(object$bound)) && !alone) {
-    stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
-                             i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
-  }
-  newdata <- if (!missing(newdata)) newdata else if (alone || identical(nrow(object$bound$base), 1L)) rows_of_groups(object, site)
+  without <- rows_without_covariates(object, site)
+  newdata <- if (missing(newdata)) without else newdata
   check_newdata(newdata)
   with_seed(seed, {
     if (average || is.null(site) && is_of_groups(object) && object$pool != "complete") {
@@ -179,6 +172,25 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
     remind_troubles(if (object$pool == "none") of_site else object, call)
     without_troubles(stats::predict(of_site, newdata, ...))
   })
+}
+
+# re_formula = NA: a group at the mean of all
+asks_for_average <- function(re_formula, fit, site) {
+  if (is.null(re_formula)) return(FALSE)
+  if (!identical(re_formula, NA) || !is.null(site) || fit$pool != "partial") {
+    stop_argument("re_formula", "NULL, or NA for a group at the mean of all of a partial pooling", describe(re_formula))
+  }
+  TRUE
+}
+
+# NULL if the model has covariates; refuses a model without a response
+rows_without_covariates <- function(fit, site) {
+  alone <- !is.null(value_of(fit$bound))
+  if (is.null(response_of(fit$bound)) && !alone) {
+    stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(fit$bound)}.",
+                             i = "{.fn site_draws} gives the parameters of a site{if (fit$pool %in% names(new_sites)) ', or of a new one'}."))
+  }
+  if (alone || identical(nrow(fit$bound$base), 1L)) rows_of_groups(fit, site)
 }
 
 # without covariates: a row for each group, or one

@@ -17,8 +17,9 @@
 #' @details The generics are from nlme; lme4 and brms also use them. Deviations of regressions and their spread refer to covariates of 0. The draws
 #'   `sd[...]` and `cor[...]` of the fit refer to covariates in the middle of their bounds: see [partial_pooling()].
 #'
-#' **Common values** are coefficients of a regression, `logit()` of a probability, `log()` of a varying rate or standard deviation, and effects of sites'
-#' covariates. For a fit of one release, and for `pool = "complete"`, `fixef()` equals `coef()`. For a regression, `coef()` is the sum of `fixef()` and `ranef()`.
+#' **Common values** are coefficients of a regression, effects of sites' covariates, and functions of the parameters that vary: `logit()` of a probability,
+#' `log()` of a rate or standard deviation. For a fit of one release, and for `pool = "complete"`, `fixef()` equals `coef()`.
+#' For a regression, `coef()` is the sum of `fixef()` and `ranef()`.
 #'
 #' **Columns of `VarCorr()`.** A linear regression has a row for the residual.
 #'

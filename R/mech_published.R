@@ -1,8 +1,8 @@
 # Processing of noisy numbers before they were published. The mechanism keeps its class, its name and its budget. Its kernel is "published", and `after` lists
 # the processing: threshold, round, lower, upper (NULL: not done) and listed.
 #
-# A processed number implies that the noisy number was in an interval, published_interval(). The likelihood is the probability of this interval: see
-# src/contract/published.c.
+# A processed number implies that the noisy number was in an interval, published_interval(). The likelihood is the probability of this interval,
+# computed in src/contract/published.c.
 
 #' Noisy numbers that were hidden, rounded or truncated
 #'
