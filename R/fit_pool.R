@@ -79,7 +79,7 @@ with_site_draws <- function(fit, draws) {
 
 # Rows of `newdata` in the groups that its column names. `average`: in a group at the mean of all
 predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call) {
-  if (average) return(stats::predict(with_site_draws(fit, exactly(fit$draws, fit$problem$partial$reported)), newdata, ...))
+  if (average) return(without_troubles(stats::predict(with_site_draws(fit, exactly(fit$draws, fit$problem$partial$reported)), newdata, ...)))
   variable <- fit$problem$groups$variable
   # of groups that are a function of a variable, the function is computed
   if (is.data.frame(newdata)) newdata <- derived_variables(newdata, variable, call, "newdata")
@@ -177,9 +177,10 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
 # re_formula = NA: a group at the mean of all
 asks_for_average <- function(re_formula, fit, site) {
   if (is.null(re_formula)) return(FALSE)
-  if (!identical(re_formula, NA) || !is.null(site) || fit$pool != "partial") {
+  if (!identical(re_formula, NA) || fit$pool != "partial") {
     stop_argument("re_formula", "NULL, or NA for a group at the mean of all of a partial pooling", describe(re_formula))
   }
+  if (!is.null(site)) stop_argument("site", "NULL where `re_formula` is NA, which predicts for a site at the mean of all", describe(site))
   TRUE
 }
 
