@@ -74,7 +74,8 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
 test_slope <- function(x, term, model, draws, seed, call) {
   is_fit <- inherits(x, "noiseaware_fit")
   if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || is_read_off(x) || inherits(x, "noiseaware_pool"))) {
-    stop_classed("argument", "{.arg x} must be a fit of one release by {.fn model_lm}.", call = call)
+    stop_classed("argument", c("{.arg x} must be a fit of one release by {.fn model_lm}.",
+                               i = "Other regressions: {.fn contrast} gives the probability that a slope is positive, and {.fn p_value} tests it."), call = call)
   }
   if (!is_fit) check_class(model, "model", "model_lm", "model_lm()", call = call)
   release <- if (is_fit) x$release else narrow_release(x, model, call)
@@ -108,7 +109,8 @@ without_slopes <- function(bound, term, call) {
   strange <- setdiff(term, slopes)
   if (length(strange)) {
     stop_classed("variables", c("{.arg question} must name covariates of the model, but {.val {strange}} {?is/are} not.",
-                                i = "The model has {.val {slopes}}."), call = call)
+                                i = "The model has {.val {slopes}}.",
+                                i = if (any(grepl("[<>=]", strange))) "{.fn contrast} gives the probability that an expression is positive."), call = call)
   }
   if (is.null(fields[["beta_precision"]])) {
     stop_classed("prior", "The coefficients must have {.fn prior_nig} or {.fn prior_normal}, but have {format(bound$model$prior)}.", call = call)

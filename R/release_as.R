@@ -106,8 +106,21 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
     if (takes_codes(statistic, mechanism)) return(answers_release(value, statistic, mechanism, if (!missing(n)) list(n), match_neighbours(neighbours), ...))
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   }
-  check_given(hints = c(n = "Use {.code n = NULL} if the number of records is unknown."))
+  hint <- if (missing(value)) NULL else statistic_of_table(value)
+  check_given(hints = c(statistic = if (is.null(hint)) "{.arg statistic} says what the numbers are, for example {.fn stat_counts} or {.fn stat_sums}." else
+                          "This table has {.code {hint}}.",
+                        mechanism = "{.arg mechanism} says what noise they have, for example {.code mech_laplace(scale = 2)} or {.code mech_gaussian(sd = 3)}.",
+                        n = "Use {.code n = NULL} if the number of records is unknown."))
   UseMethod("as_release")
+}
+
+# of a table with named dimensions, as code
+statistic_of_table <- function(value) {
+  levels <- if (is.table(value)) dimnames(value)
+  if (is.null(names(levels)) || !all(nzchar(names(levels)))) return(NULL)
+  formula <- stats::reformulate(paste(format_name(names(levels)), collapse = ":"))
+  listed <- paste0(format_name(names(levels)), " = ", vapply(levels, function(l) paste(deparse(l, 500L), collapse = ""), ""), collapse = ", ")
+  sprintf("stat_counts(%s, list(%s))", formula_text(formula), listed)
 }
 
 #' @rdname as_release

@@ -5,7 +5,7 @@
 #' both account for the noise and for clamping.
 #'
 #' @inheritParams p_value
-#' @param formula `~ y` or `y ~ x`, with several covariates `y ~ x + z`, for survival times `Surv(time, event) ~ x`.
+#' @param formula `~ y` or `y ~ x`, with several covariates `y ~ x + z`, for two factors also `~ y + x`, for survival times `Surv(time, event) ~ x`.
 #' @param null Value under the null hypothesis. The default is 0.5 for a proportion, equal probabilities for several levels, 0 for a mean, a single slope or a
 #'   difference, and 1 for a ratio of standard deviations.
 #' @param scores `NULL`, or a number for each level of the covariate, such as doses: then `y ~ x` for a factor with two levels tests for a trend in the
@@ -25,7 +25,7 @@
 #' | `~ y` | a factor with more levels | [model_categorical()] | are the probabilities `null`? | |
 #' | `~ y` | a number | [model_normal()] | is the mean `null`? (needs totals of y and of y^2) | of the mean |
 #' | `~ y`, `of = "sd"` | the same | [model_normal()] | is the standard deviation `null`? | of the standard deviation |
-#' | `y ~ x` | two factors | [model_table()] | are they independent? With two levels each: are the proportions equal? | of the difference of proportions |
+#' | `y ~ x`, `~ y + x` | two factors | [model_table()] | are they independent? With two levels each: are the proportions equal? | of the difference of proportions |
 #' | `y ~ x`, `scores` | a factor with two levels by a factor | [model_table()] | does the proportion change with the scores? | of its slope in the scores |
 #' | `y ~ x` | a number by a factor with two levels | [model_lm()] | are the means equal? (assuming equal variances) | of the difference |
 #' | `y ~ x` | a number by a factor with more levels | [model_lm()] | are all means equal? | |
@@ -132,7 +132,8 @@ read_question <- function(formula, release, null, scores, of, call) {
   levels <- lapply(stats::setNames(nm = variables), function(v) public$levels[[v]])
   if (!is.null(scores)) return(ask_trend(formula, levels, scores, null, call))
   if (length(formula) == 2L) {
-    if (length(variables) > 1L) stop_argument("formula", "one variable, or a response and covariates", formula_text(formula), "formula", call)
+    if (length(variables) == 2L && all(lengths(levels))) return(ask_two_factors(variables, levels, null, release, call))
+    if (length(variables) > 1L) stop_argument("formula", "one variable, two factors, or a response and covariates", formula_text(formula), "formula", call)
     return(ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, of, call))
   }
   factors <- lengths(levels) > 0L

@@ -99,6 +99,16 @@ test_that("arrays whose names do not tell what they count are refused", {
   expect_identical(as_release(array(1:5, 5, list(totals$components)), totals, laplace, 8), as_release(1:5, totals, laplace, 8))
 })
 
+test_that("a table without a statistic is answered with the code of its statistic", {
+  noisy <- as.table(array(1:6, c(2, 3), list(`the group` = c("a \"b\"", "c"), smoke = c("no", "some", "yes"))))
+  code <- internal("statistic_of_table")(noisy)
+  release <- as_release(noisy, eval(parse(text = code)), mech_laplace(scale = 1), n = 21)
+  expect_equal(release$value[["the group=c:smoke=some"]], 4)
+  expect_equal(sum(release$value), 21)
+  expect_error(as_release(noisy), "This table has `stat_counts(~`the group`:smoke, list(", fixed = TRUE, class = "noiseaware_error_argument")
+  expect_error(as_release(1:6), "says what the numbers are", class = "noiseaware_error_argument")
+})
+
 test_that("n = NA points to NULL, and a hidden exact number to names", {
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   expect_error(as_release(c(1, 2), counts, mech_laplace(epsilon = 1), n = NA), "n = NULL", class = "noiseaware_error_argument")

@@ -16,6 +16,7 @@ test_that("counts with little noise have the p-values of R's tests", {
   wide <- counted(~ y:g, list(y = c("no", "yes"), g = c("a", "b", "c")), as.table(`dimnames<-`(three, list(y = c("no", "yes"), g = c("a", "b", "c")))), 150, 0.05)
   tested <- private_test(wide, y ~ g, seed = 1)
   expect_lt(abs(tested$p.value - stats::chisq.test(three)$p.value), 0.03)
+  expect_identical(private_test(wide, ~ y + g, seed = 1)$p.value, tested$p.value)
   expect_null(tested$conf.int)
   expect_output(print(tested), "simulated releases = 999, p-value")
   levels <- counted(~ g, list(g = c("a", "b", "c")), c(30, 45, 60), 135, 0.05)
