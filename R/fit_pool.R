@@ -248,9 +248,18 @@ pool_fit_lines <- function(x) {
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[if (identical(x$problem$partial$walk, 2L)) "walk2" else x$pool]])
   c(paste0("  pooling    ", line, title), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
+    if (is_centred_spread(x)) "  sd, cor    with covariates at the middle of their bounds; lme4::VarCorr() gives them with covariates at 0",
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
     decided_lines(x), engine_lines(engine, x))
+}
+
+# Do slopes vary that make the spread of the intercept depend on where covariates are?
+is_centred_spread <- function(fit) {
+  if (fit$pool != "partial" || !is_regression(fit$bound)) return(FALSE)
+  coefficients <- reported_as(fit, coefficients_of(fit$bound))
+  vary <- which(coefficients %in% spread_coordinates(fit))
+  vary[1L] == 1L && any(bound_centring(fit$bound)$matrix[1L, vary[-1L]] != 0)
 }
 
 # as many rows as can be read

@@ -37,6 +37,7 @@ test_that("variances and correlations are lme4's table", {
   cor <- draws[, "cor[(Intercept),x]"]
   # at x of 0
   centred <- fit$bound$design$centre[2]
+  expect_identical(any(grepl("VarCorr() gives them with covariates at 0", capture.output(print(fit)), fixed = TRUE)), centred != 0)
   covariance <- cor * draws[, "sd[(Intercept)]"] * sd - centred * sd^2
   at_zero <- sqrt(draws[, "sd[(Intercept)]"]^2 - 2 * centred * cor * draws[, "sd[(Intercept)]"] * sd + centred^2 * sd^2)
   expect_equal(c(pair$vcov, pair$sdcor), c(mean(covariance), mean(covariance / sd / at_zero)))
@@ -49,6 +50,7 @@ test_that("rates are on the coordinate in which sites are normal", {
   d <- as.matrix(pooled)
   expect_equal(fixef(pooled), c("logit(prob[yes])" = mean(qlogis(d[, "prob[yes]"]))))
   expect_equal(ranef(pooled)["south", 1], mean(qlogis(d[, "prob[yes,south]"]) - qlogis(d[, "prob[yes]"])))
+  expect_false(any(grepl("VarCorr", capture.output(print(pooled)), fixed = TRUE)))
   expect_equal(VarCorr(pooled)$sdcor, mean(d[, "sd[logit(prob[yes])]"]))
   if (requireNamespace("nlme", quietly = TRUE)) expect_identical(nlme::ranef(pooled), ranef(pooled))
 })
