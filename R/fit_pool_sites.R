@@ -89,7 +89,7 @@ site_draws <- function(fit, site, sites = NULL, seed = NULL) {
   check_given()
   check_sites_fit(fit)
   new <- is_new_site(fit, site)
-  if (!new) check_choice(site, "site", names(fit$release))
+  if (!new) check_choice(site, "site", c(names(fit$release), if (fit$pool %in% names(new_sites)) new_sites[[fit$pool]]))
   if (!new && !is.null(sites)) stop_argument("sites", "NULL: only a new site needs covariates", describe(sites))
   with_seed(check_seed(seed), if (new) as_chains(new_site_draws(fit, sites), fit) else parameters_of_site(fit, site))
 }

@@ -95,6 +95,10 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
                          interval = TRUE, bayes_factor = FALSE, replicates = 999, seed = NULL, prior_n = NULL) {
   check_given()
   check_no_dots(...)
+  if (is_sites(release)) {
+    stop_classed("argument", c("{.arg release} must be one release, but is several, of different people.",
+                               i = "{.fn p_value} takes several, and {.fn test_hypothesis} compares their rates."))
+  }
   check_release(release)
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_flag(interval, "interval")

@@ -79,6 +79,7 @@ test_that("totals with little noise have the p-values of R's tests", {
 })
 
 test_that("questions that cannot be asked are refused", {
+  expect_error(private_test(list(a = 1, b = 2), ~ y), "`test_hypothesis\\(\\)` compares their rates", class = "noiseaware_error_argument")
   release <- counted(~ y, list(y = c("no", "yes")), c(70, 65), 135)
   refused <- function(..., kind = "formula") expect_error(private_test(release, ...), class = paste0("noiseaware_error_", kind))
   refused("y")
