@@ -100,6 +100,7 @@ stat_cumulative <- function(statistic) {
 stat_means <- function(statistic, n) {
   example <- "Means are queries of sums: {.code stat_means(stat_sums(~ x, bounds = list(x = c(0, 10))), n = 50)}."
   check_given(hints = c(statistic = example, n = example))
+  if (inherits(statistic, "formula")) stop_classed("argument", c("{.arg statistic} must be a statistic, but is a formula.", i = example))
   check_queried(statistic)
   n <- check_count(n, "n")
   all <- seq_along(statistic$components)

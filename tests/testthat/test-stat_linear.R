@@ -200,6 +200,7 @@ test_that("bad subsets and queries are refused by name", {
     stat_linear(ages, weights * c(1, 0)),
     stat_linear(ages, `colnames<-`(weights, c("a", "b", "c", "d"))),
     stat_cumulative(crossed),
+    stat_means(~ age, 10),
     stat_means(ages, 0)
   )))
 })
