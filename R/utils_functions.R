@@ -20,7 +20,8 @@
 #'   `I((x - 40) / 10)`, `I(x^0.5)` and `sin(2 * pi * month / 12)`.
 #' * Factors: `cut(x, breaks)` with all breaks, optionally with `labels`, `right` and `include.lowest`; `factor(x)` with declared levels, or `factor(x, 1:3)`;
 #'   comparisons with a constant, `I(x > 12)`, `I(region == "south")`, `I(x %in% c(1, 3))`, with levels `FALSE` and `TRUE`.
-#' * Products and powers of functions, as in `log(x) * g` and `log(x) + I(log(x)^2)`, and functions as the response.
+#' * Products and powers of functions, as in `log(x) * g` and `log(x) + I(log(x)^2)`, and functions as the response. `poly(x, 3, raw = TRUE)` is short for
+#'   `x + I(x^2) + I(x^3)`.
 #'
 #' Constants are numbers, strings, `pi`, and `c()`, `:`, `seq()` and arithmetic of these. Any other function is an error, which lists the supported ones.
 #'
@@ -39,7 +40,7 @@
 #' [model_lm()] and [model_glm()] may have any number of functions of a variable that was itself released, as in `y ~ x + pmax(x - 30, 0)` or
 #' `y ~ x + I(x > 12) * g`. The prior determines combinations of coefficients that the release does not, and chains mix slowly along them: check R-hat. Records
 #' may lie outside the bounds. Functions that are undefined for some numbers, or that grow as fast as `exp()`, therefore need a covariate that stays within its
-#' bounds: `covariates = list(x = covariate_beta())`. If a function is the response, the function itself must be released. `poly()` is not supported.
+#' bounds: `covariates = list(x = covariate_beta())`. If a function is the response, the function itself must be released.
 #'
 #' **Splines.** Such a model also accepts `ns(x, knots = c(2, 3), Boundary.knots = c(1, 4))` and `bs(x, knots, degree, Boundary.knots)` from the package
 #' splines. All knots must be written out and lie within the bounds of the variable, because `df` would choose them from the data. The columns and the names of
@@ -74,6 +75,8 @@ functions_as_names <- function(formula, call = caller_env()) {
   last <- length(formula)
   leaves <- formula_leaves(formula[[last]], chain_operands("+"), call)
   named <- lapply(leaves, name_leaf, call)
+  powers <- vapply(leaves, operator_of, "") == "poly" & vapply(named, operator_of, "") == "("
+  named[powers] <- lapply(named[powers], `[[`, 2L) # a sum in a sum needs no parentheses
   if (!identical(named, leaves)) formula[[last]] <- Reduce(function(a, b) call("+", a, b), named)
   if (last == 3L && is.call(formula[[2L]])) formula[[2L]] <- as.name(function_label(formula[[2L]], call))
   formula
@@ -95,7 +98,23 @@ name_leaf <- function(side, call) {
   if (operator %in% c("-", "%in%", "/", "|", "offset", "~")) return(side)
   if (operator == "I" && length(side) == 2L) return(name_arithmetic(side, call))
   if (operator %in% spline_steps) return(spline_sum(side, call))
+  if (operator == "poly") return(name_leaf(power_sum(side, call), call))
   as.name(function_label(side, call))
+}
+
+# poly(x, 3, raw = TRUE) as (x + I(x^2) + I(x^3))
+power_sum <- function(side, call) {
+  given <- as.list(side)[-1L]
+  names(given) <- names(given) %||% rep("", length(given))
+  names(given)[names(given) == ""] <- setdiff(c("x", "degree"), names(given))[seq_len(sum(names(given) == ""))]
+  ok <- length(given) == 3L && setequal(names(given), c("x", "degree", "raw")) && isTRUE(given$raw) && is_power(given$degree) && given$degree <= most_power
+  if (!ok) {
+    refuse_function(formula_text(side), "Orthogonal polynomials depend on the records.", call,
+                    cli::format_inline("Polynomials are {.code poly(x, 2, raw = TRUE)}, with a degree of up to {most_power}."))
+  }
+  powers <- lapply(seq_len(given$degree)[-1L], function(k) call("I", call("^", given$x, as.double(k))))
+  sum <- Reduce(function(a, b) call("+", a, b), c(given$x, powers))
+  if (length(powers)) call("(", sum) else sum
 }
 
 # I(): products and powers of names stay, a power of a function is a power of that

@@ -37,12 +37,11 @@ refuse_function <- function(label, why, call, hint = NULL, .envir = parent.frame
 read_step <- function(side, label, call) {
   operator <- operator_of(side)
   arguments <- as.list(side)[-1L]
-  if (operator == "poly") {
-    refuse_function(label, "It has several columns; write powers, as in {.code x + I(x^2)}.", call)
-  }
   if (!operator %in% c(known_functions(), "as.factor")) {
     known <- cli::cli_vec(known_functions(), list("vec-trunc" = 100))
-    refuse_function(label, "{.code {shorten_text(formula_text(side[[1L]]))}} is unknown.", call, cli::format_inline("Known: {.code {known}}."))
+    hint <- if (operator %in% c("s", "te", "ti", "t2", "lo", "gp")) "A smooth curve is a walk over intervals: see the section Curves of {.code ?groups}." else
+      "Known: {.code {known}}."
+    refuse_function(label, "{.code {shorten_text(formula_text(side[[1L]]))}} is unknown.", call, cli::format_inline(hint))
   }
   has_variable <- vapply(arguments, function(a) length(setdiff(all.vars(a), constant_names)) > 0L, TRUE)
   if (sum(has_variable) != 1L) {

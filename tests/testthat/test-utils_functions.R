@@ -210,6 +210,19 @@ test_that("values that are none of a function's levels are refused", {
   expect_error(simulate_release(data.frame(k = c("a", "z", "b", "y")), st, mech_laplace(epsilon = 1)), "2 others, in rows 2, 4", class = "noiseaware_error_levels")
 })
 
+test_that("poly() is short for powers, of functions too", {
+  of <- function(formula) stat_crossprod(formula, bounds[intersect(names(bounds), all.vars(formula))])
+  expect_identical(of(wage ~ poly(exper, 2, raw = TRUE) + educ), of(wage ~ exper + I(exper^2) + educ))
+  expect_identical(of(wage ~ poly(log1p(exper), degree = 3, raw = TRUE)),
+                   of(wage ~ log1p(exper) + I(log1p(exper)^2) + I(log1p(exper)^3)))
+  expect_identical(of(wage ~ poly(raw = TRUE, 1, x = educ)), of(wage ~ educ))
+  expect_identical(model_lm(wage ~ educ * poly(exper, 2, raw = TRUE))$formula, model_lm(wage ~ educ * (exper + I(exper^2)))$formula)
+  for (bad in list(wage ~ poly(exper, 9, raw = TRUE), wage ~ poly(exper, educ, raw = TRUE), wage ~ poly(exper, 2, 3, raw = TRUE), wage ~ poly(exper), wage ~ poly(exper, 2, raw = FALSE))) {
+    expect_error(of(bad), "raw = TRUE", class = "noiseaware_error_formula")
+  }
+  expect_error(model_lm(wage ~ s(exper)), "the section Curves", class = "noiseaware_error_formula")
+})
+
 test_that("what is no known function of one variable is refused", {
   show(refusals("formula", expression(
     stat_crossprod(foo(wage) ~ exper, bounds[1:2]), stat_crossprod(wage ~ log(exper + educ), bounds), stat_crossprod(wage ~ system("ls"), bounds[1]),
