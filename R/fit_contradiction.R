@@ -191,7 +191,7 @@ contradiction_reasons <- function(bound, totals) {
 contradiction_reason <- function(variables, bound) {
   names <- paste0("`", variables, "`", collapse = " and ")
   response <- if (!is.null(response_of(bound))) bound$columns$variable[1L]
-  advice <- if (any(variables %in% response)) spread_advice(bound)
+  advice <- if (any(variables %in% response)) spread_advice(bound) else count_advice(variables, bound)
   if (length(variables) == 1L) return(list(why = single_reason(variables, names, bound), advice = advice))
   if (length(variables) == 2L && any(variables %in% response)) {
     other <- setdiff(variables, response)
@@ -227,6 +227,11 @@ dependence_advice <- function(bound) {
   model <- bound$model
   model$factors <- "dependent"
   if (is_dependent(bound$base[-1L, ], model, bound$levels)) "With factors = \"dependent\" in the model, factors depend on each other and on the numbers."
+}
+
+count_advice <- function(variables, bound) {
+  poisson <- Filter(function(covariate) inherits(covariate, "covariate_count") && is.null(covariate$size), bound$model$covariates$lone[variables])
+  if (length(poisson)) "`covariate_count(size = prior_gamma(1, 0.2))` is for counts that vary more than a Poisson distribution allows."
 }
 
 # counts that vary more than a Poisson distribution lets them
