@@ -66,3 +66,12 @@ new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   colnames(values) <- partial$reported
   values
 }
+
+# names of what varies, as in sd[...]
+spread_coordinates <- function(fit) {
+  partial <- fit$problem$partial
+  sub("^sd\\[(.*)\\]$", "\\1", fit$problem$names[length(partial$heads) + seq_along(partial$vary)])
+}
+
+# names of parameters in draws: groups of model_normal() have a mean and an sd instead of an intercept and sigma
+reported_as <- function(fit, parameters) fit$problem$partial$reported[match(parameters, fit$problem$partial$parameters)]

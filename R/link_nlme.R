@@ -146,12 +146,6 @@ check_varies <- function(fit, name, walk = FALSE, call = caller_env()) {
 
 # ---- coordinates: coefficients as they are, else those in which sites are normal -----------------
 
-# names of what varies, as in sd[...]
-spread_coordinates <- function(fit) {
-  partial <- fit$problem$partial
-  sub("^sd\\[(.*)\\]$", "\\1", fit$problem$names[length(partial$heads) + seq_along(partial$vary)])
-}
-
 effect_names <- function(fit) {
   design <- colnames(fit$problem$partial$design$matrix)
   as.vector(outer(design, spread_coordinates(fit), function(x, v) sprintf("%s[%s]", x, v)))
@@ -170,9 +164,6 @@ reported_coordinates <- function(fit, draws) {
   colnames(natural) <- spread_coordinates(fit)
   natural
 }
-
-# names of parameters in draws: groups of model_normal() have a mean and an sd instead of an intercept and sigma
-reported_as <- function(fit, parameters) fit$problem$partial$reported[match(parameters, fit$problem$partial$parameters)]
 
 # sigma or cv of a regression, if it varies
 varying_scales <- function(fit) setdiff(fit$problem$partial$shown, reported_as(fit, coefficients_of(fit$bound)))

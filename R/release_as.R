@@ -106,12 +106,16 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
     if (takes_codes(statistic, mechanism)) return(answers_release(value, statistic, mechanism, if (!missing(n)) list(n), match_neighbours(neighbours), ...))
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   }
-  hint <- if (missing(value)) NULL else statistic_of_table(value)
-  check_given(hints = c(statistic = if (is.null(hint)) "{.arg statistic} says what the numbers are, for example {.fn stat_counts} or {.fn stat_sums}." else
-                          "This table has {.code {hint}}.",
-                        mechanism = "{.arg mechanism} says what noise they have, for example {.code mech_laplace(scale = 2)} or {.code mech_gaussian(sd = 3)}.",
-                        n = "Use {.code n = NULL} if the number of records is unknown."))
+  check_given(hints = hints_of_release(value))
   UseMethod("as_release")
+}
+
+hints_of_release <- function(value) {
+  table <- if (!missing(value)) statistic_of_table(value)
+  c(statistic = if (is.null(table)) "{.arg statistic} says what the numbers are, for example {.fn stat_counts} or {.fn stat_sums}." else
+      paste0("This table has `", escape_braces(table), "`."),
+    mechanism = "{.arg mechanism} says what noise they have, for example {.code mech_laplace(scale = 2)} or {.code mech_gaussian(sd = 3)}.",
+    n = "Use {.code n = NULL} if the number of records is unknown.")
 }
 
 # of a table with named dimensions, as code

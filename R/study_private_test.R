@@ -135,11 +135,7 @@ read_question <- function(formula, release, null, scores, of, call) {
   variables <- released_variables(formula, public, call)
   levels <- lapply(stats::setNames(nm = variables), function(v) public$levels[[v]])
   if (!is.null(scores)) return(ask_trend(formula, levels, scores, null, call))
-  if (length(formula) == 2L) {
-    if (length(variables) == 2L && all(lengths(levels))) return(ask_two_factors(variables, levels, null, release, call))
-    if (length(variables) > 1L) stop_argument("formula", "one variable, two factors, or a response and covariates", formula_text(formula), "formula", call)
-    return(ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, of, call))
-  }
+  if (length(formula) == 2L) return(ask_one_side(formula, variables, levels, public, release, null, of, call))
   factors <- lengths(levels) > 0L
   # a factor that is released as codes divides totals into groups
   coded <- variables %in% public$columns$variable[is.na(public$columns$level)]
@@ -151,6 +147,13 @@ read_question <- function(formula, release, null, scores, of, call) {
                               x = "{.var {variables[1L]}} has {length(levels[[1L]])}."), call = call)
   }
   ask_slopes(formula, factors, levels, null, release, call)
+}
+
+# ~ y, or ~ y + x of two factors
+ask_one_side <- function(formula, variables, levels, public, release, null, of, call) {
+  if (length(variables) == 2L && all(lengths(levels))) return(ask_two_factors(variables, levels, null, release, call))
+  if (length(variables) > 1L) stop_argument("formula", "one variable, two factors, or a response and covariates", formula_text(formula), "formula", call)
+  ask_one_variable(variables, levels[[1L]] %||% zero_or_one(variables, public, release), null, of, call)
 }
 
 released_variables <- function(formula, public, call) {

@@ -100,10 +100,10 @@ test_that("arrays whose names do not tell what they count are refused", {
 })
 
 test_that("a table without a statistic is answered with the code of its statistic", {
-  noisy <- as.table(array(1:6, c(2, 3), list(`the group` = c("a \"b\"", "c"), smoke = c("no", "some", "yes"))))
+  noisy <- as.table(array(1:6, c(2, 3), list(`the group` = c("a \"b\"", "c"), smoke = c("no", "some{x}", "yes"))))
   code <- internal("statistic_of_table")(noisy)
   release <- as_release(noisy, eval(parse(text = code)), mech_laplace(scale = 1), n = 21)
-  expect_equal(release$value[["the group=c:smoke=some"]], 4)
+  expect_equal(release$value[["the group=c:smoke=some{x}"]], 4)
   expect_equal(sum(release$value), 21)
   expect_error(as_release(noisy), "This table has `stat_counts(~`the group`:smoke, list(", fixed = TRUE, class = "noiseaware_error_argument")
   expect_error(as_release(1:6), "says what the numbers are", class = "noiseaware_error_argument")
