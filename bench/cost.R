@@ -112,6 +112,8 @@ cases <- function() {
     grid("responses", "augment", logistic_release, function() model_logistic(), c(300, 2, 1), c(3000, 2, 1), c(20000, 2, 1), c(3000, 2, 10), c(3000, 2, 0.1),
          c(1000, 5, 1), c(3000, 5, 10), c(1000, 8, 1), c(5000, 8, 10)),
     # n, levels of the response, numbers, levels of factors, epsilon
+    of_levels("responses", "augment", binomial(), list(300, 2, 1, 2, 1), list(300, 2, 4, c(2, 2), 5), list(1000, 2, 2, 2, 1), list(1000, 2, 4, c(2, 3), 1), list(1000, 2, 3, c(2, 2), 5),
+              list(3000, 2, 2, c(2, 3), 10), list(3000, 2, 4, c(2, 3), 1)),
     of_levels("levels", "augment", "cumulative", list(300, 3, 2, 2, 1), list(1000, 4, 2, 2, 10), list(1000, 3, 0, c(3, 4, 2), 1), list(3000, 3, 0, c(3, 4, 2), 10), list(5000, 3, 2, 2, 1)),
     of_levels("levels", "augment", "categorical", list(300, 3, 2, 2, 1), list(1000, 3, 2, 2, 10), list(1000, 3, 0, c(3, 4, 2), 1), list(3000, 4, 0, c(3, 2), 10)),
     of_levels("response table", "collapse", binomial(), list(300, 2, 0, 3, 1), list(3000, 2, 0, c(3, 2), 10), list(3000, 2, 0, c(3, 4, 2), 1), list(1000, 2, 0, c(6, 8, 3), 1), list(1e5, 2, 0, c(6, 8, 3), 10)),
