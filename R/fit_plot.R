@@ -209,8 +209,9 @@ plot_pairs <- function(draws, most = 1000L) {
 # bayesplot's shades of one colour leave some chains next to invisible
 chain_colours <- function(plot, draws, scales) {
   by <- plot$facet$params$facets # none of one variable
+  count <- posterior::nvariables(draws)
   suppressMessages(plot + scale_greys(posterior::nchains(draws), name = "Chain") + scale_few_x()) +
-    (if (length(by)) facet_variables(by, scales = scales)) + theme_noiseaware() + room_at_sides()
+    (if (length(by)) facet_variables(by, count, scales = scales)) + theme_noiseaware() + theme_many_panels(count) + room_at_sides()
 }
 
 predictive_data <- function(fit, covariate = NULL, level = 0.95, points = 61) {

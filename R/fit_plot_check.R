@@ -127,10 +127,10 @@ plot_replicates <- function(data, most = 12L) {
   rows <- seq_len(min(most, nrow(data)))
   named <- factor(checked_names(data)[rows], checked_names(data)[rows])
   again <- attr(data, "replicates")[rows, , drop = FALSE]
-  plot <- ggplot2::ggplot(data.frame(component = rep(named, ncol(again)), at = c(again)), ggplot2::aes(x = .data$at)) +
+  plot <- ggplot2::ggplot(data.frame(panel = rep(named, ncol(again)), at = c(again)), ggplot2::aes(x = .data$at)) +
     ggplot2::geom_histogram(bins = 25L, fill = "grey75") +
-    ggplot2::geom_vline(ggplot2::aes(xintercept = .data$at), data = data.frame(component = named, at = data$value[rows]), linewidth = 0.8) +
-    facet_variables(ggplot2::vars(.data$component), scales = "free") +
+    ggplot2::geom_vline(ggplot2::aes(xintercept = .data$at), data = data.frame(panel = named, at = data$value[rows]), linewidth = 0.8) +
+    facet_variables(ggplot2::vars(.data$panel), scales = "free") +
     scale_few_x() +
     ggplot2::labs(x = NULL, y = NULL, subtitle = "lines: published numbers; bars: their replicates",
                   caption = if (left_out > 0L) paste("not shown:", left_out, "more")) +

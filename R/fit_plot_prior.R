@@ -8,10 +8,11 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
     ggplot2::geom_line(data = data[data$distribution == "prior", ], ggplot2::aes(linetype = .data$distribution)) +
     ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
     ggplot2::scale_linetype_manual(values = c(prior = "dashed"), name = NULL) +
-    facet_variables(scales = "free") +
+    facet_variables(count = nlevels(data$variable), scales = "free") +
     scale_few_x() +
     ggplot2::labs(x = "value of the parameter", y = "density") +
     theme_noiseaware() +
+    theme_many_panels(nlevels(data$variable)) +
     theme_without_y() +
     room_at_sides()
   with_table(plot, data)

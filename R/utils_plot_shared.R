@@ -54,9 +54,13 @@ short_intervals <- function(names) {
   if (anyDuplicated(short) > anyDuplicated(names)) names else short
 }
 
-# a panel for each variable; long names, as of conditional probabilities, cells and interactions, in several lines
-facet_variables <- function(facets = ggplot2::vars(.data$variable), ...) {
-  ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(function(names) vapply(short_intervals(names), break_name, "")), ...)
+theme_many_panels <- function(count) {
+  if (count > 12L) ggplot2::theme(strip.text = ggplot2::element_text(size = ggplot2::rel(0.7)), strip.clip = "off")
+}
+
+# a panel for each of `count` variables; long names, as of conditional probabilities, cells and interactions, in several lines
+facet_variables <- function(facets = ggplot2::vars(.data$variable), count = 1L, ...) {
+  ggplot2::facet_wrap(facets, ncol = if (count > 12L) 4L, labeller = ggplot2::as_labeller(function(names) vapply(short_intervals(names), break_name, "")), ...)
 }
 
 # Breaks before "|" and after ":" and ",", where a line would have more than `most` characters.

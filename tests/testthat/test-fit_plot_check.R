@@ -78,3 +78,14 @@ test_that("a site whose parameters are not all reported is refused, and its prio
   skip_if_not_installed("bayestestR")
   expect_identical(bayestestR::describe_posterior(fit)$Parameter, names(insight::get_parameters(fit)))
 })
+
+test_that("histograms of replicates have panels for what is shown alone", {
+  st <- stat_counts(~ a:b, list(a = letters[1:4], b = LETTERS[1:4]))
+  fit <- suppressWarnings(sample_posterior(as_release(rep(10, 16), st, mech_laplace(scale = 2), n = 160), model_table(), chains = 1, iter = 50, seed = 1))
+  plot <- bayesplot::pp_check(fit, type = "hist", draws = 20, seed = 1)
+  expect_identical(as.character(ggplot2::ggplot_build(plot)$layout$layout$panel), plot$data$component[1:12])
+  expect_identical(nrow(plot$data), 16L)
+  # of many panels a column is wide enough for names
+  expect_identical(max(ggplot2::ggplot_build(plot(fit, "trace"))$layout$layout$COL), 4L)
+  expect_identical(max(ggplot2::ggplot_build(plot(fit, "prior"))$layout$layout$COL), 4L)
+})
