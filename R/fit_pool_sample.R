@@ -116,7 +116,7 @@ separate_fits <- function(releases, model, prior_n, asked, call) {
     arguments[c("seed", "prior_n")] <- list(seed, prior)
     eval(one)
   }, releases, seeds, lapply(names(releases), function(site) prior_n[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
-  fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
+  fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", all(vapply(fits, `[[`, NA, "exact")))
   fit$pool <- "none"
   fit$fits <- fits
   fit$decided <- sites_decided(lapply(fits, `[[`, "decided"))

@@ -258,7 +258,8 @@ simulate_responses <- function(fit, nsim) {
 refit <- function(fit, given) {
   asked <- c(list(release = fit$whole %||% fit$problem$groups$release %||% fit$release), fit$asked)
   asked[names(given)] <- given
-  do.call("sample_posterior", asked, quote = TRUE)
+  # warnings show the call: with names, not a whole release
+  eval(as.call(c(quote(sample_posterior), lapply(stats::setNames(nm = names(asked)), as.name))), asked)
 }
 
 # Chains start at draws, unless `init` is given; a method that draws independently needs none.

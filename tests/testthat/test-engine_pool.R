@@ -238,6 +238,7 @@ test_that("what the chains of several sites report of their moves is possible", 
 test_that("separate fits are the fits of each site", {
   sites <- two_yes()
   fit <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 2, iter = 200, seed = 1)
+  expect_true(fit$exact)
   expect_identical(posterior::variables(fit$draws), c("prob[yes,north]", "prob[yes,south]"))
   expect_equal(unname(c(coef(fit))), c(mean(fit$fits$north$draws), mean(fit$fits$south$draws)))
   expect_identical(fit$fits$south$release, sites$south)

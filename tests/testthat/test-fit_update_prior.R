@@ -136,3 +136,10 @@ test_that("the limit of Pareto k is 0.7, and lower for fewer than 2,155 draws", 
   expect_equal(vapply(c(100, 1000, 2000), internal("pareto_limit"), 0), c(1 / 2, 2 / 3, 1 - 1 / log10(2000)))
   expect_identical(vapply(c(2200, 1e4, 1e6), internal("pareto_limit"), 0), rep(0.7, 3))
 })
+
+test_that("warnings of an update show the names of its arguments, not a release", {
+  st <- stat_counts(~ y, list(y = c("no", "yes")))
+  fit <- sample_posterior(as_release(c(20, 30), st, mech_laplace(scale = 2), n = 50), model_bernoulli(), chains = 2, iter = 400, seed = 1)
+  warned <- tryCatch(told(update(fit, iter = 10)), noiseaware_warning_convergence = identity)
+  expect_identical(as.list(warned$call)[c("release", "iter")], list(release = quote(release), iter = quote(iter)))
+})
