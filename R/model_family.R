@@ -20,18 +20,21 @@ glm_families <- list(
 own_families <- list(negative_binomial = function() negative_binomial_family(), cumulative = function() family_of_levels("cumulative", "logit"),
                      cumulative_probit = function() family_of_levels("cumulative", "probit"), categorical = function() family_of_levels("categorical", "logit"))
 
+# of another name in brms
+brms_families <- c(bernoulli = "binomial", negbinomial = "negative_binomial", gamma = "Gamma")
+
 # The name of a family object, of a function that makes it, or of that function's name; MASS::negative.binomial(theta)
 # has the attribute cv. A link that was not asked for is the one there is.
 check_family <- function(family, call = caller_env()) {
   there <- vapply(glm_families, function(f) sprintf("%s(\"%s\")", f$family, f$link), "")
   must <- "binomial(\"logit\", \"probit\" or \"cloglog\"), poisson(), Gamma(\"log\"), \"negative_binomial\", \"cumulative\", \"cumulative_probit\" or \"categorical\""
   named <- c(list(binomial = stats::binomial, poisson = stats::poisson, Gamma = function() stats::Gamma("log")), own_families)
-  if (is.character(family) && length(family) == 1L && family %in% names(named)) family <- named[[family]]
+  ours <- function(name) if (name %in% names(brms_families)) brms_families[[name]] else name
+  if (is.character(family) && length(family) == 1L && ours(family) %in% names(named)) family <- named[[ours(family)]]
   if (identical(family, stats::Gamma)) family <- named$Gamma
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (!inherits(family, "family")) stop_argument("family", must, describe(family), "family", call)
-  # brms's name
-  if (identical(family$family, "negbinomial")) family$family <- "negative_binomial"
+  family$family <- ours(family$family)
   given <- sprintf("%s(\"%s\")", family$family, family$link)
   size <- if (startsWith(family$family, "Negative Binomial")) get0(".Theta", environment(family$variance))
   if (!is.null(size)) given <- sprintf("negative_binomial(\"%s\")", family$link)
