@@ -29,6 +29,12 @@ get_priors.noiseaware_fit <- function(x, ...) {
 #' @exportS3Method insight::get_data
 get_data.noiseaware_fit <- function(x, ...) covariate_grid(x)
 
+#' @exportS3Method insight::get_datagrid
+get_datagrid.noiseaware_fit <- function(x, ...) insight::get_datagrid(covariate_grid(x), ...)
+
+#' @exportS3Method insight::get_df
+get_df.noiseaware_fit <- function(x, ...) refuse_meaningless("get_df")
+
 #' @exportS3Method insight::get_residuals
 get_residuals.noiseaware_fit <- function(x, ...) refuse_meaningless("get_residuals")
 

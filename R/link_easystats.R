@@ -41,6 +41,12 @@ check_predictions.noiseaware_fit <- function(object, ...) pp_check.noiseaware_fi
 #' @exportS3Method performance::check_model
 check_model.noiseaware_fit <- function(x, ...) refuse_meaningless("check_model")
 
+#' @exportS3Method performance::performance_mae
+performance_mae.noiseaware_fit <- function(model, ...) refuse_meaningless("performance_mae")
+
+#' @exportS3Method performance::performance_mse
+performance_mse.noiseaware_fit <- function(model, ...) refuse_meaningless("performance_mse")
+
 # ---- gtsummary, which asks broom.helpers -----------------------------------------------------
 
 #' @exportS3Method gtsummary::tbl_regression
