@@ -270,7 +270,8 @@ prior_beta <- function(a = 1, b = 1) {
 }
 
 #' @rdname priors
-#' @param value The known value: a number, a vector, a matrix or a list of these. Text is passed to `fixed()` of the package stringr, if that is attached.
+#' @param value The known value: a number, a vector, a matrix or a list of these. Text is passed to `fixed()` of the package stringr, if that is attached. If it
+#'   was attached later, write `noiseaware::fixed()`.
 #' @param ... Must be empty for numbers.
 #' @export
 fixed <- function(value, ...) {

@@ -45,6 +45,7 @@ public_call <- function(frame) {
 # what a value was, in a few words that never quote more than one scalar
 describe <- function(x) {
   if (inherits(x, "formula")) return(paste("the formula", shorten_text(formula_text(x))))
+  if (inherits(x, "stringr_fixed")) return("a pattern of stringr, which hides noiseaware::fixed()")
   scalar <- is.atomic(x) && length(x) == 1L && is.null(dim(x)) && !is.object(x)
   if (!scalar) return(describe_shape(x))
   if (is.na(x) && !is.nan(x)) return("NA")

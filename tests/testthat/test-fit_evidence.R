@@ -88,6 +88,7 @@ test_that("names of other packages work, whichever was attached last", {
   skip_if_not_installed("stringr")
   suppressMessages(withr::local_package("stringr"))
   expect_identical(noiseaware::fixed("a.b", ignore_case = TRUE), stringr::fixed("a.b", ignore_case = TRUE))
+  expect_error(model_lm(sigma = suppressWarnings(stringr::fixed(700))), "noiseaware::fixed()", fixed = TRUE, class = "noiseaware_error_prior")
   skip_if_not_installed("bridgesampling")
   expect_identical(bridgesampling::bayes_factor(a, b, seed = 1), bayes_factor(a, b, seed = 1))
   bridge <- function(log) structure(list(logml = log, niter = 1, method = "normal", q11 = 0, q12 = 0, q21 = 0, q22 = 0), class = "bridge")
