@@ -75,3 +75,10 @@ test_that("brms plots them", {
   expect_length(drawn, 3L)
   for (one in drawn) expect_s3_class(ggplot2::ggplot_build(one), "ggplot_built")
 })
+
+test_that("brms computes hypotheses from the draws", {
+  skip_if_not_installed("brms")
+  age <- as.matrix(fit)[, "age"]
+  found <- brms::hypothesis(fit, "age > 0")$hypothesis
+  expect_equal(c(found$Estimate, found$Est.Error, found$Post.Prob), c(mean(age), sd(age), mean(age > 0)))
+})
