@@ -5,7 +5,8 @@
 #' The most common questions, each answered by the Bayes factor of the alternative H1 over the null hypothesis H0: how many times as probable the release is
 #' under H1, noise included. If a release is too noisy to answer the question, the Bayes factor is near 1, whatever the records are.
 #'
-#' @param x A release, or a fit of it, which determines the model; for equal rates a named list of releases of different people, one for each rate.
+#' @param x A release, or a fit of it, which determines the model; for equal rates a named list of releases of different people, one for
+#'   each rate, or a fit of these.
 #' @param question What is asked:
 #'   * names of covariates: are their slopes all zero? `x` is a release with a formula, or a fit of [model_lm()], which also determines the method.
 #'   * a formula, `~ a + b` for two factors, or `~ a + b | c` given each level of one or more others: are the two independent? These must be all variables of
@@ -58,13 +59,14 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
   draws <- check_count(draws, "draws", lower = 100)
   error <- check_positive(error, "error")
   seed <- check_seed(seed)
-  if (is_sites(x)) {
-    if (!is.null(question)) stop_argument("question", "NULL for a list of releases, whose rates are compared", describe(question))
-    return(test_equal_rates(x, model, environment()))
-  }
   is_fit <- inherits(x, "noiseaware_fit")
-  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
   if (is_fit && !is.null(model)) stop_classed("argument", "{.arg model} must be left out if {.arg x} is a fit, which has a model.")
+  of_sites <- inherits(x, "noiseaware_pool") && !is_of_groups(x)
+  if (of_sites || is_sites(x)) {
+    if (!is.null(question)) stop_argument("question", "NULL for several sites, whose rates are compared", describe(question))
+    return(if (of_sites) test_equal_rates(x$release, x$asked$model, environment()) else test_equal_rates(x, model, environment()))
+  }
+  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
   if (inherits(question, "formula")) return(test_independence(x, question, model, draws, error, seed, environment()))
   ok <- is.character(question) && length(question) > 0L && !anyNA(question) && !anyDuplicated(question)
   if (!ok) stop_argument("question", "names of covariates, or a formula such as ~ a + b", describe(question))

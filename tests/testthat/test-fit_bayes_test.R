@@ -58,6 +58,10 @@ test_that("equal rates: all totals of two sites", {
     want <- log(sum(noise * alone(at$s, 30) * alone(at$t, 25)) / sum(noise * alone(at$s + at$t, 55)))
     expect_equal(attr(test_hypothesis(sites, model = model_bernoulli(prior = prior_beta(prior[1], prior[2]))), "log"), want, tolerance = 1e-9)
   }
+  # a fit of the sites has their model
+  pooled <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 0.5)), pool = "partial", chains = 1, iter = 20, seed = 1)
+  expect_equal(attr(test_hypothesis(pooled), "log"), want, tolerance = 1e-9)
+  expect_error(test_hypothesis(pooled, model = model_bernoulli()), class = "noiseaware_error_argument")
   totals <- stat_sums(~ x, bounds = list(x = c(0, 20)))
   sites <- list(a = as_release(31.4, totals, mech_laplace(scale = 6), n = 8), b = as_release(90, totals, mech_laplace(scale = 5), n = 11))
   at <- expand.grid(s = 0:400, t = 0:400)
@@ -127,7 +131,7 @@ test_that("prints say what is compared, and what cannot be is refused", {
   expect_error(test_hypothesis(table, ~ a + b, draws = 1), class = "noiseaware_error_argument")
   expect_error(test_hypothesis(table, ~ a + b, model_table(~ a + b)), "saturated", class = "noiseaware_error_argument")
   expect_error(test_hypothesis(table, ~ a + b, model_categorical()), "model_table", class = "noiseaware_error_argument")
-  expect_error(test_hypothesis(list(a = one, b = other), "smoke"), "NULL for a list", class = "noiseaware_error_argument")
+  expect_error(test_hypothesis(list(a = one, b = other), "smoke"), "NULL for several sites", class = "noiseaware_error_argument")
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-3, 3)))
   regression <- as_release(c(y = 5, x = 2, "y^2" = 6, "y:x" = 4, "x^2" = 3), st, mech_laplace(scale = 2), n = 40)
   expect_error(test_hypothesis(regression, "z"), class = "noiseaware_error_variables")
