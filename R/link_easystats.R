@@ -1,19 +1,22 @@
 # parameters, performance and gtsummary: tables of coefficients, and which measures need records.
 
 #' @exportS3Method parameters::model_parameters
-model_parameters.noiseaware_fit <- function(model, ..., component = "conditional", exponentiate = FALSE) {
+model_parameters.noiseaware_fit <- function(model, ..., component = "conditional", exponentiate = FALSE, diagnostic = c("Rhat", "ESS")) {
   check_flag(exponentiate, "exponentiate")
   effects <- coefficient_terms(model)
   if (exponentiate && is.null(effects)) stop_argument("exponentiate", "FALSE if the model has no coefficients", "TRUE")
   remind_troubles(model)
   table <- parameters::model_parameters(posterior::as_draws_df(get_parameters.noiseaware_fit(model, component)), ...)
   checks <- diagnostic_posterior.noiseaware_fit(model, component = component)
-  table[c("Rhat", "ESS")] <- checks[match(table$Parameter, checks$Parameter), c("Rhat", "ESS")]
+  shown <- if (identical(diagnostic, "all")) c("Rhat", "ESS") else intersect(c("Rhat", "ESS"), diagnostic)
+  table[shown] <- checks[match(table$Parameter, checks$Parameter), shown]
   # the probability of direction stays the coefficient's
   if (exponentiate) {
     at <- table$Parameter %in% effects
     ends <- intersect(c("Median", "Mean", "MAP", "CI_low", "CI_high"), names(table))
     table[at, ends] <- exp(table[at, ends])
+    # the spread by the delta method, as in tidy()
+    for (of in list(c("Median", "MAD"), c("Mean", "SD"))) if (all(of %in% names(table))) table[at, of[2L]] <- table[at, of[1L]] * table[at, of[2L]]
   }
   table
 }

@@ -118,7 +118,7 @@ works_with <- function() {
     row("performance", "performance_mae(fit)", no_records, FALSE),
     row("performance", "performance_mse(fit)", no_records, FALSE),
     row("gtsummary", "tbl_regression(fit)", "also with `exponentiate = TRUE`"),
-    row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
+    row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "medians, from `model_parameters()`; `statistic = \"conf.int\"` adds intervals"),
     row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the likelihood (for a rate) or of the noise at the imputed totals"),
     row("SBC", "SBC_fit(noiseaware::sbc_backend(noiseaware::model_lm(), iter = 50), fit$release, cores = 1)",
         "a backend for `compute_SBC()`; untested against SBC itself, which is not on CRAN"),

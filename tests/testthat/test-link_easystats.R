@@ -54,7 +54,19 @@ test_that("parameters", {
   expect_equal(odds$Median, exp(median_of(beta) / 1000))
   # the probability that the coefficient, not the odds ratio, is above 0
   expect_equal(odds$pd, table$pd)
+  # as modelsummary asks
+  spread <- parameters::model_parameters(small, exponentiate = TRUE, diagnostic = NULL, dispersion = TRUE)
+  expect_identical(intersect(c("Rhat", "ESS"), names(spread)), character())
+  expect_equal(spread$MAD, unname(apply(beta, 2, mad)) / 1000 * odds$Median)
   expect_error(parameters::model_parameters(rate, exponentiate = TRUE), class = "noiseaware_error_argument")
+})
+
+test_that("modelsummary", {
+  skip_if_not_installed("modelsummary")
+  table <- suppressWarnings(modelsummary::modelsummary(fit, output = "data.frame", fmt = NULL, statistic = "conf.int"))
+  shown <- table[table$statistic == "estimate", ]
+  expect_identical(shown$term, colnames(beta))
+  expect_equal(as.numeric(shown[[ncol(shown)]]), median_of(beta))
 })
 
 test_that("performance", {
@@ -66,7 +78,7 @@ test_that("performance", {
 })
 
 test_that("gtsummary", {
-  skip_if_not_installed("gtsummary")
+  for (package in c("gtsummary", "broom", "broom.helpers")) skip_if_not_installed(package)
   body <- gtsummary::tbl_regression(fit)$table_body
   expect_identical(unname(body$label), c("age", "smoke", "0", "1"))
   expect_equal(body$estimate[c(1, 4)], unname(colMeans(beta)[2:3]))

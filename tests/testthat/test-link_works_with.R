@@ -41,6 +41,11 @@ test_that("each row of the table does what it says", {
     inside <- list2env(mget(getNamespaceExports(row$package), asNamespace(row$package), inherits = TRUE))
     list2env(list(fit = fit, newdata = newdata, pool = pool), inside)
     got <- tryCatch(suppressMessages(suppressWarnings(eval(str2lang(row$call), inside))), error = identity)
+    # of what gtsummary suggests
+    if (inherits(got, "rlib_error_package_not_found")) {
+      absent <- union(absent, paste("a package that", row$package, "needs"))
+      next
+    }
     if (row$works) {
       expect_false(inherits(got, "condition"), label = paste(label, if (inherits(got, "condition")) conditionMessage(got)))
       expect_gt(length(got), 0L, label = label)
