@@ -54,7 +54,9 @@ performance_mse.noiseaware_fit <- function(model, ...) refuse_meaningless("perfo
 
 #' @exportS3Method gtsummary::tbl_regression
 tbl_regression.noiseaware_fit <- function(x, tidy_fun = tidy_coefficients, ...) {
-  regression_of(x)
+  if (is.null(response_of(x$bound))) {
+    stop_classed("method", c("The table shows the coefficients of a regression, but this is a fit of {describe_model(x$bound)}.", i = "{.fn tidy} shows all parameters."))
+  }
   if (inherits(x$bound, "bound_categories") && !is_ordered_family(x$bound$model)) {
     stop_classed("method", c("The table has one coefficient for each term, but {.val categorical} has one for each level except the first.",
                              i = "{.fn tidy} shows all of them."))
