@@ -216,7 +216,7 @@ check_group_sizes <- function(groups, bound, variable, call) {
                   i = "Public sizes are {.code stat_counts(~ {variable})} with {.fn mech_exact}."), call = call)
   }
   levels <- if (length(bound$levels)) length(bound$levels[[1L]]) else 1L
-  sites <- bound$spec$name %in% c("normal", "lm", "glm") # whose numbers of records are latent in each by itself
+  sites <- bound$spec$name %in% c("normal", "mvnormal", "lm", "glm") # whose numbers of records are latent in each by itself
   tells <- function(release) {
     counted <- function(p) inherits(table_of(p$statistic), "stat_counts") && (sites || length(unique(p$statistic$queries$column %||% seq_len(levels))) == levels)
     !is.null(release$n) || has(release, is_size) || (sites || levels == 2L) && any(vapply(release_parts(release), counted, TRUE))

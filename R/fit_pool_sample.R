@@ -28,7 +28,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   one[c("group", "bars")] <- NULL
   bound <- bind_public(assume_independent(one, call, "A model of groups"), release_columns(groups[[1L]]$statistic), call)
   check_prior_draws(bound, call)
-  if (!is.null(model$bars) || bound$spec$name == "normal") {
+  if (!is.null(model$bars) || bound$spec$name %in% c("normal", "mvnormal")) {
     check_group_sizes(groups, bound, variable, call)
     pool <- if (is.null(model$bars)) pool %||% "none" else pooling_of_bars(pool, model, bound, call)
     fit <- fit_sites(groups, one, pool, method, run, init, control, check_site_priors(prior_n, groups, call), asked, call, told)

@@ -32,6 +32,8 @@
 #' @export
 regress <- function(fit, formula) {
   check_given()
+  weighted <- weighted_of_fit(fit)
+  if (!is.null(weighted)) return(regress_weighted(fit, weighted, functions_as_names(formula), environment()))
   joint <- joint_draws(fit, environment())
   known <- dimnames(joint$cov)[[2L]]
   if (inherits(formula, "formula") && length(formula) == 3L && identical(formula[[3L]], quote(.)) && is.name(formula[[2L]])) {

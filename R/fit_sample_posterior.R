@@ -81,6 +81,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (is_sites(release) && inherits(model, "noiseaware_model")) release <- narrow_sites(release, model)
   whole <- release
   if (inherits(release, "noiseaware_release") && inherits(model, "noiseaware_model")) release <- narrow_release(release, model)
+  model <- stratified_model(model, release)
   if (is_grouped(model) || is_sites(release)) {
     check_groups_alone(model, release)
     sample <- if (is_grouped(model)) sample_groups else sample_sites

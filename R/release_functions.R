@@ -38,9 +38,10 @@ functions_from_json <- function(x, statistic, refuse) {
     list(variable = f$variable, bounds = if ("bounds" %in% names(entry)) json_bound(entry$bounds, paste("The bounds of", f$variable), refuse))
   }, x, names(x))
   declared <- bounds_of_functions(lapply(stats::setNames(functions, vapply(functions, `[[`, "", "variable")), `[[`, "bounds"), names(functions), "bounds")
+  raw <- of_raw_variables(statistic)
   for (label in names(functions)) {
-    at <- match(label, statistic$columns$variable)
-    has <- if (!is.na(at)) statistic$levels[[label]] %||% c(statistic$columns$lower[at], statistic$columns$upper[at])
+    at <- match(label, raw$columns$variable)
+    has <- if (!is.na(at)) raw$levels[[label]] %||% c(raw$columns$lower[at], raw$columns$upper[at])
     if (!same_image(has, declared[[label]])) refuse(paste0("The statistic must have the bounds that ", label, " can take between the bounds of its variable."))
   }
   with_functions(statistic, attr(declared, "functions"))

@@ -115,7 +115,7 @@ source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n
 
 #' @export
 source_total.record_files <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
-  columns <- release_columns(statistic)
+  columns <- release_columns(of_raw_variables(statistic))
   numbers <- needed_variables(columns$columns, columns$levels, columns$functions)
   parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error_partial = function(e) {
     if (!is.null(n)) stop(e)

@@ -54,6 +54,7 @@ stat_by <- function(statistic, levels) {
   columns <- rbind(statistic$columns, data.frame(name = variable, lower = 0, upper = count - 1, variable = variable, level = NA_character_))
   of_groups <- new_statistic("by", "totals", columns = columns, levels = c(levels, statistic$levels), components = components, formula = statistic$formula,
                              outside = statistic$outside, statistic = statistic, class = "stat_by")
+  of_groups$weighted <- statistic$weighted
   with_functions(of_groups, c(statistic$functions, functions))
 }
 

@@ -70,10 +70,11 @@
 #' st
 #' sensitivity(st, "L1")
 #' @export
-stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below")) {
+stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below"), weights = NULL) {
   check_given(hints = bounds_hint)
   check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)
+  if (!is.null(weights)) return(weighted_crossprod(formula, bounds, rescale, outside, weights, environment()))
   if (has_products(formula)) return(new_products(formula, bounds, rescale, outside, environment()))
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
@@ -205,9 +206,10 @@ statistic_json.stat_crossprod <- function(statistic) {
 }
 
 stat_crossprod_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "rescale", intersect("outside", names(x))), "statistic", refuse)
+  require_fields(x, c("name", "formula", "bounds", "rescale", intersect(c("outside", "weights"), names(x))), "statistic", refuse)
   outside <- outside_from_json(x)
   bounds <- json_bounds(x$bounds, refuse)
+  if ("weights" %in% names(x)) return(stat_weighted_from_json(x, bounds, outside, refuse, claim))
   columns <- json_columns(bounds)
   if (has_products(json_formula(x$formula, refuse))) {
     claim(sum(columns))

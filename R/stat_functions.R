@@ -19,7 +19,7 @@ derived_records <- function(data, statistic, call, name = "data") {
     if (label %in% names(data) && !of$variable %in% names(data)) next
     data <- derive_column(data, named_function(label), of$bounds, call, name)
   }
-  data
+  weighted_records(data, statistic, call, name)
 }
 
 # The same of the variables that the records lack, without bounds.

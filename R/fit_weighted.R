@@ -1,0 +1,113 @@
+# Design-weighted estimates from a fit of the weighted products u = w (1, x, y, xx', xy): any smooth function of E u, here the solution b of
+# E(w xx') b = E(w xy), has a posterior whose standard deviation is the linearised design-based one (with replacement).
+
+# Release and binding: weighted products are described by model_mvnormal(), by stratum if they were released so.
+check_weighted_model <- function(model, call) {
+  if (inherits(model, "model_mvnormal")) return(invisible())
+  stop_classed("variables", c("Totals of weighted products need {.fn model_mvnormal}, a working model of the products: records with weights are no sample from a model.",
+                              i = if (inherits(model, "model_glm")) "They determine weighted means and linear regressions; the equations of a generalized linear model are not totals." else
+                                "{.fn regress} then gives the design-weighted estimates."), call = call)
+}
+
+stratified_model <- function(model, release) {
+  if (!inherits(release, "noiseaware_release") || !inherits(model, "model_mvnormal")) return(model)
+  strata <- Find(function(s) inherits(s, "stat_by") && !is.null(s$weighted), if (is_several(release$statistic)) release$statistic else list(release$statistic))
+  if (!is.null(strata)) model$group <- names(strata$levels)[1L]
+  model
+}
+
+# the same of a fit of weighted products
+regress_weighted <- function(fit, statistic, formula, call) {
+  of <- statistic$weighted
+  variables <- formula_variables(formula, call)
+  known <- unique(of$plain$columns$variable)
+  strange <- setdiff(variables, known)
+  if (length(strange)) {
+    stop_classed("variables", c("{.arg formula} must have variables of the release; {.var {strange}} {?is/are} not.", i = "The release has {.var {known}}."), call = call)
+  }
+  if (known[1L] %in% variables[-1L]) {
+    stop_classed("variables", "{.var {known[1]}} can only be the response: the release has no weighted total of its square.", call = call)
+  }
+  bound <- bind_model(model_lm(text_formula(formula_text(formula))), narrow_statistic(of$plain, variables)$statistic, call)
+  totals <- weighted_totals(fit, statistic, call)
+  moments <- weighted_moments(statistic, totals)
+  x <- c("(Intercept)", bound$columns$name[-1L])
+  y <- bound$columns$name[1L]
+  values <- t(apply(moments, 1L, function(m) {
+    root <- tryCatch(chol(m[x, x]), error = function(e) NULL)
+    c(if (is.null(root)) rep(NA, length(x)) else backsolve(root, forwardsolve(t(root), m[x, y])), m["(Intercept)", c("(Intercept)", y, x[-1L])])
+  }))
+  bound$parameters <- c(x, sprintf("total[%s]", c(of$weight, y, x[-1L])))
+  colnames(values) <- bound$parameters
+  bound$weight <- of$weight
+  bound$strata <- if (is_of_groups(fit)) fit$problem$groups$variable
+  class(bound) <- c("bound_weighted", "noiseaware_bound")
+  possible <- possible_draws(fit, values, call)
+  release <- if (is_of_groups(fit)) fit$problem$groups$release else fit$release
+  read <- new_fit(possible$draws, release, bound, fit$run, "regress", fit$exact, problem = fit$problem["prior_n"])
+  read$why <- c("design-weighted: with-replacement linearisation; normal working model of the weighted products", if (!is.null(bound$strata))
+    paste("strata:", bound$strata), possible$why)
+  read$troubles <- fit$troubles
+  read
+}
+
+# draws x weighted products: totals over the records, of all strata
+weighted_totals <- function(fit, statistic, call) {
+  strata <- inherits(fit, "noiseaware_pool")
+  if (strata && (!is_of_groups(fit) || fit$pool != "none") || !strata && !inherits(fit$bound, "bound_mvnormal")) {
+    stop_argument("fit", "a fit of one release by model_mvnormal()", describe_model(fit$bound), call = call)
+  }
+  draws <- parameter_matrix(fit)
+  means <- sprintf("mean[%s]", with(statistic$weighted, c(weight, labels)))
+  total_of <- function(release, name) {
+    n <- if (is.null(release$n)) draws[, name("n")] else release$n
+    wanted <- name(means)
+    if (!all(wanted %in% colnames(draws))) stop_classed("argument", "{.arg fit} must have no fixed means, and all variables of the release.", call = call)
+    draws[, wanted, drop = FALSE] * n
+  }
+  totals <- if (!strata) total_of(fit$release, identity) else
+    Reduce(`+`, Map(function(release, site) total_of(release, function(v) site_variables(v, site)), fit$release, names(fit$release)))
+  colnames(totals) <- with(statistic$weighted, c(weight, labels))
+  totals
+}
+
+# The draws that records with weights can have: their weighted cross-product of (1, x) is positive definite. The normal working model knows nothing of that.
+possible_draws <- function(fit, values, call, least = 0.5) {
+  size <- dim(fit$draws)
+  kept <- matrix(stats::complete.cases(values), size[1L])
+  count <- min(colSums(kept))
+  if (count < least * size[1L]) {
+    stop_classed("value", c("The weighted totals of the covariates are uncertain by more than their size, so there are no design-weighted estimates.",
+                            x = "In {format_number(100 * mean(!kept), 2)}% of the draws the weighted cross-product of the covariates is not positive definite.",
+                            i = "The noise is too large for this formula: try one with fewer covariates."), call = call)
+  }
+  values <- array(values, c(size[1:2], ncol(values)), list(NULL, NULL, colnames(values)))
+  rows <- apply(kept, 2L, function(k) which(k)[round(seq(1, sum(k), length.out = count))], simplify = FALSE)
+  draws <- array(0, c(count, dim(values)[-1L]), dimnames(values))
+  for (k in seq_along(rows)) draws[, k, ] <- values[rows[[k]], k, ]
+  list(draws = posterior::as_draws_array(draws),
+       why = if (!all(kept)) sprintf("%s%% of the draws were left out: no records have such totals", format_number(100 * mean(!kept), 2)))
+}
+
+#' @export
+describe_model.bound_weighted <- function(bound) {
+  formula <- called_formula(bound$formula)
+  paste0(if (endsWith(formula, " ~ 1")) paste("design-weighted mean of", sub(" ~ 1$", "", formula)) else paste("design-weighted linear regression", formula),
+         ", weights ", bound$weight, if (!is.null(bound$strata)) paste(", strata", bound$strata))
+}
+
+# expected: the linear predictor; how responses scatter about it was not released
+#' @export
+response_of.bound_weighted <- function(bound) {
+  refuse <- function(fit, expected) {
+    stop_classed("argument", c("Only means can be predicted by design-weighted estimates.", x = "The release has no weighted total of the response's square."))
+  }
+  list(binary = FALSE, family = stats::gaussian(), mean = identity, draw = refuse, variance = refuse)
+}
+
+# NULL: no fit, or one without weighted products
+weighted_of_fit <- function(fit) {
+  if (!inherits(fit, "noiseaware_fit") || inherits(fit$bound, "bound_weighted")) return(NULL)
+  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
+  if (length(releases) && !is.null(releases[[1L]])) weighted_statistic(releases[[1L]]$statistic)
+}
