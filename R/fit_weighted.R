@@ -2,8 +2,16 @@
 # E(w xx') b = E(w xy), has a posterior whose standard deviation is the linearised design-based one (with replacement).
 
 # Release and binding: weighted products are described by model_mvnormal(), by stratum if they were released so.
-check_weighted_model <- function(model, call) {
-  if (inherits(model, "model_mvnormal")) return(invisible())
+weighted_model <- function(model, columns, call) {
+  if (!inherits(model, "model_mvnormal")) refuse_weighted(model, call)
+  if (!inherits(model$covariates$cov, "prior_niw") || !is.null(model$covariates$cov$scale)) return(model)
+  # in a stratum weights hardly differ, and residuals are small beside the bounds: the usual prior would add to the design variance
+  at <- match(model$variables %||% columns$name, columns$name)
+  model$covariates$cov$scale <- diag(2 * ((columns$upper - columns$lower)[at] / 40)^2, length(at))
+  model
+}
+
+refuse_weighted <- function(model, call) {
   stop_classed("variables", c("Totals of weighted products need {.fn model_mvnormal}, a working model of the products: records with weights are no sample from a model.",
                               i = if (inherits(model, "model_glm")) "They determine weighted means and linear regressions; the equations of a generalized linear model are not totals." else
                                 "{.fn regress} then gives the design-weighted estimates."), call = call)
@@ -30,55 +38,62 @@ regress_weighted <- function(fit, statistic, formula, call) {
   }
   bound <- bind_model(model_lm(text_formula(formula_text(formula))), narrow_statistic(of$plain, variables)$statistic, call)
   totals <- weighted_totals(fit, statistic, call)
-  moments <- weighted_moments(statistic, totals)
+  moments <- weighted_moments(statistic, totals$values)
   x <- c("(Intercept)", bound$columns$name[-1L])
   y <- bound$columns$name[1L]
+  middle <- (bound$columns$lower[1L] + bound$columns$upper[1L]) / 2
+  most <- (bound$columns$upper[1L] - middle)^2
   values <- t(apply(moments, 1L, function(m) {
     root <- tryCatch(chol(m[x, x]), error = function(e) NULL)
-    c(if (is.null(root)) rep(NA, length(x)) else backsolve(root, forwardsolve(t(root), m[x, y])), m["(Intercept)", c("(Intercept)", y, x[-1L])])
+    fitted <- if (!is.null(root)) forwardsolve(t(root), m[x, y] - middle * m[x, "(Intercept)"])
+    possible <- !is.null(root) && sum(fitted^2) <= most * m["(Intercept)", "(Intercept)"]
+    c(if (possible) backsolve(root, fitted) + c(middle, numeric(length(x) - 1L)) else rep(NA, length(x)), m["(Intercept)", c("(Intercept)", y, x[-1L])])
   }))
   bound$parameters <- c(x, sprintf("total[%s]", c(of$weight, y, x[-1L])))
   colnames(values) <- bound$parameters
+  if (!is.null(totals$prior_n)) values <- cbind(values, n = totals$n)
   bound$weight <- of$weight
   bound$strata <- if (is_of_groups(fit)) fit$problem$groups$variable
   class(bound) <- c("bound_weighted", "noiseaware_bound")
   possible <- possible_draws(fit, values, call)
   release <- if (is_of_groups(fit)) fit$problem$groups$release else fit$release
-  read <- new_fit(possible$draws, release, bound, fit$run, "regress", fit$exact, problem = fit$problem["prior_n"])
+  read <- new_fit(possible$draws, release, bound, fit$run, "regress", totals$exact, problem = list(prior_n = totals$prior_n))
   read$why <- c("design-weighted: with-replacement linearisation; normal working model of the weighted products", if (!is.null(bound$strata))
     paste("strata:", bound$strata), possible$why)
   read$troubles <- fit$troubles
   read
 }
 
-# draws x weighted products: totals over the records, of all strata
+# list of `values`, draws x weighted products: totals over the records, of all strata; `n`; `prior_n` if that is not known; and `exact`
 weighted_totals <- function(fit, statistic, call) {
   strata <- inherits(fit, "noiseaware_pool")
   if (strata && (!is_of_groups(fit) || fit$pool != "none") || !strata && !inherits(fit$bound, "bound_mvnormal")) {
     stop_argument("fit", "a fit of one release by model_mvnormal()", describe_model(fit$bound), call = call)
   }
   draws <- parameter_matrix(fit)
-  means <- sprintf("mean[%s]", with(statistic$weighted, c(weight, labels)))
-  total_of <- function(release, name) {
-    n <- if (is.null(release$n)) draws[, name("n")] else release$n
-    wanted <- name(means)
-    if (!all(wanted %in% colnames(draws))) stop_classed("argument", "{.arg fit} must have no fixed means, and all variables of the release.", call = call)
-    draws[, wanted, drop = FALSE] * n
+  columns <- with(statistic$weighted, c(weight, labels))
+  of_fit <- function(one, name) {
+    n <- if (is.null(one$release$n)) draws[, name("n")] else rep(one$release$n, nrow(draws))
+    means <- name(sprintf("mean[%s]", columns))
+    if (!all(means %in% colnames(draws))) stop_classed("argument", "{.arg fit} must have no fixed means.", call = call)
+    cbind(n, n * draws[, means, drop = FALSE])
   }
-  totals <- if (!strata) total_of(fit$release, identity) else
-    Reduce(`+`, Map(function(release, site) total_of(release, function(v) site_variables(v, site)), fit$release, names(fit$release)))
-  colnames(totals) <- with(statistic$weighted, c(weight, labels))
-  totals
+  fits <- if (strata) fit$fits else list(fit)
+  totals <- if (strata) Reduce(`+`, Map(function(one, site) of_fit(one, function(v) site_variables(v, site)), fits, names(fits))) else of_fit(fit, identity)
+  unknown <- Filter(function(one) is.null(one$release$n), fits)
+  exact <- vapply(fits, function(one) one$exact %||% NA, NA)
+  list(values = `colnames<-`(totals[, -1L], columns), n = totals[, 1L], prior_n = if (length(unknown)) unknown[[1L]]$problem$prior_n, exact = all(exact))
 }
 
-# The draws that records with weights can have: their weighted cross-product of (1, x) is positive definite. The normal working model knows nothing of that.
+# The draws that records with weights can have: their weighted cross-product of (1, x) is positive definite, and fitted values are on average no farther from
+# the middle of the response's bounds than responses can be. The normal working model knows nothing of that.
 possible_draws <- function(fit, values, call, least = 0.5) {
   size <- dim(fit$draws)
   kept <- matrix(stats::complete.cases(values), size[1L])
   count <- min(colSums(kept))
   if (count < least * size[1L]) {
     stop_classed("value", c("The weighted totals of the covariates are uncertain by more than their size, so there are no design-weighted estimates.",
-                            x = "In {format_number(100 * mean(!kept), 2)}% of the draws the weighted cross-product of the covariates is not positive definite.",
+                            x = "In {format_number(100 * mean(!kept), 2)}% of the draws the weighted cross-product of the covariates does not belong to any records.",
                             i = "The noise is too large for this formula: try one with fewer covariates."), call = call)
   }
   values <- array(values, c(size[1:2], ncol(values)), list(NULL, NULL, colnames(values)))
