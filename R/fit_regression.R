@@ -60,6 +60,7 @@ sigma.noiseaware_fit <- function(object, ...) {
   if (regression_of(object)$family$family != "gaussian") {
     stop_classed("method", "Only a linear regression has a residual standard deviation.")
   }
+  if (inherits(object$bound, "bound_weighted")) refuse_scatter(environment())
   object$bound$spec$fields[["sigma"]] %||% mean(parameter_matrix(object)[, "sigma"])
 }
 

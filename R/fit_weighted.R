@@ -1,13 +1,13 @@
 # Design-weighted estimates from a fit of the weighted products u = w (1, x, y, xx', xy): any smooth function of E u, here the solution b of
 # E(w xx') b = E(w xy), has a posterior whose standard deviation is the linearised design-based one (with replacement).
 
-# Release and binding: weighted products are described by model_mvnormal(), by stratum if they were released so.
+# Only model_mvnormal() describes weighted products.
 weighted_model <- function(model, columns, call) {
   if (!inherits(model, "model_mvnormal")) refuse_weighted(model, call)
   if (!inherits(model$covariates$cov, "prior_niw") || !is.null(model$covariates$cov$scale)) return(model)
   # in a stratum weights hardly differ, and residuals are small beside the bounds: the usual prior would add to the design variance
   at <- match(model$variables %||% columns$name, columns$name)
-  model$covariates$cov$scale <- diag(2 * ((columns$upper - columns$lower)[at] / 40)^2, length(at))
+  model$covariates$cov$scale <- diag(2 * ((columns$upper - columns$lower)[at] / 20)^2, length(at))
   model
 }
 
@@ -17,6 +17,7 @@ refuse_weighted <- function(model, call) {
                                 "{.fn regress} then gives the design-weighted estimates."), call = call)
 }
 
+# By stratum, if they were released so.
 stratified_model <- function(model, release) {
   if (!inherits(release, "noiseaware_release") || !inherits(model, "model_mvnormal")) return(model)
   strata <- Find(function(s) inherits(s, "stat_by") && !is.null(s$weighted), if (is_several(release$statistic)) release$statistic else list(release$statistic))
@@ -52,6 +53,7 @@ regress_weighted <- function(fit, statistic, formula, call) {
   bound$parameters <- c(x, sprintf("total[%s]", c(of$weight, y, x[-1L])))
   colnames(values) <- bound$parameters
   if (!is.null(totals$prior_n)) values <- cbind(values, n = totals$n)
+  bound$model <- (fit$fits[[1L]] %||% fit)$bound$model
   bound$weight <- of$weight
   bound$strata <- if (is_of_groups(fit)) fit$problem$groups$variable
   class(bound) <- c("bound_weighted", "noiseaware_bound")
@@ -114,15 +116,32 @@ describe_model.bound_weighted <- function(bound) {
 # expected: the linear predictor; how responses scatter about it was not released
 #' @export
 response_of.bound_weighted <- function(bound) {
-  refuse <- function(fit, expected) {
-    stop_classed("argument", c("Only means can be predicted by design-weighted estimates.", x = "The release has no weighted total of the response's square."))
-  }
+  refuse <- function(fit, expected) refuse_scatter(caller_env())
   list(binary = FALSE, family = stats::gaussian(), mean = identity, draw = refuse, variance = refuse)
 }
 
+refuse_scatter <- function(call) {
+  stop_classed("method", c("Design-weighted estimates do not include the standard deviation of the responses about their means.",
+                           x = "The release has no weighted total of the response's square."), call = call)
+}
+
+check_describes_records <- function(bound, call) {
+  if (!inherits(bound, "bound_weighted")) return(invisible())
+  stop_classed("method", c("Design-weighted estimates are not a model of records.",
+                           i = "The fit by {.fn model_mvnormal}, from which {.fn regress} derived them, is a working model of the weighted products."), call = call)
+}
+
 # NULL: no fit, or one without weighted products
-weighted_of_fit <- function(fit) {
+weighted_of_fit <- function(fit, call) {
   if (!inherits(fit, "noiseaware_fit") || inherits(fit$bound, "bound_weighted")) return(NULL)
-  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
-  if (length(releases) && !is.null(releases[[1L]])) weighted_statistic(releases[[1L]]$statistic)
+  release <- if (inherits(fit, "noiseaware_pool")) fit$release[[1L]] else fit$release
+  if (is.null(release)) return(NULL)
+  statistic <- weighted_statistic(release$statistic)
+  published <- unlist(lapply(release_parts(release), function(p) {
+    s <- p$statistic
+    if (is.null(weighted_statistic(s))) NULL else if (inherits(s, "stat_linear")) s$statistic$components[s$queries$column] else s$components
+  }))
+  if (all(statistic$components %in% published)) return(statistic)
+  stop_classed("variables", c("Design-weighted estimates need the totals of squares and products of the weighted products: their design uncertainty depends on them.",
+                              x = "The release lacks {shorten_list(setdiff(statistic$components, published), 4L)}."), call = call)
 }

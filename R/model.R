@@ -79,6 +79,7 @@ check_all_described <- function(variables, columns, hint, call) {
 
 # the plug-in's coordinates of natural-scale values, the unknown ones by name
 bound_theta <- function(bound, values, call = caller_env(), name = "parameters") {
+  check_describes_records(bound, call)
   values <- check_parameter_values(complete_joint(values, bound, name, call), bound, name, call)
   theta <- .Call(ffi_model_invert, bound$spec, values)
   if (is.character(theta)) refuse_values(theta[1L], theta[2L], name, stats::setNames(values, bound$parameters), call)
@@ -126,6 +127,7 @@ bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
 
 # draws x parameters matrix of natural-scale values
 reported <- function(bound, theta) {
+  check_describes_records(bound, caller_env())
   theta <- as.matrix(theta)
   out <- t(.Call(ffi_model_report, bound$spec, theta))
   colnames(out) <- bound$parameters
