@@ -30,6 +30,9 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   check_prior_draws(bound, call)
   if (!is.null(model$bars) || bound$spec$name %in% c("normal", "mvnormal")) {
     check_group_sizes(groups, bound, variable, call)
+    if (bound$spec$name == "mvnormal" && !identical(pool %||% "none", "none")) {
+      stop_classed("pool", "{.arg pool} must be \"none\" for a release by strata: they are fitted separately, and their totals are added up.", call = call)
+    }
     pool <- if (is.null(model$bars)) pool %||% "none" else pooling_of_bars(pool, model, bound, call)
     fit <- fit_sites(groups, one, pool, method, run, init, control, check_site_priors(prior_n, groups, call), asked, call, told)
     fit$asked <- asked

@@ -121,6 +121,7 @@ linear_of <- function(statistic, queries) {
   linear <- new_statistic("linear", "totals", columns = statistic$columns, levels = statistic$levels, components = queries$names,
                           formula = statistic$formula, outside = statistic$outside, statistic = statistic,
                           queries = list(first = first, column = column, weight = weight), subset = subset, class = "stat_linear")
+  linear$weighted <- statistic$weighted
   with_functions(linear, statistic$functions)
 }
 

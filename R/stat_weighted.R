@@ -13,6 +13,8 @@ weighted_crossprod <- function(formula, bounds, rescale, outside, weights, call)
     stop_argument(paste0("bounds$", weight), "the smallest and the largest weight, not negative", was, "bounds", call)
   }
   plain <- stat_crossprod(formula, bounds[setdiff(names(bounds), weight)], rescale, outside)
+  functions <- plain$functions
+  plain$functions <- NULL
   # the square of the response is needed neither for coefficients nor for their design variance
   used <- setdiff(seq_along(plain$components), nrow(plain$columns) + 1L)
   limits <- rbind(range, t(apply(component_limits(plain)[used, , drop = FALSE], 1L, function(ends) range(outer(range, ends)))))
@@ -31,8 +33,7 @@ weighted_crossprod <- function(formula, bounds, rescale, outside, weights, call)
     stop_classed("bounds", c("{.arg bounds} must be small enough to be rescaled and multiplied, but the results overflow.",
                              i = "Change the units of the data."), call = call)
   }
-  statistic$functions <- plain$functions
-  statistic
+  with_functions(statistic, functions)
 }
 
 weight_variable <- function(weights, formula, call) {
@@ -48,7 +49,7 @@ weight_variable <- function(weights, formula, call) {
 # The statistic of weighted products among those of a release; NULL if there is none.
 weighted_statistic <- function(statistic) {
   for (s in if (is_several(statistic)) statistic else list(statistic)) {
-    while (is.null(s$weighted) && !is.null(s$statistic)) s <- s$statistic
+    while (!is.null(s$statistic)) s <- s$statistic
     if (!is.null(s$weighted)) return(s)
   }
 }
