@@ -23,8 +23,8 @@
 #'   design-weighted estimates. They solve E(w x x') b = E(w x y): `y ~ 1` gives the weighted mean of y (the ratio of two totals), and `y ~ x` the weighted
 #'   regression. The draws `total[w]`, `total[y]` and `total[x]` are the weighted totals: the estimated size of the population, and the population totals.
 #'   The multivariate normal distribution is only a working model of the products. The posterior standard deviations contain the noise and the design
-#'   uncertainty: without noise and with many records they are the linearised standard errors for sampling with replacement, as `svymean()`,
-#'   `svytotal()` and `svyglm()` of the survey package report them. Nothing is assumed about how y depends on x.
+#'   uncertainty. Without noise and with many records they are the linearised standard errors for sampling with replacement, as in `svymean()`,
+#'   `svytotal()` and `svyglm()` of the survey package. Nothing is assumed about how y depends on x.
 #'
 #'   If the release is by stratum ([stat_by()]), the strata are fitted separately, and their totals are added up. There is no finite population
 #'   correction, and there are no clusters. Draws that no records could have are left out, and the printed fit states their share; if they are more than half,

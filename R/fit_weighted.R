@@ -1,22 +1,6 @@
 # Design-weighted estimates from a fit of the weighted products u = w (1, x, y, xx', xy): any smooth function of E u, here the solution b of
 # E(w xx') b = E(w xy), has a posterior whose standard deviation is the linearised design-based one (with replacement).
 
-# Only model_mvnormal() describes weighted products.
-weighted_model <- function(model, columns, call) {
-  if (!inherits(model, "model_mvnormal")) refuse_weighted(model, call)
-  if (!inherits(model$covariates$cov, "prior_niw") || !is.null(model$covariates$cov$scale)) return(model)
-  # in a stratum weights hardly differ, and residuals are small beside the bounds: the usual prior would add to the design variance
-  at <- match(model$variables %||% columns$name, columns$name)
-  model$covariates$cov$scale <- diag(2 * ((columns$upper - columns$lower)[at] / 20)^2, length(at))
-  model
-}
-
-refuse_weighted <- function(model, call) {
-  stop_classed("variables", c("Totals of weighted products need {.fn model_mvnormal}, a working model of the products: records with weights are no sample from a model.",
-                              i = if (inherits(model, "model_glm")) "They determine weighted means and linear regressions; the equations of a generalized linear model are not totals." else
-                                "{.fn regress} then gives the design-weighted estimates."), call = call)
-}
-
 # By stratum, if they were released so.
 stratified_model <- function(model, release) {
   if (!inherits(release, "noiseaware_release") || !inherits(model, "model_mvnormal")) return(model)
@@ -125,12 +109,6 @@ refuse_scatter <- function(call) {
                            x = "The release has no weighted total of the response's square."), call = call)
 }
 
-check_describes_records <- function(bound, call) {
-  if (!inherits(bound, "bound_weighted")) return(invisible())
-  stop_classed("method", c("Design-weighted estimates are not a model of records.",
-                           i = "The fit by {.fn model_mvnormal}, from which {.fn regress} derived them, is a working model of the weighted products."), call = call)
-}
-
 # NULL: no fit, or one without weighted products
 weighted_of_fit <- function(fit, call) {
   if (!inherits(fit, "noiseaware_fit") || inherits(fit$bound, "bound_weighted")) return(NULL)
@@ -144,4 +122,14 @@ weighted_of_fit <- function(fit, call) {
   if (all(statistic$components %in% published)) return(statistic)
   stop_classed("variables", c("Design-weighted estimates need the totals of squares and products of the weighted products: their design uncertainty depends on them.",
                               x = "The release lacks {shorten_list(setdiff(statistic$components, published), 4L)}."), call = call)
+}
+
+# draws x columns x columns: the weighted cross-product of (1, columns) in the variables' own units, from draws of (weight, weighted products). It is
+# linear in these.
+weighted_moments <- function(statistic, values) {
+  of <- statistic$weighted
+  size <- length(of$plain$components)
+  each <- lapply(0:length(of$used), function(k) crossprod_moments(of$plain, replace(numeric(size), of$used[k], 1), as.double(k == 0L)))
+  moments <- values[, c(of$weight, of$labels), drop = FALSE] %*% t(vapply(each, as.vector, numeric(length(each[[1L]]))))
+  array(moments, c(nrow(values), dim(each[[1L]])), c(list(NULL), dimnames(each[[1L]])))
 }

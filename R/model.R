@@ -212,3 +212,28 @@ complete_joint <- function(values, bound, name, call) {
   of_shares <- stats::setNames(sums, sub("^prob", "base", names(sums)))
   fill(fill(fill(values, sums), of_shares), c(concentration = exp(bound$spec$fields$cells_log_mean)))
 }
+
+check_describes_records <- function(bound, call) {
+  if (!inherits(bound, "bound_weighted")) return(invisible())
+  stop_classed("method", c("Design-weighted estimates are not a model of records.",
+                           i = "The fit by {.fn model_mvnormal}, from which {.fn regress} derived them, is a working model of the weighted products."), call = call)
+}
+
+# ---- weighted products ----------------------------------------------------------------
+
+# Only model_mvnormal() describes weighted products.
+weighted_model <- function(model, columns, call) {
+  if (!inherits(model, "model_mvnormal")) refuse_weighted(model, call)
+  if (!inherits(model$covariates$cov, "prior_niw") || !is.null(model$covariates$cov$scale)) return(model)
+  # in a stratum weights hardly differ, and residuals are small beside the bounds: the usual prior would add to the design variance
+  at <- match(model$variables %||% columns$name, columns$name)
+  model$covariates$cov$scale <- diag(2 * ((columns$upper - columns$lower)[at] / 20)^2, length(at))
+  model
+}
+
+refuse_weighted <- function(model, call) {
+  stop_classed("variables", c("Totals of weighted products need {.fn model_mvnormal}, a working model of the products: records with weights are no sample from a model.",
+                              i = if (inherits(model, "model_glm"))
+                                "The weighted equations of a generalized linear model are not totals; those of means and linear regressions are." else
+                                "{.fn regress} then gives the design-weighted estimates."), call = call)
+}

@@ -149,6 +149,9 @@ narrow_statistic.stat_crossprod <- function(statistic, variables) {
 }
 
 #' @export
+narrow_statistic.stat_weighted <- function(statistic, variables) narrow_statistic.default(statistic, variables)
+
+#' @export
 narrow_statistic.stat_centred <- function(statistic, variables) {
   kept <- intersect(statistic$columns$variable, variables)
   if (length(kept) == 0L) return(NULL)

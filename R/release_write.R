@@ -31,7 +31,7 @@
 #'
 #' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
 #' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `quantiles` (`formula`, `bounds`, `probs`, `steps`); `records`, `crossprod`, `centred`,
-#' `moments4` and `objective`.
+#' `moments4` and `objective`. A `crossprod` with survey weights has a field `weights`, the name of their variable.
 #' The text is UTF-8, objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
 #' written by `%.17g`, with up to 17 digits as needed.
 #'

@@ -79,6 +79,10 @@ print.noiseaware_statistic <- function(x, ...) {
 statistic_records <- function(statistic, data, call, empty) {
   of <- if (nrow(statistic$columns) > 0L) record_columns else record_matrix
   data <- derived_records(data, statistic, call)
+  if (!has_weighted(data, statistic)) {
+    raw <- of_raw_variables(statistic)
+    data <- weighted_records(data, record_matrix(data, raw$columns, raw$levels, call, empty = TRUE), statistic)
+  }
   of(data, statistic$columns, statistic$levels, call, empty = empty)
 }
 

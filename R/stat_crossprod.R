@@ -92,7 +92,11 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp",
   check_given(hints = bounds_hint)
   check_flag(rescale, "rescale")
   formula <- functions_as_names(formula)
-  if (!is.null(weights)) return(weighted_crossprod(formula, bounds, rescale, outside, weights, environment()))
+  if (!is.null(weights)) {
+    weight <- weight_range(weights, formula, bounds, environment())
+    plain <- stat_crossprod(formula, bounds[setdiff(names(bounds), weight$variable)], rescale, outside)
+    return(weighted_crossprod(plain, weight, environment()))
+  }
   if (has_products(formula)) return(new_products(formula, bounds, rescale, outside, environment()))
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
@@ -227,7 +231,7 @@ stat_crossprod_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale", intersect(c("outside", "weights"), names(x))), "statistic", refuse)
   outside <- outside_from_json(x)
   bounds <- json_bounds(x$bounds, refuse)
-  if ("weights" %in% names(x)) return(stat_weighted_from_json(x, bounds, outside, refuse, claim))
+  if ("weights" %in% names(x)) return(weighted_from_json(x, bounds, outside, refuse, claim))
   columns <- json_columns(bounds)
   if (has_products(json_formula(x$formula, refuse))) {
     claim(sum(columns))
@@ -236,6 +240,15 @@ stat_crossprod_from_json <- function(x, refuse, claim) {
   # products of different variables, each column, and the squares of numbers
   claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
   stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside)
+}
+
+weighted_from_json <- function(x, bounds, outside, refuse, claim) {
+  if (!checkmate::test_string(x$weights, min.chars = 1L)) refuse("The statistic's weights must be the name of a variable.")
+  # the products of two of the columns
+  columns <- sum(json_columns(bounds[setdiff(names(bounds), x$weights)]))
+  claim((columns + 1)^2 * (columns + 2)^2 / 8)
+  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside,
+                 weights = stats::as.formula(call("~", as.name(x$weights)), baseenv()))
 }
 
 #' @export

@@ -19,7 +19,7 @@ derived_records <- function(data, statistic, call, name = "data") {
     if (label %in% names(data) && !of$variable %in% names(data)) next
     data <- derive_column(data, named_function(label), of$bounds, call, name)
   }
-  weighted_records(data, statistic, call, name)
+  data
 }
 
 # The same of the variables that the records lack, without bounds.
@@ -59,4 +59,35 @@ needed_variables <- function(columns, levels, functions) {
   numbers[derived] <- vapply(names(of), function(v) takes_numbers(named_function(v)) || is.numeric(of[[v]]$bounds), TRUE)
   variables[derived] <- vapply(of, `[[`, "", "variable")
   stats::setNames(numbers, variables)[!duplicated(variables)]
+}
+
+# ---- weights ------------------------------------------------------------------------
+
+# As it is of the variables that records have.
+of_raw_variables <- function(statistic) {
+  if (is_several(statistic)) return(lapply(statistic, of_raw_variables))
+  of <- statistic$weighted
+  if (is.null(of)) return(statistic)
+  own <- !statistic$columns$name %in% of$labels # the weight, and the groups
+  statistic$columns <- rbind(of$plain$columns, statistic$columns[own, ])
+  statistic$levels <- c(of$plain$levels, statistic$levels)
+  statistic
+}
+
+# Weighted products of records (stat_weighted.R). Those of a model have them.
+has_weighted <- function(data, statistic) is.null(statistic$weighted) || all(statistic$weighted$labels %in% names(data))
+
+# `x`: the matrix of the variables, as of_raw_variables() has their columns
+weighted_records <- function(data, x, statistic) {
+  of <- statistic$weighted
+  columns <- of_raw_variables(statistic)$columns
+  weight <- match(of$weight, columns$name)
+  each <- function(v) rep(v, each = nrow(x))
+  x[] <- pmin(pmax(x, each(columns$lower)), each(columns$upper))
+  own <- seq_along(of$scale)
+  value <- x[, own, drop = FALSE] * each(of$scale) + each(of$shift)
+  pairs <- of$plain$pairs
+  value <- cbind(value, value[, pairs$first, drop = FALSE] * value[, pairs$second, drop = FALSE])
+  data[of$labels] <- as.data.frame(x[, weight] * value[, of$used, drop = FALSE])
+  data
 }

@@ -204,5 +204,5 @@ release_columns <- function(statistic) {
   response <- !startsWith(as.character(formulas), "~") # a regression's says more
   functions <- do.call(c, unname(lapply(statistics, `[[`, "functions")))
   list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))], functions = functions[!duplicated(names(functions))],
-       formula = c(formulas[response], formulas)[1L], natural = all_natural(statistics), weighted = !is.null(weighted_statistic(statistics)))
+       formula = c(formulas[response], formulas)[1L], natural = all_natural(statistics), weighted = !all(vapply(statistics, function(s) is.null(s$weighted), TRUE)))
 }

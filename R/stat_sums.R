@@ -53,7 +53,6 @@
 #' Processing Systems* 31.
 #' @seealso [stat_crossprod()] for all products of degree 2 at once, with a
 #'   tighter sensitivity; [stat_by()] for totals by group.
-#' @concept survey weights
 #' @family statistics of numbers
 #' @examples
 #' st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 10)), outside = "drop")

@@ -135,7 +135,8 @@ damaged <- function(x) tryCatch(damage(x), error = function(e) an_odd())
 records <- data.frame(y = c(0.5, -1, 2, 0.1), x = c(1, 2, 0.5, 0), g = c("a", "b", "a", "a"), h = c("u", "u", "v", "w"), k = c(0, 3, 1, 2), b = c(0, 1, 1, 0))
 levels <- list(g = c("a", "b"), h = c("u", "v", "w"))
 statistics <- list(
-  crossprod = stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2))), factors = stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(-2, 2), g = c("a", "b"))),
+  crossprod = stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2))), weighted = stat_crossprod(y ~ 1, list(y = c(-3, 3), k = c(0, 3)), weights = ~ k),
+  factors = stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(-2, 2), g = c("a", "b"))),
   sums = stat_sums(~ k, list(k = c(0, 10))), squares = stat_sums(~ x + I(x^2), list(x = c(-2, 2)), rescale = FALSE), counts = stat_counts(~ g, levels["g"]),
   crossed = stat_counts(~ g:h, levels), single = stat_records(~ g, levels = levels["g"]), values = stat_records(~ x, bounds = list(x = c(0, 2))),
   logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))), quartiles = stat_quantiles(~ x, list(x = c(-2, 2)), steps = 8),

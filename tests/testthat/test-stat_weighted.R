@@ -20,6 +20,8 @@ test_that("totals are sums of products with the weight, of clamped variables", {
   mean <- stat_crossprod(y ~ 1, bounds[c("y", "w")], weights = ~ w)
   v <- with(clamped, cbind((w - 5) / 3, w * (y - 5) / 5 / 8))
   expect_equal(unname(total_of(mean)), c(colSums(v), crossprod(v)[c(1, 2, 4)]))
+  apart <- stat_crossprod(y ~ 1, list(y = c(1, 3), w = c(2, 8)), rescale = FALSE, weights = ~ w)
+  expect_identical(unlist(apart$columns[2L, c("lower", "upper")], use.names = FALSE), c(2, 24))
   # the square of the response is not among them
   expect_false(any(grepl("w*y^2", weighted$columns$name, fixed = TRUE)))
 })
