@@ -30,7 +30,7 @@ bind_public <- function(model, public, call) {
     stop_classed("variables", "The release contains only the number of records: there is no variable for a model to describe.", call = call)
   }
   check_one_function(public$columns$variable, call)
-  if (public$weighted) model <- weighted_model(model, public$columns, call)
+  if (isTRUE(public$weighted)) model <- weighted_model(model, public$columns, call)
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))

@@ -139,7 +139,7 @@ check_dialect <- function(ask, dialect, call) {
 
 # Of each variable: `value`, a double or a code; when it is `missing`; and when it is `wrong`.
 database_variables <- function(columns, types, dialect, call) {
-  if (columns$weighted) stop_classed("database", c("{.fn release} does not compute weighted products in a database.", i = other_source), call = call)
+  if (isTRUE(columns$weighted)) stop_classed("database", c("{.fn release} does not compute weighted products in a database.", i = other_source), call = call)
   variables <- unique(columns$columns$variable)
   if (length(columns$functions)) {
     stop_classed("database", c("{.fn release} does not compute {.code {names(columns$functions)}} in a database.", i = other_source), call = call)
