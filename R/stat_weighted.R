@@ -29,7 +29,7 @@ weighted_crossprod <- function(plain, weight, call) {
   with_functions(statistic, functions)
 }
 
-# list(variable =, range =)
+# The `variable` of the weights and its `range`.
 weight_range <- function(weights, formula, bounds, call) {
   if (has_products(formula)) {
     stop_classed("formula", c("{.arg formula} must have no products and no powers if there are {.arg weights}.",
