@@ -21,8 +21,11 @@ regress_weighted <- function(fit, statistic, formula, call) {
   if (known[1L] %in% variables[-1L]) {
     stop_classed("variables", "{.var {known[1]}} can only be the response: the release has no weighted total of its square.", call = call)
   }
-  bound <- bind_model(model_lm(text_formula(formula_text(formula))), narrow_statistic(of$plain, variables)$statistic, call)
   totals <- weighted_totals(fit, statistic, call)
+  if (!is.null(totals$prior_n) && "n" %in% variables[-1L]) {
+    stop_classed("variables", "A covariate must not be called {.var n}, because the number of records has that name.", call = call)
+  }
+  bound <- bind_model(model_lm(text_formula(formula_text(formula))), narrow_statistic(of$plain, variables)$statistic, call)
   moments <- weighted_moments(statistic, totals$values)
   x <- c("(Intercept)", bound$columns$name[-1L])
   y <- bound$columns$name[1L]
@@ -46,7 +49,7 @@ regress_weighted <- function(fit, statistic, formula, call) {
   read <- new_fit(possible$draws, release, bound, fit$run, "regress", totals$exact, problem = list(prior_n = totals$prior_n))
   read$why <- c("design-weighted: with-replacement linearisation; normal working model of the weighted products", if (!is.null(bound$strata))
     paste("strata:", bound$strata), possible$why)
-  read$troubles <- fit$troubles
+  read$troubles <- if (is.null(fit$fits)) fit$troubles else unlist(lapply(unname(fit$fits), `[[`, "troubles"), recursive = FALSE)
   read
 }
 
