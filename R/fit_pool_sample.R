@@ -112,19 +112,30 @@ separate_fits <- function(releases, model, prior_n, asked, call) {
   arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "prior_n"))]
   if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: each site has its own parameters.", call = call)
   seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
-  # warnings show the call: with names, not a whole release
+  # errors show the call: with names, not a whole release
   named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "prior_n"))), function(name) call("$", quote(arguments), as.name(name)))
   one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
-  fits <- withCallingHandlers(Map(function(release, seed, prior) {
-    arguments[c("seed", "prior_n")] <- list(seed, prior)
-    eval(one)
-  }, releases, seeds, lapply(names(releases), function(site) prior_n[[site]])), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
+  fits <- withCallingHandlers(Map(function(release, seed, site) {
+    arguments[c("seed", "prior_n")] <- list(seed, prior_n[[site]])
+    with_site_named(site, call, eval(one))
+  }, releases, seeds, names(releases)), noiseaware_message_prior = function(m) rlang::cnd_muffle(m))
   fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", all(vapply(fits, `[[`, NA, "exact")))
   fit$pool <- "none"
   fit$fits <- fits
   fit$decided <- sites_decided(lapply(fits, `[[`, "decided"))
   tell_decided(fit)
   structure(fit, class = c("noiseaware_pool", class(fit)))
+}
+
+# warnings of a site's fit begin with its name, and show the call that the user made
+with_site_named <- function(site, call, code) {
+  withCallingHandlers(code, warning = function(w) {
+    if (!any(startsWith(class(w), "noiseaware_warning"))) return()
+    w$message <- paste0(site, ": ", w$message)
+    w$call <- public_call(call)
+    warning(w)
+    rlang::cnd_muffle(w)
+  })
 }
 
 #' @rdname extend

@@ -158,15 +158,19 @@ test_that("predictions of sites say what is doubtful once, from the call that wa
   set.seed(1)
   sites <- lapply(c(a = 1, b = 2), function(k) simulate_release(data.frame(y = runif(30, 0, 10), x = runif(30)), st, mech_laplace(epsilon = 5)))
   for (pool in c("partial", "none")) {
-    fit <- told(suppressMessages(suppressWarnings(sample_posterior(sites, model_lm(), pool = pool, chains = 1, iter = 40, seed = 1))))
     calls <- texts <- list()
-    site <- if (pool == "partial") "new" else "a"
-    asked <- list(quote(predict(fit, data.frame(x = 0), site = site)), if (pool == "partial") quote(predict(fit, data.frame(x = 0), re_formula = NA)))
-    for (k in 1:2) for (call in asked) told(withCallingHandlers(eval(call), warning = function(w) {
+    listen <- function(code) told(withCallingHandlers(code, warning = function(w) {
       calls[[length(calls) + 1L]] <<- conditionCall(w)
       texts[[length(texts) + 1L]] <<- conditionMessage(w)
       invokeRestart("muffleWarning")
     }))
+    fit <- listen(suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 1, iter = 40, seed = 1)))
+    expect_identical(unique(calls), list(quote(sample_posterior(sites, model_lm(), pool = pool, chains = 1, iter = 40, seed = 1))))
+    expect_identical(all(grepl("^[ab]: ", texts)), pool == "none")
+    calls <- texts <- list()
+    site <- if (pool == "partial") "new" else "a"
+    asked <- list(quote(predict(fit, data.frame(x = 0), site = site)), if (pool == "partial") quote(predict(fit, data.frame(x = 0), re_formula = NA)))
+    for (k in 1:2) for (call in asked) listen(eval(call))
     expect_identical(unique(calls), asked[1])
     expect_identical(anyDuplicated(texts), 0L) # each doubt once
   }
