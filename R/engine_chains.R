@@ -103,15 +103,19 @@ run_blocks <- function(problem, state, iterations, run, report, call = caller_en
       }
     }
   }, interrupt = function(i) status <<- 1L)
-  if (user_code && status == 1L && length(blocks) && blocks[[length(blocks)]]$made$iterations == 0L) {
-    state <- before$state
-    if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
-  }
+  if (user_code && status == 1L) state <- undo_block(blocks, before, state)
   diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
   chain <- join_blocks(blocks, problem$where, problem$times[problem$summed], problem$tracked)
   # tabulated noise that no move could make possible: see src/contract/tabulated.c
   if (has_tables(problem) && any(chain$log_noise < -5e8)) stop_impossible(call)
   c(chain, list(diagnostics = diagnostics, state = state, status = status))
+}
+
+# The state before the last block, and R's seed, if it made no iteration.
+undo_block <- function(blocks, before, state) {
+  if (length(blocks) == 0L || blocks[[length(blocks)]]$made$iterations > 0L) return(state)
+  if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
+  before$state
 }
 
 # Is there tabulated noise anywhere? Other noise may have so small a density without being impossible, if there is hardly any.

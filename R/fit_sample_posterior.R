@@ -107,8 +107,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (is.null(release$n)) check_unknown_size(method, release, bound)
   if (has_record_noise(release)) check_normal_records(bound, environment())
   chosen <- NULL
-  # what auto knows of costs is of numbers that are not products of each other
-  if (method == "auto" && !is.null(weighted_statistic(release$statistic)) && method_serves("collapse", release, bound)) method <- "collapse"
+  method <- method_for_weights(method, release, bound)
   if (method == "auto") {
     chosen <- auto_method(release, bound, run, control, prior_n, independent = bind_independent(settled, model, release))
     method <- chosen$method

@@ -9,6 +9,12 @@ stratified_model <- function(model, release) {
   model
 }
 
+# What "auto" knows of costs is of numbers that are not products of each other.
+method_for_weights <- function(method, release, bound) {
+  weighted <- method == "auto" && !is.null(weighted_statistic(release$statistic)) && method_serves("collapse", release, bound)
+  if (weighted) "collapse" else method
+}
+
 # the same of a fit of weighted products
 regress_weighted <- function(fit, statistic, formula, call) {
   of <- statistic$weighted
