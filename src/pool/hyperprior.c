@@ -56,9 +56,13 @@ void pool_spread_create(struct pool_spread *s) {
 
 void pool_member_create(const struct pool_spread *s, struct pool_member *member) {
     member->own = s->walk && !member->before ? 0 : s->varying;
-    member->information = plugin_memory((size_t)s->varying, sizeof *member->information);
-    DOUBLES(s->parameters, &member->phi, &member->slope);
-    member->z = doubles(s->varying);
+    /* in one place: many sites are far apart in memory */
+    const size_t V = (size_t)s->varying, parameters = (size_t)s->parameters;
+    member->information =
+        plugin_memory(1, V * sizeof *member->information + (2 * parameters + V) * sizeof(double));
+    member->phi = (double *)(member->information + V);
+    member->slope = member->phi + parameters;
+    member->z = member->slope + parameters;
 }
 
 /* ---- walks ------------------------------------------------------------------------------- */

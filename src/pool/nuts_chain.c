@@ -205,10 +205,12 @@ static double density_of_partial(struct pool *s, const double *q, double *gradie
     memset(gradient, 0, (size_t)s->shared * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) gradient[k] = s->work.slope_theta[s->place[k]];
     log_density += pool_spread_prior(&s->spread, q, gradient);
+    /* in loops of their own: memory that a site needs is then fetched while others are computed */
+    for (int j = 0; j < s->sites; ++j)
+        pool_spread_place(&s->spread, q, &s->site[j].member, q + s->site[j].at);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         const int at = site->at + site->member.own;
-        pool_spread_place(&s->spread, q, &site->member, q + site->at);
         log_density += density_of_site(s, site, q + at, gradient + at);
         if (!(log_density > -INFINITY)) return -INFINITY;
     }
@@ -332,6 +334,31 @@ static void start_spread(struct pool *s, const struct pool_begin *begin, double 
     }
 }
 
+/* What sites share alone, for hmc_lower_units() */
+struct shared_alone {
+    struct pool *pool;
+    double *q, *gradient;
+};
+
+static double log_density_of_shared(void *self, const double *q, double *gradient) {
+    const struct shared_alone *of = self;
+    doubles_copy(of->q, q, of->pool->shared);
+    const double log_density = pool_log_density(of->pool, of->q, of->gradient);
+    doubles_copy(gradient, of->gradient, of->pool->shared);
+    return log_density;
+}
+
+/* Many sites know their mean and spread well: from units too wide for these, trajectories of early
+ * warmup would need steps as many as the root of their number. */
+static void lower_shared_units(struct pool *s, double *q, double *unit) {
+    struct shared_alone of = {s, q, s->work.slope_own};
+    const struct hmc_target target = {s->shared, &of, log_density_of_shared, NULL};
+    double *at = doubles(4 * (size_t)s->shared);
+    doubles_copy(at, q, s->shared);
+    hmc_lower_units(&target, at, unit, at + s->shared);
+    doubles_copy(q, at, s->shared);
+}
+
 void pool_start(struct pool *s, const struct pool_begin *begin) {
     double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
     for (int i = 0; i < s->size; ++i) unit[i] = 1;
@@ -343,6 +370,8 @@ void pool_start(struct pool *s, const struct pool_begin *begin) {
         if (s->partial) start_spread(s, begin, q, unit);
     }
     if (s->family == POOL_TOTALS) pool_totals_start(s, begin, q, unit);
+    if (s->partial && s->family != POOL_CLT && s->size >= MANY_COORDINATES)
+        lower_shared_units(s, q, unit);
     hmc_start(&s->hmc, q, unit);
     if (s->family == POOL_CLT)
         pool_clt_start(s);

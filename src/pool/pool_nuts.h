@@ -35,16 +35,17 @@ enum pool_family { POOL_RATES, POOL_TOTALS, POOL_CLT };
 /* The release of one site. Its own coordinates are `size` from `at` on: where sites have parameters
  * of their own these come first, then those of the totals. */
 struct pool_site {
+    /* What a gradient needs of a rate is in one place: many sites are far apart in memory. */
+    struct pool_member member; /* parameters, in theta's coordinates */
+    int at, size;
+    struct pool_rate rate;
     double n;
     const struct size_prior *size_prior; /* NULL: n is known */
     int components, first;               /* its components among those of all sites */
     struct noise noise;                  /* of totals */
-    int at, size;
-    struct pool_rate rate;
     struct totals_density density;
     struct pool_clt clt;
     const double *lower, *upper; /* bounds of the columns, natural units */
-    struct pool_member member;   /* parameters, in theta's coordinates */
     enum pool_innovations innovates;
     struct totals_residual residual;
     struct totals_innovations innovations;

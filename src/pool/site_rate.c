@@ -32,7 +32,7 @@
 /* log of the share of the largest term below which terms are left out */
 static const double LEAST = -42;
 
-enum { PIECES = 128 }; /* kept */
+enum { PIECES = 32 }; /* kept */
 
 static double total_at(const struct pool_rate *rate, int i) {
     return rate->at ? rate->at[i] : rate->first + i;

@@ -27,6 +27,10 @@ struct pool_piece {
 };
 
 struct pool_rate {
+    /* Where n is known: the log density by polynomials, each of a stretch of t so long. */
+    double stretch, near;      /* and how far these may be off */
+    struct pool_piece *pieces; /* of the stretches that were met last; NULL: n is latent */
+
     enum pool_rate_kind kind;
     double n, first; /* records; the total that the first weight is of */
     int count;
@@ -43,10 +47,7 @@ struct pool_rate {
     int factorials;
     int from, to; /* totals from the `from`-th to before the `to`-th are possible */
 
-    /* Where n is known: the log density by polynomials, each of a stretch of t so long. */
-    double stretch, near;      /* and how far these may be off */
-    struct pool_piece *pieces; /* of the stretches that were met last; NULL: n is latent */
-    double *term;              /* workspace of pool_rate_draw() */
+    double *term; /* workspace of pool_rate_draw() */
 };
 
 /* Fields: kind, n, first, log_weight; node, log_gap; lower, upper; where n is known information,

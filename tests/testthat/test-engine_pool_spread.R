@@ -141,6 +141,20 @@ test_that("correlations that are reported are those of the state", {
   }
 })
 
+test_that("chains of many sites begin with narrow units for what the sites share", {
+  units <- function(sites, model, times) {
+    parts <- partial_parts(stats::setNames(rep(sites, times), paste0("s", seq_len(times * length(sites)))), model, partial_pooling())
+    state <- internal("start_pool")(parts$problem, parts$bound, internal("seed_words")(), 1L, NULL)
+    size <- 2 * length(parts$problem$partial$which) + times * length(sites)
+    state$store[4 * ceiling(size / 4) + seq_len(2)] # the mean, and log sd
+  }
+  expect_equal(units(three_yes(), model_bernoulli(), 20), c(1, 1))
+  # each site gives the spread one piece of information: its standard deviation is a root of their number, about
+  many <- units(three_yes(), model_bernoulli(), 400)
+  expect_lt(many[2], 0.1)
+  expect_gt(many[2], 0.005)
+})
+
 test_that("a covariate that is the same everywhere changes nothing", {
   set.seed(2)
   sites <- totals_sites()
