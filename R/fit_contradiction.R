@@ -139,15 +139,28 @@ predicted_totals <- function(fit) {
     made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, draws[i, bound$parameters]), size, stream)
     stream <<- made$state
     data <- record_frame(made$records, bound$columns, data_levels(bound))
-    each <- do.call(cbind, lapply(statistics, function(s) .Call(ffi_stat_eval, statistic_spec(s), statistic_records(s, data, NULL, TRUE))))
-    mean <- colMeans(each)
-    of_one <- colSums(sweep(each, 2L, mean)^2) / (size - 1)
+    each <- lapply(statistics, moments_over_records, data, size)
+    mean <- unlist(lapply(each, `[[`, "mean"))
+    of_one <- unlist(lapply(each, `[[`, "variance"))
     list(mean = n * mean, within = n * of_one, error = n^2 * of_one / size)
   })
   over <- function(name) matrix(vapply(sums, `[[`, sums[[1L]]$mean, name), ncol = length(rows))
   between <- apply(over("mean"), 1L, stats::var)
   list(index = unlist(lapply(parts, `[[`, "index")), mean = rowMeans(over("mean")),
        variance = rowMeans(over("within")) + pmax(0, between - rowMeans(over("error"))) + between / length(rows))
+}
+
+# Mean and variance of each component over records. Of counts, each 0 or 1 for a record, without a matrix of records and cells.
+moments_over_records <- function(statistic, data, size) {
+  spec <- statistic_spec(statistic)
+  records <- statistic_records(statistic, data, NULL, TRUE)
+  if (statistic$kind == "cells" && !inherits(statistic, "stat_linear")) {
+    mean <- .Call(ffi_stat_total, spec, records) / size
+    return(list(mean = mean, variance = mean * (1 - mean) * size / (size - 1)))
+  }
+  each <- .Call(ffi_stat_eval, spec, records)
+  mean <- colMeans(each)
+  list(mean = mean, variance = colSums(sweep(each, 2L, mean)^2) / (size - 1))
 }
 
 # ---- reasons -------------------------------------------------------------------------------------------

@@ -140,3 +140,19 @@ test_that("reasons fit the model", {
   expect_match(reason(lone, st, "x", "y")$advice, "negative_binomial")
   expect_match(reason(lone, st, "g")$why, "how many records have each level of `g`")
 })
+
+test_that("moments of counts are the ones of the matrix of records and cells", {
+  set.seed(1)
+  levels <- list(g = letters[1:3], h = c("u", "v"))
+  data <- data.frame(g = factor(sample(levels$g, 50, TRUE), levels$g), h = factor(sample(levels$h, 50, TRUE), levels$h), x = runif(50))
+  statistics <- list(stat_counts(~ g:h + g, levels), stat_size(), stat_histogram(~ x, list(x = c(0, 0.3, 0.6, 1))),
+                     stat_subset(stat_counts(~ g, levels["g"]), "g=a"), stat_linear(stat_counts(~ g, levels["g"]), rbind(one = c(1, 2, 0), two = c(0, 1, 3))),
+                     stat_sums(~ x, list(x = c(0, 1))))
+  for (statistic in statistics) {
+    records <- internal("statistic_records")(statistic, data, NULL, TRUE)
+    each <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(statistic), records)
+    moments <- internal("moments_over_records")(statistic, data, 50)
+    expect_equal(moments$mean, colMeans(each))
+    expect_equal(moments$variance, apply(each, 2, var))
+  }
+})
