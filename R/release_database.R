@@ -33,7 +33,7 @@ sql_dialect <- function(con, call) {
                                 # NaN is above all others there
                                 number = function(x) paste0(x, " < CAST('NaN' AS DOUBLE PRECISION)")),
     duckdb_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("VARCHAR"),
-                             round = function(x) paste0("CAST(round_even(", x, ", 0) AS BIGINT)"),
+                             round = cast("BIGINT"),
                              nan = not_number("DOUBLE")),
     spark_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("STRING"), round = function(x) paste0("CAST(rint(", x, ") AS BIGINT)"),
                             nan = not_number("DOUBLE"), random = "rand()",
