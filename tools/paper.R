@@ -20,6 +20,11 @@ exact <- matrix$method != "clt"
 references <- utils::read.csv("inst/benchmark/references.csv")
 references <- references[!duplicated(references$problem), ]
 scores <- utils::read.csv("inst/benchmark/results.csv")
+right_of <- function(method) sum(scores$method == method & scores$verdict == "right")
+wrong_of <- function(method) sum(scores$method == method & scores$verdict == "wrong")
+gains <- merge(scores[scores$method == "noiseaware", ], scores[scores$method %in% c("dapper", "stan") & scores$verdict == "right", ], by = "problem")
+counted <- function(what) sub(" .*", "", grep(paste0("^[0-9]+ ", what, "$"), stored("real_data")$case, value = TRUE))
+real <- function(figure) stored("real_data")$measured[stored("real_data")$figure == figure]
 
 sources <- list(
   dapper = benchmark("regression", "min bulk ESS per second over that of dapper, tuned; same chain", "epsilon 1"),
@@ -36,10 +41,12 @@ sources <- list(
   memory = benchmark("owner", "peak memory, MB", "CSV"),
   postgres = benchmark("owner", "time of a release over that of plain sums in SQL", "PostgreSQL, 10^7 rows x 3 columns, 9 totals; median of nine runs"),
   problems = nrow(references), outside = sum(references$method == "exact" | references$second == "importance sampling"),
-  right = sum(scores$method == "noiseaware" & scores$verdict == "right"),
-  calls = sub("of ", "", Find(function(case) startsWith(case, "of "), stored("defaults")$case)),
-  converged = benchmark("defaults", "default calls with R-hat at most 1.01, 400 effective draws, in a minute", "of 40"),
-  held = benchmark("defaults", "intervals (95%) of the first slope that hold its value from the records", "of 40"))
+  right = right_of("noiseaware"),
+  naive = wrong_of("naive"), dapper_right = right_of("dapper"), dapper_tried = sum(scores$method == "dapper"), stan_right = right_of("stan"),
+  stan_tried = sum(scores$method == "stan"), least_gain = format(min(gains$ess_per_second.x / gains$ess_per_second.y), digits = 3),
+  sets = benchmark("frequentist", "mean length over SimBaRepro's", "mean, epsilon 4"), sets_time = benchmark("frequentist", "times faster than SimBaRepro", "mean, epsilon 4"),
+  designs = counted("designs"), converged = real("R-hat at most 1.01 and 400 effective draws"), call_seconds = real("median seconds of a call"),
+  coefficients = counted("coefficients"), held = real("coverage, all"))
 
 paper <- readLines("paper.md")
 found <- unlist(regmatches(paper, gregexpr("[0-9][0-9.,]*<!-- \\w+ -->", paper)))
