@@ -1,15 +1,18 @@
-# Releases made where the data live: what a release from files and from PostgreSQL costs against reading and summing.
+# Releases made where the data live: what a release from files, PostgreSQL and DuckDB costs against reading and summing.
 #
-# Usage: Rscript bench/owner.R [rows of the files] [rows of the database]
+# Usage: Rscript bench/owner.R [rows of the files] [rows in PostgreSQL] [rows in DuckDB]
 #
 # Files: CSV in chunks of 10^6 rows and Parquet in row groups of as many, 3 numeric columns, cross-products; against reading the same
 # chunks by scan(), or the row groups by nanoparquet, and summing columns and products in R. Each kind of file in a process of its own, for its
-# peak memory (VmHWM), timed once. Database: the same totals against one plain SELECT with as many sums, the median of nine runs that take turns.
+# peak memory (VmHWM), timed once. Database: the same totals against one plain SELECT with as many sums, the median of nine runs that take turns
+# (DuckDB, on Parquet files in parts: three).
 
 library(noiseaware)
 arguments <- as.double(commandArgs(TRUE))
 file_rows <- if (length(arguments)) arguments[1L] else 3e7
 table_rows <- if (length(arguments) > 1L) arguments[2L] else 1e7
+duckdb_rows <- if (length(arguments) > 2L) arguments[3L] else 1e8
+if (!exists("connect_duckdb")) connect_duckdb <- function() if (requireNamespace("duckdb", quietly = TRUE)) DBI::dbConnect(duckdb::duckdb())
 statistic <- stat_crossprod(y ~ a + b, list(y = c(0, 100), a = c(-5, 5), b = c(0, 1)))
 mechanism <- mech_laplace(epsilon = 1)
 seconds <- function(code) system.time(code)[["elapsed"]]
@@ -72,22 +75,47 @@ if (file_rows > 0) {
   }
 }
 
+select_records <- "SELECT random() * 110 - 5 AS y, random() * 10 - 5 AS a, random() AS b FROM"
+
+# The release and the plain sums take turns; the medians of `times` runs each.
+compare_database <- function(con, name, rows, times) {
+  plain_sql <- "SELECT sum(y), sum(a), sum(b), sum(y*y), sum(y*a), sum(y*b), sum(a*a), sum(a*b), sum(b*b) FROM t"
+  records <- suppressWarnings(dplyr::tbl(con, "t"))
+  invisible(DBI::dbGetQuery(con, plain_sql))
+  runs <- replicate(times, c(ours = seconds(release(records, statistic, mechanism)), plain = seconds(DBI::dbGetQuery(con, plain_sql))))
+  middle <- apply(runs, 1L, stats::median)
+  ratios <- range(runs["ours", ] / runs["plain", ])
+  cat(sprintf("%s: %.0f rows: release %.2f s, plain sums %.2f s, ratio %.2f (%.2f to %.2f)\n", name, rows, middle[["ours"]], middle[["plain"]],
+              middle[["ours"]] / middle[["plain"]], ratios[1L], ratios[2L]))
+}
+
 if (table_rows > 0) {
   source("tests/testthat/helper-postgres.R")
   measure <- function() {
     server <- local_postgres()
     if (is.null(server)) return(cat("no PostgreSQL server can be started here\n"))
     con <- server$connect()
-    invisible(DBI::dbExecute(con, sprintf("CREATE TABLE t AS SELECT random() * 110 - 5 AS y, random() * 10 - 5 AS a, random() AS b FROM generate_series(1, %.0f)", table_rows)))
+    invisible(DBI::dbExecute(con, sprintf("CREATE TABLE t AS %s generate_series(1, %.0f)", select_records, table_rows)))
     invisible(DBI::dbExecute(con, "ANALYZE t"))
-    plain_sql <- "SELECT sum(y), sum(a), sum(b), sum(y*y), sum(y*a), sum(y*b), sum(a*a), sum(a*b), sum(b*b) FROM t"
-    records <- suppressWarnings(dplyr::tbl(con, "t"))
-    invisible(DBI::dbGetQuery(con, plain_sql))
-    runs <- replicate(9L, c(ours = seconds(release(records, statistic, mechanism)), plain = seconds(DBI::dbGetQuery(con, plain_sql))))
-    times <- apply(runs, 1L, stats::median)
-    ratios <- range(runs["ours", ] / runs["plain", ])
-    cat(sprintf("PostgreSQL: %.0f rows: release %.2f s, plain sums %.2f s, ratio %.2f (%.2f to %.2f)\n", table_rows, times[["ours"]], times[["plain"]],
-                times[["ours"]] / times[["plain"]], ratios[1L], ratios[2L]))
+    compare_database(con, "PostgreSQL", table_rows, 9L)
+  }
+  measure()
+}
+
+# Parquet files of 10^7 rows in a folder of their own
+if (duckdb_rows > 0) {
+  measure <- function() {
+    con <- connect_duckdb()
+    if (is.null(con)) return(cat("the package duckdb is not installed\n"))
+    folder <- tempfile()
+    dir.create(folder)
+    on.exit(unlink(folder, recursive = TRUE))
+    for (k in seq_len(ceiling(duckdb_rows / 1e7))) {
+      sql <- sprintf("COPY (%s range(%.0f)) TO '%s/%d.parquet' (FORMAT PARQUET)", select_records, min(1e7, duckdb_rows - (k - 1) * 1e7), folder, k)
+      invisible(DBI::dbGetQuery(con, sql))
+    }
+    invisible(DBI::dbGetQuery(con, sprintf("CREATE VIEW t AS SELECT * FROM read_parquet('%s/*.parquet')", folder)))
+    compare_database(con, "DuckDB", duckdb_rows, 3L)
   }
   measure()
 }
