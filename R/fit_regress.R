@@ -30,7 +30,8 @@
 #'   correction, and there are no clusters. Draws that no records could have are left out, and the printed fit states their share; if they are more than half,
 #'   the noise is too large, and there is an error. The first variable of the released formula can only be the response. Generalized linear models are not
 #'   available, because their weighted equations are not totals. The release has no weighted total of the squared response, so there are no predictions of
-#'   single responses. The default scale of [prior_niw()] is a quarter of the usual one, because it would add to the design variance.
+#'   single responses. The default scale of [prior_niw()] is a quarter of the usual one, because it would add to the design variance. It
+#'   still does with few records: with 200 records and hardly any noise, standard errors of slopes were 7% to 26% above those of `svyglm()`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`; `noiseaware_error_value` for weighted totals that
 #'   are too noisy.
 #' @seealso [update()][update.noiseaware_fit] with `formula. =` samples another regression from the same release.

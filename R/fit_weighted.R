@@ -15,7 +15,7 @@ method_for_weights <- function(method, release, bound) {
   if (weighted) "collapse" else method
 }
 
-# the same of a fit of weighted products
+# regress() of a fit of weighted products. Approximate, as its working model is, whatever the method of the fit.
 regress_weighted <- function(fit, statistic, formula, call) {
   of <- statistic$weighted
   variables <- formula_variables(formula, call)
@@ -52,14 +52,14 @@ regress_weighted <- function(fit, statistic, formula, call) {
   class(bound) <- c("bound_weighted", "noiseaware_bound")
   possible <- possible_draws(fit, values, call)
   release <- if (is_of_groups(fit)) fit$problem$groups$release else fit$release
-  read <- new_fit(possible$draws, release, bound, fit$run, "regress", totals$exact, problem = list(prior_n = totals$prior_n))
+  read <- new_fit(possible$draws, release, bound, fit$run, "regress", FALSE, problem = list(prior_n = totals$prior_n))
   read$why <- c("design-weighted: with-replacement linearisation; normal working model of the weighted products", if (!is.null(bound$strata))
     paste("strata:", bound$strata), possible$why)
   read$troubles <- if (is.null(fit$fits)) fit$troubles else unlist(lapply(unname(fit$fits), `[[`, "troubles"), recursive = FALSE)
   read
 }
 
-# list of `values`, draws x weighted products: totals over the records, of all strata; `n`; `prior_n` if that is not known; and `exact`
+# list of `values`, draws x weighted products: totals over the records, of all strata; `n`; and `prior_n` if that is not known
 weighted_totals <- function(fit, statistic, call) {
   strata <- inherits(fit, "noiseaware_pool")
   if (strata && (!is_of_groups(fit) || fit$pool != "none") || !strata && !inherits(fit$bound, "bound_mvnormal")) {
@@ -76,8 +76,7 @@ weighted_totals <- function(fit, statistic, call) {
   fits <- if (strata) fit$fits else list(fit)
   totals <- if (strata) Reduce(`+`, Map(function(one, site) of_fit(one, function(v) site_variables(v, site)), fits, names(fits))) else of_fit(fit, identity)
   unknown <- Filter(function(one) is.null(one$release$n), fits)
-  exact <- vapply(fits, function(one) one$exact %||% NA, NA)
-  list(values = `colnames<-`(totals[, -1L], columns), n = totals[, 1L], prior_n = if (length(unknown)) unknown[[1L]]$problem$prior_n, exact = all(exact))
+  list(values = `colnames<-`(totals[, -1L], columns), n = totals[, 1L], prior_n = if (length(unknown)) unknown[[1L]]$problem$prior_n)
 }
 
 # The draws that records with weights can have: their weighted cross-product of (1, x) is positive definite, and fitted values are on average no farther from

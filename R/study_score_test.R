@@ -281,8 +281,8 @@ observed_score <- function(sim, at) score_values(at, matrix(sim$value, 1L))
 # The rank of an observed number among simulated ones: itself is one of them.
 rank_p <- function(observed, simulated) (1 + sum(simulated >= observed - 1e-10 * abs(observed))) / (length(simulated) + 1)
 
-# p(theta). A list: `p`, which is 0 outside the confidence region of the nuisance parameters; `margin`, the root of T with which p would be `enough`, less that of the
-# observed T.
+# p(theta). A list: `p`, which is 0 outside the confidence region of the nuisance parameters; `margin`: if the observed T were
+# larger by this much, on the scale of signed roots, p would just reach `enough`.
 point_test <- function(sim, at, enough = 1) {
   z <- simulate_values(sim, at$point)
   none <- list(p = 0, margin = -Inf)

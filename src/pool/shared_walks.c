@@ -22,7 +22,7 @@
 
 enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6 };
 
-/* of CARRIED where tables stand for the records */
+/* steps of POOL_CARRIED in sites that have tables instead of records */
 enum { TABLE_STEPS = 4 };
 
 /* ---- set-up ------------------------------------------------------------------------------ */

@@ -70,6 +70,7 @@ test_that("strata are fitted separately, and their totals add up", {
   expect_identical(both$pool, "none")
   read <- regress(both, api00 ~ 1)
   expect_output(print(read), "design-weighted mean of api00, weights pw, strata size.*with-replacement linearisation; normal working model of the weighted products")
+  expect_false(any(grepl("(exact)", capture.output(print(read)), fixed = TRUE)))
   separate <- rows(both)
   total <- 60 * separate[, "mean[pw,big]"] + 90 * separate[, "mean[pw,small]"]
   expect_equal(unname(rows(read)[, "total[pw]"]), unname(total))
