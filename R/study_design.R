@@ -11,15 +11,16 @@
 #'   its argument `epsilon`, if it has one, otherwise its first argument; the result and the plot use the name of this argument.
 #' @param epsilon Budgets, passed to `mechanism`. Leave it out with `ratio`.
 #' @param ratio Instead of `epsilon`: how many times as wide the intervals may be as those from the records themselves, a number above 1. Finds the budget at
-#'   which the widest interval, relative to the one from the records, reaches this ratio. This concerns all parameters, or those in `parameters`; only these
-#'   are printed. The result is accurate to 2% or the Monte Carlo error from `replicates`. Each budget that is
-#'   tried takes as long as a design of it, at most nine of them; a message shows those that take more than 5 seconds.
+#'   which the widest interval, relative to the one from the records, reaches this ratio. This concerns the coefficients of a regression, all parameters of other
+#'   models, or those in `parameters`; only these are printed. The result is accurate to 2% or the Monte Carlo error from `replicates`. Budgets are first tried
+#'   with a quarter of the replicates, and those near the ratio with all of them; a message shows those that take more than 5 seconds.
 #' @param n Numbers of records, assumed known. A prior for an unknown number is not accepted, because each grid cell has one number; [calibrate()] accepts such
 #'   a prior.
 #' @param neighbours As in [release()].
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
 #'   the grid. Every cell has the same seed. `parameters` may give values for some of the parameters, such as the slope of interest. The others are then set to
-#'   the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all are drawn from the prior.
+#'   the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all are
+#'   drawn from the prior, or set to the middle of it with `ratio`: far from there all values may be clamped, and no budget helps.
 #' @param x A design.
 #' @param variables Names of variables to draw; all by default.
 #'
@@ -80,17 +81,17 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   found <- say_once(Map(function(n, name) {
     # the width without noise is that of records with the same factors
     if (takes_factors(model)) model$factors <- bounds[[name]]$model$factors %||% "independent"
-    truth <- design_centre(bounds[[name]], parameters)
-    run <- function(mechanism, method, ...) {
-      calibrate(model, statistic[[name]], mechanism, n, replicates, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)
+    truth <- design_centre(bounds[[name]], parameters %||% if (!is.null(ratio)) numeric())
+    run <- function(mechanism, method, count, ...) {
+      calibrate(model, statistic[[name]], mechanism, n, count, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)
     }
-    without <- widths_of_records(run, mechanisms[[1L]], list(...))
-    wanted <- names(parameters) %||% bounds[[name]]$parameters
+    without <- widths_of_records(run, mechanisms[[1L]], replicates, list(...))
+    wanted <- names(parameters) %||% main_parameters(bounds[[name]])
     if (!is.null(ratio) && anyNA(without[wanted])) {
       stop_classed("method", "{.arg ratio} needs the width without noise, and this model has no posterior from records.", call = call)
     }
-    of <- function(value) {
-      cal <- run(make(value), method, ...)
+    of <- function(value, count = replicates) {
+      cal <- run(make(value), method, count, ...)
       cell <- stats::setNames(data.frame(name, value, n), c("statistic", budget, "n"))
       cell <- cbind(cell, design_rows(cal, level))
       cell$of_prior <- cell$width / widths[[name]][cell$variable]
@@ -98,7 +99,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
       cell$ratio <- cell$width / cell$without
       structure(cell, mirrored = calibration_mirrored(cal))
     }
-    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted, budget, call = call)
+    if (is.null(ratio)) lapply(sort(epsilon), of) else search_budget(ratio, of, wanted, budget, replicates, call = call)
   }, cells$n, cells$statistic))
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,
@@ -107,7 +108,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
     warn_prior_decides(result)
   } else {
     attr(result, "needed") <- cbind(cells, do.call(rbind, lapply(found, attr, "needed")))
-    attr(result, "of_interest") <- names(parameters)
+    attr(result, "of_interest") <- unique(unlist(lapply(found, attr, "wanted")))
     warn_not_found(attr(result, "needed"), ratio, budget)
   }
   result
@@ -133,9 +134,9 @@ check_design_sizes <- function(n, call = caller_env()) {
 }
 
 # the mean width of intervals from simulated records, by parameter; NA where a model has no such posterior
-widths_of_records <- function(run, mechanism, arguments) {
+widths_of_records <- function(run, mechanism, count, arguments) {
   arguments <- arguments[intersect(names(arguments), c("chains", "iter", "warmup", "thin"))]
-  cal <- tryCatch(suppressWarnings(do.call(run, c(list(mechanism, "nonprivate"), arguments)), classes = "noiseaware_warning_convergence"),
+  cal <- tryCatch(suppressWarnings(do.call(run, c(list(mechanism, "nonprivate", count), arguments)), classes = "noiseaware_warning_convergence"),
                   noiseaware_error = function(e) NULL)
   if (is.null(cal) || all(cal$runs$failed)) return(NA_real_)
   c(tapply(cal$results$upper - cal$results$lower, cal$results$variable, mean))

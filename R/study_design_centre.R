@@ -39,10 +39,30 @@ centre_response <- function(centre, draws, bound, given) {
 shown_step <- 5 # seconds
 
 # Designs `of` budgets, until the largest of the ratios among `wanted` variables is at most `ratio`, and within 2% of it. The attribute `needed` has the budget
-# with the largest ratio that is not above it, or that came closest. Steps that take long are shown.
-search_budget <- function(ratio, of, wanted, budget, most = 9L, call = caller_env()) {
+# with the largest ratio that is not above it, or that came closest. The way there takes fewer replicates: of the same releases, and their ratios
+# are near those of all.
+search_budget <- function(ratio, of, wanted, budget, replicates, call = caller_env()) {
+  fewer <- ceiling(replicates / 4)
+  start <- 1
+  if (fewer >= least_replicates) {
+    rough <- search_steps(ratio, function(value) of(value, fewer), wanted, budget, start, budget_found, call)
+    start <- rough$at[rough$best]
+  }
+  steps <- search_steps(ratio, of, wanted, budget, start, 0.02, call)
+  reached <- steps$reached[steps$best]
+  rows <- steps$tried[[steps$best]]
+  rows <- rows[rows$variable %in% wanted, ]
+  needed <- data.frame(budget = if (abs(reached / ratio - 1) < budget_found) steps$at[steps$best] else NA_real_, ratio = reached,
+                       variable = rows$variable[which.max(rows$ratio)], least = min(steps$at, start), most = max(steps$at, start))
+  structure(steps$tried[order(steps$at)], needed = needed, wanted = wanted)
+}
+
+# The mean width of fewer intervals does not show the way.
+least_replicates <- 8L
+
+# Budgets `at`, with what was `tried` there and the largest ratio that it `reached`; the `best` of them. Steps that take long are shown.
+search_steps <- function(ratio, of, wanted, budget, at, within, call, most = 9L) {
   tried <- list()
-  at <- 1
   reached <- numeric()
   aim <- max(0.99 * ratio, (1 + ratio) / 2)
   for (k in seq_len(most)) {
@@ -56,17 +76,19 @@ search_budget <- function(ratio, of, wanted, budget, most = 9L, call = caller_en
                             "{format_number(ratio, 3)} is wanted."),
                       class = c("noiseaware_message_search", "immediateCondition"))
     }
-    if (reached[k] <= ratio && reached[k] > 0.98 * ratio) break
+    if (reached[k] <= ratio && reached[k] > (1 - within) * ratio) break
     further <- next_budget(at, reached, aim)
-    if (further %in% at || further < 1e-4 || further > 1e4) break
+    if (any(abs(log(further / at)) < 0.02) || further < 1e-4 || further > 1e4) break
     at[k + 1L] <- further
   }
-  best <- which.min(abs(log(reached / ratio)) + ifelse(reached > ratio, log(1 + budget_found), 0))
-  found <- abs(reached[best] / ratio - 1) < budget_found
-  rows <- tried[[best]][tried[[best]]$variable %in% wanted, ]
-  needed <- data.frame(budget = if (found) at[best] else NA_real_, ratio = reached[best], variable = rows$variable[which.max(rows$ratio)],
-                       least = min(at), most = max(at))
-  structure(tried[order(at[seq_along(tried)])], needed = needed)
+  list(at = at[seq_along(tried)], tried = tried, reached = reached,
+       best = which.min(abs(log(reached / ratio)) + ifelse(reached > ratio, log(1 + budget_found), 0)))
+}
+
+# what a ratio concerns where no parameters are given: of a regression its coefficients
+main_parameters <- function(bound) {
+  names <- if (!is.null(response_of(bound))) intersect(coefficients_of(bound), bound$parameters)
+  if (length(names)) names else bound$parameters
 }
 
 # A ratio so far from the one that was asked for is not that one.

@@ -63,8 +63,8 @@ test_that("either budgets or a ratio are given", {
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, ratio = 2), class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, ratio = 1), "above 1", class = "noiseaware_error_argument")
   expect_error(design(model_bernoulli(), st, n = 10, epsilon = 1, parameters = c(p = 0.3)), class = "noiseaware_error_argument")
-  none <- function(value) data.frame(variable = "a", ratio = NA_real_)
-  expect_error(internal("search_budget")(2, none, "a", "epsilon"), "budget 1 gave an interval", class = "noiseaware_error_method")
+  none <- function(value, ...) data.frame(variable = "a", ratio = NA_real_)
+  expect_error(internal("search_budget")(2, none, "a", "epsilon", 2), "budget 1 gave an interval", class = "noiseaware_error_method")
   # before any fit
   old <- list(set_constant("widths_of_records", function(...) NA_real_), set_constant("calibrate", function(...) stop("a fit")))
   withr::defer({
@@ -75,15 +75,35 @@ test_that("either budgets or a ratio are given", {
 })
 
 test_that("the budget that is found keeps to the ratio, where one does", {
-  of <- function(e) data.frame(variable = "a", ratio = sqrt(1 + 3.7 / e^2))
+  of <- function(e, ...) data.frame(variable = "a", ratio = sqrt(1 + 3.7 / e^2))
   old <- set_constant("shown_step", -1)
-  expect_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon"), "epsilon = 1: intervals up to 2.17 times", class = "noiseaware_message_search")
+  expect_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon", 50), "epsilon = 1: intervals up to 2.17 times", class = "noiseaware_message_search")
   set_constant("shown_step", old)
-  expect_no_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon"))
+  expect_no_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon", 50))
   for (ratio in c(1.02, 1.5, 2, 10)) {
-    needed <- attr(internal("search_budget")(ratio, of, "a", "epsilon"), "needed")
+    needed <- attr(internal("search_budget")(ratio, of, "a", "epsilon", 50), "needed")
     expect_true(needed$ratio <= ratio && needed$ratio > 1 + 0.97 * (ratio - 1) - 0.02)
   }
+})
+
+test_that("the way to the budget takes a quarter of the replicates", {
+  counts <- numeric()
+  of <- function(e, count = 40) {
+    counts <<- c(counts, count)
+    data.frame(variable = c("a", "mean[x]"), ratio = c(sqrt(1 + 300 / e^2), 50), replicates = count)
+  }
+  found <- internal("search_budget")(2, of, "a", "epsilon", 40)
+  expect_gt(sum(counts == 10), 1)
+  expect_identical(unique(counts), c(10, 40))
+  expect_identical(unique(do.call(rbind, found)$replicates), 40)
+  expect_lt(sum(counts == 40), 3)
+  counts <- numeric()
+  internal("search_budget")(2, of, "a", "epsilon", 20)
+  expect_identical(unique(counts), 40) # all: five would not show the way
+  bound <- function(model, st) internal("bind_settled")(model, st, "auto")
+  b <- list(y = c(0, 1), x = c(0, 1))
+  expect_identical(internal("main_parameters")(bound(model_lm(), stat_crossprod(y ~ x, b))), c("(Intercept)", "x"))
+  expect_identical(internal("main_parameters")(bound(model_normal(), stat_sums(~ y, b["y"]))), c("mean", "sd"))
 })
 
 test_that("a slope beside a factor has a budget, and a covariate that looks binary is said once", {
@@ -105,8 +125,8 @@ test_that("a slope beside a factor has a budget, and a covariate that looks bina
 })
 
 test_that("a ratio that no budget gives is not called found", {
-  never <- function(value) data.frame(variable = c("mean", "sd"), ratio = c(20, 30 + log(value)), n = 5)
-  tried <- internal("search_budget")(1.5, never, c("mean", "sd"), "epsilon")
+  never <- function(value, ...) data.frame(variable = c("mean", "sd"), ratio = c(20, 30 + log(value)), n = 5)
+  tried <- internal("search_budget")(1.5, never, c("mean", "sd"), "epsilon", 50)
   needed <- attr(tried, "needed")
   expect_identical(needed$budget, NA_real_)
   expect_identical(needed$variable, "sd")
