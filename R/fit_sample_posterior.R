@@ -35,6 +35,10 @@
 #' class `noiseaware_message_forecast` gives the remaining time, if that is 10 seconds or more. A second message follows the first chain's warmup if the
 #' forecast has changed by half. An interrupted run returns the draws made so far, with a warning; [extend()] continues it.
 #'
+#' **Length.** 2000 iterations may turn out too few: an R-hat above 1.01, or fewer than 400 effective draws. The chains of a single release then run once
+#' more, two to eight times as long, if this is expected to take at most 45 seconds. They do not if you gave `iter`, `warmup`, `thin` or `init`. `thin` keeps
+#' as many draws as before, and a message of class `noiseaware_message_longer` gives the new length. A call with this `iter` and `thin` gives the same draws.
+#'
 #' **Narrow questions.** A model that names some of the release's variables (`model_lm(bwt ~ age)`, `model_normal("age")`,
 #' `model_table(~ smoke:low)`) uses only the released numbers that involve these variables. Their noise is independent of the noise in the others, so the
 #' posterior given these numbers is exact, but it ignores the information in the others. A message of class `noiseaware_message_components` states how many
@@ -75,9 +79,9 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
                              control = list(), ..., prior_n = NULL, pool = NULL) {
   check_given()
   check_no_dots(...)
-  asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control,
-                prior_n = prior_n)
-  if (!missing(warmup)) asked$warmup <- warmup
+  asked <- list(model = model, method = method, chains = chains, seed = seed, init = init, control = control, prior_n = prior_n)
+  lengths <- intersect(c("iter", "warmup", "thin"), names(match.call()))
+  asked[lengths] <- mget(lengths)
   if (is_sites(release) && inherits(model, "noiseaware_model")) release <- narrow_sites(release, model)
   whole <- release
   if (inherits(release, "noiseaware_release") && inherits(model, "noiseaware_model")) release <- narrow_release(release, model)
@@ -96,7 +100,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   }
   prior_n <- check_size_prior(prior_n, release)
   check_choice(method, "method", c("auto", sampling_methods), "method")
-  run <- check_run(chains, iter, warmup, thin, check_seed(seed))
+  run <- wanted <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
   model <- complete_model(model, release)
   settled <- settle_factors(model, release$statistic, release$n, method, has_record_noise(release))
@@ -122,7 +126,10 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     engine_announce(as_engine(method), release, bound, control, prior_n)
   }
   tell_binary(bound)
-  fit <- sample_method(method, release, bound, run, init, control, prior_n)
+  sample <- function(run) sample_method(method, release, bound, run, init, control, prior_n)
+  fit <- sample(run)
+  free <- length(lengths) == 0L && is.null(init) && identical(run, wanted)
+  if (free) fit <- longer_if_short(fit, sample, engine_cost(as_engine(method), release, bound, control, prior_n, environment())$iteration)
   fit$asked <- asked
   fit$whole <- if (length(whole$value) > length(release$value)) whole
   fit$why <- chosen$why

@@ -118,6 +118,7 @@
 #' | `forecast` | how long the run will take |
 #' | `init` | that a method does not use `init` |
 #' | `likelihood` | that priorsense can scale the prior only |
+#' | `longer` | that chains of the default length were too short, and run again with more iterations |
 #' | `method` | how long the only available method will take |
 #' | `order` | that numbers without names are assumed to be in the statistic's order |
 #' | `pairs` | that a plot shows only the first few variables |

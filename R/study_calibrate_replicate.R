@@ -105,9 +105,9 @@ draw_posterior <- function(problem, simulated) {
     arguments$prior_n <- NULL # it has the records
     return(do.call(nonprivate_posterior, c(list(simulated$data, noisy_records_prior(problem$model, problem$mechanism), problem$statistic), arguments)))
   }
-  # not a replicate's own forecast
+  # not a replicate's own forecast or length
   suppressMessages(do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments)),
-                   classes = "noiseaware_message_forecast")
+                   classes = c("noiseaware_message_forecast", "noiseaware_message_longer"))
 }
 
 # iterations x chains; NULL if the method imputes no statistic

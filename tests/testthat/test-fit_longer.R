@@ -1,0 +1,72 @@
+# Runs whose length was left open, and that are too short
+
+st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+births <- withr::with_seed(1, simulate_release(MASS::birthwt[1:60, ], st, mech_laplace(epsilon = 2)))
+fit_births <- function(...) suppressMessages(sample_posterior(births, model_lm(), "collapse", ..., chains = 2, seed = 1))
+
+local_constant <- function(name, value, frame = parent.frame()) {
+  old <- set_constant(name, value)
+  withr::defer(set_constant(name, old), envir = frame)
+}
+
+test_that("runs are longer by a power of 2 that brings 500 effective draws and a low R-hat", {
+  times <- internal("times_longer")
+  expect_identical(times(c(1.001, 1.01), c(400, 900)), 1)
+  expect_identical(times(c(1.001, 1.002), c(399, 900)), 2)
+  expect_identical(times(c(1.001, 1.002), c(126, 900)), 4)
+  expect_identical(times(c(1.001, 1.002), c(3, 900)), 8)
+  expect_identical(times(c(1.011, 1.002), c(600, 900)), 2)
+  expect_identical(times(c(1.03, 1.002), c(600, 900)), 4)
+  expect_identical(times(c(2, 1), c(600, 900)), 8)
+  expect_identical(times(c(NA, 1), c(600, 900)), 1)
+  expect_identical(times(1, NA_real_), 1)
+})
+
+test_that("a run that is too short is made again, as a longer one that keeps as many draws", {
+  local_constant("fewest_effective", 1e5)
+  expect_message(fit <- sample_posterior(births, model_lm(), "collapse", chains = 2, seed = 1), "2000 iterations were too few \\(as few as [0-9]+ effective",
+                 class = "noiseaware_message_longer") |> suppressMessages()
+  expect_identical(fit$run[c("iter", "warmup", "thin")], list(iter = 4000, warmup = 2000, thin = 2))
+  asked <- fit_births(iter = 4000, thin = 2)
+  expect_identical(fit$draws, asked$draws)
+  expect_identical(posterior::ndraws(fit$draws), 2000L)
+  expect_identical(update(fit)$draws, fit$draws) |> suppressMessages()
+  local_constant("highest_r_hat", 1 - 1e-6)
+  expect_message(sample_posterior(births, model_lm(), "collapse", chains = 2, seed = 1), "R-hat up to 1", class = "noiseaware_message_longer") |> suppressMessages()
+})
+
+test_that("a length that the user gave is kept", {
+  local_constant("fewest_effective", 1e5)
+  start <- rep(list(c("(Intercept)" = 3000, age = 0, sigma = 700, "mean[age]" = 25, "cov[age,age]" = 30)), 2)
+  for (fit in list(fit_births(iter = 2000), fit_births(warmup = 1000), fit_births(thin = 1), fit_births(init = start))) {
+    expect_identical(fit$run[c("iter", "warmup", "thin")], list(iter = 2000, warmup = 1000, thin = 1))
+  }
+})
+
+test_that("it is not made again where that takes long, or where the time is unknown", {
+  local_constant("fewest_effective", 1e5)
+  local_constant("longest_again", 0)
+  expect_identical(fit_births()$run$iter, 2000)
+  local_constant("longest_again", 45)
+  expect_identical(fit_births()$run$iter, 4000)
+  again <- function(run) stop("is not run")
+  fit <- fit_births(iter = 2000)
+  longer <- internal("longer_if_short")
+  expect_identical(longer(fit, again, Inf), fit)
+  expect_identical(longer(fit, again, stop("no such cost")), fit)
+  expect_identical(longer(fit, again, 45 / (2 * 2000 * 1.9)), fit) # a run of twice the length takes 90 / 1.9 seconds
+})
+
+test_that("nothing is lost where the longer run fails or is interrupted", {
+  local_constant("fewest_effective", 1e5)
+  fit <- fit_births(iter = 2000)
+  longer <- function(again) suppressMessages(internal("longer_if_short")(fit, again, 1e-6))
+  expect_identical(longer(function(run) stop("broken")), fit)
+  part <- fit_births(iter = 1500)
+  expect_silent(interrupted <- longer(function(run) {
+    warning(structure(class = c("noiseaware_warning_interrupted", "warning", "condition"), list(message = "interrupted", call = NULL)))
+    part
+  }))
+  expect_identical(interrupted, fit)
+  expect_identical(longer(function(run) fit_births(iter = run$iter, thin = run$thin))$run$iter, 4000)
+})
