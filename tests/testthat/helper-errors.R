@@ -55,7 +55,7 @@ show <- function(lines) expect_snapshot_output(writeLines(lines))
 # An error of the package is from the function that was called, not from one inside; it has no
 # call where that function has no name, as by do.call().
 expect_error <- function(object, ..., label = paste(deparse(substitute(object)), collapse = " ")) {
-  condition <- testthat::expect_error(object, ..., label = label)
+  condition <- not_laid_out(testthat::expect_error(object, ..., label = label))
   traced <- vapply(Filter(Negate(is.null), condition$trace$call), function(call) paste(deparse(call[[1L]]), collapse = " "), "")
   if (inherits(condition, "noiseaware_error") && any(sub("^noiseaware::", "", traced) %in% users_functions)) {
     expect_true(called(condition) %in% c(users_functions, "nothing"), label = paste(label, "is refused by", called(condition)))
@@ -73,11 +73,13 @@ without_words <- function(code) {
   code
 }
 
-# Code whose errors are caught without having been laid out: to signal one asks for its message.
+# Code whose errors are caught without having been laid out, which takes as long as to make them: to signal one asks for its message.
 not_laid_out <- function(code) {
   methods <- baseenv()[[".__S3MethodsTable__."]]
-  methods$conditionMessage.noiseaware_error <- function(c) c$message
-  on.exit(rm("conditionMessage.noiseaware_error", envir = methods))
+  methods$conditionMessage.noiseaware_error <- function(c) {
+    paste(c(c$message, names(c$body), c$body, if (!is.null(c$parent)) conditionMessage(c$parent)), collapse = "\n")
+  }
+  on.exit(suppressWarnings(rm("conditionMessage.noiseaware_error", envir = methods)))
   code
 }
 
