@@ -409,7 +409,7 @@ as_regression <- function(bound) {
     prior_nig(fields$prior_mean, fields$prior_precision, fields$shape, fields$rate) else prior_normal(fields$prior_mean, 1 / sqrt(fields$prior_precision))
   sigma <- if (!is.null(fields[["sd"]])) fixed(fields$sd) else if (!inherits(mean, "prior_nig")) prior_inverse_gamma(fields$shape, fields$rate)
   model <- model_lm(stats::reformulate("1", as.name(bound$columns$name)), prior = prior, sigma = sigma)
-  regression <- bind_public(model, list(columns = bound$columns, levels = list(), formula = NULL), NULL)
+  regression <- bind_public(model, list(columns = bound$columns, levels = list(), formula = NULL, natural = bound$natural), NULL)
   regression$called <- c("(Intercept)" = "mean", sigma = "sd")
   regression
 }

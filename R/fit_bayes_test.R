@@ -14,7 +14,7 @@
 #'   * `NULL`: is the rate or probability the same in all releases of the list?
 #' @param model The model with its prior. For slopes a [model_lm()] with [prior_nig()] or [prior_normal()]; for independence a saturated [model_table()] whose
 #'   [prior_dirichlet()] has one weight; for equal rates [model_bernoulli()] or [model_poisson()]. `NULL` chooses the default of the question.
-#' @param draws Number of draws, over all chains. For the independence of a release's factors, the initial number. Equal rates need none.
+#' @param draws Number of draws, over all chains. For the independence of a release's factors, the initial number. Equal rates and a fit of a table need none.
 #' @param error For the independence of a release's factors: the desired Monte Carlo standard error of the log Bayes factor. The number of draws is increased
 #'   until it is reached, up to 640,000 draws.
 #' @param seed Fixes the draws; see [sample_posterior()].
@@ -67,10 +67,20 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
     return(if (of_sites) test_equal_rates(x$release, x$asked$model, environment()) else test_equal_rates(x, model, environment()))
   }
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
-  if (inherits(question, "formula")) return(test_independence(x, question, model, draws, error, seed, environment()))
+  if (inherits(question, "formula")) {
+    if (is_fit) check_no_more_draws(setdiff(names(match.call()), c("", "x", "question")))
+    return(test_independence(x, question, model, draws, error, seed, environment()))
+  }
   ok <- is.character(question) && length(question) > 0L && !anyNA(question) && !anyDuplicated(question)
   if (!ok) stop_argument("question", "names of covariates, or a formula such as ~ a + b", describe(question))
   test_slope(x, question, model %||% if (!is_fit) model_lm(), draws, seed, environment())
+}
+
+# a fit of a table has its draws
+check_no_more_draws <- function(given, call = caller_env()) {
+  if (length(given) == 0L) return(invisible())
+  stop_classed("argument", c("{.arg {given}} must be left out if {.arg x} is a fit of a table: its draws are used.",
+                             i = "For more draws, sample again with a larger {.arg iter}, or give the release."), call = call)
 }
 
 test_slope <- function(x, term, model, draws, seed, call) {
@@ -180,9 +190,8 @@ average_independence <- function(fit, asked, weight, call) {
 
 table_fit <- function(release, model, draws, seed, call) {
   bound <- bind_model(complete_model(model, release, call), release$statistic, call)
-  if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} must be a fit with a prior for it.", call = call)
   run <- list(chains = 4, iter = 500 + ceiling(draws / 4), warmup = 500, thin = 1, seed = seed)
-  without_progress(sample_method("collapse", release, bound, run, call = call))
+  without_progress(sample_method("collapse", release, bound, run, prior_n = check_size_prior(NULL, release, call), call = call))
 }
 
 read_independence <- function(formula, call) {
@@ -242,6 +251,12 @@ new_test <- function(title, log, error, note, data, h0, h1, prior) {
             class = c("noiseaware_test", "noiseaware_bayes_factor"))
 }
 
+# the probability of a hypothesis at even odds, from the log Bayes factor for it
+format_odds <- function(log) {
+  p <- stats::plogis(log)
+  if (p > 0.9999) "above 0.9999" else if (p < 1e-4) "below 0.0001" else format(p, digits = 3)
+}
+
 #' @export
 print.noiseaware_test <- function(x, ...) {
   log <- attr(x, "log")
@@ -249,6 +264,6 @@ print.noiseaware_test <- function(x, ...) {
   cat("data:   ", attr(x, "data"), "\nH0:     ", attr(x, "h0"), "\nH1:     ", attr(x, "h1"), "\nprior:  ", attr(x, "prior"), "\n", sep = "")
   cat("log Bayes factor, H1 over H0: ", format_estimate(log, attr(x, "error")), "\n", sep = "")
   cat("Bayes factor ", format(exp(abs(log)), digits = 3), " for ", if (log >= 0) "H1" else "H0",
-      "; probability of H1 at even odds ", format(stats::plogis(log), digits = 3), "\n", note_lines(x), "\n", sep = "")
+      "; at even odds the probability of H1 is ", format_odds(log), " and of H0 ", format_odds(-log), "\n", note_lines(x), "\n", sep = "")
   invisible(x)
 }

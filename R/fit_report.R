@@ -167,7 +167,7 @@ prior_words <- function(fit) {
   if (length(decided_names(fit))) decided_line(fit)
 }
 
-# A paragraph that a methods section can quote.
+# Paragraphs that a methods section and the results can quote.
 methods_words <- function(fit) {
   pooled <- inherits(fit, "noiseaware_pool")
   releases <- if (!pooled) list(fit$whole %||% fit$release) else if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
@@ -176,10 +176,37 @@ methods_words <- function(fit) {
   given <- if (length(releases) > 1L) paste(length(releases), "releases") else
     paste("the release of", if (is.null(n)) "an unknown number of records" else paste(format_size(n), "records"),
           if (pooled) paste("in", length(fit$release), "groups"))
-  paste0("The model was: ", describe_model(fit$bound), ". Its posterior given ", trimws(given), " (", shorten_list(noise, 4L),
+  paste0("The model was: ", describe_model(fit$bound), ". ", bounds_sentence(releases), "Its posterior given ", trimws(given), " (", shorten_list(noise, 4L),
          ") was computed by the R package noiseaware ", utils::packageVersion("noiseaware"), " under R ", getRversion(), ". ",
-         method_sentence(fit, pooled), drawn_sentence(fit),
-         if (!is.null(fit$asked$seed)) paste0(" The seed was ", fit$asked$seed, "."))
+         method_sentence(fit, pooled), drawn_sentence(fit), if (!is.null(fit$asked$seed)) paste0(" The seed was ", fit$asked$seed, "."), priors_sentence(fit))
+}
+
+# of one release, or of several with the same bounds
+bounds_sentence <- function(releases) {
+  statistics <- lapply(releases, `[[`, "statistic")
+  columns <- release_columns(statistics[[1L]])$columns
+  columns <- columns[is.finite(columns$lower) & is.finite(columns$upper) & is.na(columns$level), ]
+  if (nrow(columns) == 0L || any(vapply(statistics, function(s) !identical(release_columns(s)$columns, release_columns(statistics[[1L]])$columns), TRUE))) return("")
+  natural <- all(vapply(statistics, function(s) isTRUE(release_columns(s)$natural), TRUE))
+  said <- paste(columns$name, format_number(columns$lower), "to", format_number(columns$upper))
+  paste0("Bounds were declared: ", shorten_list(said, 8L), if (natural) "; no record lies outside", ". ")
+}
+
+priors_sentence <- function(fit) {
+  if (is_pooled(fit)) return("")
+  prior <- tryCatch(prior_summary.noiseaware_fit(fit), noiseaware_error = function(e) NULL)
+  main <- prior[prior$variable %in% plot_variables(fit, NULL) & !is.na(prior$prior), ]
+  if (is.null(prior) || nrow(main) == 0L) return("")
+  paste0(" Priors were ", shorten_list(paste(main$variable, main$prior), 8L), ".")
+}
+
+# Posterior means and intervals of what the fit is about, at most eight
+results_words <- function(fit) {
+  shown <- plot_variables(fit, NULL)
+  draws <- posterior::as_draws_matrix(fit$draws)[, shown, drop = FALSE]
+  ends <- draws_interval(draws, 0.95)
+  line <- sprintf("%s %s (%s to %s)", shown, format_number(colMeans(draws), 3), format_number(ends[1L, ], 3), format_number(ends[2L, ], 3))
+  paste0("Posterior means, with 95% intervals that account for the noise of the release: ", shorten_list(line, 8L), ".")
 }
 
 method_sentence <- function(fit, pooled) {

@@ -33,7 +33,7 @@ tell_fewer <- function(mechanism, statistic, at, neighbours, call) {
   shown <- lapply(list(part = part, whole = whole), function(sd) format_number(unique(signif(sd, 6)), 4))
   cli::cli_inform(c("The budget is assumed to be spent on {cli::qty(length(at))}{?the one number/the {length(at)} numbers} given: noise with sd {shown$part}.",
                     i = "If it was spent on all {length(statistic$components)} components of the statistic, the noise has sd {shown$whole}.",
-                    i = "In that case give the mechanism the size of the noise, {.arg scale} or {.arg sd}."),
+                    i = "In that case give the mechanism the size of the noise, {.or {.arg {intersect(c('scale', 'sd'), names(unclass(mechanism)))}}}."),
                   class = "noiseaware_message_fewer")
 }
 

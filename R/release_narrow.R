@@ -28,6 +28,12 @@ model_variables.model_table <- function(model, public) unlist(model$cliques)
 #' @export
 model_variables.model_naive_bayes <- function(model, public) if (!is.null(model$features)) c(model$class_variable, model$features)
 
+# one of the regressions that a fit of all variables answers
+is_joint_question <- function(model, release) {
+  statistic <- release$statistic
+  inherits(model, "model_lm") && inherits(statistic, "stat_crossprod") && length(statistic$levels) == 0L && length(statistic$functions) == 0L
+}
+
 # The same release where the model describes all of its variables, or describes one that it lacks, which is refused later.
 narrow_release <- function(release, model, call = caller_env()) {
   if (has_public(release)) return(release) # sees to it itself
@@ -37,7 +43,9 @@ narrow_release <- function(release, model, call = caller_env()) {
   variables <- narrow$variables
   left <- setdiff(release_columns(release$statistic)$columns$variable, variables)
   cli::cli_inform(c("The model uses {length(at)} of the {length(release$value)} numbers of the release: those that involve only {.var {variables}}.",
-                    i = "Numbers that involve {.var {left}} are not used."), class = "noiseaware_message_components")
+                    i = "Numbers that involve {.var {left}} are not used.",
+                    i = if (is_joint_question(model, release)) "A fit of all variables by {.fn model_mvnormal} uses them, and {.fn regress} answers from it."),
+                  class = "noiseaware_message_components")
   narrowed <- new_release(release$value[at], narrow$statistic, narrow$mechanism, release$n, unname(release$scale[at]), unname(release$granularity[at]),
                           release$noise, release$neighbours)
   narrowed$missing <- release$missing

@@ -25,7 +25,7 @@
 #' @param variables Names of variables to draw; all by default.
 #'
 #' @return A data frame of class `noiseaware_design`, with a row for each cell and parameter. With `ratio`, its attribute `needed` has the `budget` for each
-#'   number of records and statistic. `plot()` draws `sd`. The columns are
+#'   number of records and statistic (`NA` if none was found), the `ratio` there and its `variable`, and the `least` and `most` that were tried. `plot()` draws `sd`. The columns are
 #'
 #' | column | meaning |
 #' | --- | --- |
@@ -76,14 +76,14 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   bounds <- lapply(statistic, function(s) bind_settled(model, narrow_design(model, s, mechanisms[[1L]], neighbours)$statistic, method))
   widths <- with_seed(seed, lapply(bounds, prior_widths, level))
   if (!is.null(parameters)) for (bound in bounds) check_some_parameters(parameters, bound)
+  truths <- lapply(bounds, design_centre, parameters %||% if (!is.null(ratio)) numeric())
   cells <- expand.grid(n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   call <- environment()
   found <- say_once(Map(function(n, name) {
     # the width without noise is that of records with the same factors
     if (takes_factors(model)) model$factors <- bounds[[name]]$model$factors %||% "independent"
-    truth <- design_centre(bounds[[name]], parameters %||% if (!is.null(ratio)) numeric())
     run <- function(mechanism, method, count, ...) {
-      calibrate(model, statistic[[name]], mechanism, n, count, method, ..., parameters = truth, level = level, seed = seed, neighbours = neighbours)
+      calibrate(model, statistic[[name]], mechanism, n, count, method, ..., parameters = truths[[name]], level = level, seed = seed, neighbours = neighbours)
     }
     without <- widths_of_records(run, mechanisms[[1L]], replicates, list(...))
     wanted <- names(parameters) %||% main_parameters(bounds[[name]])
@@ -103,7 +103,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   }, cells$n, cells$statistic))
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,
-                      mirrored = attr(rows[[length(rows)]], "mirrored"))
+                      mirrored = attr(rows[[length(rows)]], "mirrored"), values = truths[!duplicated(truths)])
   if (is.null(ratio)) {
     warn_prior_decides(result)
   } else {
@@ -204,12 +204,11 @@ print.noiseaware_design <- function(x, ...) {
   wanted <- c("n", "variable", "sd", "sd_mcse", "rmse", "width", "coverage", "coverage_lower", "coverage_upper", "replicates")
   if (nrow(x) == 0L || !all(wanted %in% names(x))) return(NextMethod())
   level <- attr(x, "level")
-  cat("<design> expected posterior
-")
-  cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " per cell
-", sep = "")
-  cat("  ratio       width divided by the width from the records themselves
-")
+  cat("<design> expected posterior\n")
+  cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " per cell\n", sep = "")
+  values <- attr(x, "values")
+  if (length(values) == 1L) cat("  values      ", values_words(values[[1L]]), "\n", sep = "")
+  cat("  ratio       width divided by the width from the records themselves\n")
   cat("  width       of the ", if (!is.null(level)) paste0(format_number(100 * level), "% "), "interval; coverage with a 95% Monte Carlo interval\n\n", sep = "")
   number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
   cells <- c(if (length(unique(x$statistic)) > 1L) "statistic", design_budget(x), "n", "variable")
@@ -221,6 +220,13 @@ print.noiseaware_design <- function(x, ...) {
   needed <- attr(x, "needed")
   if (!is.null(needed)) cat("\n", needed_lines(needed, design_budget(x)), sep = "\n")
   invisible(x)
+}
+
+# the parameters of the simulated records
+values_words <- function(values) {
+  if (is.null(values)) return("drawn from the prior")
+  values <- unlist(values)
+  shorten_list(paste(names(values), "=", format_number(values, 3)), 6L)
 }
 
 needed_lines <- function(needed, budget) {

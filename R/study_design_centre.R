@@ -72,7 +72,8 @@ search_steps <- function(ratio, of, wanted, budget, at, within, call, most = 9L)
     reached[k] <- max(tried[[k]]$ratio[tried[[k]]$variable %in% wanted])
     if (is.na(reached[k])) stop_classed("method", "No replicate with the budget {at[k]} gave an interval: {.fn calibrate} shows their errors.", call = call)
     if (seconds > shown_step) {
-      cli::cli_inform(paste("{budget} = {format_number(at[k], 3)}: intervals up to {format_number(reached[k], 3)} times as wide as without noise;",
+      count <- tried[[k]]$replicates[1L]
+      cli::cli_inform(paste("{budget} = {format_number(at[k], 3)}, {count} replicates: intervals up to {format_number(reached[k], 3)} times as wide as without noise;",
                             "{format_number(ratio, 3)} is wanted."),
                       class = c("noiseaware_message_search", "immediateCondition"))
     }

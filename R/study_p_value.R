@@ -23,8 +23,11 @@
 #' their standard deviation. It is sensitive to the tested parameters but not to the others (Neyman's C(alpha)). R releases are simulated at theta, and the
 #' observed T is ranked among the simulated values and itself: p(theta) = (1 + number of simulated T at least as large) / (R + 1). Under theta all R + 1 are
 #' exchangeable, so P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest
-#' p(theta) over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.001, or 1 / (R + 1)
-#' if that is larger. Without nuisance parameters gamma is 0.
+#' p(theta) over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.003, or
+#' 1 / (R + 1) if that is larger, and from 1,000 to 2,999 replicates it decreases to 0.001. Without nuisance parameters gamma is 0.
+#'
+#' **Natural limits.** If all variables of a statistic have `outside = "none"`, only parameter values are tried for which the mean of each component is within
+#' its limits, with a margin of one per cent of the range: no records have any other.
 #'
 #' **One-sided tests.** T then has the sign of its score. As in R's tests, the null value itself is tested. Values further from the alternative should have
 #' smaller p-values, but this is not proved.

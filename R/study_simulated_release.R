@@ -34,6 +34,7 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
                 specs = lapply(parts, simulated_spec, bound = bound), value = shown_value(release$value, parts),
                 seeds = matrix(floor(stats::runif(2L * replicates) * 2^32), 2L), pilot = new_stream(), draw_seed = new_seed(),
                 uniform = matrix(stats::runif(replicates * size), replicates), normal = NULL)
+    sim$limits <- do.call(rbind, lapply(parts, natural_means))
     sim$added <- diag(unlist(lapply(parts, added_variance)), size)
     sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
     sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)
@@ -354,8 +355,19 @@ moments_at <- function(sim, points) {
   theta <- points_theta(sim, points)
   if (length(sim$objectives)) return(lapply(seq_along(n), function(j) objective_moments(sim, theta[, j], n[j])))
   records <- record_moments_at(sim, theta)
-  lapply(seq_along(records), function(j) if (!is.null(records[[j]])) release_moments_at(sim, records[[j]], n[j]))
+  lapply(seq_along(records), function(j) if (is_possible(sim, records[[j]])) release_moments_at(sim, records[[j]], n[j]))
 }
+
+# Between natural limits lie the means of what records add, too: no other mean is possible, though the model may have it. With some margin, since derivatives are
+# differences.
+natural_means <- function(part) {
+  limits <- component_limits(part$statistic)
+  unlimited <- cbind(rep(-Inf, length(part$index)), Inf)
+  if (!identical(dim(limits), dim(unlimited)) || !all(natural_columns(part$statistic))) return(unlimited)
+  unname(limits + 0.01 * (limits[, 2L] - limits[, 1L]) %o% c(-1, 1))
+}
+
+is_possible <- function(sim, record) !is.null(record) && all(record$mean >= sim$limits[, 1L] & record$mean <= sim$limits[, 2L])
 
 release_moments_at <- function(sim, record, n) {
   if (!anyNA(sim$added)) return(list(mean = n * record$mean, cov = n * record$cov + sim$added))

@@ -187,6 +187,9 @@ check_argument_names <- function(given, known, kind = "argument", call = caller_
       c(i = "The sd of Gaussian noise is {.code sqrt(variance)}, or {.code margin / qnorm((1 + level) / 2)} for a margin of error.",
         i = "For a data frame {.fn as_release} computes it: {.code noise = c(margin = \"column\", level = 0.9)} or {.code c(variance = \"column\")}.")
     }
+    if (kind == "mechanism" && "sd" %in% strange && "scale" %in% known) {
+      elsewhere <- c(elsewhere, i = "Laplace noise with standard deviation sd has {.code scale = sd / sqrt(2)}, and discrete Laplace noise nearly so.")
+    }
     stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}.", elsewhere), call = call)
   }
   if (anyDuplicated(names)) stop_classed(kind, "{.arg {unique(names[duplicated(names)])}} must be given only once.", call = call)

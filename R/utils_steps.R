@@ -303,7 +303,7 @@ refuse_image <- function(f, step, bounds, ends, image, call) {
   shown <- paste(format_number(bounds, 10L), collapse = " and ")
   why <- if (is.null(image)) "is not finite throughout" else "is constant"
   hint <- if (is.null(image) && step$name %in% c("log", "log2", "log10") && ends[1L] <= 0) {
-    "Declare a lower bound above 0 if all values are above 0; {.fn log1p} and {.fn asinh} also accept 0."
+    "A lower bound above 0 must be declared with the statistic; {.fn log1p} and {.fn asinh} also accept 0."
   } else if (is.null(image)) "Declare bounds between which it is finite." else "Declare wider bounds."
   stop_classed("bounds", c("{.code {f$label}} must be a finite function between the bounds of {.var {f$variable}}, and not constant.",
                            x = "The bounds are {shown}, where it {why}.", i = hint), call = call)

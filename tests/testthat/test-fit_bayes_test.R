@@ -154,3 +154,20 @@ test_that("draws are multiplied until the error is what was asked for", {
   expect_lt(abs(attr(rough, "log") - attr(fine, "log")), 5 * attr(rough, "error"))
   expect_error(test_hypothesis(release, ~ a + b, error = 0), class = "noiseaware_error_argument")
 })
+
+test_that("independence is tested where n is unknown, and a fit of a table has its draws", {
+  st <- stat_counts(~ a:b, list(a = c("x", "y"), b = c("u", "v")))
+  unsized <- as_release(c(40, 10, 12, 38), st, mech_gaussian(sd = 0.1), n = NULL)
+  sized <- as_release(c(40, 10, 12, 38), st, mech_gaussian(sd = 0.1), n = 100)
+  log <- function(x) attr(test_hypothesis(x, ~ a + b, draws = 2000, seed = 1), "log")
+  # with hardly any noise the counts are known, and n with them
+  expect_equal(log(unsized), log(sized), tolerance = 1e-6)
+  fit <- sample_posterior(sized, model_table(), method = "collapse", chains = 2, iter = 400, seed = 1)
+  expect_equal(attr(test_hypothesis(fit, ~ a + b), "log"), log(sized), tolerance = 1e-6)
+  for (call in list(quote(test_hypothesis(fit, ~ a + b, draws = 1e5)), quote(test_hypothesis(fit, ~ a + b, seed = 2)))) {
+    expect_error(eval(call), "must be left out if `x` is a fit of a table", class = "noiseaware_error_argument")
+  }
+  expect_identical(internal("format_odds")(c(20)), "above 0.9999")
+  expect_identical(internal("format_odds")(-20), "below 0.0001")
+  expect_identical(internal("format_odds")(0), "0.5")
+})

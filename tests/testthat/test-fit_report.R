@@ -36,10 +36,18 @@ test_that("the page holds every part, with its pictures inside", {
 test_that("the paragraph for a paper has what was done", {
   skip_on_cran()
   words <- internal("methods_words")(fit)
-  expect_match(words, "The model was: linear regression y ~ x + g. Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed by",
+  expect_match(words, "The model was: linear regression y ~ x + g. Bounds were declared: ", fixed = TRUE)
+  expect_match(words, "Its posterior given the release of 300 records (Laplace noise, epsilon = 20) was computed by",
                fixed = TRUE)
   expect_match(words, paste0("The method was \"", fit$method, "\", exactly under the model, up to Monte Carlo error. There were 2 chains of 1,500 draws"), fixed = TRUE)
   expect_match(words, "The seed was 1.", fixed = TRUE)
+  expect_match(words, "Priors were (Intercept) normal(", fixed = TRUE)
+  results <- internal("results_words")(fit)
+  ends <- confint(fit)["x", ]
+  expect_match(results, sprintf("x %s (%s to %s)", format(coef(fit)[["x"]], digits = 3), format(ends[[1]], digits = 3), format(ends[[2]], digits = 3)), fixed = TRUE)
+  expect_no_match(results, "mean[", fixed = TRUE)
+  natural <- list(list(statistic = stat_sums(~z, list(z = c(0, 7)), outside = "none")))
+  expect_identical(internal("bounds_sentence")(natural), "Bounds were declared: z 0 to 7; no record lies outside. ")
   variables <- posterior::variables(fit$draws)
   least <- function(ess) min(vapply(variables, function(v) ess(posterior::extract_variable_matrix(fit$draws, v)), 0))
   expect_lt(least(posterior::ess_tail), least(posterior::ess_bulk) - 1) # else either would do

@@ -114,3 +114,22 @@ test_that("the parametric bootstrap of a normal mean with little noise is the no
   expect_error(plot(set), class = "noiseaware_error_argument")
   expect_error(confidence_set(sums, model_normal(), "mean", method = "jackknife"), class = "noiseaware_error_argument")
 })
+
+test_that("means beyond natural limits are impossible, and so are spreads that make them", {
+  st <- stat_sums(~ y + I(y^2), bounds = list(y = c(0, 100)), outside = "none", rescale = FALSE)
+  few <- as_release(c(900, 40000), st, mech_laplace(scale = c(400, 40000)), 20)
+  mean <- confidence_set(few, model_normal(), "mean", seed = 1)
+  # with the margin of a hundredth
+  expect_true(mean$lower >= -1.5 && mean$upper <= 101.5)
+  sd <- confidence_set(few, model_normal(), "sd", seed = 1)
+  expect_lte(sd$upper, 101.5) # the root of the largest mean square
+  clamped <- confidence_set(declare_outside(few, "clamp"), model_normal(), "mean", seed = 1)
+  expect_gt(clamped$upper - clamped$lower, 1.1 * (mean$upper - mean$lower))
+
+  # two means with any spreads: those that explain equal means are impossible
+  site <- function(m, q) as_release(c(20 * m, 20 * q), st, mech_laplace(scale = c(100, 10000)), 20)
+  two <- list(A = site(42, 1900), B = site(61, 3800))
+  p <- p_value(two, model_normal(), function(p) p[["mean[A]"]] - p[["mean[B]"]], seed = 1)
+  expect_lt(p$p, 0.3)
+  expect_true(all(p$values[c("sd[A]", "sd[B]")] < 102))
+})

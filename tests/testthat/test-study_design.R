@@ -39,7 +39,7 @@ test_that("a search shows the parameters of interest only, by budget", {
   plan <- suppressWarnings(design(model_normal(), st, n = 100, ratio = 2, parameters = c(mean = 4), replicates = 4, chains = 1, iter = 200, seed = 1))
   expect_false(is.unsorted(plan$epsilon))
   shown <- capture.output(print(plan))
-  expect_length(grep("mean ", shown, fixed = TRUE), length(unique(plan$epsilon)))
+  expect_length(grep("100 +mean |mean  ", grep("^ +[0-9.]+ ", shown, value = TRUE)), length(unique(plan$epsilon)))
   expect_false(any(grepl(" sd ", grep("^ +[0-9]", shown, value = TRUE), fixed = TRUE)))
   expect_true("sd" %in% plan$variable)
 })
@@ -75,9 +75,9 @@ test_that("either budgets or a ratio are given", {
 })
 
 test_that("the budget that is found keeps to the ratio, where one does", {
-  of <- function(e, ...) data.frame(variable = "a", ratio = sqrt(1 + 3.7 / e^2))
+  of <- function(e, count = 50) data.frame(variable = "a", ratio = sqrt(1 + 3.7 / e^2), replicates = count)
   old <- set_constant("shown_step", -1)
-  expect_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon", 50), "epsilon = 1: intervals up to 2.17 times", class = "noiseaware_message_search")
+  expect_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon", 50), "epsilon = 1, 13 replicates: intervals up to 2.17 times", class = "noiseaware_message_search")
   set_constant("shown_step", old)
   expect_no_message(internal("search_budget")(sqrt(4.7), of, "a", "epsilon", 50))
   for (ratio in c(1.02, 1.5, 2, 10)) {
