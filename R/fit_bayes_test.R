@@ -68,7 +68,7 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
   }
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
   if (inherits(question, "formula")) {
-    if (is_fit) check_no_more_draws(setdiff(names(match.call()), c("", "x", "question")))
+    check_no_more_draws(is_fit, names(match.call()))
     return(test_independence(x, question, model, draws, error, seed, environment()))
   }
   ok <- is.character(question) && length(question) > 0L && !anyNA(question) && !anyDuplicated(question)
@@ -77,8 +77,9 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
 }
 
 # a fit of a table has its draws
-check_no_more_draws <- function(given, call = caller_env()) {
-  if (length(given) == 0L) return(invisible())
+check_no_more_draws <- function(is_fit, given, call = caller_env()) {
+  given <- setdiff(given, c("", "x", "question"))
+  if (!is_fit || length(given) == 0L) return(invisible())
   stop_classed("argument", c("{.arg {given}} must be left out if {.arg x} is a fit of a table: its draws are used.",
                              i = "For more draws, sample again with a larger {.arg iter}, or give the release."), call = call)
 }

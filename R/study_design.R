@@ -25,7 +25,8 @@
 #' @param variables Names of variables to draw; all by default.
 #'
 #' @return A data frame of class `noiseaware_design`, with a row for each cell and parameter. With `ratio`, its attribute `needed` has the `budget` for each
-#'   number of records and statistic (`NA` if none was found), the `ratio` there and its `variable`, and the `least` and `most` that were tried. `plot()` draws `sd`. The columns are
+#'   number of records and statistic (`NA` if none was found), the `ratio` there and its `variable`, and the `least` and `most` that were tried.
+#'   `plot()` draws `sd`. The columns are
 #'
 #' | column | meaning |
 #' | --- | --- |

@@ -26,8 +26,8 @@
 #' p(theta) over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.003, or
 #' 1 / (R + 1) if that is larger, and from 1,000 to 2,999 replicates it decreases to 0.001. Without nuisance parameters gamma is 0.
 #'
-#' **Natural limits.** If all variables of a statistic have `outside = "none"`, only parameter values are tried for which the mean of each component is within
-#' its limits, with a margin of one per cent of the range: no records have any other.
+#' **Natural limits.** If all variables of a statistic have `outside = "none"`, the mean of each component is within its limits, whatever the records are. Only
+#' parameter values with such means are tried, with a margin of one per cent of the range.
 #'
 #' **One-sided tests.** T then has the sign of its score. As in R's tests, the null value itself is tested. Values further from the alternative should have
 #' smaller p-values, but this is not proved.
