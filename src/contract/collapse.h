@@ -29,6 +29,8 @@ struct collapse {
     int described;                       /* length of what complete() writes */
     int given;                           /* theta is the user's: start from there */
 
+    double *totals; /* workspace of collapse_energy() */
+
     /* State: with these restored, a run continues bit for bit. */
     double *theta, *store, *counter;
     struct rng *rng;
@@ -47,9 +49,8 @@ struct collapse_class {
     /* A new state: totals from their distribution given theta, nothing learned yet. */
     void (*start)(struct collapse *c);
 
-    /* From the state to what is handier while running, and back. */
+    /* From the state to what is handier while running. */
     void (*load)(struct collapse *c);
-    void (*save)(struct collapse *c);
 
     /* One iteration. Warmup ends after `warmup` of them. Returns PLUGIN_*;
      * *accepted gets the share of accepted moves of the totals. */
@@ -62,7 +63,8 @@ struct collapse_class {
     /* The number of records, where it is unknown; NULL where it must be known. */
     double (*records)(const struct collapse *c);
 
-    /* Minus the log of the noise density, up to a constant. */
+    /* Minus the log of the noise density, up to a constant; NULL where that is a function of the
+     * released components alone. */
     double (*energy)(const struct collapse *c);
 
     /* Expected share of records outside the bounds, given theta; NULL where
@@ -102,6 +104,12 @@ struct collapse_class {
 static inline void collapse_count(struct collapse *c, int kind, int accepted) {
     c->counter[2 * kind + MADE] += 1;
     c->counter[2 * kind + ACCEPTED] += accepted;
+}
+
+static inline double collapse_energy(const struct collapse *c) {
+    if (c->class->energy) return c->class->energy(c);
+    c->class->statistic(c, c->totals);
+    return noise_energy(&c->noise, c->totals);
 }
 
 extern const struct collapse_class collapse_normal, collapse_counts, collapse_recursion,

@@ -12,7 +12,7 @@ double pool_records_energy(struct pool_records *s) {
     double energy = 0;
     for (int j = 0; j < s->sites; ++j) {
         const struct collapse *table = s->site[j].table;
-        energy += table ? table->class->energy(table) : augment_energy(&s->site[j].augment);
+        energy += table ? collapse_energy(table) : augment_energy(&s->site[j].augment);
     }
     return energy;
 }

@@ -14,7 +14,7 @@ static const struct method *find_method(SEXP problem) {
 
 static void detach(const struct method *method, void *self, SEXP state, const struct rng *rng,
                    int iteration) {
-    method->detach(self, state);
+    if (method->detach) method->detach(self, state);
     memcpy(RAW(list_element(state, "rng")), rng->s, sizeof rng->s);
     REAL(list_element(state, "iteration"))[0] = iteration;
 }

@@ -16,6 +16,7 @@ struct collapse *read_collapse(SEXP problem) {
     c->n = list_number(problem, "n");
     c->size_prior = read_size_prior(problem);
     c->noise = read_noise(problem);
+    c->totals = doubles((size_t)statistic_width(problem));
     c->class = find_class(&families, list_element(problem, "family"));
     const struct fields fields = read_fields(problem);
     if (c->class->create(&fields, c) != PLUGIN_OK)
@@ -69,12 +70,6 @@ static void resume(void *self) {
     c->class->load(c);
 }
 
-static void detach(void *self, SEXP state) {
-    struct collapse *c = self;
-    (void)state;
-    c->class->save(c);
-}
-
 static void start(void *self, SEXP problem) {
     struct collapse *c = self;
     c->given = Rf_asLogical(list_element(problem, "given"));
@@ -82,12 +77,17 @@ static void start(void *self, SEXP problem) {
     c->class->load(c);
 }
 
+/* No random number is drawn from there. */
+static struct collapse *read_state(SEXP problem, SEXP state) {
+    struct collapse *c = read(problem);
+    attach(c, state, NULL);
+    resume(c);
+    return c;
+}
+
 /* The released components that a state stands for, before noise. */
 SEXP ffi_collapse_totals(SEXP problem, SEXP state) {
-    struct collapse *c = read(problem);
-    struct rng rng;
-    attach(c, state, &rng);
-    resume(c);
+    const struct collapse *c = read_state(problem, state);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, statistic_width(problem)));
     c->class->statistic(c, REAL(out));
     UNPROTECT(1);
@@ -96,10 +96,7 @@ SEXP ffi_collapse_totals(SEXP problem, SEXP state) {
 
 /* Of normal totals: log density of the state at other coordinates, and its gradient. */
 SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
-    struct collapse *c = read(problem);
-    struct rng rng;
-    attach(c, state, &rng);
-    resume(c);
+    const struct collapse *c = read_state(problem, state);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + Rf_xlength(coordinates)));
     REAL(out)[0] = c->class->log_density(c, REAL(coordinates), REAL(out) + 1);
     UNPROTECT(1);
@@ -109,10 +106,7 @@ SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
 /* Of normal totals of an unknown number of records: a step of n from the state, which stays.
  * Returns where its coordinates lead, and the log ratio. */
 SEXP ffi_collapse_resize(SEXP problem, SEXP state, SEXP n, SEXP hold, SEXP coordinates) {
-    struct collapse *c = read(problem);
-    struct rng rng;
-    attach(c, PROTECT(Rf_duplicate(state)), &rng);
-    resume(c);
+    struct collapse *c = read_state(problem, PROTECT(Rf_duplicate(state)));
     SEXP at = PROTECT(Rf_duplicate(coordinates));
     SEXP ratio =
         PROTECT(Rf_ScalarReal(c->class->resize(c, Rf_asReal(n), Rf_asLogical(hold), REAL(at))));
@@ -125,10 +119,7 @@ SEXP ffi_collapse_resize(SEXP problem, SEXP state, SEXP n, SEXP hold, SEXP coord
 
 /* Of normal totals: the complete-data statistic of a state, and the factors' cross-table. */
 SEXP ffi_collapse_complete(SEXP problem, SEXP state) {
-    struct collapse *c = read(problem);
-    struct rng rng;
-    attach(c, state, &rng);
-    resume(c);
+    const struct collapse *c = read_state(problem, state);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, c->described));
     c->class->complete(c, REAL(out));
     UNPROTECT(1);
@@ -159,8 +150,7 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 }
 
 static void report(void *self, double *draw) {
-    struct collapse *c = self;
-    c->class->save(c);
+    const struct collapse *c = self;
     model_report(&c->model, c->theta, draw);
 }
 
@@ -171,7 +161,7 @@ static void statistic(void *self, double *out) {
 
 static double log_noise(void *self) {
     const struct collapse *c = self;
-    return -c->class->energy(c);
+    return -collapse_energy(c);
 }
 
 static double outside(void *self) {
@@ -203,7 +193,6 @@ const struct method method_collapse = {
     .shape = shape,
     .attach = attach,
     .resume = resume,
-    .detach = detach,
     .diagnostics = diagnostics,
     .start = start,
 };

@@ -113,11 +113,6 @@ static void attach(void *self, SEXP state, struct rng *rng) {
 
 static void resume(void *self) { pool_load(self); }
 
-static void detach(void *self, SEXP state) {
-    (void)self; /* all of it stands in the store */
-    (void)state;
-}
-
 static const double *optional_numbers(SEXP list, const char *name) {
     SEXP values = optional_element(list, name);
     return values ? REAL(values) : NULL;
@@ -198,7 +193,6 @@ const struct method method_pool = {
     .shape = shape,
     .attach = attach,
     .resume = resume,
-    .detach = detach,
     .diagnostics = diagnostics,
     .start = start,
 };

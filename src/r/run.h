@@ -36,7 +36,7 @@ struct method {
     struct state_shape (*shape)(const void *self);
 
     /* Points into the state, which R owns; detach() writes back what is not there
-     * already. The random stream and the iteration's number are r/chains.c's. */
+     * already, and may be NULL. The random stream and the iteration's number are r/chains.c's. */
     void (*attach)(void *self, SEXP state, struct rng *rng);
     void (*resume)(void *self); /* what follows from an old state; may be NULL */
     void (*detach)(void *self, SEXP state);

@@ -283,8 +283,6 @@ static void load(struct collapse *c) {
     }
 }
 
-static void save(struct collapse *c) { (void)c; /* the codes are the state's own */ }
-
 static void start(struct collapse *c) {
     struct crossing *s = c->self;
     attach(c);
@@ -377,13 +375,6 @@ static void statistic(const struct collapse *c, double *out) {
     if (s->tracked) memcpy(out + c->noise.size, s->part_counts, (size_t)s->cells * sizeof(double));
 }
 
-static double energy(const struct collapse *c) {
-    const struct crossing *s = c->self;
-    double sum = 0;
-    for (int k = 0; k < c->noise.size; ++k) sum += noise_energy_of(&c->noise, k, *s->at[k]);
-    return sum;
-}
-
 static double work(const struct collapse *c) {
     const struct crossing *s = c->self;
     double codes = 0;
@@ -401,9 +392,7 @@ const struct collapse_class collapse_crossing = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
-    .energy = energy,
     .work = work,
 };

@@ -310,8 +310,6 @@ static void load(struct collapse *c) {
     }
 }
 
-static void save(struct collapse *c) { (void)c; /* the table is the state's own */ }
-
 static void equal_shares(struct counts *s) {
     for (int v = 1; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
@@ -478,11 +476,6 @@ static double records(const struct collapse *c) {
     return s->n;
 }
 
-static double energy(const struct collapse *c) {
-    const struct counts *s = c->self;
-    return noise_energy(&c->noise, s->total);
-}
-
 static double work(const struct collapse *c) {
     const struct counts *s = c->self;
     return 50.0 * SWEEPS * (3.0 * s->cells + 10);
@@ -504,10 +497,8 @@ const struct collapse_class collapse_counts = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .records = records,
-    .energy = energy,
     .work = work,
 };

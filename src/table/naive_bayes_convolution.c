@@ -129,8 +129,6 @@ static void load(struct collapse *c) {
     s->count = c->store;
 }
 
-static void save(struct collapse *c) { (void)c; /* the table is the state's own */ }
-
 /* m with probability proportional to exp(a(m) + b(n - m)), the log of whose sum
  * is all(n) */
 static int draw_part(struct rng *rng, int n, const double *a, const double *b, double all) {
@@ -196,14 +194,6 @@ static void statistic(const struct collapse *c, double *out) {
     for (int k = 0; k < c->noise.size; ++k) out[k] = s->count[s->target[k]];
 }
 
-static double energy(const struct collapse *c) {
-    const struct recursion *s = c->self;
-    double sum = 0;
-    for (int k = 0; k < c->noise.noisy; ++k)
-        sum += noise_energy_of(&c->noise, k, s->count[s->target[k]]);
-    return sum;
-}
-
 static double work(const struct collapse *c) {
     const struct recursion *s = c->self;
     return 5.0 * s->width * s->variables + 50.0 * s->cells;
@@ -221,10 +211,8 @@ const struct collapse_class collapse_recursion = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
-    .energy = energy,
     .work = work,
     .tables = tables_of,
 };

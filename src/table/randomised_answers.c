@@ -305,8 +305,6 @@ static void load(struct collapse *of) {
     (void)hmc_refresh(&s->hmc);
 }
 
-static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
-
 static void start(struct collapse *of) {
     struct answers *s = of->self;
     const int size = s->model->parameters;
@@ -370,7 +368,6 @@ const struct collapse_class collapse_answers = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .energy = energy,

@@ -203,8 +203,6 @@ static void load(struct collapse *c) {
     for (int l = 0; l < s->cells; ++l) s->n += s->count[l];
 }
 
-static void save(struct collapse *c) { (void)c; /* the counts are the state's own */ }
-
 /* ---- a draw ------------------------------------------------------------------------ */
 
 /* m in low..high with probability p[m - low] f[(m - low) sign] / whole, looked for from `centre`
@@ -279,12 +277,6 @@ static double records(const struct collapse *c) {
     return s->n;
 }
 
-static double energy(const struct collapse *c) {
-    double sum = 0;
-    for (int k = 0; k < c->noise.noisy; ++k) sum += noise_energy_of(&c->noise, k, total(c, k));
-    return sum;
-}
-
 static double work(const struct collapse *c) {
     const struct row *s = c->self;
     double sd = 0;
@@ -298,11 +290,9 @@ const struct collapse_class collapse_row = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .records = records,
-    .energy = energy,
     .work = work,
     .tables = tables_of,
 };

@@ -269,8 +269,6 @@ static void load(struct collapse *c) {
     if (((struct table *)c->self)->log_p) table_theta_use(c, c->self);
 }
 
-static void save(struct collapse *c) { (void)c; /* the tables are the state's own */ }
-
 static double start_size(const struct collapse *c, const struct table *s) {
     const double n = rint(c->n + s->n.spread * rng_normal(c->rng));
     return fmin(fmax(n, c->size_prior->lower), c->size_prior->upper);
@@ -418,11 +416,6 @@ static double records(const struct collapse *c) {
     return s->count[s->n.at];
 }
 
-static double energy(const struct collapse *c) {
-    const struct table *s = c->self;
-    return noise_energy(&c->noise, s->total);
-}
-
 static void complete(const struct collapse *c, double *out) {
     const struct table *s = c->self;
     memcpy(out, s->count, (size_t)s->cells * sizeof(double));
@@ -457,11 +450,9 @@ const struct collapse_class collapse_table = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .records = records,
-    .energy = energy,
     .work = work,
     .log_density = density_at,
     .complete = complete,

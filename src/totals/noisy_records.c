@@ -405,8 +405,6 @@ static void load(struct collapse *of) {
     (void)read_theta(of, s->nuts.hmc.q);
 }
 
-static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
-
 /* Where the noisy values are taken for the true ones, and some Gibbs steps from there. */
 static void start(struct collapse *of) {
     struct noisy *s = of->self;
@@ -477,7 +475,6 @@ const struct collapse_class collapse_records = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .energy = energy,

@@ -390,8 +390,6 @@ static void load(struct collapse *of) {
     s->level = s->hidden + (size_t)s->noisy * (size_t)s->n;
 }
 
-static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
-
 /* The noisy values and answers are taken for the true ones, theta drawn given them, and some rounds
  * made. */
 static void start(struct collapse *of) {
@@ -458,7 +456,6 @@ const struct collapse_class collapse_imputed = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .energy = energy,

@@ -286,8 +286,6 @@ static void start(struct collapse *of) {
     normal_start(of);
 }
 
-static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
-
 /* ---- an iteration ---------------------------------------------------------------------- */
 
 int normal_is_within(struct normal *s) {
@@ -491,7 +489,6 @@ const struct collapse_class collapse_normal = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = normal_statistic,
     .records = records,

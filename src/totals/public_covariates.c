@@ -421,8 +421,6 @@ static void load(struct collapse *of) {
     s->stale = 0;
 }
 
-static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
-
 /* minus the log density of the answers given theta */
 static void tell_energy(struct given *s) {
     set(s, s->hmc.q);
@@ -518,7 +516,6 @@ const struct collapse_class collapse_public = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .energy = energy,

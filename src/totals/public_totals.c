@@ -229,8 +229,6 @@ static void load(struct collapse *of) {
     (void)hmc_refresh(&s->hmc);
 }
 
-static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
-
 static void tell(struct collapse *of) {
     struct public_totals *s = of->self;
     memcpy(s->coordinates, s->hmc.q, (size_t)s->size * sizeof(double));
@@ -314,7 +312,6 @@ const struct collapse_class collapse_public_totals = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .energy = energy,

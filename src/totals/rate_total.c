@@ -91,8 +91,6 @@ static void load(struct collapse *c) {
     s->n = *s->records;
 }
 
-static void save(struct collapse *c) { (void)c; /* the value is the state's own */ }
-
 /* beyond it a double is no whole number */
 static const double MOST = 1e15;
 
@@ -270,11 +268,6 @@ static double records(const struct collapse *c) {
     return s->n;
 }
 
-static double energy(const struct collapse *c) {
-    const struct total *s = c->self;
-    return energy_at(c, *s->value) + energy_of(c, 1, s->n);
-}
-
 /* a record is never below 0 */
 static double outside(const struct collapse *c) {
     const struct total *s = c->self;
@@ -304,11 +297,9 @@ const struct collapse_class collapse_total = {
     .create = create,
     .start = start,
     .load = load,
-    .save = save,
     .iterate = iterate,
     .statistic = statistic,
     .records = records,
-    .energy = energy,
     .outside = outside,
     .work = work,
 };
