@@ -23,6 +23,20 @@ struct distribution {
 enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS, CLT_SAMPLERS };
 extern const char *const clt_sampler_names[CLT_SAMPLERS];
 
+/* Of the iterations after warmup: moves; iterations that drew a total which no records could have,
+ * and that projected one; and of NUTS. */
+enum clt_counter {
+    CLT_MADE,
+    CLT_ACCEPTED,
+    CLT_IMPOSSIBLE,
+    CLT_PROJECTED,
+    CLT_KEPT,
+    CLT_LEAPFROGS,
+    CLT_DIVERGENT,
+    CLT_DEEPEST,
+    CLT_COUNTERS
+};
+
 /* What is known of an unknown n. */
 struct clt_unknown {
     const struct size_prior *prior; /* NULL: n is known */
@@ -58,11 +72,7 @@ struct clt {
     struct adapt adapt;
 
     struct clt_nuts nuts; /* its store is part of the state */
-    struct {
-        double made, accepted; /* moves */
-        double invalid,
-            projected; /* iterations that drew an invalid statistic; that projected one */
-    } counted;         /* in the iterations after warmup */
+    double *counter;      /* CLT_COUNTERS */
 
     /* Workspace */
     int fresh; /* now.mean and now.cov belong to theta */

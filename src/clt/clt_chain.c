@@ -192,8 +192,8 @@ static int decide(struct clt *a, double log_ratio, int learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         adapt_saw_pass(&a->adapt, PASS_WALK, probability, a->step, 1);
     } else {
-        a->counted.made += 1;
-        a->counted.accepted += accept;
+        a->counter[CLT_MADE] += 1;
+        a->counter[CLT_ACCEPTED] += accept;
     }
     return accept;
 }
@@ -277,7 +277,7 @@ static int draw_possible_total(struct clt *a, int learning) {
     for (int k = 1; k <= MOST_DRAWS; ++k) {
         draw_total(a);
         if (complete(a)) return 1;
-        a->counted.invalid += k == 1 && !learning;
+        a->counter[CLT_IMPOSSIBLE] += k == 1 && !learning;
     }
     return 0;
 }
@@ -322,7 +322,7 @@ static void gather_moving(const struct clt *a, double *out) {
 static int update(struct clt *a, int possible, int learning) {
     if (!possible) {
         a->moments.class->project(a->moments.self, a->n, a->complete);
-        a->counted.projected += !learning;
+        a->counter[CLT_PROJECTED] += !learning;
     }
     a->fresh = 0;
     return a->model.update->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta);

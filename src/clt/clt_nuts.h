@@ -11,8 +11,6 @@ struct clt;
 struct clt_nuts {
     /* State: with the store restored, a run continues bit for bit. */
     double *store;
-    /* counters of the iterations after warmup */
-    double kept, leapfrogs, divergent, deepest;
 
     /* views into the store */
     struct hmc hmc;

@@ -498,10 +498,10 @@ void clt_nuts_iterate(struct clt *a, int iteration, int warmup, double *accepted
     if (a->unknown.prior) move_sizes(a, iteration, warmup);
     *accepted = told.accept;
     if (iteration < warmup) return;
-    a->counted.made += 1;
-    a->counted.accepted += told.accept;
-    a->nuts.kept += kept;
-    a->nuts.leapfrogs += told.leapfrogs;
-    a->nuts.divergent += told.divergent;
-    a->nuts.deepest += told.depth == HMC_MOST_DEPTH;
+    a->counter[CLT_MADE] += 1;
+    a->counter[CLT_ACCEPTED] += told.accept;
+    a->counter[CLT_KEPT] += kept;
+    a->counter[CLT_LEAPFROGS] += told.leapfrogs;
+    a->counter[CLT_DIVERGENT] += told.divergent;
+    a->counter[CLT_DEEPEST] += told.depth == HMC_MOST_DEPTH;
 }

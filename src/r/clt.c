@@ -90,18 +90,6 @@ struct clt *read_clt(SEXP problem) {
 
 static void *read(SEXP problem) { return read_clt(problem); }
 
-enum {
-    MOVES_MADE,
-    MOVES_ACCEPTED,
-    INVALID,
-    PROJECTED,
-    KEPT,
-    LEAPFROGS,
-    DIVERGENT,
-    DEEPEST,
-    COUNTERS
-};
-
 /* coordinates of which a proposal is learned */
 static int learned(const struct clt *a) {
     return a->sampler == CLT_GIBBS || a->sampler == CLT_NUTS ? 0 : a->model.moving;
@@ -112,7 +100,7 @@ static struct state_shape shape(const void *self) {
     const struct adapt_shape adapted = {.dim = learned(a)};
     const R_xlen_t size = a->unknown.prior ? 1 + (R_xlen_t)size_slope_stored(a->model.moving) : 0;
     const struct state_shape shape = {
-        .counters = COUNTERS,
+        .counters = CLT_COUNTERS,
         .parts = 4,
         .part = {{"variance", REALSXP, a->size},
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&adapted)},
@@ -135,15 +123,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     }
     const struct adapt_shape shape = {.dim = learned(a)};
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
-    const double *counter = REAL(list_element(state, "counters"));
-    a->counted.made = counter[MOVES_MADE];
-    a->counted.accepted = counter[MOVES_ACCEPTED];
-    a->counted.invalid = counter[INVALID];
-    a->counted.projected = counter[PROJECTED];
-    a->nuts.kept = counter[KEPT];
-    a->nuts.leapfrogs = counter[LEAPFROGS];
-    a->nuts.divergent = counter[DIVERGENT];
-    a->nuts.deepest = counter[DEEPEST];
+    a->counter = REAL(list_element(state, "counters"));
 }
 
 static void resume(void *self) { clt_resume(self); }
@@ -151,15 +131,6 @@ static void resume(void *self) { clt_resume(self); }
 static void detach(void *self, SEXP state) {
     const struct clt *a = self;
     if (a->unknown.prior) REAL(list_element(state, "size"))[0] = a->n;
-    double *counter = REAL(list_element(state, "counters"));
-    counter[MOVES_MADE] = a->counted.made;
-    counter[MOVES_ACCEPTED] = a->counted.accepted;
-    counter[INVALID] = a->counted.invalid;
-    counter[PROJECTED] = a->counted.projected;
-    counter[KEPT] = a->nuts.kept;
-    counter[LEAPFROGS] = a->nuts.leapfrogs;
-    counter[DIVERGENT] = a->nuts.divergent;
-    counter[DEEPEST] = a->nuts.deepest;
 }
 
 static void start(void *self, SEXP problem) {
@@ -218,16 +189,11 @@ static double outside(void *self) {
 }
 
 static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    static const char *const names[CLT_COUNTERS] = {"made", "accepted",  "impossible", "projected",
+                                                    "kept", "leapfrogs", "divergent",  "deepest"};
     const struct clt *a = self;
     (void)after;
-    diagnostics_tell(told, "made", a->counted.made);
-    diagnostics_tell(told, "accepted", a->counted.accepted);
-    diagnostics_tell(told, "impossible", a->counted.invalid);
-    diagnostics_tell(told, "projected", a->counted.projected);
-    diagnostics_tell(told, "kept", a->nuts.kept);
-    diagnostics_tell(told, "leapfrogs", a->nuts.leapfrogs);
-    diagnostics_tell(told, "divergent", a->nuts.divergent);
-    diagnostics_tell(told, "deepest", a->nuts.deepest);
+    for (int k = 0; k < CLT_COUNTERS; ++k) diagnostics_tell(told, names[k], a->counter[k]);
 }
 
 const struct method method_clt = {
