@@ -203,7 +203,7 @@ print.noiseaware_fit <- function(x, ...) {
 ", sum(of_cells)))
   cat("", fit_lines(x), sep = "\n")
   release_marks(x$release)
-  if (x$method != "ops") mixing_marks(x, table)
+  mixing_marks(x, table)
   for (trouble in x$troubles) if (trouble$kind == "contradiction") cat("! ", trouble$text[[1L]], "\n", sep = "")
   invisible(x)
 }

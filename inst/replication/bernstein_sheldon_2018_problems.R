@@ -31,6 +31,16 @@ naive <- function(release, model, data) {
   posterior::draws_array(rate = stats::rgamma(2000, 8 + release$n, 2 + max(total, 0.01)), .nchains = 1)
 }
 nonprivate <- function(release, model, data) nonprivate_posterior(data, model, release$statistic, chains = 1, iter = 4000)
-ops <- function(release, model, data) {
-  ops_posterior(data, model, release$statistic, privacy(release)$epsilon, seed = sample.int(1e9L, 1L))
+# One-posterior sampling (Foulds et al. 2016, UAI 32): instead of a noisy statistic the owner publishes draws from a flattened posterior (the exponential
+# mechanism). The density is proportional to (p(theta) p(x | theta))^w, w = min(1, epsilon / draws / (2 log((1 - a0) / a0))): a record changes its logarithm by
+# at most w log((1 - a0) / a0), and its normaliser by as much. The probability is restricted to a0, ..., 1 - a0, and drawn on a grid of 65536 points; that bound
+# holds on any set of points.
+ops <- function(release, model, data, draws = 100, a0 = 0.1) {
+  yes <- sum(data$x == "yes")
+  weight <- min(1, privacy(release)$epsilon / draws / (2 * log((1 - a0) / a0)))
+  grid <- seq(a0, 1 - a0, length.out = 65536L)
+  log_density <- weight * ((model$prior$a - 1 + yes) * log(grid) + (model$prior$b - 1 + nrow(data) - yes) * log1p(-grid))
+  cumulative <- cumsum(exp(log_density - max(log_density)))
+  prob <- grid[pmin(findInterval(stats::runif(draws) * cumulative[length(cumulative)], cumulative) + 1L, length(grid))]
+  posterior::draws_array(`prob[yes]` = prob, .nchains = 1)
 }

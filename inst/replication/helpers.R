@@ -90,9 +90,8 @@ finished <- function(started) {
   utils::write.csv(table[order(table$script), ], path, row.names = FALSE, quote = FALSE)
 }
 
-# What the papers show and the package does not export: the distance of ranks from uniform, draws of one-posterior sampling
+# What the papers show and the package does not export: the distance of ranks from uniform
 ks_uniform <- noiseaware:::ks_uniform
-ops_posterior <- noiseaware:::ops_posterior
 
 # The unbiased estimate of the squared maximum mean discrepancy of two sets of draws, as many of each, a row a draw: Gretton et al. (2012, Lemma 6) with the
 # kernel exp(-|p - q|^2 / 2).

@@ -1,5 +1,3 @@
-ops_posterior <- internal("ops_posterior")
-
 # Subsets of a statistic's components, and linear queries of them.
 
 ages <- stat_counts(~ age, levels = list(age = c("a", "b", "c", "d")))
@@ -510,7 +508,6 @@ test_that("a 0/1 variable is a number in data, and nothing but 0 and 1", {
   data$x[3] <- 0.5
   expect_error(nonprivate_posterior(data, model_bernoulli(), st), "row 3", class = "noiseaware_error_data")
   expect_error(nonprivate_posterior(data, "a", st), "`model` must be a model", class = "noiseaware_error_argument")
-  expect_error(ops_posterior(data, model_bernoulli(), st, epsilon = 1), class = "noiseaware_error_data")
   wide <- as_release(c(x = 3), stat_sums(~ x, list(x = c(0, 2))), mech_laplace(epsilon = 1), 9)
   expect_error(sample_posterior(wide, model_bernoulli()), class = "noiseaware_error_variables")
 })
