@@ -9,6 +9,7 @@
 #ifndef NOISEAWARE_CLT_MOMENTS_LM_H
 #define NOISEAWARE_CLT_MOMENTS_LM_H
 
+#include "base/linalg.h"
 #include "contract/coordinates.h"
 #include "contract/plugin.h"
 
@@ -59,12 +60,6 @@ struct lm_distribution {
         double *scatter, *unit, *normal_chol, *level_share, *rest;
     } work;
 };
-
-static inline double lm_dot(int n, const double *a, const double *b) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
 
 /* entry of the covariates' Cholesky factor, i and j regressors */
 static inline double *lm_chol_at(const struct lm_distribution *m, int i, int j) {

@@ -112,8 +112,8 @@ int lm_eval(void *self, const double *theta_model, double *mean, double *cov) {
     const double variance = m->sigma * m->sigma;
 
     for (int i = 0; i < d; ++i)
-        mean[m->at[w + i]] = m->work.pull[i] = lm_dot(d, m->second + (size_t)i * d, theta);
-    const double square_mean = lm_dot(d, theta, m->work.pull); /* E (theta'x)^2 */
+        mean[m->at[w + i]] = m->work.pull[i] = linalg_dot(d, m->second + (size_t)i * d, theta);
+    const double square_mean = linalg_dot(d, theta, m->work.pull); /* E (theta'x)^2 */
     mean[m->at[square]] = square_mean + variance;
 
     /* w with itself, with xy and with y^2; A Xi A', whose row i is the sum of
@@ -127,7 +127,7 @@ int lm_eval(void *self, const double *theta_model, double *mean, double *cov) {
             if (m->at[number] >= 0) mean[m->at[number]] = m->second[(size_t)i * d + j];
             for (int b = 0; b <= number; ++b) put(m, cov, number, b, row[b]);
             for (int k = 0; k < d; ++k) put(m, cov, w + k, number, cross[k]);
-            put(m, cov, square, number, lm_dot(d, cross, theta));
+            put(m, cov, square, number, linalg_dot(d, cross, theta));
             for (int k = 0; k < d; ++k) m->work.outer[(size_t)i * d + k] += theta[j] * cross[k];
             if (i == j) continue;
             for (int k = 0; k < d; ++k) m->work.outer[(size_t)j * d + k] += theta[i] * cross[k];
@@ -138,7 +138,7 @@ int lm_eval(void *self, const double *theta_model, double *mean, double *cov) {
         const double *outer = m->work.outer + (size_t)i * d;
         for (int k = 0; k <= i; ++k)
             put(m, cov, w + i, w + k, outer[k] + variance * m->second[(size_t)i * d + k]);
-        const double with_square = lm_dot(d, outer, theta);
+        const double with_square = linalg_dot(d, outer, theta);
         put(m, cov, square, w + i, with_square + 2 * variance * m->work.pull[i]);
         total += theta[i] * with_square;
     }

@@ -66,8 +66,9 @@ static void pull_covariates(struct lm_distribution *m, double n, const double *u
     memcpy(o, m->work.weights, (size_t)p * sizeof(double));
     for (int i = 0; i < p; ++i) {
         const double *row = m->work.symmetric + (size_t)i * p, *off = m->of.off + (size_t)i * p;
-        o[i] += 2 * (lm_dot(p, row, mean) + lm_dot(p, off, mean));
-        m->of.mean[i] = n * o[i] + 2 * root_n * (lm_dot(p, row, sum) + lm_dot(p, off, sum)) +
+        o[i] += 2 * (linalg_dot(p, row, mean) + linalg_dot(p, off, mean));
+        m->of.mean[i] = n * o[i] +
+                        2 * root_n * (linalg_dot(p, row, sum) + linalg_dot(p, off, sum)) +
                         root_n * m->sigma * error[0] * v[i + 1];
     }
     for (int f = 0; f < m->factors.count; ++f) {
@@ -94,7 +95,7 @@ static void pull_covariates(struct lm_distribution *m, double n, const double *u
     for (int i = 0; i < p; ++i)
         for (int j = 0; j <= i; ++j)
             m->of.chol[(size_t)i * p + j] =
-                2 * lm_dot(p, half + (size_t)i * p, square + (size_t)j * p) +
+                2 * linalg_dot(p, half + (size_t)i * p, square + (size_t)j * p) +
                 root_n * (o[i] * u[j] + m->sigma * error[1 + j] * v[i + 1]);
     if (m->factors.count == 0) return;
     linalg_multiply_symmetric_lower(p, m->of.off, m->chol, half);
@@ -116,7 +117,7 @@ void lm_gradient(void *self, double n, const double *u, const double *r, double 
     double of_sigma = square * (2 * n + 2 * sqrt(2 * n) * error[d]) * m->sigma;
     for (int i = 0, number = 0; i < d; ++i) {
         double noise = error[0] * m->mean[i];
-        if (i > 0) noise += lm_dot(i, m->chol + (size_t)(i - 1) * m->p, error + 1);
+        if (i > 0) noise += linalg_dot(i, m->chol + (size_t)(i - 1) * m->p, error + 1);
         of_sigma += root_n * v[i] * noise;
         m->of.theta[i] += 2 * square * root_n * m->sigma * noise;
         for (int j = i; j < d; ++j) {

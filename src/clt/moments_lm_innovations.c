@@ -35,14 +35,14 @@ static void form_products(struct lm_distribution *m, const double *u, double *re
         for (int j = 0; j < i; ++j) square[(size_t)i * p + j] = square[(size_t)j * p + i] = *next++;
     }
     linalg_multiply_lower(p, m->chol, square, half); /* L G */
-    for (int i = 0; i < p; ++i) out[i] = lm_dot(i + 1, m->chol + (size_t)i * p, u);
+    for (int i = 0; i < p; ++i) out[i] = linalg_dot(i + 1, m->chol + (size_t)i * p, u);
     double *product = out + p;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) {
             const double centred =
                 lm_same_factor(&m->factors, i, j)
                     ? within_factor(m, i, j, out)
-                    : lm_dot(j + 1, half + (size_t)i * p, m->chol + (size_t)j * p);
+                    : linalg_dot(j + 1, half + (size_t)i * p, m->chol + (size_t)j * p);
             *product++ = m->mean[i + 1] * out[j] + out[i] * m->mean[j + 1] + centred;
         }
 }
@@ -53,7 +53,7 @@ static void pull_products(struct lm_distribution *m, double weight, const double
     const int p = m->p;
     if (m->fourth) {
         for (int k = 0; k < m->rank; ++k)
-            u[k] += weight * lm_dot(m->w, m->root + (size_t)k * m->w, r);
+            u[k] += weight * linalg_dot(m->w, m->root + (size_t)k * m->w, r);
         return;
     }
     /* r'w = o'(L g) + tr(R L G L'), R symmetric */
@@ -101,17 +101,17 @@ void lm_from_innovations(void *self, const double *theta_model, double n, const 
     lm_contract(d, m->work.products, m->theta, m->work.pull);
 
     /* with the sums of x e, N(0, sigma^2 E): that of e, then the rest given it */
-    double square = lm_dot(d, m->work.pull, m->theta);
+    double square = linalg_dot(d, m->work.pull, m->theta);
     for (int i = 0; i < d; ++i) {
         double noise = error[0] * m->mean[i];
-        if (i > 0) noise += lm_dot(i, m->chol + (size_t)(i - 1) * m->p, error + 1);
+        if (i > 0) noise += linalg_dot(i, m->chol + (size_t)(i - 1) * m->p, error + 1);
         square += 2 * m->theta[i] * m->sigma * noise;
         m->work.pull[i] += m->sigma * noise;
     }
     square += sqrt(2) * m->sigma * m->sigma * error[d];
     double square_mean = m->sigma * m->sigma;
     for (int i = 0; i < d; ++i) {
-        const double mean = lm_dot(d, m->second + (size_t)i * d, m->theta);
+        const double mean = linalg_dot(d, m->second + (size_t)i * d, m->theta);
         total[m->at[w + i]] = n * mean + root_n * m->work.pull[i];
         square_mean += m->theta[i] * mean;
     }

@@ -39,7 +39,7 @@ double lm_outside(void *self, const double *theta_model) {
         mean += m->theta[i] * (given && dummy ? m->units.shift[i] : m->mean[i]);
         if (given && dummy) continue;
         /* a dummy is independent of what is no dummy */
-        variance += m->theta[i] * lm_dot(d, m->cov + (size_t)i * d, m->theta);
+        variance += m->theta[i] * linalg_dot(d, m->cov + (size_t)i * d, m->theta);
         if (i > 0 && !dummy && !m->fourth)
             share += tails(m, i, m->mean[i], sqrt(m->cov[(size_t)i * d + i]));
     }

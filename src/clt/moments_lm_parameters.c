@@ -48,7 +48,7 @@ void lm_set(struct lm_distribution *m, const double *theta) {
     for (int i = 1; i < d; ++i)
         for (int j = 1; j <= i; ++j)
             m->cov[(size_t)i * d + j] = m->cov[(size_t)j * d + i] =
-                lm_dot(j, lm_chol_at(m, i, 1), lm_chol_at(m, j, 1));
+                linalg_dot(j, lm_chol_at(m, i, 1), lm_chol_at(m, j, 1));
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < d; ++j)
             m->second[(size_t)i * d + j] = m->cov[(size_t)i * d + j] + m->mean[i] * m->mean[j];

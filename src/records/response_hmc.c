@@ -40,12 +40,6 @@ enum { MEANS = 6, SQUARES = 3 };
 /* Transitions of a search for a start at each exponent of the noise. */
 enum { STAGE = 25 };
 
-static double dot(int n, const double *a, const double *b) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
-
 static double log_density(void *self, const double *q, double *gradient);
 
 /* ---- set-up ---------------------------------------------------------------------- */
@@ -89,7 +83,7 @@ void response_attach(struct response *r, double *store) {
 static void place(const struct response *r, const double *q, double *theta) {
     memcpy(theta + 1, q + 1, (size_t)r->p * sizeof(double));
     linalg_backward(r->p, r->factor, theta + 1);
-    theta[0] = q[0] - dot(r->p, theta + 1, r->mean);
+    theta[0] = q[0] - linalg_dot(r->p, theta + 1, r->mean);
 }
 
 /* What of c the response has part in; means over the linear predictor go to g and square, F b to
@@ -98,11 +92,11 @@ static void expect(struct response *r, const double *q, double *g, double *squar
     const int columns = r->p + 1;
     const double *b = q + 1;
     double *c = r->density.c;
-    r->model->predictor->tied_means(r->model->self, q[0], sqrt(dot(r->p, b, b)), g, square);
+    r->model->predictor->tied_means(r->model->self, q[0], sqrt(linalg_dot(r->p, b, b)), g, square);
     c[0] = r->n * g[0];
     c[moments_at(columns, 0, 0)] = r->n * square[0];
     for (int j = 0; j < r->p; ++j) {
-        r->along[j] = dot(j + 1, r->factor + (size_t)j * (size_t)r->p, b);
+        r->along[j] = linalg_dot(j + 1, r->factor + (size_t)j * (size_t)r->p, b);
         c[moments_at(columns, 0, j + 1)] = r->n * (g[0] * r->mean[j] + g[1] * r->along[j]);
     }
 }
@@ -163,7 +157,7 @@ int response_begin(struct response *r, const double *c, const double *theta, str
     if (linalg_cholesky(p, r->factor)) return 0;
     double *const here = r->path.here;
     memset(here, 0, ((size_t)p + 1) * sizeof(double));
-    here[0] = theta[0] + dot(p, theta + 1, r->mean);
+    here[0] = theta[0] + linalg_dot(p, theta + 1, r->mean);
     for (int i = 0; i < p; ++i)
         for (int l = 0; l <= i; ++l)
             here[1 + l] += theta[1 + i] * r->factor[(size_t)i * (size_t)p + (size_t)l];
