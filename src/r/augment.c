@@ -77,9 +77,8 @@ SEXP ffi_augment_layout(SEXP parts) {
             REAL(scale)[at + j] = REAL(list_element(spec, "scale"))[j];
         }
     }
-    const char *const names[] = {"released", "scale", "kernel", "where", "dense", "untold"};
-    const SEXP values[] = {released, scale, kernel, where, dense, untold};
-    SEXP list = named_list(6, names, values);
+    SEXP list = named_list(6, "released", released, "scale", scale, "kernel", kernel, "where",
+                           where, "dense", dense, "untold", untold);
     UNPROTECT(6);
     return list;
 }

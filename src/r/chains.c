@@ -40,7 +40,7 @@ SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
         values[k] = R_NilValue;
         if (k >= SHARED) names[k] = shape.part[k - SHARED].name;
     }
-    SEXP state = PROTECT(named_list(SHARED + shape.parts, names, values));
+    SEXP state = PROTECT(list_of(SHARED + shape.parts, names, values));
     SET_VECTOR_ELT(state, 0, Rf_duplicate(theta));
     SET_VECTOR_ELT(state, 1, Rf_duplicate(rng_state));
     SET_VECTOR_ELT(state, 2, Rf_allocVector(REALSXP, 1));
@@ -67,23 +67,23 @@ SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     const int kept = Rf_asInteger(kept_);
     SEXP draw = optional_element(problem, "names"); /* where it is not what the model reports */
     const int reported = draw ? (int)Rf_xlength(draw) : model.reported;
-    const char *const counts[] = {"iterations", "draws", "status"};
-    const SEXP nothing[] = {PROTECT(Rf_ScalarInteger(0)), PROTECT(Rf_ScalarInteger(0)),
-                            PROTECT(Rf_ScalarInteger(0))};
+    SEXP made =
+        PROTECT(named_list(3, "iterations", PROTECT(Rf_ScalarInteger(0)), "draws",
+                           PROTECT(Rf_ScalarInteger(0)), "status", PROTECT(Rf_ScalarInteger(0))));
     const char *names[] = {"draws", "statistic", "log_noise", "acceptance", "made", NULL, NULL};
     SEXP values[] = {
         PROTECT(Rf_allocMatrix(REALSXP, reported, kept)),
         PROTECT(Rf_allocMatrix(REALSXP, width, kept)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
         PROTECT(Rf_allocVector(REALSXP, Rf_asInteger(iterations))),
-        PROTECT(named_list(3, counts, nothing)),
+        made,
         PROTECT(Rf_allocVector(REALSXP, kept)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
     };
     int count = 5;
     if (find_method(problem)->sampler.outside) names[count++] = "outside";
     if (read_size_prior(problem)) names[count++] = "records";
-    SEXP block = named_list(count, names, values);
+    SEXP block = list_of(count, names, values);
     UNPROTECT(10);
     return block;
 }

@@ -14,9 +14,7 @@ SEXP ffi_clt_moments(SEXP spec, SEXP theta) {
         SEXP cov = PROTECT(Rf_allocMatrix(REALSXP, wide, wide));
         const double *at = REAL(theta) + (size_t)i * (size_t)Rf_nrows(theta);
         if (m.class->eval(m.self, at, REAL(mean), REAL(cov)) == PLUGIN_OK) {
-            const char *const names[] = {"mean", "cov"};
-            const SEXP values[] = {mean, cov};
-            SET_VECTOR_ELT(out, i, named_list(2, names, values));
+            SET_VECTOR_ELT(out, i, named_list(2, "mean", mean, "cov", cov));
         }
         UNPROTECT(2);
     }
@@ -43,9 +41,7 @@ SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
         if (m.class->gradient) m.class->gradient(m.self, Rf_asReal(n), u, REAL(r), REAL(gradient));
     }
     m.class->pull(m.self, 1, REAL(r), REAL(pull));
-    const char *const names[] = {"total", "pull", "gradient"};
-    const SEXP values[] = {total, pull, gradient};
-    SEXP list = named_list(3, names, values);
+    SEXP list = named_list(3, "total", total, "pull", pull, "gradient", gradient);
     UNPROTECT(3);
     return list;
 }
@@ -59,9 +55,7 @@ SEXP ffi_clt_complete(SEXP spec, SEXP n, SEXP total) {
     LOGICAL(valid)[0] = m.class->complete(m.self, Rf_asReal(n), REAL(total), REAL(complete));
     SEXP projected = PROTECT(Rf_duplicate(complete));
     m.class->project(m.self, Rf_asReal(n), REAL(projected));
-    const char *const names[] = {"complete", "valid", "projected"};
-    const SEXP values[] = {complete, valid, projected};
-    SEXP list = named_list(3, names, values);
+    SEXP list = named_list(3, "complete", complete, "valid", valid, "projected", projected);
     UNPROTECT(3);
     return list;
 }
@@ -147,11 +141,10 @@ SEXP ffi_clt_mode(SEXP problem, SEXP state) {
     attach(a, state, &rng);
     clt_resume(a);
     const int size = a->model.moving + a->moments.innovations;
-    const char *const names[] = {"point", "information"};
-    const SEXP values[] = {PROTECT(Rf_allocVector(REALSXP, size)),
-                           PROTECT(Rf_allocMatrix(REALSXP, size, size))};
-    clt_nuts_information(a, REAL(values[0]), REAL(values[1]));
-    SEXP list = named_list(2, names, values);
+    SEXP point = PROTECT(Rf_allocVector(REALSXP, size));
+    SEXP information = PROTECT(Rf_allocMatrix(REALSXP, size, size));
+    clt_nuts_information(a, REAL(point), REAL(information));
+    SEXP list = named_list(2, "point", point, "information", information);
     UNPROTECT(2);
     return list;
 }

@@ -110,9 +110,7 @@ SEXP ffi_collapse_resize(SEXP problem, SEXP state, SEXP n, SEXP hold, SEXP coord
     SEXP at = PROTECT(Rf_duplicate(coordinates));
     SEXP ratio =
         PROTECT(Rf_ScalarReal(c->class->resize(c, Rf_asReal(n), Rf_asLogical(hold), REAL(at))));
-    const char *const names[] = {"at", "log_ratio"};
-    const SEXP values[] = {at, ratio};
-    SEXP list = named_list(2, names, values);
+    SEXP list = named_list(2, "at", at, "log_ratio", ratio);
     UNPROTECT(3);
     return list;
 }
@@ -133,9 +131,7 @@ SEXP ffi_collapse_clamped(SEXP problem, SEXP complete) {
     SEXP mean = PROTECT(Rf_allocVector(REALSXP, c->noise.size));
     SEXP left = PROTECT(Rf_allocVector(REALSXP, c->noise.size));
     c->class->clamped(c, REAL(complete), REAL(mean), REAL(left));
-    const char *const names[] = {"mean", "left"};
-    const SEXP values[] = {mean, left};
-    SEXP list = named_list(2, names, values);
+    SEXP list = named_list(2, "mean", mean, "left", left);
     UNPROTECT(2);
     return list;
 }

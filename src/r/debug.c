@@ -45,9 +45,7 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
             return R_NilValue;
         }
     }
-    const char *const names[] = {"before", "after"};
-    const SEXP values[] = {before, after};
-    SEXP list = named_list(2, names, values);
+    SEXP list = named_list(2, "before", before, "after", after);
     UNPROTECT(2);
     return list;
 }
@@ -92,9 +90,9 @@ SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state
         REAL(density)[k] = density_at(&model, theta, n, x);
         REAL(density)[count + k] = density_at(&model, updated, n, x);
     }
-    const char *const names[] = {"before", "after", "density"};
-    const SEXP values[] = {before, after, density};
-    SEXP list = status == PLUGIN_OK ? named_list(3, names, values) : R_NilValue;
+    SEXP list = status == PLUGIN_OK
+                    ? named_list(3, "before", before, "after", after, "density", density)
+                    : R_NilValue;
     UNPROTECT(3);
     return list;
 }

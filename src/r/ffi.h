@@ -19,8 +19,10 @@ SEXP list_element(SEXP list, const char *name);
 SEXP optional_element(SEXP list, const char *name);
 double list_number(SEXP list, const char *name);
 
-/* a list of freshly made values, named; the values must be protected */
-SEXP named_list(int count, const char *const *names, const SEXP *values);
+/* Lists of freshly made values, which must be protected: of a name and a value after the other, or
+ * of arrays of both. */
+SEXP named_list(int count, ...);
+SEXP list_of(int count, const char *const *names, const SEXP *values);
 
 SEXP strings(int count, const char *const *name);
 

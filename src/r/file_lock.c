@@ -16,8 +16,7 @@ static void finalise(SEXP pointer) { ffi_unlock_file(pointer); }
 
 /* list(answer, lock): the lock is NULL unless the answer is "locked" or "new". */
 SEXP ffi_lock_file(SEXP path, SEXP create) {
-    static const char *const answers[] = {"locked", "new", "busy", "failed"}, *const names[] = {
-                                                                                  "answer", "lock"};
+    static const char *const answers[] = {"locked", "new", "busy", "failed"};
     struct file_lock *lock = R_Calloc(1, struct file_lock);
     SEXP pointer = PROTECT(R_MakeExternalPtr(lock, R_NilValue, R_NilValue));
 #ifdef _WIN32
@@ -34,8 +33,7 @@ SEXP ffi_lock_file(SEXP path, SEXP create) {
         UNPROTECT(1);
         pointer = PROTECT(R_NilValue);
     }
-    const SEXP values[] = {PROTECT(Rf_mkString(answers[answer])), pointer};
-    SEXP out = named_list(2, names, values);
+    SEXP out = named_list(2, "answer", PROTECT(Rf_mkString(answers[answer])), "lock", pointer);
     UNPROTECT(2);
     return out;
 }

@@ -115,9 +115,7 @@ SEXP ffi_geography(SEXP problem, SEXP state, SEXP iterations, SEXP thin) {
     }
     memcpy(RAW(list_element(state, "rng")), g->rng.s, sizeof g->rng.s);
     SEXP done = PROTECT(Rf_ScalarInteger(made));
-    const char *const names[] = {"draws", "made"};
-    const SEXP values[] = {draws, done};
-    SEXP out = named_list(2, names, values);
+    SEXP out = named_list(2, "draws", draws, "made", done);
     UNPROTECT(2);
     return out;
 }

@@ -29,9 +29,8 @@ static void attach(struct hmc *hmc, struct callback *callback, SEXP dense, SEXP 
 }
 
 static SEXP finish(SEXP store, const struct rng *rng, SEXP draws, SEXP told) {
-    const char *const names[] = {"store", "rng", "draws", "told"};
-    const SEXP parts[] = {store, PROTECT(rng_write(rng)), draws, told};
-    SEXP list = named_list(4, names, parts);
+    SEXP list =
+        named_list(4, "store", store, "rng", PROTECT(rng_write(rng)), "draws", draws, "told", told);
     UNPROTECT(1);
     return list;
 }

@@ -1,6 +1,8 @@
 /* R's lists, read and made. */
 #include "r/ffi.h"
 
+#include <stdarg.h>
+
 SEXP optional_element(SEXP list, const char *name) {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
     for (R_xlen_t i = 0; i < Rf_xlength(names); ++i)
@@ -23,7 +25,7 @@ SEXP strings(int count, const char *const *name) {
     return values;
 }
 
-SEXP named_list(int count, const char *const *names, const SEXP *values) {
+SEXP list_of(int count, const char *const *names, const SEXP *values) {
     SEXP list = PROTECT(Rf_allocVector(VECSXP, count));
     SEXP list_names = Rf_allocVector(STRSXP, count);
     Rf_setAttrib(list, R_NamesSymbol, list_names);
@@ -33,6 +35,20 @@ SEXP named_list(int count, const char *const *names, const SEXP *values) {
     }
     UNPROTECT(1);
     return list;
+}
+
+SEXP named_list(int count, ...) {
+    enum { MOST = 16 };
+    const char *names[MOST];
+    SEXP values[MOST];
+    va_list pairs;
+    va_start(pairs, count);
+    for (int i = 0; i < count && i < MOST; ++i) {
+        names[i] = va_arg(pairs, const char *);
+        values[i] = va_arg(pairs, SEXP);
+    }
+    va_end(pairs);
+    return list_of(count, names, values);
 }
 
 /* Numeric elements only; the names and values stay R's. */

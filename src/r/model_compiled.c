@@ -50,9 +50,7 @@ SEXP ffi_compiled_hooks(SEXP address) {
     memcpy(LOGICAL(flags), present, sizeof present);
     Rf_setAttrib(flags, R_NamesSymbol, strings(HOOKS, hook_names));
     SEXP title = PROTECT(agrees && hooks->name ? Rf_mkString(hooks->name) : Rf_mkString(""));
-    const char *const names[] = {"header", "hooks", "name"};
-    const SEXP values[] = {header, flags, title};
-    SEXP list = named_list(3, names, values);
+    SEXP list = named_list(3, "header", header, "hooks", flags, "name", title);
     UNPROTECT(3);
     return list;
 }
@@ -91,10 +89,9 @@ SEXP ffi_compiled_sizes(SEXP spec) {
     Rf_setAttrib(numbers, R_NamesSymbol, strings(COUNT(sizes), size_names));
     SEXP moves = PROTECT(Rf_allocVector(INTSXP, sane ? model.moving : 0));
     if (sane) memcpy(INTEGER(moves), model.moves, (size_t)model.moving * sizeof(int));
-    const char *const names[] = {"status", "sizes", "lists_moves", "moves"};
-    const SEXP values[] = {PROTECT(Rf_ScalarInteger(status)), numbers,
-                           PROTECT(Rf_ScalarLogical(model.moves != NULL)), moves};
-    SEXP list = named_list(4, names, values);
+    SEXP list =
+        named_list(4, "status", PROTECT(Rf_ScalarInteger(status)), "sizes", numbers, "lists_moves",
+                   PROTECT(Rf_ScalarLogical(model.moves != NULL)), "moves", moves);
     UNPROTECT(4);
     return list;
 }

@@ -134,9 +134,8 @@ static SEXP coordinates_frame(const struct coordinates *coordinates) {
         INTEGER(length)[k] = b->length;
         LOGICAL(known)[k] = b->known != NULL;
     }
-    const char *const names[] = {"block", "transform", "offset", "length", "known"};
-    const SEXP values[] = {block, transform, offset, length, known};
-    SEXP list = named_list(5, names, values);
+    SEXP list = named_list(5, "block", block, "transform", transform, "offset", offset, "length",
+                           length, "known", known);
     UNPROTECT(5);
     return list;
 }
@@ -171,7 +170,7 @@ SEXP ffi_model_shape(SEXP spec) {
     const SEXP values[] = {sizes,       moves,          can_move,    can_refresh, updates,
                            walks,       has_prior,      has_density, by_records,  can_invert,
                            coordinates, has_likelihood, integrates};
-    SEXP list = named_list(13, names, values);
+    SEXP list = list_of(13, names, values);
     UNPROTECT(13);
     return list;
 }
@@ -186,9 +185,7 @@ SEXP ffi_model_prior(SEXP spec, SEXP state, SEXP draws) {
     for (int i = 0; i < count; ++i)
         model_rprior(&model, &rng, REAL(theta) + (size_t)i * model.parameters);
     SEXP after = PROTECT(rng_write(&rng));
-    const char *const names[] = {"theta", "state"};
-    const SEXP values[] = {theta, after};
-    SEXP list = named_list(2, names, values);
+    SEXP list = named_list(2, "theta", theta, "state", after);
     UNPROTECT(2);
     return list;
 }
@@ -282,9 +279,7 @@ SEXP ffi_model_log_jacobian(SEXP spec, SEXP theta) {
 
 static SEXP records_and_state(SEXP x, const struct rng *rng) {
     SEXP after = PROTECT(rng_write(rng));
-    const char *const names[] = {"records", "state"};
-    const SEXP values[] = {x, after};
-    SEXP list = named_list(2, names, values);
+    SEXP list = named_list(2, "records", x, "state", after);
     UNPROTECT(1);
     return list;
 }
@@ -471,9 +466,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
         if (i % 10000 == 9999) R_CheckUserInterrupt();
     }
     SEXP after = PROTECT(rng_write(&rng));
-    const char *const names[] = {"theta", "state", "walk"};
-    const SEXP values[] = {out, after, walked};
-    SEXP list = named_list(3, names, values);
+    SEXP list = named_list(3, "theta", out, "state", after, "walk", walked);
     UNPROTECT(3);
     return list;
 }

@@ -143,7 +143,7 @@ SEXP ffi_registry(void) {
                            PROTECT(names_of(&moments_of_pairs)),
                            PROTECT(strings(PASS_KINDS, adapt_pass_names)),
                            PROTECT(strings(CLT_SAMPLERS, clt_sampler_names))};
-    SEXP list = named_list(7, names, values);
+    SEXP list = list_of(7, names, values);
     UNPROTECT(7);
     return list;
 }

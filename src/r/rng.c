@@ -54,9 +54,7 @@ SEXP ffi_rng_draw(SEXP state, SEXP kind, SEXP count, SEXP parameter) {
         Rf_error("internal error: no draw of kind '%s'", what);
     }
     SEXP after = PROTECT(rng_write(&rng));
-    const char *const names[] = {"values", "state"};
-    const SEXP parts[] = {values, after};
-    SEXP list = named_list(2, names, parts);
+    SEXP list = named_list(2, "values", values, "state", after);
     UNPROTECT(2);
     return list;
 }
