@@ -76,11 +76,7 @@ describe_statistic.stat_by <- function(statistic) {
 }
 
 #' @export
-format.stat_by <- function(x, ...) {
-  c(paste0("<statistic> ", describe_statistic(x)), format(x$statistic)[2L],
-    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
-}
+format.stat_by <- function(x, ...) statistic_lines(x, format(x$statistic)[2L])
 
 #' @export
 sensitivity.stat_by <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {

@@ -135,10 +135,7 @@ describe_statistic.stat_counts <- function(statistic) {
 #' @export
 format.stat_counts <- function(x, ...) {
   levels <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, shorten_list, ""))
-  c(paste0("<statistic> ", describe_statistic(x)),
-    paste0("  levels      ", shorten_list(levels)),
-    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+  statistic_lines(x, paste0("  levels      ", shorten_list(levels)))
 }
 
 #' @export

@@ -114,10 +114,7 @@ describe_statistic.stat_histogram <- function(statistic) {
 #' @export
 format.stat_histogram <- function(x, ...) {
   labels <- cell_labels(x)
-  c(paste0("<statistic> ", describe_statistic(x)),
-    paste0("  cells       ", shorten_list(sprintf("%s in {%s}", names(labels), vapply(labels, shorten_list, "")))),
-    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+  statistic_lines(x, paste0("  cells       ", shorten_list(sprintf("%s in {%s}", names(labels), vapply(labels, shorten_list, "")))))
 }
 
 #' @export

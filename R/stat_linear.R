@@ -224,11 +224,7 @@ describe_statistic.stat_linear <- function(statistic) {
 }
 
 #' @export
-format.stat_linear <- function(x, ...) {
-  c(paste0("<statistic> ", describe_statistic(x)), format(x$statistic)[2L],
-    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
-}
+format.stat_linear <- function(x, ...) statistic_lines(x, format(x$statistic)[2L])
 
 #' @export
 integer_valued.stat_linear <- function(statistic) {

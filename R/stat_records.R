@@ -106,12 +106,11 @@ format.stat_records <- function(x, ...) {
   numbers <- x$columns[!x$columns$variable %in% names(x$levels), ]
   bounds <- if (is_unbounded(x)) numbers$name else sprintf("%s in [%s, %s]", numbers$name, format_number(numbers$lower), format_number(numbers$upper))
   levels <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, shorten_list, ""))
-  c(paste0("<statistic> ", describe_statistic(x)),
-    if (length(bounds)) paste0(if (is_unbounded(x)) "  numbers     " else "  bounds      ", shorten_list(bounds)),
+  c(statistic_title(x), if (length(bounds)) paste0(if (is_unbounded(x)) "  numbers     " else "  bounds      ", shorten_list(bounds)),
     if (length(levels)) paste0("  levels      ", shorten_list(levels)),
     sprintf("  components  %d for each record: %s", length(x$components), shorten_list(x$components)),
     if (is_unbounded(x)) "  sensitivity none without bounds: the records are noisy already" else
-      sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+      sensitivity_line(x))
 }
 
 #' @export

@@ -62,12 +62,17 @@ format.noiseaware_statistic <- function(x, ...) {
   bounds <- sprintf("%s in [%s, %s]", numeric_columns$name, format_number(numeric_columns$lower),
                     format_number(numeric_columns$upper))
   factors <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, paste, "", collapse = ", "))
-  c(paste0("<statistic> ", describe_statistic(x)),
-    paste0("  bounds      ", paste(c(bounds, factors), collapse = ", ")),
-    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")),
-            format_number(sensitivity(x, "L2"))))
+  statistic_lines(x, paste0("  bounds      ", paste(c(bounds, factors), collapse = ", ")))
 }
+
+# what a statistic prints, with a line about its variables
+statistic_lines <- function(x, variables) {
+  c(statistic_title(x), variables, sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)), sensitivity_line(x))
+}
+
+statistic_title <- function(x) paste0("<statistic> ", describe_statistic(x))
+
+sensitivity_line <- function(x) sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2")))
 
 # Of a part's statistic. Where a record may be added, there may be none: the empty database is a
 # neighbour of one with a single record.
