@@ -115,6 +115,9 @@ qq_points <- function(quantile, prob) {
              upper = stats::qbeta((1 + prob) / 2, k, count + 1 - k))
 }
 
+# a panel for each variable, over the unit interval
+unit_panels <- function(...) list(facet_variables(), ggplot2::labs(...), scale_unit_x(), theme_noiseaware())
+
 plot_ecdf <- function(data, type, prob) {
   difference <- type == "ecdf_diff"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$at)) +
@@ -122,11 +125,8 @@ plot_ecdf <- function(data, type, prob) {
     (if (difference) ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") else
       ggplot2::geom_abline(linetype = "dashed", colour = "grey40")) +
     ggplot2::geom_line(ggplot2::aes(y = .data$value), linewidth = 0.7) +
-    facet_variables() +
-    ggplot2::labs(x = "posterior quantile of the truth", y = if (difference) "ECDF less uniform" else "ECDF",
-                  subtitle = sprintf("dashed: calibrated; grey: simultaneous %s%% band", format_number(100 * prob))) +
-    scale_unit_x() +
-    theme_noiseaware()
+    unit_panels(x = "posterior quantile of the truth", y = if (difference) "ECDF less uniform" else "ECDF",
+                subtitle = sprintf("dashed: calibrated; grey: simultaneous %s%% band", format_number(100 * prob)))
 }
 
 plot_ranks <- function(data, prob) {
@@ -137,11 +137,8 @@ plot_ranks <- function(data, prob) {
     ggplot2::geom_hline(ggplot2::aes(yintercept = .data$lower), linetype = "dotted", colour = "grey20") +
     ggplot2::scale_y_continuous(expand = ggplot2::expansion(c(0, 0.1))) +
     ggplot2::geom_hline(yintercept = expected, linetype = "dashed", colour = "grey20") +
-    facet_variables() +
-    ggplot2::labs(x = "rank of the truth among the draws, as a share", y = "replicates",
-                  subtitle = sprintf("dashed: calibrated; light grey, above the dotted line: %s%% interval of all bars", format_number(100 * prob))) +
-    scale_unit_x() +
-    theme_noiseaware()
+    unit_panels(x = "rank of the truth among the draws, as a share", y = "replicates",
+                subtitle = sprintf("dashed: calibrated; light grey, above the dotted line: %s%% interval of all bars", format_number(100 * prob)))
 }
 
 plot_qq <- function(data, prob) {
@@ -149,11 +146,8 @@ plot_qq <- function(data, prob) {
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey82") +
     ggplot2::geom_abline(linetype = "dashed", colour = "grey40") +
     ggplot2::geom_point(ggplot2::aes(y = .data$value), size = 0.7) +
-    facet_variables() +
-    ggplot2::labs(x = "uniform quantile", y = "posterior quantile of the truth",
-                  subtitle = sprintf("dashed: calibrated; grey: %s%% interval of each point", format_number(100 * prob))) +
-    scale_unit_x() +
-    theme_noiseaware()
+    unit_panels(x = "uniform quantile", y = "posterior quantile of the truth",
+                subtitle = sprintf("dashed: calibrated; grey: %s%% interval of each point", format_number(100 * prob)))
 }
 
 plot_coverage <- function(data, subtitle) {
@@ -161,10 +155,7 @@ plot_coverage <- function(data, subtitle) {
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower - .data$at, ymax = .data$upper - .data$at), fill = "grey82") +
     ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") +
     ggplot2::geom_line(ggplot2::aes(y = .data$value - .data$at), linewidth = 0.7) +
-    facet_variables() +
-    ggplot2::labs(x = "probability inside the interval", y = "coverage minus that probability", subtitle = subtitle) +
-    scale_unit_x() +
-    theme_noiseaware()
+    unit_panels(x = "probability inside the interval", y = "coverage minus that probability", subtitle = subtitle)
 }
 
 #' @rdname plot.calibration
@@ -178,10 +169,7 @@ plot.noiseaware_coverage <- function(x, ...) {
     ggplot2::geom_linerange(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), colour = "grey55", linewidth = 1) +
     ggplot2::geom_line(linewidth = 0.4) +
     ggplot2::geom_point(size = 1.8) +
-    facet_variables() +
     ggplot2::coord_cartesian(xlim = c(0, 1), ylim = c(0, 1)) +
-    ggplot2::labs(x = "probability inside the interval", y = "share that contains the truth",
-                  subtitle = sprintf("dashed: calibrated; bars: %s%% Monte Carlo interval", format_number(100 * attr(x, "prob")))) +
-    scale_unit_x() +
-    theme_noiseaware()
+    unit_panels(x = "probability inside the interval", y = "share that contains the truth",
+                subtitle = sprintf("dashed: calibrated; bars: %s%% Monte Carlo interval", format_number(100 * attr(x, "prob"))))
 }
