@@ -5,25 +5,7 @@
 has_answers <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "match", TRUE))
 
 # Models whose answers method "collapse" supports, if all their variables are factors.
-takes_answers <- function(model) UseMethod("takes_answers")
-
-#' @export
-takes_answers.default <- function(model) FALSE
-
-#' @export
-takes_answers.model_glm <- function(model) TRUE
-
-#' @export
-takes_answers.model_logistic <- takes_answers.model_glm
-
-#' @export
-takes_answers.model_categorical <- takes_answers.model_glm
-
-#' @export
-takes_answers.model_bernoulli <- takes_answers.model_glm
-
-#' @export
-takes_answers.model_table <- takes_answers.model_glm
+takes_answers <- function(model) inherits(model, c("model_glm", "model_logistic", "model_categorical", "model_bernoulli", "model_table"))
 
 # Combinations of levels
 most_answer_cells <- 1e5
