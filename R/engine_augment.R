@@ -14,14 +14,15 @@ augment_problem <- function(release, bound, passes, words, chains, prior_n = NUL
   size <- augment_size(release, prior_n)
   c(size, list(method = "augment", exact = TRUE, model = bound$spec, move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains),
          surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(prior_n), layout) else list(),
-         reflect = if (is.null(prior_n)) record_reflections(bound, parts), passes = as.double(passes %||% -1), times = released_times(parts)), layout)
+         reflect = if (is.null(prior_n)) record_maps(bound, parts), cross = if (is.null(prior_n)) hole_crossings(bound, parts, size$n),
+         passes = as.double(passes %||% -1), times = released_times(parts)), layout)
 }
 
 # What was published of the records: see struct part.
 augment_parts <- function(release, bound, call) {
   parts <- component_parts(release)
   check_no_exact(parts, "augment", call)
-  c(layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n)), list(hold = held_bounds(bound, parts)))
+  c(layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n)), list(hold = held_bounds(bound, parts), far = farthest_walk(parts)))
 }
 
 # The bounds of a normal variable of which sums alone were published, without squares: see src/records/held_total.c. Otherwise none.

@@ -14,7 +14,7 @@ total_distribution <- function(bound, parts, n, prior_n, call) {
     if (!plain) stop_collapse_part(p, "only the total of its variable in its own units, as from {.code stat_sums(~ x)}", call)
   }
   prior <- bound$spec$fields[c("shape", "rate")]
-  list(family = "total", fields = c(prior, list(whole = as.double(bound$spec$name == "poisson")), tightest_bounds(bound$columns$name, parts)),
+  list(family = "total", fields = c(prior, list(whole = as.double(bound$spec$name == "poisson")), far = farthest_walk(parts), tightest_bounds(bound$columns$name, parts)),
        component = list(is_size = unlist(is_size)))
 }
 

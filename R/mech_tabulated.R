@@ -37,8 +37,8 @@
 #'
 #' **Noise of bounded support.** No draw has density 0. If chains find no records for which the published numbers are possible, sampling stops with an error;
 #' sites and groups that are pooled may need `init`. If the noise has several modes with nothing in between, chains must cross the gap. Independent draws of
-#' counts, and moves of tables, cross it. Imputed records cross it if one record can, or if all move together, as they do for one total. With gaps in several
-#' totals of the same records, chains may stay on one side: look at R-hat, and use more chains.
+#' counts and moves of tables cross it, and so do walks of parameters that take all records along. Several totals, squares and products of normal variables
+#' cross it together. Elsewhere, with gaps in several numbers about the same records, chains may stay on one side: look at R-hat, and use more chains.
 #'
 #' **Where it works.** Method `"augment"` always supports it, and `"collapse"` for counts and for totals of Poisson and exponential records; both are exact. It
 #' applies to totals and counts, not to [stat_records()], for which there is [mech_custom()].
@@ -274,6 +274,18 @@ table_quantile <- function(table, u) {
   ifelse(k == 1L, table$x[1L] + log(share) / table$slope[1L], ifelse(k == count, table$x[count - 1L] - log(share_left) / table$slope[2L], at))
 }
 
+# Intervals in which the density is not small, a row each: several where it has a hole, or a valley that is nearly one.
+noise_pieces <- function(mechanism) {
+  table <- noise_table(mechanism)
+  high <- rle(table$value > max(table$value) - 6)
+  last <- cumsum(high$lengths)
+  first <- last - high$lengths + 1L
+  # a point by itself is as wide as the way to its neighbours
+  at <- function(k) table$x[pmin(pmax(k, 1L), length(table$x))]
+  from <- ifelse(first == last, at(first - 1L), at(first))
+  data.frame(from = from, to = ifelse(first == last, at(last + 1L), at(last)))[high$values, ]
+}
+
 #' @export
 noise_points.mech_tabulated <- function(mechanism) {
   table <- noise_table(mechanism)
@@ -313,17 +325,19 @@ format.mech_tabulated <- function(x, ...) {
           if (any(x$scale != 1)) paste0(", scale ", format_scales(x$scale)) else "")
 }
 
-# Of noise in units of its scale, which surrogate transitions take for normal. The search for a start goes by noise at the mode, and by the range of a record.
+# Of noise in units of its scale, which surrogate transitions take for normal. The search for a start goes by noise in the middle of its pieces, and by the
+# range of a record.
 #' @export
 augment_part.mech_tabulated <- function(part, bound, n) {
   spec <- NextMethod()
   table <- noise_table(part$mechanism)
+  piece <- noise_pieces(part$mechanism)
   limits <- component_limits(part$statistic)
   known <- is.finite(part$scale)
   range <- (if (is.null(limits)) 1 else limits[, 2L] - limits[, 1L]) / part$scale
   part$interval[known, 1:4] <- list(4, 1, 0, 0)
   spec$density <- published_spec(part$interval)
-  spec$density$fields$near <- ifelse(known, table$x[which.max(table$value)] / table$spread, 0)
+  spec$density$fields$near <- as.double(outer(known, (piece$from + piece$to) / (2 * table$spread)))
   spec$density$fields$range <- ifelse(range > 0, range, 1)
   spec[c("released", "scale")] <- list(as.double(part$value), as.double(part$scale))
   spec

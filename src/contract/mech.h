@@ -21,8 +21,9 @@ enum kernel {
 struct density {
     void *self;
     int size; /* components of a candidate; known before create() */
-    /* noise that is possible, if any is known, and the range of each component of a record; or NULL
-     */
+    /* Noise that is possible, if any is known: `pieces` values of each component, one after the
+     * other. And the range of each component of a record. Or NULL. */
+    int pieces;
     const double *near, *range;
     void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
 

@@ -9,7 +9,15 @@ extern const double adapt_refresh[REFRESHES];
 
 /* Proposals of a non-centred pass: a step from where theta is; a fresh draw
  * from what warmup saw of the posterior; the same in one group of coordinates. */
-enum pass_kind { PASS_WALK, PASS_LEAP, PASS_GROUP_WALK, PASS_GROUP_LEAP, PASS_KINDS };
+enum pass_kind {
+    PASS_WALK,
+    PASS_LEAP,
+    PASS_GROUP_WALK,
+    PASS_GROUP_LEAP,
+    PASS_KINDS,
+    /* a walk that goes farther, across holes of the noise: learned from no window */
+    PASS_FAR = PASS_KINDS
+};
 
 extern const char *const adapt_pass_names[PASS_KINDS];
 
@@ -46,6 +54,7 @@ struct adapt {
     struct adapt_shape shape;
     struct adapt_costs costs;
     int most_parts; /* that a sweep may have */
+    double far;     /* log of how much farther such walks go at most; 0: there are none */
     double *store;
     /* views into store */
     double *passes;           /* of each kind between two sweeps */

@@ -11,7 +11,9 @@
  *          leap does what dozens of steps do;
  *   PASS_GROUP_WALK, PASS_GROUP_LEAP  the same in one of the groups of coordinates that
  *          the model names, in turn: where there are many coordinates, or the
- *          groups have little to do with each other.
+ *          groups have little to do with each other;
+ *   PASS_FAR  a walk that is longer by a factor whose logarithm is uniform: where the noise has a
+ *          hole, the others stay on their side.
  * Cost: O(d^2) for d moving coordinates.
  */
 #include "mcmc/adapt_internal.h"
@@ -112,6 +114,7 @@ double adapt_propose(struct adapt *adapt, enum pass_kind kind, const double *the
     }
     const struct range range = range_of(&adapt->shape, group);
     if (leaps) return leap(adapt, chol, range, theta, rng, step);
-    shaped_normal(adapt, chol, range, exp(adapt->log_scale[1 + group]), rng, step);
+    const double farther = kind == PASS_FAR ? adapt->far * rng_uniform(rng) : 0;
+    shaped_normal(adapt, chol, range, exp(adapt->log_scale[1 + group] + farther), rng, step);
     return 0;
 }

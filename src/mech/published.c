@@ -18,7 +18,8 @@ static void log_density(void *self, int candidates, int stride, const double *no
 static int create(const struct fields *fields, struct density *density) {
     struct published *p = plugin_memory(1, sizeof *p);
     density->self = p;
-    density->near = fields_vector(fields, "near", density->size);
+    density->pieces = density->size > 0 ? fields_length(fields, "near") / density->size : 0;
+    density->near = fields_vector(fields, "near", density->pieces * density->size);
     density->range = fields_vector(fields, "range", density->size);
     density->log_density = log_density;
     return published_read(fields, density->size, p);

@@ -120,6 +120,7 @@ void read_augment_release(SEXP spec, struct augment *a) {
     a->stride = PAD_LANES(a->n);
     SEXP hold = list_element(spec, "hold");
     if (Rf_xlength(hold) > 0) OWN(a, held_total) = REAL(hold);
+    a->adapt.far = list_number(spec, "far");
     a->size.prior = read_size_prior(spec);
     if (!a->size.prior) return;
     a->stride = (ptrdiff_t)list_number(spec, "room");
@@ -153,6 +154,18 @@ static void read_maps(SEXP spec, struct augment *a) {
     maps->stretched = REAL(list_element(spec, "stretch"));
 }
 
+static void read_crossings(SEXP spec, struct augment *a) {
+    if (!spec || Rf_isNull(spec)) return;
+    struct hole_crossings *h = OWN(a, crossings) = plugin_memory(1, sizeof *h);
+    SEXP first = list_element(spec, "first");
+    h->terms = REAL(list_element(spec, "terms"));
+    h->origin = REAL(list_element(spec, "origin"));
+    h->first = INTEGER(first);
+    h->centre = REAL(list_element(spec, "centre"));
+    h->components = (int)Rf_xlength(first) - 1;
+    for (int j = 0; j < h->components; ++j) h->crossing += h->first[j + 1] - h->first[j] > 1;
+}
+
 static void *read(SEXP problem) {
     struct augment *a = plugin_memory(1, sizeof *a);
     SEXP sites = optional_element(problem, "sites");
@@ -165,6 +178,7 @@ static void *read(SEXP problem) {
     a->size.told = sites != NULL;
     if (a->surrogate) augment_prepare_surrogate(a);
     read_maps(optional_element(problem, "reflect"), a);
+    read_crossings(optional_element(problem, "cross"), a);
     augment_prepare_moves(a);
     return a;
 }

@@ -25,6 +25,7 @@ static int create(const struct fields *fields, struct density *density) {
     struct custom *c = plugin_memory(1, sizeof *c);
     c->size = density->size;
     c->fun = list_element(spec_of(fields), "fun");
+    density->pieces = 1;
     density->near = REAL(list_element(spec_of(fields), "near"));
     density->range = REAL(list_element(spec_of(fields), "range"));
     density->self = c;

@@ -193,8 +193,22 @@ struct record_maps {
     /* x' = mix x + shift of the columns that are turned; log_volume: of all records' values */
     int *turned;
     double *mix, *shift, log_volume;
+    double
+        log_residual; /* by how much the log of a residual standard deviation that is kept grows */
     double *gram, *sums, *solved;        /* of these columns about their origins */
     double *slope_complete, *slope_kept; /* of a marginal density, of no use here */
+};
+
+/* Components that may cross a hole of their noise, and those that stay meanwhile; and workspace.
+ * See records/hole_crossings.c. */
+struct hole_crossings {
+    int components, crossing;
+    /* of each component, 6: two columns, then what a release of n adds, and multiples of the
+     * columns' totals and of that of their product, about the origins */
+    const double *terms, *origin;
+    const int *first;     /* of its pieces of noise, where their centres are; and of the last */
+    const double *centre; /* in the component's units */
+    double *total, *total_after, *product, *product_after, *factor, *factor_after, *inverse, *by;
 };
 
 struct augment {

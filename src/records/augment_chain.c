@@ -30,8 +30,8 @@ enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 /* iterations that a sweep may be spread over */
 enum { MOST_PARTS = 8 };
 
-/* of a search for a start, at most */
-enum { SUPPORT_SWEEPS = 1000 };
+/* of a search for a start, at most, and how often it begins again from wide noise */
+enum { SUPPORT_SWEEPS = 1000, SEARCHES = 5 };
 
 /* The noise under which a start is searched for: half the inverse of its variance, in ranges of a
  * record, and by what this grows with each sweep. */
@@ -175,6 +175,7 @@ void augment_join_sites(struct augment *a, int sites, struct augment **site) {
         costs->complete += more->complete;
         a->cost.column += other->cost.column;
         a->cost.pass += other->cost.pass;
+        a->adapt.far = fmax(a->adapt.far, other->adapt.far);
         other->complete = a->complete;
         other->step.changed = a->step.changed;
         other->sites.lead = a;
@@ -251,12 +252,12 @@ static void make_moves(struct augment *a, enum move_phase phase, struct round *r
 }
 
 void augment_find_support(struct augment *a) {
-    for (int k = 0; k < SUPPORT_SWEEPS && augment_energy(a) == INFINITY; ++k) {
-        set_searching(a, WIDEST * pow(NARROWER, k));
+    for (int k = 0; k < SEARCHES * SUPPORT_SWEEPS && augment_energy(a) == INFINITY; ++k) {
+        set_searching(a, WIDEST * pow(NARROWER, k % SUPPORT_SWEEPS));
         if (!a->plain && !a->layer) make_moves(a, MOVE_BEFORE, &(struct round){0});
         (void)augment_sweep_part(a, 1, 0, 0, 1);
         if (a->surrogate && model_has_latent(&a->model)) augment_take_latent(a);
-        if (update_theta_given_records(a, 0) != PLUGIN_OK) k = SUPPORT_SWEEPS;
+        if (update_theta_given_records(a, 0) != PLUGIN_OK) k = SEARCHES * SUPPORT_SWEEPS;
         set_searching(a, 0);
     }
 }

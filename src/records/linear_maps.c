@@ -1,5 +1,6 @@
 /* Method "augment": linear maps of all records, x' = mix x + shift, that preserve the totals,
- * exactly or nearly. records/reflections.c and records/second_moments.c propose them. They are
+ * exactly or nearly, or move them across a hole of the noise. records/reflections.c,
+ * records/second_moments.c and records/hole_crossings.c propose them. They are
  * accepted by the ratio of
  *
  *   marginal(c) eta(z | s) times the volume of the map,
@@ -22,7 +23,7 @@ void augment_start_map(struct augment *a) {
     memset(map->mix, 0, columns * columns * sizeof(double));
     memset(map->shift, 0, columns * sizeof(double));
     for (size_t j = 0; j < columns; ++j) map->mix[j * (columns + 1)] = 1;
-    map->log_volume = 0;
+    map->log_volume = map->log_residual = 0;
 }
 
 static const double *const *mapped_block(struct augment *a, int m) {
@@ -55,8 +56,8 @@ static void sum_mapped(struct augment *a) {
     augment_residuals(a, &a->candidate);
 }
 
-static double log_marginal(struct augment *a, const double *c) {
-    return a->model.marginal->marginal(a->model.self, c, (double)a->n, a->theta,
+static double log_marginal(struct augment *a, const double *c, const double *theta) {
+    return a->model.marginal->marginal(a->model.self, c, (double)a->n, theta,
                                        maps_of(a)->slope_complete, maps_of(a)->slope_kept);
 }
 
@@ -70,8 +71,7 @@ static void keep_mapped(struct augment *a) {
     }
     augment_copy_residuals(a, &a->residual, &a->candidate);
     memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
-    if (model_is_cut(&a->model))
-        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
 int augment_try_map(struct augment *a) {
@@ -79,9 +79,10 @@ int augment_try_map(struct augment *a) {
     a->count.work += a->cost.map;
     const double fall =
         augment_total_energy(a, &a->residual) - augment_total_energy(a, &a->candidate);
-    const double gain =
-        log_marginal(a, a->complete_after) - log_marginal(a, a->complete) + maps_of(a)->log_volume;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    a->theta_new[a->model.marginal->residual] += maps_of(a)->log_residual;
+    const double gain = log_marginal(a, a->complete_after, a->theta_new) -
+                        log_marginal(a, a->complete, a->theta) + maps_of(a)->log_volume;
     const int accepted = -(*a->adapt.temper * fall + gain) < rng_exponential(a->rng) &&
                          (!model_is_cut(&a->model) || augment_draw_within(a, a->complete_after));
     if (accepted) keep_mapped(a);

@@ -69,6 +69,7 @@ struct move {
     X(guide) \
     X(reflections) \
     X(second_moments) \
+    X(crossings) \
     X(shape) \
     X(response) \
     X(resize_again) \

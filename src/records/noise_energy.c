@@ -14,11 +14,15 @@ double augment_dense_energy(const struct augment *a, const double *residual) {
  */
 static const double IMPOSSIBLE = 1e9;
 
-/* squared, in ranges of a record, from noise that is possible */
+/* squared, in ranges of a record, from the nearest noise that is possible */
 static double distance(const struct density *density, int stride, const double *noise) {
     double sum = 0;
     for (int j = 0; density->near && j < density->size; ++j) {
-        const double off = (noise[(size_t)j * stride] - density->near[j]) / density->range[j];
+        double least = INFINITY;
+        for (int k = 0; k < density->pieces; ++k)
+            least =
+                fmin(least, fabs(noise[(size_t)j * stride] - density->near[j + k * density->size]));
+        const double off = least / density->range[j];
         sum += off * off;
     }
     return sum;

@@ -9,6 +9,9 @@
 #include "contract/model_move.h"
 #include "records/augment_internal.h"
 
+/* between two sweeps, where the noise has holes */
+enum { FAR_PASSES = 4 };
+
 /* Where the records of a block that starts there go when they move. */
 static double *moved_column(const struct augment *a, int v, ptrdiff_t start) {
     return a->block.moved_x ? a->block.moved_x + v * a->stride + start : a->block.x_new[v];
@@ -98,6 +101,7 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
         a->step.energy = energy;
     }
     a->count.work += work;
+    if (kind == PASS_FAR) return;
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         adapt_saw_pass(&a->adapt, kind, probability, a->step.by, work);
@@ -112,12 +116,14 @@ static void make(struct augment *a, struct round *round) {
     if (round->empty) return;
     adapt_plan(&a->adapt, round->learning, round->looking, count);
     for (int k = 0; k < PASS_KINDS; ++k) total += count[k];
-    if (total == 0) return;
+    const int far = a->adapt.far > 0 && *a->adapt.given != 0 ? FAR_PASSES : 0;
+    if (total + far == 0) return;
     a->model.class->set(a->model.self, a->theta);
     a->step.log_prior = augment_log_prior(a, a->theta);
     a->step.energy = augment_energy(a);
     for (int k = 0; k < PASS_KINDS; ++k)
         for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, round->learning);
+    for (int i = 0; i < far; ++i) pass(a, PASS_FAR, round->learning);
 }
 
 const struct move move_passes = {.phase = MOVE_BEFORE, .make = make};

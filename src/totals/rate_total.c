@@ -9,7 +9,8 @@
  *
  * An iteration makes WALKS steps of a random walk, its scale learned in warmup
  * (it suits noise that is narrow beside p), and INDEPENDENT proposals from p
- * itself (which suit wide noise). Then the rate is drawn given s.
+ * itself (which suit wide noise). Where the noise has holes, FAR_WALKS steps may go farther, by a
+ * factor whose logarithm is uniform. Then the rate is drawn given s.
  *
  * The number of records n may be unknown: then p(s) has the remaining factors that depend on n,
  *
@@ -37,7 +38,7 @@ enum { WALK, FRESH, SIZE };
 /* of an unknown n: s stays, or s / n */
 enum { STAYS, ALONG, SIZE_KINDS_OF_STEP };
 
-enum { WALKS = 8, INDEPENDENT = 2 };
+enum { WALKS = 8, INDEPENDENT = 2, FAR_WALKS = 32 };
 
 static const double TARGET = 0.44;
 
@@ -45,6 +46,7 @@ struct total {
     int whole; /* Poisson: the total is a whole number */
     struct dist_rising rising;
     double n;
+    const double *far;             /* log of that factor, at most; 0: the noise has no hole */
     const double *is_size;         /* of each component: it is n, not the total */
     const double *shape, *rate;    /* of the prior */
     const double *lower, *upper;   /* of the variable */
@@ -54,8 +56,8 @@ struct total {
     struct size_slope step[SIZE_KINDS_OF_STEP];
 };
 
-/* Fields: whole; shape and rate of the prior; lower and upper; is_size, one a component; where n
- * is unknown size_spread, the sd of its start about the n that is given. */
+/* Fields: whole; shape and rate of the prior; lower and upper; far; is_size, one a component; where
+ * n is unknown size_spread, the sd of its start about the n that is given. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct total *s = plugin_memory(1, sizeof *s);
     const double *whole = fields_vector(fields, "whole", 1);
@@ -63,8 +65,9 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->rate = fields_vector(fields, "rate", 1);
     s->lower = fields_vector(fields, "lower", 1);
     s->upper = fields_vector(fields, "upper", 1);
+    s->far = fields_vector(fields, "far", 1);
     s->is_size = fields_vector(fields, "is_size", c->noise.size);
-    if (!whole || !s->shape || !s->rate || !s->lower || !s->upper || !s->is_size)
+    if (!s->far || !whole || !s->shape || !s->rate || !s->lower || !s->upper || !s->is_size)
         return PLUGIN_BAD_FIELDS;
     s->whole = *whole != 0;
     dist_rising_set(&s->rising, *s->shape);
@@ -154,9 +157,9 @@ static double probability(double log_ratio) {
     return log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
 }
 
-static int walk(struct collapse *c, int learning) {
+static int walk(struct collapse *c, double farther, int learning) {
     struct total *s = c->self;
-    double by = *s->scale * rng_normal(c->rng);
+    double by = farther * *s->scale * rng_normal(c->rng);
     if (s->whole) by = by > 0 ? ceil(by) : floor(by);
     const double to = *s->value + by;
     double log_ratio = -INFINITY;
@@ -246,10 +249,12 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     const int learning = iteration < warmup;
     int kept = 0;
     for (int k = 0; k < WALKS; ++k) {
-        const int accept = walk(c, learning);
+        const int accept = walk(c, 1, learning);
         collapse_count(c, WALK, accept);
         kept += accept;
     }
+    for (int k = 0; *s->far > 0 && k < FAR_WALKS; ++k)
+        (void)walk(c, exp(*s->far * rng_uniform(c->rng)), 0);
     for (int k = 0; k < INDEPENDENT; ++k) collapse_count(c, FRESH, propose_fresh(c));
     *accepted = (double)kept / WALKS;
     const int closes = learning && adapt_window(iteration, warmup);

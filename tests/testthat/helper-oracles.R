@@ -171,7 +171,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
 
 # components x draws
 noise_matrix <- function(mechanism, scale, components, draws) {
-  noise <- internal("mechanism_noise")(mechanism, runif(components * draws), rep(rep_len(scale, components), draws))
+  noise <- internal("add_noise")(mechanism, NULL, numeric(components * draws), runif(components * draws), rep(rep_len(scale, components), draws))
   matrix(noise, components, draws)
 }
 
