@@ -13,8 +13,9 @@
  * its sd, by the density at its middle, so that rounding to a tiny unit is the density times the
  * unit. Discrete noise: an interval's ends are whole numbers; a few masses are added up, many are
  * computed from tails. A sum of bits that are 1 with a probability p in `total` records and q in
- * the others is the sum of two binomial numbers; cost: the root of the number of records. Otherwise
- * cost: one or two logarithms a component; with discrete Gaussian noise up to FEW of them.
+ * the others is the sum of two binomial numbers; cost: the root of the number of records, once for
+ * each of some totals, between which the log probability is interpolated. Otherwise cost: one or
+ * two logarithms a component; with discrete Gaussian noise up to FEW of them.
  */
 #include "contract/published.h"
 
@@ -135,13 +136,48 @@ static double bits_log(double p, double q, double n, double ones, double own) {
     return Rf_dbinom(mode, own, p, 1) + Rf_dbinom(ones - mode, others, q, 1) + log(sum);
 }
 
+/* A sum of bits, and its log probability at totals about the likely ones, `step` apart: NaN before
+ * it was needed. The step is small beside the least standard deviation that the sum may have, in
+ * totals, so that cubics err by less than 1e-8. */
+struct bits {
+    double p, q, n, ones, first, step;
+    double *known;
+};
+
+enum { KNOTS = 1024, STEPS_PER_SD = 8 };
+
+static void bits_set(const struct published *published, int j, struct bits *b) {
+    const double p = published->scale[j], q = published->least[j], n = published->records[j];
+    const double sd = sqrt(n * fmin(p * (1 - p), q * (1 - q))) / (p - q),
+                 likely = published->lower[j];
+    *b = (struct bits){.p = p, .q = q, .n = n, .ones = rint(likely * (p - q) + n * q)};
+    b->step = fmax(1, floor(sd / STEPS_PER_SD));
+    b->first = fmax(0, rint(fmin(likely, n) - KNOTS / 2 * b->step));
+    b->known = doubles(KNOTS);
+    for (int k = 0; k < KNOTS; ++k) b->known[k] = NAN;
+}
+
+static double bits_at(const struct bits *b, int k) {
+    double *known = b->known + k;
+    if (isnan(*known)) *known = bits_log(b->p, b->q, b->n, b->ones, b->first + k * b->step);
+    return *known;
+}
+
+static double bits_of(const struct bits *b, double total) {
+    const double place = (total - b->first) / b->step, left = floor(place), t = place - left;
+    if (t == 0 && place >= 0 && place < KNOTS) return bits_at(b, (int)place);
+    if (place < 1 || place >= KNOTS - 2 || b->first + (left + 2) * b->step > b->n)
+        return bits_log(b->p, b->q, b->n, b->ones, total);
+    const int k = (int)left;
+    return bits_at(b, k - 1) * t * (t - 1) * (t - 2) / -6 +
+           bits_at(b, k) * (t + 1) * (t - 1) * (t - 2) / 2 +
+           bits_at(b, k + 1) * (t + 1) * t * (t - 2) / -2 +
+           bits_at(b, k + 2) * (t + 1) * t * (t - 1) / 6;
+}
+
 double published_log(const struct published *p, int j, double total) {
     const enum published_family family = (enum published_family)p->family[j];
-    if (family == PUBLISHED_BITS) {
-        const double n = p->records[j], at = p->scale[j], elsewhere = p->least[j];
-        const double ones = rint(p->lower[j] * (at - elsewhere) + n * elsewhere);
-        return bits_log(at, elsewhere, n, ones, rint(total));
-    }
+    if (family == PUBLISHED_BITS) return bits_of(p->bits + j, rint(total));
     const double lower = p->lower[j], upper = p->upper[j], scale = p->scale[j];
     if (lower == -INFINITY && upper == INFINITY) return 0;
     if (family == PUBLISHED_TABULATED)
@@ -161,8 +197,14 @@ int published_read(const struct fields *fields, int size, struct published *publ
     published->records = fields_vector(fields, "records", size);
     published->table = fields_vector(fields, "table", -1);
     published->table_at = fields_vector(fields, "table_at", size);
-    return published->family && published->scale && published->lower && published->upper &&
-                   published->least && published->records && published->table && published->table_at
-               ? PLUGIN_OK
-               : PLUGIN_BAD_FIELDS;
+    if (!published->family || !published->scale || !published->lower || !published->upper ||
+        !published->least || !published->records || !published->table || !published->table_at)
+        return PLUGIN_BAD_FIELDS;
+    for (int j = 0; j < size; ++j) {
+        if ((enum published_family)published->family[j] != PUBLISHED_BITS) continue;
+        if (!published->bits)
+            published->bits = plugin_memory((size_t)size, sizeof *published->bits);
+        bits_set(published, j, published->bits + j);
+    }
+    return PLUGIN_OK;
 }

@@ -3,11 +3,14 @@
 
 #include "contract/tabulated.h"
 
+struct bits;
+
 /* What became known of noisy numbers that were hidden, rounded or clipped: that component j, before
  * that, was from lower[j] to upper[j]; the number itself where these are the same. Where only
  * numbers of at least least[j] were listed, that is known too (-INFINITY: all were). */
 struct published {
     int size;
+    struct bits *bits;    /* of each component, where any is a sum of bits: see published.c */
     const double *family; /* enum published_family */
     const double *scale, *lower, *upper, *least;
     const double *records; /* of sums of bits: all, of whom `total` send a 1 with probability

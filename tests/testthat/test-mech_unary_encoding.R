@@ -19,6 +19,22 @@ test_that("a sum of bits has the distribution of a sum of two binomial numbers",
   }
 })
 
+test_that("between totals of many records the log probability is interpolated", {
+  for (case in list(c(2e5, 0.75, 0.25, 60000), c(2e5, 0.5, 0.02, 4100), c(1e5, 0.62, 0.38, 38150), c(1e5, 0.9, 0.1, 90000), c(1e5, 0.9, 0.6, 0))) {
+    n <- case[1]
+    of <- (case[4] - n * case[3]) / (case[2] - case[3])
+    interval <- data.frame(family = 5, scale = case[2], lower = of, upper = 0, least = case[3], records = n, table = I(list(NULL)))
+    sd <- sqrt(n * case[2] * (1 - case[2])) / (case[2] - case[3])
+    at <- unique(pmin(pmax(round(c(of + sd * seq(-5, 5, by = 0.37), 0:5, n - 0:5)), 0), n))
+    exact <- vapply(at, function(count) {
+      own <- max(0, case[4] - (n - count)):min(count, case[4])
+      log_p <- dbinom(own, count, case[2], log = TRUE) + dbinom(case[4] - own, n - count, case[3], log = TRUE)
+      max(log_p) + log(sum(exp(log_p - max(log_p))))
+    }, 0)
+    expect_lt(max(abs(internal("published_density")(interval, matrix(at)) - exact) / pmax(1, 1e-3 * abs(exact))), 1e-7)
+  }
+})
+
 test_that("the posterior is the mixture over all tables of counts, by both methods and two models", {
   skip_on_cran()
   n <- 12
