@@ -6,11 +6,13 @@
 # statistic's components), index among the release's components
 release_parts <- function(release) {
   end <- 0L
+  # without copies of the names of millions of records' answers
+  numbers <- lapply(unclass(release)[c("scale", "value", "granularity")], unname)
+  at <- function(field, index) if (length(index) == length(numbers[[field]])) numbers[[field]] else numbers[[field]][index]
   lapply(design_parts(settled_statistic(release$statistic), release$mechanism, release$neighbours), function(part) {
     index <- end + seq_len(value_size(part$statistic, release$n))
     end <<- utils::tail(index, 1L)
-    c(part, list(index = index, scale = unname(release$scale[index]), value = unname(release$value[index]),
-                 granularity = unname(release$granularity[index])))
+    c(part, list(index = index, scale = at("scale", index), value = at("value", index), granularity = at("granularity", index)))
   })
 }
 
