@@ -20,6 +20,7 @@
 #' **Sensitivity.** It is `contributions` times the sensitivity to one record added or removed, in both norms: a person's records may all push a total the same
 #' way. Noise for `contributions = 5` and an `epsilon` is the noise for one record and `epsilon / 5` (for `mu` likewise; `rho` is divided by 25), and
 #' [design()] has the argument `neighbours` as well. A small number keeps the noise small but leaves records out.
+#' Replacing a person by another one changes a total at most twice as much: the guarantee then has twice the `epsilon` or `mu`, and four times the `rho`.
 #'
 #' **Which records are used.** For a data frame and for files, random bits from the operating system decide, without regard to values. In a database, its own
 #' generator decides: the guarantee does not depend on how records are chosen, as long as only the person's own records matter. All statistics of one
