@@ -21,14 +21,12 @@
 #' rounded.
 #'
 #' **Exact.** Given the exact counts, each sum is the sum of two binomial numbers, independently of the others. Methods `"collapse"` and `"augment"` use this
-#' distribution. The cost does not depend on `n`, except for the sums of binomial probabilities, which grow with its root.
+#' distribution. The cost does not depend on `n`, except for some sums of binomial probabilities, which grow with its root; between these the log
+#' probability is interpolated, to within 1e-8.
 #'
 #' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. In a count-mean sketch many persons share
 #' a hash function, so levels that collide rise and fall together. If q includes collisions, this distribution is only an approximation there, although the
 #' printed fit calls it exact.
-#'
-#' *Many levels with much noise* mix slowly: if the noise of 200 counts is larger than most of them, chains of a few thousand iterations are too short. R-hat
-#' shows this.
 #'
 #' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, because two of a person's bits change with the level; for hashing it is the given `epsilon`.
 #' [release()] does not draw bits, which every person draws; [simulate_release()] does.

@@ -144,14 +144,14 @@ struct bits {
     double *known;
 };
 
-enum { KNOTS = 1024, STEPS_PER_SD = 8 };
+enum { KNOTS = 1024, STEPS_PER_SD = 8, NO_STEPS = 64 };
 
 static void bits_set(const struct published *published, int j, struct bits *b) {
     const double p = published->scale[j], q = published->least[j], n = published->records[j];
     const double sd = sqrt(n * fmin(p * (1 - p), q * (1 - q))) / (p - q),
                  likely = published->lower[j];
     *b = (struct bits){.p = p, .q = q, .n = n, .ones = rint(likely * (p - q) + n * q)};
-    b->step = fmax(1, floor(sd / STEPS_PER_SD));
+    b->step = sd < NO_STEPS ? 1 : floor(sd / STEPS_PER_SD);
     b->first = fmax(0, rint(fmin(likely, n) - KNOTS / 2 * b->step));
     b->known = doubles(KNOTS);
     for (int k = 0; k < KNOTS; ++k) b->known[k] = NAN;

@@ -14,7 +14,7 @@
  *
  * An iteration moves the table (table/naive_bayes_moves.c), then draws theta given it. If most of
  * theta's variance comes from its draw given the table, one sweep of moves is made before it,
- * otherwise SWEEPS.
+ * otherwise the most.
  *
  * Without features, linear queries of the classes' counts may replace margins.
  *
@@ -32,8 +32,9 @@
 #include "contract/model_update.h"
 #include "mcmc/adapt.h"
 
-/* the most sweeps of an iteration */
-enum { SWEEPS = 3 };
+/* the most sweeps of an iteration, and of one without features, which are cheap */
+enum { SWEEPS = 3, SWEEPS_ALONE = 8 };
+static int most_sweeps(const struct counts *s) { return s->variables > 1 ? SWEEPS : SWEEPS_ALONE; }
 
 /* Variance of a count over that of theta's draw given it, in the same units: up to
  * here one sweep will do. */
@@ -378,7 +379,7 @@ static void start(struct collapse *c) {
     for (int k = 0; k < s->cells; ++k) s->units.scale[k] = 1;
     for (int k = 0; k < s->classes; ++k) s->split.scale[k] = 1;
     equal_shares(s);
-    *s->sweeps = SWEEPS;
+    *s->sweeps = most_sweeps(s);
 }
 
 /* ---- learning, an iteration -------------------------------------------------------------- */
@@ -427,7 +428,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
     }
     if (c->size_prior) size_slope_saw(&s->sizes.slope, s->n, log(s->n + 0.5), s->count);
     if (!adapt_window(iteration, warmup)) return;
-    *s->sweeps = largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
+    *s->sweeps = largest_share(s) > SMALL_SHARE ? most_sweeps(s) : 1;
     if (c->size_prior) learn_size(s);
     for (int v = 1; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
@@ -478,7 +479,7 @@ static double records(const struct collapse *c) {
 
 static double work(const struct collapse *c) {
     const struct counts *s = c->self;
-    return 50.0 * SWEEPS * (3.0 * s->cells + 10);
+    return 50.0 * most_sweeps(s) * (3.0 * s->cells + 10);
 }
 
 const struct collapse_class collapse_counts = {
