@@ -246,14 +246,18 @@ coefficients_line <- function(a) {
   if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded, na.rm = TRUE), 2))
 }
 
-# Counted work is about the nanoseconds of one machine; it knows nothing of R
-# functions that the sampler calls.
-cost_line <- function(fit) {
+# Seconds of an iteration. Counted work is about the nanoseconds of one machine; it knows nothing of R functions that the sampler calls. NULL: it is not counted.
+counted_seconds <- function(fit) {
   releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
   calls <- function(release) !is.null(release) && calls_r(release, fit$bound)
-  if (isTRUE(fit$bound$callbacks) || any(vapply(releases, calls, TRUE))) return(NULL)
-  work <- vapply(fit$chains, function(c) c$diagnostics[["work"]], 0)
-  sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(work)))
+  work <- vapply(fit$chains, function(c) c$diagnostics["work"], 0)
+  if (anyNA(work) || isTRUE(fit$bound$callbacks) || any(vapply(releases, calls, TRUE))) return(NULL)
+  1e-9 * mean(work)
+}
+
+cost_line <- function(fit) {
+  iteration <- counted_seconds(fit)
+  if (!is.null(iteration)) sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1000 * iteration))
 }
 
 move_line <- function(fit, a) {

@@ -6,13 +6,13 @@
 most_longer <- 8
 longest_again <- 45
 
-# `again`: samples with another run; `iteration`: expected seconds, asked for only where it matters. A second run that is interrupted or fails leaves the first.
+# `again`: samples with another run; `iteration`: expected seconds, asked for where work was not counted. A second run that is interrupted or fails leaves the first.
 longer_if_short <- function(fit, again, iteration) {
   if (length(fit$chains) < fit$run$chains) return(fit)
   found <- mixing_diagnostics(fit)
   times <- times_longer(found$rhat, found$ess)
   if (times == 1) return(fit)
-  seconds <- tryCatch(iteration, error = function(e) Inf) * fit$run$chains * fit$run$iter
+  seconds <- tryCatch(counted_seconds(fit) %||% iteration, error = function(e) Inf) * fit$run$chains * fit$run$iter
   times <- min(times, 2^floor(log2(longest_again / seconds)))
   if (times < 2) return(fit)
   run <- longer_run(fit$run, times)

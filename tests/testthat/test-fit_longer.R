@@ -57,6 +57,20 @@ test_that("it is not made again where that takes long, or where the time is unkn
   expect_identical(longer(fit, again, 45 / (2 * 2000 * 1.9)), fit) # a run of twice the length takes 90 / 1.9 seconds
 })
 
+test_that("counted work says what an iteration costs, where it is counted", {
+  fit <- sample_posterior(births, model_lm(), "augment", chains = 2, iter = 400, seed = 1) |> suppressMessages()
+  work <- vapply(fit$chains, function(chain) chain$diagnostics[["work"]], 0)
+  expect_equal(internal("counted_seconds")(fit), 1e-9 * mean(work))
+  expect_null(internal("counted_seconds")(fit_births(iter = 400)))
+  local_constant("fewest_effective", 1e5)
+  longer <- internal("longer_if_short")
+  local_constant("longest_again", 1.9 * 2 * 400 * 1e-9 * mean(work))
+  expect_identical(longer(fit, function(run) stop("is not run"), 0), fit)
+  local_constant("longest_again", 2.1 * 2 * 400 * 1e-9 * mean(work))
+  expect_error(suppressMessages(longer(fit, function(run) rlang::abort("runs", "test_runs", run = run), stop("is not asked"))), NA)
+  expect_message(longer(fit, function(run) fit, Inf), "400 iterations were too few .* again, with 800", class = "noiseaware_message_longer")
+})
+
 test_that("nothing is lost where the longer run fails or is interrupted", {
   local_constant("fewest_effective", 1e5)
   fit <- fit_births(iter = 2000)
