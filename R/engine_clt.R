@@ -6,7 +6,7 @@
 #'
 #' @details
 #' **Availability.** `subset(supported(), method == "clt")`: counts under models of factors; clamped or dropped powers under the Poisson, exponential and normal
-#' models and any [model_expfam()]; cross-products under [model_lm()] and, for numeric covariates, [model_glm()].
+#' models and any [model_expfam()]; cross-products under [model_lm()], also of a smooth, and, for numeric covariates, [model_glm()].
 #'
 #' **One iteration.** The parameters move with the confidential totals integrated out (the published values are normal given the parameters and the variances of
 #' the noise). Then the totals are drawn, and the parameters are updated given the totals. Laplace noise is a scale mixture of normals; its variances are
@@ -20,7 +20,7 @@
 #'
 #' In other regressions, with [covariate_moments()], or with factors and an unknown number of records, the totals are drawn first, and the parameters move with
 #' the totals' standard normal innovations fixed. This is nearly as efficient as integrating them out, at a fraction of the cost. With more than 40 unknown
-#' parameters, and for a binary response or a count, the No-U-Turn sampler moves parameters and innovations jointly instead. It uses coordinates in which the
+#' parameters, and for a binary response, a count or a smooth, the No-U-Turn sampler moves parameters and innovations jointly instead. It uses coordinates in which the
 #' posterior is approximately standard normal. There is no other update, so the draws rely only on the normal approximation, as with `conjugate = FALSE`. Its
 #' chains start at draws from a normal approximation. With a truncated prior (`within`) and up to 40 parameters the previous moves are used, because
 #' trajectories would stop at the bounds. Without the No-U-Turn sampler, a chain without `init` starts at one of up to 200 draws from the prior, chosen by the

@@ -38,7 +38,7 @@
 #' which suits curves with jumps. A yes-no response has `stat_counts(~ cut(x, breaks):y, levels)` and
 #' `model_bernoulli(y ~ cut(x, breaks))`; a count has [model_poisson()]. Their pool is `partial_pooling(walk = 2)`. `plot(fit, "curve")` shows the result, and
 #' `predict(fit, data.frame(x = 3), interval = "credible")` the mean at a value. A record is in one interval, so the noise does not depend on the
-#' number of intervals: 15 to 40 are a good choice.
+#' number of intervals: 15 to 40 are a good choice. A smooth, `y ~ s(x, k = 10)` in [stat_crossprod()] and [model_lm()], is an alternative for numbers.
 #'
 #' @section Unknown sizes:
 #' The size of each group is a latent whole number, sampled together with the rates. This is exact for any noise. Given the total number of records n, all sizes

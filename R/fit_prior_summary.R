@@ -91,6 +91,15 @@ describe_priors.bound_student <- function(bound) {
 #' @export
 describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields, "cv"), describe_covariates(bound))
 
+#' @export
+describe_priors.bound_smooth <- function(bound) {
+  fields <- bound$spec$fields
+  smooth <- bound$smooth
+  differences <- paste0(smooth$label, seq_len(smooth$k - 2))
+  c(describe_coefficients(bound), stats::setNames(rep("normal(0, tau)", length(differences)), differences), describe_sigma(fields),
+    tau = say("half_t", fields$tau_half_t))
+}
+
 # thresholds are independent but for their order
 #' @export
 describe_priors.bound_categories <- function(bound) {

@@ -14,6 +14,12 @@ new_model <- function(name, ..., class) {
 # `columns` as in a statistic, `call` for the errors
 bind_columns <- function(model, columns, levels, formula, call) UseMethod("bind_columns")
 
+# The model that is meant where the release's statistic has this formula.
+own_model <- function(model, formula, call) UseMethod("own_model")
+
+#' @export
+own_model.default <- function(model, formula, call) model
+
 # `statistic`: one or a named list
 bind_model <- function(model, statistic, call = caller_env()) {
   bind_public(model, release_columns(statistic), call)
@@ -30,6 +36,7 @@ bind_public <- function(model, public, call) {
     stop_classed("variables", "The release contains only the number of records: there is no variable for a model to describe.", call = call)
   }
   check_one_function(public$columns$variable, call)
+  model <- own_model(model, public$formula, call)
   if (isTRUE(public$weighted)) model <- weighted_model(model, public$columns, call)
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)

@@ -7,7 +7,8 @@
 #' @param formula `response ~ covariates`, with variables of the release. If the release has more variables, the fit uses only the numbers that involve the ones
 #'   in the formula, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are possible, whatever was released; see below.
 #'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. A bar, as in
-#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `NULL` means the statistic's own formula.
+#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `y ~ s(x, k = 10)` is a smooth curve; see below.
+#'   `NULL` means the statistic's own formula.
 #' @param prior Prior for the coefficients (intercept first): [prior_normal()], [prior_student_t()], [prior_nig()] (jointly with sigma), or `fixed(beta)`.
 #' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_lognormal()], [prior_half_normal()], [prior_half_t()], [prior_exponential()],
 #'   or `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`, and `prior_lognormal()` scaled by the bounds with the other priors
@@ -45,6 +46,19 @@
 #'   reference. Only method `"augment"` is available, and it is exact. If the totals of a [stat_crossprod()] or [stat_sums()] are informative about the
 #'   response's products, all responses move at once, given the covariates.
 #'
+#' @section Smooths: In `y ~ s(x, k = 10)` the mean of y is a curve: a combination of k cubic B-splines of x with equal knots between its bounds (Eilers and Marx
+#'   1996). How smooth it is, is learned: the second differences of the splines' coefficients are normal with standard deviation `tau`, in the units of y.
+#'   The curve is a straight line if `tau` is 0. The prior of `tau` is half-t with 3 degrees of freedom and a scale of one eighth of the range of y.
+#'   `prior` is for the straight line, with the coefficients `(Intercept)` and `x`; only [prior_normal()] is possible. The coefficients `s(x)1`,
+#'   `s(x)2`, ... are the second differences. The errors are normal.
+#'
+#'   x is in one of 2 (k - 3) intervals of equal width, and uniform within it. Their probabilities, `prob[x=...]`, have the prior `levels`. So x is
+#'   continuous and within its bounds; beyond them the curve is constant. If x has few different values, use `factor(x)`.
+#'
+#'   A release by [stat_crossprod()] with the same formula is the informative one. Method `"augment"` is exact, and works with any totals of x and y, and any
+#'   number of splines. Method `"clt"` needs the splines of the release; its cost does not grow with the number of records. It is better from
+#'   about 10,000 records on. A smooth is the only term of its formula. `predict()`, `fitted()` and `plot(fit, "predictive")` show the curve.
+#'
 #' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
 #'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
 #'   coefficients are normal with the fixed effects as means. They are correlated after `|`, with the prior `prior_lkj(1)`, and independent after `||`. All groups
@@ -62,8 +76,11 @@
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
 #'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`; with [student()] errors `df`; with dependent factors `effect[x,factor=level]` and, for several factors,
-#'   `prob[f=level:g=level]`, `base[factor=level]` and `concentration`.
+#'   `prob[f=level:g=level]`, `base[factor=level]` and `concentration`. With a smooth, it is of class `model_smooth`.
 #' @references
+#' Eilers, P. H. C. and Marx, B. D. (1996). Flexible smoothing with B-splines and penalties. *Statistical
+#' Science* 11, 89-121. \doi{10.1214/ss/1038425655}
+#'
 #' Olkin, I. and Tate, R. F. (1961). Multivariate correlation models with mixed discrete and continuous variables. *Annals of Mathematical
 #' Statistics* 32, 448-465. \doi{10.1214/aoms/1177705052}
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
@@ -76,11 +93,14 @@
 #' model_lm(prior = prior_normal(sd = c(age = 20)), sigma = prior_exponential())
 #' model_lm(mpg ~ hp * am + I(wt^2))
 #' model_lm(score ~ ses + (1 + ses | school))
+#' model_lm(accel ~ s(times, k = 12))
 #' @concept regression slope
+#' @concept splines
 #' @export
 model_lm <- function(formula = NULL, prior = prior_normal(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet(), factors = NULL, errors = NULL) {
-  split <- split_bars(formula)
+  smooth <- read_smooth(formula)
+  split <- split_bars(if (is.null(smooth)) formula)
   formula <- functions_as_names(split$formula)
   if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
@@ -97,11 +117,28 @@ model_lm <- function(formula = NULL, prior = prior_normal(), sigma = NULL, covar
   if (!is.null(prior$within)) {
     stop_classed("prior", "{.arg prior} must not have {.arg within}: bounds do not constrain coefficients. The covariates' prior may have it.")
   }
+  if (!is.null(smooth)) {
+    check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
+    return(new_smooth_model(smooth, list(prior = prior, sigma = sigma, covariates = covariates, levels = levels, errors = errors), environment()))
+  }
   if (!inherits(covariates, "covariate_moments")) covariates <- split_covariates(covariates)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
   errors <- check_errors(errors, covariates)
   new_model("lm", formula = if (!is.null(formula)) formula_text(formula), group = split$group, bars = split$bars, prior = prior, sigma = sigma,
             covariates = covariates, levels = levels, factors = check_factors(factors), errors = errors, class = "model_lm")
+}
+
+# of a formula with a smooth; `given`: the other arguments of model_lm(), or a model that it made
+new_smooth_model <- function(smooth, given, call) {
+  check_class(given$prior, "prior", "prior_normal", "prior_normal(), for the straight line in a smooth", "prior", call)
+  default <- identical(given$covariates, prior_niw()) || identical(given$covariates, split_covariates(prior_niw()))
+  refused <- c(sigma = inherits(given$sigma, "fixed"), covariates = !default, errors = !is.null(given$errors))
+  if (any(refused)) {
+    name <- names(refused)[refused][1L]
+    stop_argument(name, paste(c(sigma = "a prior", covariates = "absent", errors = "NULL")[[name]], "with a smooth in the formula"),
+                  describe(given[[name]]), "prior", call)
+  }
+  new_model("smooth", formula = smooth$formula, prior = given$prior, sigma = given$sigma, levels = given$levels, class = "model_smooth")
 }
 
 #' @export

@@ -14,6 +14,8 @@ model_variables.model_mvnormal <- function(model, public) model$variables
 model_variables.model_lm <- function(model, public) {
   formula <- text_formula(model$formula %||% public$formula %||% "~ 1")
   if (length(formula) != 3L) return(NULL)
+  smooth <- read_smooth(formula)
+  if (!is.null(smooth)) return(c(smooth$response, smooth$variable))
   variables <- setdiff(model_terms(formula)$variables, names(model$covariates$constants))
   functions <- names(model_functions(variables, public$columns$variable))
   unique(c(ifelse(variables %in% functions, base_variables(variables), variables), model$group))

@@ -134,7 +134,7 @@ statistic_readers <- function() {
   list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, by = stat_by_from_json,
        counts = stat_counts_from_json, records = stat_records_from_json, objective = stat_objective_from_json,
        linear = stat_linear_from_json, centred = stat_centred_from_json, histogram = stat_histogram_from_json,
-       quantiles = stat_quantiles_from_json, size = stat_size_from_json)
+       quantiles = stat_quantiles_from_json, size = stat_size_from_json, smooth = stat_smooth_from_json)
 }
 
 statistic_from_json <- function(x, refuse, claim) {

@@ -4,7 +4,7 @@
 #' is first clamped to its bounds; with `rescale = TRUE` it is then mapped to \[-1, 1\] (Ju et al. 2022, section 5).
 #'
 #' @param formula `response ~ covariate + ...`, with at most 2,000 terms. Products and powers (`y ~ x * g + I(x^2)`, see below) and functions of variables
-#'   (`log(y) ~ cut(x, c(0, 10, 20))`, see [noiseaware_terms]) are allowed. The intercept is implied.
+#'   (`log(y) ~ cut(x, c(0, 10, 20))`, see [noiseaware_terms]) are allowed. The intercept is implied. Or a smooth curve, `y ~ s(x, k = 10)`, see below.
 #' @param bounds A named list with an entry for each variable itself, even if the formula has functions of it. The entry is `c(lower, upper)` for a number; for
 #'   a factor it is the character vector of all levels (two or more), `c(FALSE, TRUE)`, or a factor, whose levels are used. The response is a number or a
 #'   factor. A factor with two levels is a binary response in [model_glm()]; its second level counts as 1. A factor with more levels is for the families
@@ -59,6 +59,21 @@
 #' attained. With more than 200 combinations of levels, the factors are bounded as if their columns were independent. An offset in the formula adds its
 #' variable.
 #'
+#' @section Smooths: With `y ~ s(x, k = 10)` the totals are those of k cubic B-splines b_1, ..., b_k of x, with equal knots between its bounds. They are 4 k - 2
+#'   numbers: the products b_j b_l with l = j, j + 1 and j + 2; then y b_j; and y^2. Products of splines three apart are at most 1/2304, and are left out.
+#'   All others are 0. `k` is from 6 to 50. The variable x may be a function, as in `s(log(x))`. [model_lm()] with the same formula fits a smooth curve.
+#'
+#'   The splines of a record are not negative and add up to 1, so the sensitivity does not depend on k. At a knot the sum of their squares and the sum of their
+#'   fourth powers are largest, 1/2 and 43/216.
+#'
+#'   *An added record* moves the products by at most (1 + 1/2) / 2 in the L1 norm. It moves the y b_j by at most 1, and y^2 by at most 1. The sum is 2.75. The L2
+#'   norm is at most 1.31. Both are attained.
+#'
+#'   *A replaced record*: the L1 norm is 3.75. It is attained by two records at knots without a common spline, with rescaled responses of 1 and 1/2. For the L2
+#'   norm let y and -v be the responses, and q the sum of b_j c_j, with c the splines of the second record. The squared norm is at most
+#'   \deqn{\frac{1}{4} + \frac{43}{216} - \frac{5}{4} q^2 + \frac{1 + v^2}{2} + 2 v q + (1 - v^2)^2.}
+#'   That is largest at v = 1 and q = 1/2, so 1.46 is a bound. Numerical maximisation gives 1.41.
+#'
 #' @section Survey weights: With `weights = ~ w`, the columns are the weight and its products with 1, the covariates, their squares and products, and the
 #'   response times 1 and the covariates: `w`, `w*y`, `w*x`, `w*y*x`, `w*x^2`. The components are the totals of these columns, and of all their squares and
 #'   products, on which the design variance depends. With `y ~ 1` the columns are `w` and `w*y`, for a weighted mean and total. Variables are clamped to
@@ -71,10 +86,13 @@
 #'   The sensitivity is the one above with m columns. It is attained by `y ~ 1`, and with covariates for an added record. With covariates it is an upper
 #'   bound for a replaced record, because the columns are not free of each other. For one covariate it is 20.42 (L1) and 6 (L2), and numerical
 #'   maximisation gives 20.36 and 5.66.
-#' @return A statistic: an object of class `stat_crossprod`, or `stat_products` with products or powers.
+#' @return A statistic: an object of class `stat_crossprod`, `stat_products` with products or powers, or `stat_smooth` with a smooth.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
 #'   `noiseaware_error_levels`.
 #' @references
+#' Eilers, P. H. C. and Marx, B. D. (1996). Flexible smoothing with B-splines and
+#' penalties. *Statistical Science* 11, 89-121. \doi{10.1214/ss/1038425655}
+#'
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data. \doi{10.48550/arXiv.2206.00710}
 #' @family statistics of numbers
@@ -84,13 +102,23 @@
 #' st
 #' sensitivity(st, "L1")
 #'
+#' # a smooth curve
+#' stat_crossprod(bwt ~ s(age, k = 8), list(bwt = c(500, 5500), age = c(14, 50)))
+#'
 #' # survey weights
 #' stat_crossprod(income ~ 1, list(income = c(0, 1e5), w = c(20, 400)), weights = ~ w)
 #' @concept survey weights
+#' @concept splines
 #' @export
 stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none", "above", "below"), weights = NULL) {
   check_given(hints = bounds_hint)
   check_flag(rescale, "rescale")
+  smooth <- read_smooth(formula)
+  if (!is.null(smooth)) {
+    if (!is.null(weights)) stop_argument("weights", "NULL with a smooth in the formula", describe(weights))
+    if (!rescale) stop_argument("rescale", "TRUE with a smooth in the formula", "FALSE")
+    return(new_smooth_statistic(smooth, bounds, outside, environment()))
+  }
   formula <- functions_as_names(formula)
   if (!is.null(weights)) {
     weight <- weight_range(weights, formula, bounds, environment())

@@ -46,7 +46,8 @@
 #' splines. All knots must be written out and lie within the bounds of the variable, because `df` would choose them from the data. The columns and the names of
 #' the coefficients are the same as with [splines::ns()] and [splines::bs()]. Records may lie beyond the boundary knots, where natural splines are linear.
 #' Statistics cannot contain splines: release the variable itself. Cross-products of y and x determine the slope of a line, but its curvature is then largely
-#' determined by the prior. Released functions, such as `I(x^2)` or `pmax(x - 30, 0)`, or counts of a binned x are more informative.
+#' determined by the prior. Released functions, such as `I(x^2)` or `pmax(x - 30, 0)`, or counts of a binned x are more informative, and so are the totals of a
+#' smooth, `stat_crossprod(y ~ s(x, k = 10), bounds)`.
 #'
 #' **Where functions are accepted.** [stat_crossprod()], [stat_sums()], [stat_by()], [stat_counts()], [stat_moments4()] and [stat_covariance()]; [model_lm()],
 #' [model_glm()], [model_table()] and [regress()]. Other models name the column, as in `model_normal("log(wage)")`. Files written by [write_release()] contain

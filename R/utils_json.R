@@ -48,14 +48,16 @@ json_bound <- function(x, where, refuse) {
 largest_formula <- 1e5
 
 # parsed, never evaluated
-json_formula <- function(text, refuse) {
+# `smooth`: it has one, whose variables may be functions by name as well
+json_formula <- function(text, refuse, smooth = FALSE) {
   if (is.character(text) && nchar(text, "bytes")[1L] > largest_formula) {
     refuse(paste("The statistic's formula must have at most", format(largest_formula, scientific = FALSE), "bytes."))
   }
   parsed <- if (checkmate::test_string(text)) tryCatch(str2lang(text), error = function(e) NULL)
   if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a string such as \"y ~ x\".")
   formula <- structure(parsed, class = "formula", .Environment = baseenv())
-  if (!identical(functions_as_names(formula), formula)) refuse("The statistic's formula must have functions by their names, which `functions` explains, not as calls.")
+  named <- if (smooth) read_smooth(formula)$formula else functions_as_names(formula)
+  if (!identical(named, if (smooth) text else formula)) refuse("The statistic's formula must have functions by their names, which `functions` explains, not as calls.")
   formula
 }
 

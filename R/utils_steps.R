@@ -39,7 +39,8 @@ read_step <- function(side, label, call) {
   arguments <- as.list(side)[-1L]
   if (!operator %in% c(known_functions(), "as.factor")) {
     known <- cli::cli_vec(known_functions(), list("vec-trunc" = 100))
-    hint <- if (operator %in% c("s", "te", "ti", "t2", "lo", "gp")) "A smooth curve is a walk over intervals: see the section Curves of {.code ?groups}." else
+    hint <- if (operator == "s") "Smooths are for {.fn model_lm} and {.fn stat_crossprod}, as in {.code y ~ s(x, k = 10)}." else
+      if (operator %in% c("te", "ti", "t2", "lo", "gp")) "A smooth curve is {.code s(x)}, or a walk over intervals: see the section Curves of {.code ?groups}." else
       "Known: {.code {known}}."
     refuse_function(label, "{.code {shorten_text(formula_text(side[[1L]]))}} is unknown.", call, cli::format_inline(hint))
   }

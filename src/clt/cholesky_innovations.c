@@ -8,11 +8,11 @@
  * combinations are constant. Unreleased components are left out.
  *
  * Slopes: with f = r'total, and S the covariance, dL/dS is followed back through the factorisation
- * (Smith 1995, "Differentiation of the Cholesky algorithm"), dmean and dS in theta are central
- * differences.
+ * (Smith 1995, "Differentiation of the Cholesky algorithm"), dmean and dS in theta are the
+ * moments' own slopes, or central differences.
  *
- * Cost: an evaluation and size^3 / 3 multiplications a total, as many its slopes, and two
- * evaluations for each coordinate of theta that moves.
+ * Cost: an evaluation and size^3 / 3 multiplications a total, as many its slopes, and there two
+ * evaluations for each coordinate of theta that moves where the moments have no slopes.
  */
 #include "clt/cholesky_innovations.h"
 
@@ -30,6 +30,7 @@ struct factored {
     double *chol;         /* of the released */
     double *theta;        /* theta, of which one coordinate is moved */
     double *slope, *back; /* slopes in L, in S */
+    double *weight;       /* of the means */
 };
 
 static int eval(void *self, const double *theta, double *mean, double *cov) {
@@ -124,6 +125,11 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
     for (int i = 0; i < size; ++i)
         for (int j = 0; j <= i; ++j) s->slope[(size_t)i * size + j] = sqrt(n) * r[i] * u[j];
     pull_factor(s);
+    if (s->of.class->slopes && s->of.aside == 0) {
+        for (int i = 0; i < size; ++i) s->weight[i] = n * r[i];
+        s->of.class->slopes(s->of.self, s->theta, s->weight, s->back, out);
+        return;
+    }
     for (int k = 0; k < s->moving; ++k) {
         const int at = s->moves[k];
         const double here = s->theta[at], step = STEP * (1 + fabs(here));
@@ -157,7 +163,7 @@ void moments_factored(const struct record_moments *of, const struct model *model
     s->moving = model->moving;
     s->moves = model->moves;
     s->parameters = model->parameters;
-    s->mean = doubles(wide);
+    DOUBLES(wide, &s->mean, &s->weight);
     s->cov = doubles(wide * wide);
     DOUBLES(size * size, &s->chol, &s->slope, &s->back);
     s->theta = doubles((size_t)model->parameters);

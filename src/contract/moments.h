@@ -33,6 +33,12 @@ struct record_moments_class {
      * not finite. */
     int (*eval)(void *self, const double *theta, double *mean, double *cov);
 
+    /* gradient += the gradient in theta, all coordinates, of the sum of means and of covariances
+     * with these weights; those of covariances are a lower triangle of rows of released + aside.
+     * NULL: differences, where they are needed. */
+    void (*slopes)(void *self, const double *theta, const double *weight_mean,
+                   const double *weight_cov, double *gradient);
+
     /* The total over n records, released and aside, that standard normal innovations u make:
      * n mean + sqrt(n) A u, A A' = cov, with what eval() gives at theta. NULL: the
      * method factors the covariance. */

@@ -20,6 +20,7 @@
     X(model_normal) \
     X(model_poisson) \
     X(model_exponential) \
+    X(model_smooth) \
     X(model_expfam) \
     X(model_custom) \
     X(model_compiled)
@@ -33,6 +34,7 @@
     X(stat_records) \
     X(stat_objective) \
     X(stat_quantiles) \
+    X(stat_smooth) \
     X(stat_size) \
     X(stat_custom)
 
@@ -53,6 +55,7 @@
     X(moments_sums) \
     X(moments_lm) \
     X(moments_glm) \
+    X(moments_smooth) \
     X(moments_expfam)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;

@@ -27,8 +27,9 @@ size_statistics <- list(size = stat_size())
 # for models of groups: test-engine_pool_groups.R
 group_statistics <- list(by = stat_by(stat_sums(~ x, bounds = unit), list(g = c("a", "b"))))
 
-# made by stat_crossprod(), for models with such terms: test-stat_products.R
-product_statistics <- list(products = stat_crossprod(y ~ x + I(x^2), list(y = c(0, 1), x = c(0, 1))))
+# made by stat_crossprod(), for models with such terms: test-stat_products.R, test-model_smooth.R
+product_statistics <- list(products = stat_crossprod(y ~ x + I(x^2), list(y = c(0, 1), x = c(0, 1))),
+                           smooth = stat_crossprod(y ~ s(x, k = 7), list(y = c(0, 1), x = c(0, 1))))
 
 # the same kinds with more than one variable, and with every option that changes what is summed
 wide <- list(y = c(-2, 5), x = c(10, 11), g = c("u", "v", "w"))
@@ -46,6 +47,7 @@ wide_statistics <- list(
   linear = stat_covariance(~ x, wide["x"], centre = 10.8, divisor = 7),
   linear = stat_linear(stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
                        list(uv = c("g=u", "g=v"), gap = c(`g=u:h=no` = 1, `g=w:h=yes` = -0.5))),
+  smooth = stat_crossprod(y ~ s(x, k = 6), wide[c("y", "x")]), smooth = stat_crossprod(y ~ s(x, k = 10), wide[c("y", "x")]),
   custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"),
                        list(replace = c(L1 = 8, L2 = sqrt(50)), add_remove = c(L1 = 6, L2 = sqrt(26))), wide[c("y", "x")])
 )

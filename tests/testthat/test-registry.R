@@ -44,7 +44,7 @@ test_that("no model describes a release of the number of records alone", {
 test_that("every plug-in has its entry here", {
   registry <- .Call(internal("ffi_registry"))
   # model_table() with normal priors has test-model_loglinear.R, model_glm() of several levels test-model_categories.R
-  expect_true(all(registry$models %in% c(names(registry_models), "compiled", "loglinear", "categories", "survival")))
+  expect_true(all(registry$models %in% c(names(registry_models), "compiled", "loglinear", "categories", "survival", "smooth")))
   # what is done after the noise of a mechanism has a file of its own, test-mech_published.R
   expect_true(all(c(registry$mechanisms, registry$densities) %in% c(names(registry_mechanisms), "published")))
   plugin_names <- internal("plugin_names")
@@ -52,8 +52,8 @@ test_that("every plug-in has its entry here", {
   expect_true(all(registry$statistics %in% plugin_names("stat")))
   # test-mech_exact.R has what is no noise, test-mech_record_noise.R what is not on totals, test-mech_unary_encoding.R what depends on n
   expect_setequal(c(names(registry_mechanisms), "exact", "record_noise", "unary_encoding"), plugin_names("mech"))
-  # tried elsewhere: naive Bayes models need two variables, survival its exits, compiled ones a compiler
-  expect_setequal(c(names(registry_models), "naive_bayes", "survival", "compiled"), plugin_names("model"))
+  # tried elsewhere: naive Bayes models and smooths need two variables, survival its exits, compiled ones a compiler
+  expect_setequal(c(names(registry_models), "naive_bayes", "survival", "compiled", "smooth"), plugin_names("model"))
 })
 
 # ---- sensitivities -----------------------------------------------------------------
@@ -90,7 +90,7 @@ largest_over_records <- function(statistic, rows, f) {
 only_bounded <- function(statistic) {
   mixed <- function() nrow(statistic$columns) > 1 || any(statistic$columns$lower < 0)
   switch(class(statistic)[1], stat_crossprod = any(!is.na(statistic$columns$level)) || !statistic$rescale, stat_moments4 = mixed(),
-         stat_sums = mixed(), FALSE)
+         stat_sums = mixed(), stat_smooth = TRUE, FALSE)
 }
 
 test_that("every statistic: its sensitivities are what one record can do at most, and it can", {
@@ -134,7 +134,7 @@ test_that("every model: its hooks keep shapes, streams, sums, and the distributi
     expect_gte(sum(result$ok %in% TRUE), 9)
   }
   several <- list(list(model_lm(), wide_statistics[[1]]), list(model_mvnormal(), stat_crossprod(y ~ x, wide[c("y", "x")])),
-                  list(model_naive_bayes("g"), wide_statistics$counts),
+                  list(model_naive_bayes("g"), wide_statistics$counts), list(model_lm(), wide_statistics$smooth),
                   list(model_logistic(z ~ y + g), stat_crossprod(z ~ y + g, c(list(z = c(0, 1)), wide[c("y", "g")]))))
   for (pair in several) {
     result <- debug_model(pair[[1]], pair[[2]], n = 300)

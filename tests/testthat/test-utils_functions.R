@@ -220,7 +220,7 @@ test_that("poly() is short for powers, of functions too", {
   for (bad in list(wage ~ poly(exper, 9, raw = TRUE), wage ~ poly(exper, educ, raw = TRUE), wage ~ poly(exper, 2, 3, raw = TRUE), wage ~ poly(exper), wage ~ poly(exper, 2, raw = FALSE))) {
     expect_error(of(bad), "raw = TRUE", class = "noiseaware_error_formula")
   }
-  expect_error(model_lm(wage ~ s(exper)), "the section Curves", class = "noiseaware_error_formula")
+  expect_error(model_glm(wage ~ s(exper)), "Smooths are for", class = "noiseaware_error_formula")
 })
 
 test_that("what is no known function of one variable is refused", {

@@ -1,0 +1,20 @@
+# What src/clt/moments_smooth.c needs to know about a smooth regression and the totals of its splines.
+
+#' @export
+clt_distribution.bound_smooth <- function(bound, release, call) {
+  parts <- release_parts(release)
+  if (length(parts) != 1L || !inherits(parts[[1L]]$statistic, "stat_smooth")) refuse_clt(bound, release, call)
+  statistic <- parts[[1L]]$statistic
+  if (statistic$splines != bound$smooth$k) {
+    stop_classed("method", c("Method {.val clt} needs the splines of the release, {.code k = {statistic$splines}}, but the model has {.code k = {bound$smooth$k}}.",
+                             i = "Method {.val augment} works with any number of splines."), call = call)
+  }
+  units <- open_fields(statistic, statistic_fields(statistic))
+  fields <- c(bound$spec$fields[c("intervals", "expand")],
+              list(units = c(units$scale[1L], units$shift[1L], units$lower, units$upper, bound$spec$fields$centre[1L])))
+  spec <- list(name = "smooth", fields = fields, model = bound$spec)
+  list(spec = with_innovations(list(spec = spec), bound), index = parts[[1L]]$index, innovations = TRUE, update = FALSE)
+}
+
+#' @export
+clt_statistics.model_smooth <- function(model) "stat_smooth"

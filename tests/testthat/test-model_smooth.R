@@ -1,0 +1,220 @@
+# Smooths, y ~ s(x, k = 10): the splines and their totals against package splines, moments against quadrature, posteriors given records by quadrature over
+# both standard deviations, "augment" by the joint-distribution test and both methods against each other.
+
+bounds <- list(y = c(-3, 5), x = c(2, 10))
+smooth <- function(k = 7, ...) stat_crossprod(as.formula(bquote(y ~ s(x, k = .(k)))), bounds, ...)
+bound_of <- function(model, statistic) internal("bind_model")(model, statistic)
+stream <- function(k) internal("new_stream")(c(1, k))
+
+# all splines at x, without anything of the package
+splines_of <- function(x, k, ends = bounds$x) {
+  h <- diff(ends) / (k - 3)
+  x <- pmin(pmax(x, ends[1]), ends[2])
+  # inside by a hair, where a spline's last interval ends
+  splines::splineDesign(ends[1] + h * (-3:k), pmin(x, ends[2] - 1e-12 * diff(ends)))
+}
+
+components_of <- function(y, x, k, b = splines_of(x, k)) {
+  y <- pmin(pmax(y, -3), 5) / 4 - 1 / 4
+  pairs <- expand.grid(second = seq_len(k), first = seq_len(k))
+  pairs <- pairs[pairs$second >= pairs$first & pairs$second <= pairs$first + 2, ]
+  unname(cbind(b[, pairs$first, drop = FALSE] * b[, pairs$second, drop = FALSE], y * b, y^2))
+}
+
+test_that("totals are those of splines, and records at and beyond the bounds are clamped", {
+  set.seed(1)
+  for (k in c(6, 7, 10, 50)) {
+    x <- c(runif(200, 1, 11), bounds$x, 2 + 8 * seq(0, 1, length.out = k - 2), -Inf, 1e300)
+    y <- c(rnorm(200, 1, 3), rep(c(-Inf, Inf, 5), length.out = length(x) - 200))
+    got <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(smooth(k)), cbind(y, x))
+    expect_equal(got, components_of(y, x, k), tolerance = 1e-9)
+    expect_equal(.Call(internal("ffi_stat_total"), internal("statistic_spec")(smooth(k)), cbind(y, x)), colSums(got), tolerance = 1e-12)
+    expect_length(smooth(k)$components, 4 * k - 2)
+    limits <- internal("component_limits")(smooth(k))
+    grid <- components_of(rep(c(5, -3), each = 20001), rep(seq(2, 10, length.out = 20001), 2), k)
+    expect_equal(unname(limits), unname(cbind(c(apply(grid[, -ncol(grid)], 2, min), 0), apply(grid, 2, max))), tolerance = 1e-5)
+  }
+  expect_equal(smooth(6)$components[c(1, 2, 3, 16, 22)], c("s(x)1^2", "s(x)1:s(x)2", "s(x)1:s(x)3", "y:s(x)1", "y^2"))
+})
+
+test_that("sensitivities are bounds, and are attained but for L2 of a replaced record", {
+  set.seed(2)
+  components <- function(v) components_of(4 * v[1] + 1, 0, 10, internal("spline_basis")(v[2], 0, 1, 10))
+  climb <- function(f, v) -optim(v, function(v) -f(v), method = "L-BFGS-B", lower = rep(c(-1, 0), length(v) / 2), upper = 1)$value
+  largest <- function(f, start) max(vapply(start, climb, 0, f = f))
+  starts <- function(records) {
+    at_knots <- lapply(1:12, function(i) as.vector(rbind(sample(c(-1, 0.5, 1), records, TRUE), sample(0:7, records, TRUE) / 7)))
+    c(at_knots, list(c(1, 3 / 7, 0.5, 0)[seq_len(2 * records)]))
+  }
+  norms <- list(L1 = function(t) sum(abs(t)), L2 = function(t) sqrt(sum(t^2)))
+  st <- smooth(10)
+  for (norm in names(norms)) {
+    added <- largest(function(v) norms[[norm]](components(v)), starts(1))
+    expect_equal(sensitivity(st, norm, "add_remove"), added, tolerance = 1e-8)
+    replaced <- largest(function(v) norms[[norm]](components(v[1:2]) - components(v[3:4])), starts(2))
+    expect_gte(sensitivity(st, norm), replaced * (1 - 1e-9))
+    expect_lte(sensitivity(st, norm), replaced * if (norm == "L1") 1 + 1e-6 else 1.05)
+  }
+  expect_equal(sensitivity(st, "L1"), 3.75)
+  expect_equal(sensitivity(st, "L1", "add_remove"), 2.75)
+})
+
+test_that("the curve is a line and second differences of coefficients", {
+  k <- 8
+  e <- internal("spline_expansion")(2, 10, k)
+  x <- seq(2, 10, 0.1)
+  expect_equal(drop(splines_of(x, k) %*% e[, 1:2] %*% c(3, -0.5)), 3 - 0.5 * (x - 6), tolerance = 1e-9)
+  expect_equal(diff(e, differences = 2), cbind(0, 0, diag(k - 2)), tolerance = 1e-9, ignore_attr = TRUE)
+  expect_equal(internal("spline_basis")(c(1, x, 11), 2, 10, k), splines_of(c(1, x, 11), k), tolerance = 1e-9)
+})
+
+test_that("moments are those of quadrature, and slopes those of differences, bounds that bind among them", {
+  k <- 7
+  for (outside in c("clamp", "none", "above")) {
+    st <- smooth(k, outside = c(y = outside, x = "none"))
+    release <- as_release(numeric(4 * k - 2), st, mech_laplace(epsilon = 1), 100)
+    bound <- bound_of(model_lm(), st)
+    spec <- internal("clt_distribution")(bound, release, NULL)$spec
+    set.seed(3)
+    beta <- c(2, -1, 2, 4, 1, 5.5, 2)
+    coefficients <- solve(internal("spline_expansion")(2, 10, k), beta)
+    sigma <- 1.1
+    p <- rgamma(8, 2)
+    p <- p / sum(p)
+    coefficients[1] <- coefficients[1] - 6 * coefficients[2] # at 0
+    values <- stats::setNames(c(coefficients, sigma, 0.7, p), bound$parameters)
+    theta <- internal("bound_theta")(bound, values)
+    got <- .Call(internal("ffi_clt_moments"), spec, as.matrix(theta))[[1]]
+    # midpoints of x, and of quantiles of y
+    at <- (seq_len(600) - 0.5) / 600
+    limits <- c(if (outside != "clamp") -Inf else -3, if (outside == "none") Inf else 5)
+    mean <- drop(splines_of(2 + 8 * at, k) %*% beta)
+    z <- seq(-6, 6, length.out = 401)
+    z <- (z[-1] + z[-401]) / 2
+    y <- rep(mean, each = 400) + sigma * rep(z, 600)
+    weight <- rep(rep(p, each = 75) / 75, each = 400) * rep(dnorm(z) / sum(dnorm(z)), 600)
+    y <- pmin(pmax(y, limits[1]), limits[2]) / 4 - 1 / 4
+    b <- splines_of(2 + 8 * at, k)[rep(1:600, each = 400), ]
+    pairs <- internal("spline_pairs")(k)
+    t <- cbind(b[, pairs$first] * b[, pairs$second], y * b, y^2)
+    first <- colSums(weight * t)
+    expect_equal(got$mean, first, tolerance = 1e-5)
+    expect_equal(got$cov, crossprod(t, weight * t) - tcrossprod(first), tolerance = 1e-4)
+    u <- rnorm(4 * k - 2)
+    r <- rnorm(4 * k - 2)
+    total <- function(theta) sum(r * .Call(internal("ffi_clt_form"), spec, theta, 50, matrix(u), r)$total)
+    slopes <- .Call(internal("ffi_clt_form"), spec, theta, 50, matrix(u), r)$gradient
+    expect_equal(slopes, difference_slopes(total, theta, 1e-5), tolerance = 1e-5)
+  }
+})
+
+# Draws of sigma, tau and the curve at x_0 given records: mixtures over a grid of sigma and tau of normal distributions.
+given_records <- function(y, x, k, at) {
+  half <- 4
+  e <- internal("spline_expansion")(2, 10, k)
+  design <- splines_of(x, k) %*% e
+  new <- splines_of(at, k) %*% e
+  grid <- expand.grid(sigma = exp(seq(log(0.1), log(4), length.out = 70)), tau = exp(seq(log(0.01), log(60), length.out = 70)))
+  each <- t(apply(grid, 1, function(s) {
+    prior <- c(half^2, (4 * half / 8)^2, rep(s[["tau"]]^2, k - 2))
+    cov <- design %*% (prior * t(design)) + diag(s[["sigma"]]^2, length(y))
+    root <- chol(cov)
+    white <- backsolve(root, y - 1, transpose = TRUE)
+    across <- backsolve(root, design %*% (prior * t(new)), transpose = TRUE)
+    log_weight <- -sum(log(diag(root))) - sum(white^2) / 2 + dexp(s[["sigma"]], log = TRUE) + log(s[["sigma"]]) +
+      dt(s[["tau"]] / (half / 4), 3, log = TRUE) + log(s[["tau"]])
+    c(log_weight, 1 + sum(across * white), sqrt(sum(prior * new^2) - sum(across^2)))
+  }))
+  weight <- exp(each[, 1] - max(each[, 1]))
+  list(weight = weight / sum(weight), grid = grid, mean = each[, 2], sd = each[, 3])
+}
+
+test_that("the posterior given records is the one of quadrature", {
+  skip_on_cran()
+  set.seed(4)
+  k <- 8
+  x <- 2 + 8 * rbeta(60, 2, 3)
+  y <- 1 + sin(x) + rnorm(60, 0, 0.4)
+  model <- model_lm(y ~ s(x, k = 8), sigma = prior_exponential(1))
+  fit <- nonprivate_posterior(data.frame(y, x), model, smooth(k), chains = 2, iter = 12000, seed = 1)
+  exact <- given_records(y, x, k, 5)
+  quantile_of <- function(p) uniroot(function(v) sum(exact$weight * pnorm(v, exact$mean, exact$sd)) - p, c(-5, 8), tol = 1e-9)$root
+  expect_distribution(matrix(predict(fit, data.frame(x = 5), type = "expected"), ncol = 2), quantile_of, sum(exact$weight * exact$mean))
+  for (name in c("sigma", "tau")) {
+    expect_same_mean(log(parameter_draws(fit, name)), sum(exact$weight * log(exact$grid[[name]])))
+  }
+  # the cells of x: Dirichlet
+  counts <- table(cut(x, internal("bind_model")(model, smooth(k))$breaks))
+  expect_same_mean(parameter_draws(fit, fit$bound$parameters[k + 3]), (1 + counts[[1]]) / (60 + length(counts)))
+})
+
+test_that("augment: with z drawn again and again the parameters follow their prior", {
+  skip_on_cran()
+  set.seed(5)
+  model <- model_lm(y ~ s(x, k = 6))
+  for (passes in c(0, 3)) {
+    draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 5500, passes)
+    expect_prior(draws, prior_draws(model, smooth(6)))
+  }
+})
+
+test_that("augment and clt agree, and find a curve", {
+  skip_on_cran()
+  set.seed(6)
+  data <- data.frame(x = 2 + 8 * rbeta(300, 2, 2))
+  data$y <- 1 + 2 * sin(data$x) + rnorm(300, 0, 0.5)
+  release <- simulate_release(data, smooth(7), mech_laplace(epsilon = 8))
+  at <- data.frame(x = c(3, 5, 6.5, 9))
+  curve <- function(method, iter, ...) {
+    fit <- suppressWarnings(sample_posterior(release, model_lm(), method = method, chains = 2, iter = iter, seed = 2, ...))
+    lapply(seq_len(4), function(j) matrix(suppressWarnings(predict(fit, at, type = "expected"))[, j], ncol = 2))
+  }
+  exact <- curve("augment", 8000)
+  near <- curve("clt", 600)
+  for (j in 1:4) {
+    # beside Monte Carlo error a normal approximation's
+    expect_lt(abs(mean(exact[[j]]) - mean(near[[j]])), 0.15 * sd(exact[[j]]) + 5 * posterior::mcse_mean(near[[j]]))
+    expect_lt(abs(log(sd(exact[[j]]) / sd(near[[j]]))), 0.25)
+    expect_lt(abs(mean(exact[[j]]) - 1 - 2 * sin(at$x[j])), 4 * sd(exact[[j]]))
+  }
+})
+
+test_that("files, other models, functions and the statistic's own formula", {
+  set.seed(7)
+  data <- data.frame(wage = exp(rnorm(200, 2, 0.4)), x = runif(200, 2, 10))
+  st <- stat_crossprod(log(wage) ~ s(sqrt(x), k = 6), list(wage = c(0.5, 60), x = c(1, 16)))
+  expect_equal(st$columns$upper, c(log(60), 4))
+  release <- simulate_release(data, st, mech_gaussian(mu = 3))
+  file <- withr::local_tempfile()
+  write_release(release, file)
+  expect_identical(read_release(file)$statistic, st)
+  expect_equal(read_release(file), release)
+  expect_output(print(st), "splines of log\\(wage\\) ~ s\\(sqrt\\(x\\), k = 6\\)")
+  own <- sample_posterior(release, model_lm(), chains = 1, iter = 40, seed = 1, method = "clt")
+  said <- sample_posterior(release, model_lm(log(wage) ~ s(sqrt(x), k = 6)), chains = 1, iter = 40, seed = 1, method = "clt")
+  expect_identical(own$draws, said$draws)
+  expect_equal(dim(predict(own, data.frame(x = c(1, 4, 9)), type = "expected")), c(20L, 3L))
+  expect_equal(formula(own), log(wage) ~ s(sqrt(x), k = 6), ignore_formula_env = TRUE)
+  # any model of the variables, and any number of splines, by "augment"; other totals, too
+  expect_s3_class(sample_posterior(release, model_mvnormal(), "augment", chains = 1, iter = 20, seed = 1), "noiseaware_fit")
+  expect_s3_class(sample_posterior(release, model_lm(log(wage) ~ s(sqrt(x), k = 9)), "augment", chains = 1, iter = 20, seed = 1), "noiseaware_fit")
+  other <- simulate_release(data, stat_crossprod(wage ~ x, list(wage = c(0, 60), x = c(1, 16))), mech_laplace(epsilon = 5))
+  fit <- sample_posterior(other, model_lm(wage ~ s(x)), chains = 1, iter = 20, seed = 1)
+  expect_identical(fit$bound$parameters[c(1:3, 11:12)], c("(Intercept)", "x", "s(x)1", "sigma", "tau"))
+  expect_equal(ncol(model.matrix(fit)), 10L)
+})
+
+test_that("what is refused says why", {
+  st <- smooth(7)
+  release <- as_release(numeric(26), st, mech_laplace(epsilon = 1), 100)
+  refused <- c(
+    refusals("formula", alist(model_lm(y ~ z + s(x)), model_lm(y ~ s(x) + s(z)), model_lm(y ~ s(x, z)), model_lm(y ~ s(x, k = 3)), model_lm(y ~ s(x, k = m)),
+                              model_lm(y ~ s(x, bs = "cr")), model_lm(y ~ s(y)), model_lm(y ~ s(foo(x))), model_glm(y ~ s(x), binomial()),
+                              stat_sums(~ s(x), bounds["x"]))),
+    refusals("argument", alist(smooth(7, rescale = FALSE), smooth(7, weights = ~ w))),
+    refusals("bounds", alist(stat_crossprod(y ~ s(x), list(y = c(0, 1), x = c("a", "b"))))),
+    refusals("prior", alist(model_lm(y ~ s(x), prior_nig()), model_lm(y ~ s(x), sigma = fixed(1)), model_lm(y ~ s(x), errors = student()),
+                            model_lm(y ~ s(x), covariates = list(x = covariate_beta())))),
+    refusals("method", alist(sample_posterior(release, model_lm(y ~ s(x, k = 9)), "clt"), sample_posterior(release, model_lm(), "collapse"))))
+  expect_snapshot(cat(refused, sep = "\n"))
+})
