@@ -20,6 +20,11 @@ enum { NODES = 3, POWERS = 4 };
 /* of an interval: pairs, y b, y^2 */
 enum { BAND = 3, AT_Y = 9, AT_SQUARE = AT_Y + SPLINES_AT_ONCE, LOCAL = AT_SQUARE + 1 };
 
+/* Of clamped y ~ N(f, sigma^2): moment[p] = E y^p, and their slopes in f and in log sigma. */
+struct response {
+    double moment[POWERS + 1], in_mean[POWERS + 1], in_log_sd[POWERS + 1];
+};
+
 struct smooth_moments {
     int intervals, splines, cells, size;
     double scale, shift, centre, lower, upper; /* of y */
@@ -28,8 +33,12 @@ struct smooth_moments {
     int *at;        /* components of an interval, LOCAL of each */
     double *spline; /* of a node: SPLINES_AT_ONCE */
     double *local;  /* of a node: the products of its splines, 1, 4 of y b and 1 */
-    double *beta, *probability, *slope;
-    double *mean, *of_mean, *of_beta; /* workspace of slopes */
+    /* of the last theta, a copy of whose coordinates `theta` has: slopes are asked for after totals
+     */
+    double *theta;
+    double *beta, *probability, *mass, *mean; /* mass: of a node */
+    struct response *response;                /* of a node */
+    double *slope, *of_mean, *of_beta;        /* workspace of slopes */
 };
 
 static int create(const struct fields *fields, const struct coordinates *coordinates,
@@ -77,6 +86,10 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     }
     DOUBLES((size_t)s->splines, &s->beta, &s->of_beta);
     DOUBLES((size_t)s->cells, &s->probability, &s->slope);
+    s->theta = doubles((size_t)(s->splines + s->cells));
+    s->theta[0] = NAN;
+    s->mass = doubles(nodes);
+    s->response = plugin_memory(nodes, sizeof *s->response);
     DOUBLES((size_t)s->size, &s->mean, &s->of_mean);
     moments->self = s;
     moments->released = s->size;
@@ -84,11 +97,6 @@ static int create(const struct fields *fields, const struct coordinates *coordin
 }
 
 /* ---- a node ------------------------------------------------------------------------- */
-
-/* Of clamped y ~ N(f, sigma^2): moment[p] = E y^p, and their slopes in f and in log sigma. */
-struct response {
-    double moment[POWERS + 1], in_mean[POWERS + 1], in_log_sd[POWERS + 1];
-};
 
 static double density(double z) { return isfinite(z) ? M_1_SQRT_2PI * exp(-0.5 * z * z) : 0; }
 
@@ -129,48 +137,62 @@ static void clamped_moments(const struct smooth_moments *s, double f, double sig
 /* the power of y in a component of an interval */
 static inline int power_of(int a) { return a < AT_Y ? 0 : a < AT_SQUARE ? 1 : 2; }
 
+static const double WEIGHT[NODES] = {5.0 / 18, 8.0 / 18, 5.0 / 18};
+
+/* Returns whether the copy was another theta. */
+static int copy_theta(struct smooth_moments *s, const double *theta) {
+    double *to = s->theta;
+    int differs = 0;
+    const struct theta_block *const blocks[] = {s->coefficients, s->sigma, s->prob};
+    for (int k = 0; k < 3; ++k)
+        for (int j = 0; j < blocks[k]->length; ++j, ++to) {
+            const double value = theta[blocks[k]->offset + j];
+            differs |= !(*to == value);
+            *to = value;
+        }
+    return differs;
+}
+
 static void set(struct smooth_moments *s, const double *theta) {
+    if (!copy_theta(s, theta)) return;
     const double *t = theta + s->coefficients->offset;
     for (int k = 0; k < s->splines; ++k)
         s->beta[k] = s->centre + linalg_dot(s->splines, s->expand + (size_t)k * s->splines, t);
     sticks_to_probabilities(s->cells, theta + s->prob->offset, s->probability);
-}
-
-static const double WEIGHT[NODES] = {5.0 / 18, 8.0 / 18, 5.0 / 18};
-
-static void respond(const struct smooth_moments *s, const double *theta, int q,
-                    struct response *r) {
-    const int interval = q / NODES * s->intervals / s->cells;
-    const double f =
-        linalg_dot(SPLINES_AT_ONCE, s->spline + q * SPLINES_AT_ONCE, s->beta + interval);
-    clamped_moments(s, s->scale * f + s->shift, s->scale * exp(theta[s->sigma->offset]), r);
+    const double sigma = s->scale * exp(theta[s->sigma->offset]);
+    memset(s->mean, 0, (size_t)s->size * sizeof(double));
+    for (int q = 0; q < s->cells * NODES; ++q) {
+        const int cell = q / NODES, interval = cell * s->intervals / s->cells;
+        const int *at = s->at + interval * LOCAL;
+        const double *b = s->spline + q * SPLINES_AT_ONCE, *local = s->local + q * LOCAL;
+        const double f = linalg_dot(SPLINES_AT_ONCE, b, s->beta + interval);
+        struct response *r = s->response + q;
+        clamped_moments(s, s->scale * f + s->shift, sigma, r);
+        const double mass = s->mass[q] = WEIGHT[q % NODES] * s->probability[cell];
+        for (int a = 0; a < LOCAL; ++a) s->mean[at[a]] += mass * local[a] * r->moment[power_of(a)];
+    }
 }
 
 static int eval(void *self, const double *theta, double *mean, double *cov) {
     struct smooth_moments *s = self;
     const int size = s->size, of_interval = s->cells / s->intervals * NODES;
     set(s, theta);
-    memset(mean, 0, (size_t)size * sizeof(double));
+    memcpy(mean, s->mean, (size_t)size * sizeof(double));
     memset(cov, 0, (size_t)size * (size_t)size * sizeof(double));
     for (int i = 0; i < s->intervals; ++i) {
-        double sum[LOCAL] = {0}, products[LOCAL][LOCAL] = {{0}};
+        double products[LOCAL][LOCAL] = {{0}};
         for (int q = i * of_interval; q < (i + 1) * of_interval; ++q) {
-            struct response r;
-            respond(s, theta, q, &r);
-            const double weight = WEIGHT[q % NODES] * s->probability[q / NODES];
             const double *local = s->local + q * LOCAL;
             for (int a = 0; a < LOCAL; ++a) {
-                const double each = weight * local[a], *moment = r.moment + power_of(a);
-                sum[a] += each * moment[0];
+                const double each = s->mass[q] * local[a];
+                const double *moment = s->response[q].moment + power_of(a);
                 for (int b = 0; b <= a; ++b)
                     products[a][b] += each * local[b] * moment[power_of(b)];
             }
         }
         const int *at = s->at + i * LOCAL;
-        for (int a = 0; a < LOCAL; ++a) {
-            mean[at[a]] += sum[a];
+        for (int a = 0; a < LOCAL; ++a)
             for (int b = 0; b <= a; ++b) cov[(size_t)at[a] * size + at[b]] += products[a][b];
-        }
     }
     if (!isfinite(mean[size - 1])) return PLUGIN_NUMERICAL;
     for (int a = 0; a < size; ++a)
@@ -185,25 +207,15 @@ static int eval(void *self, const double *theta, double *mean, double *cov) {
 
 /* A covariance is the mean of a product less a product of means: the weights of the means, with
  * what the covariances' weights come to there, go to s->of_mean. */
-static void weigh_means(struct smooth_moments *s, const double *theta, const double *weight_mean,
+static void weigh_means(struct smooth_moments *s, const double *weight_mean,
                         const double *weight_cov) {
     const int size = s->size;
-    double *mean = s->mean;
-    memset(mean, 0, (size_t)size * sizeof(double));
-    for (int q = 0; q < s->cells * NODES; ++q) {
-        struct response r;
-        respond(s, theta, q, &r);
-        const double weight = WEIGHT[q % NODES] * s->probability[q / NODES];
-        const int *at = s->at + q / NODES * s->intervals / s->cells * LOCAL;
-        for (int a = 0; a < LOCAL; ++a)
-            mean[at[a]] += weight * s->local[q * LOCAL + a] * r.moment[power_of(a)];
-    }
     memcpy(s->of_mean, weight_mean, (size_t)size * sizeof(double));
     for (int a = 0; a < size; ++a)
         for (int b = 0; b <= a; ++b) {
             const double weight = weight_cov[(size_t)a * size + b];
-            s->of_mean[a] -= weight * mean[b];
-            s->of_mean[b] -= weight * mean[a];
+            s->of_mean[a] -= weight * s->mean[b];
+            s->of_mean[b] -= weight * s->mean[a];
         }
 }
 
@@ -212,15 +224,14 @@ static void slopes(void *self, const double *theta, const double *weight_mean,
     struct smooth_moments *s = self;
     const int size = s->size, of_interval = s->cells / s->intervals * NODES;
     set(s, theta);
-    weigh_means(s, theta, weight_mean, weight_cov);
+    weigh_means(s, weight_mean, weight_cov);
     memset(s->of_beta, 0, (size_t)s->splines * sizeof(double));
     memset(s->slope, 0, (size_t)s->cells * sizeof(double));
     double of_log_sd = 0;
     for (int i = 0; i < s->intervals; ++i) {
         const int *at = s->at + i * LOCAL;
         for (int q = i * of_interval; q < (i + 1) * of_interval; ++q) {
-            struct response r;
-            respond(s, theta, q, &r);
+            const struct response *r = s->response + q;
             const double *local = s->local + q * LOCAL;
             double by_power[POWERS + 1] = {0};
             for (int a = 0; a < LOCAL; ++a) {
@@ -229,10 +240,10 @@ static void slopes(void *self, const double *theta, const double *weight_mean,
                     by_power[power_of(a) + power_of(b)] +=
                         weight_cov[(size_t)at[a] * size + at[b]] * local[a] * local[b];
             }
-            const double weight = WEIGHT[q % NODES], mass = weight * s->probability[q / NODES];
-            s->slope[q / NODES] += weight * linalg_dot(POWERS + 1, by_power, r.moment);
-            of_log_sd += mass * linalg_dot(POWERS + 1, by_power, r.in_log_sd);
-            const double of_f = mass * s->scale * linalg_dot(POWERS + 1, by_power, r.in_mean);
+            const double mass = s->mass[q];
+            s->slope[q / NODES] += WEIGHT[q % NODES] * linalg_dot(POWERS + 1, by_power, r->moment);
+            of_log_sd += mass * linalg_dot(POWERS + 1, by_power, r->in_log_sd);
+            const double of_f = mass * s->scale * linalg_dot(POWERS + 1, by_power, r->in_mean);
             for (int j = 0; j < SPLINES_AT_ONCE; ++j)
                 s->of_beta[i + j] += of_f * s->spline[q * SPLINES_AT_ONCE + j];
         }
