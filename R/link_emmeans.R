@@ -3,7 +3,10 @@
 #' @exportS3Method emmeans::recover_data
 recover_data.noiseaware_fit <- function(object, data = NULL, ...) {
   refuse_own_parameters(object, "object", environment())
-  terms <- stats::delete.response(stats::terms(stats::formula(object)))
+  smooth <- object$bound$smooth
+  # emmeans would call s()
+  formula <- if (is.null(smooth)) stats::formula(object) else called_formula(stats::reformulate(format_name(smooth$variable)))
+  terms <- stats::delete.response(stats::terms(formula))
   emmeans::recover_data(call("sample_posterior"), terms, na.action = NULL, data = data %||% covariate_grid(object), ...)
 }
 

@@ -20,9 +20,12 @@
 #include "contract/model.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
+#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "model/scale_prior.h"
+
+#include <Rmath.h>
 
 enum { Y, X, COLUMNS };
 
@@ -158,6 +161,24 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     }
 }
 
+/* in standard normal innovations */
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    static const double LEAST = 1e-300, MOST = 1 - 1e-16;
+    struct smooth *s = self;
+    const double fresh = sqrt(1 - rho * rho);
+    rng_fill_normal(rng, m, x_new[Y]);
+    rng_fill_normal(rng, m, x_new[X]);
+    for (int i = 0; i < m; ++i) {
+        const double u = fmin(fmax(probability_below(s, &s->now, x[X][i]), LEAST), MOST);
+        const double z = rho * Rf_qnorm5(u, 0, 1, 1, 0) + fresh * x_new[X][i];
+        x_new[X][i] = quantile(s, &s->now, Rf_pnorm5(z, 0, 1, 1, 0));
+        x_new[Y][i] = curve_value(s, &s->now, x_new[X][i]) +
+                      rho * (x[Y][i] - curve_value(s, &s->now, x[X][i])) +
+                      fresh * s->now.sigma * x_new[Y][i];
+    }
+}
+
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct smooth *s = self;
     read_curve(s, theta_new, &s->next);
@@ -259,6 +280,7 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_update update_hooks = {.rtheta = rtheta};
+static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 /* Fields: lower and width (of an interval) of x; centre of y and x; expand; linear_mean and
@@ -298,7 +320,9 @@ static int create(const struct fields *fields, struct model *model) {
     model->prior = &prior_hooks;
     model->statistic = &statistic_hooks;
     model->update = &update_hooks;
+    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
+    model->costs.refresh = 8; /* normal quantiles */
     double *centres = doubles(count);
     doubles_copy(centres, centre, LINEAR);
     const struct theta_block blocks[] = {

@@ -156,6 +156,9 @@ test_that("augment: with z drawn again and again the parameters follow their pri
     draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 5500, passes)
     expect_prior(draws, prior_draws(model, smooth(6)))
   }
+  # and where records keep a part of their innovations
+  draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 5500, -1, warmup = 300L, kinds = c(1, 1, 0, 0))
+  expect_prior(draws, prior_draws(model, smooth(6)))
 })
 
 test_that("augment and clt agree, and find a curve", {
@@ -202,6 +205,19 @@ test_that("files, other models, functions and the statistic's own formula", {
   fit <- sample_posterior(other, model_lm(wage ~ s(x)), chains = 1, iter = 20, seed = 1)
   expect_identical(fit$bound$parameters[c(1:3, 11:12)], c("(Intercept)", "x", "s(x)1", "sigma", "tau"))
   expect_equal(ncol(model.matrix(fit)), 10L)
+})
+
+test_that("emmeans and brms see the curve", {
+  skip_if_not_installed("emmeans")
+  set.seed(8)
+  data <- data.frame(y = rnorm(100), x = runif(100, 2, 10))
+  fit <- suppressWarnings(sample_posterior(simulate_release(data, smooth(6), mech_gaussian(mu = 4)), model_lm(), "augment", chains = 1, iter = 200, seed = 1))
+  at <- data.frame(x = c(3, 8))
+  expected <- suppressWarnings(predict(fit, at, type = "expected"))
+  seen <- as.data.frame(summary(emmeans::emmeans(fit, ~ x, at = as.list(at)), frequentist = TRUE))
+  expect_equal(seen$emmean, colMeans(expected), tolerance = 1e-9)
+  curve <- internal("conditional_effects.noiseaware_fit")(fit)[[1]]
+  expect_equal(curve$estimate__[1], median(suppressWarnings(predict(fit, data.frame(x = 2), type = "expected"))), tolerance = 1e-9)
 })
 
 test_that("what is refused says why", {
