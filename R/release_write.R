@@ -30,8 +30,8 @@
 #' | `checksum` | MD5 of the file without this field and without a line break at its end |
 #'
 #' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
-#' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `quantiles` (`formula`, `bounds`, `probs`, `steps`); `smooth` (`formula`,
-#' `bounds`); `records`, `crossprod`, `centred`, `moments4` and `objective`. A `crossprod` with survey weights has a field `weights`, the name of their variable.
+#' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `quantiles` (`formula`, `bounds`, `probs`, `steps`); `records`, `crossprod`, `centred`,
+#' `moments4` and `objective`. `smooth` (`formula`, `bounds`) has splines. A `crossprod` with survey weights has a field `weights`, the name of their variable.
 #' The text is UTF-8, objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
 #' written by `%.17g`, with up to 17 digits as needed.
 #'
