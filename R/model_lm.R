@@ -53,7 +53,9 @@
 #'   `s(x)2`, ... are the second differences. The errors are normal.
 #'
 #'   x is in one of 2 (k - 3) intervals of equal width, and uniform within it. Their probabilities, `prob[x=...]`, have the prior `levels`. So x is
-#'   continuous and within its bounds; beyond them the curve is constant. If x has few different values, use `factor(x)`.
+#'   continuous and within its bounds; beyond them the curve is constant. If x has few different values, use `factor(x)`. If the density of x changes much
+#'   within an interval, as at a jump, the curve is biased there. An example are the wages of CPS1988 against experience, with 28,000 records and epsilon 1. The bias
+#'   is one to two posterior standard deviations. A larger k has narrower intervals.
 #'
 #'   A release by [stat_crossprod()] with the same formula is the informative one. Method `"augment"` is exact, and works with any totals of x and y, and any
 #'   number of splines. Method `"clt"` needs the splines of the release; its cost does not grow with the number of records. It is better from

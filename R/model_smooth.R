@@ -23,7 +23,7 @@ variable_kinds.model_smooth <- function(x) "number"
 model_variables.model_smooth <- function(model, public) unlist(read_smooth(text_formula(model$formula))[c("response", "variable")])
 
 # Intervals between knots are divided into so many cells, so that the distribution of x within one can be learned. With more the totals hardly tell how
-# likely each is, and chains of "clt" mix slowly.
+# likely each is, and chains of "clt" mix slowly; with fewer the curve is biased where the density of x bends.
 cells_of_interval <- 2
 
 # Student-t prior of tau, in the units of half the range of the response.
