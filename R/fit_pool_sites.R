@@ -252,7 +252,7 @@ plot.noiseaware_ranks <- function(x, type = c("intervals", "probabilities"), ...
     cells <- data.frame(site = rep(sites, ncol(p)), rank = rep(seq_len(ncol(p)), each = nrow(p)), probability = c(p))
     plot <- ggplot2::ggplot(cells, ggplot2::aes(x = .data$rank, y = .data$site, fill = .data$probability)) +
       ggplot2::geom_tile() +
-      ggplot2::scale_fill_gradient(low = "white", high = "black", limits = c(0, max(p)), n.breaks = 4)
+      ggplot2::scale_fill_gradient(low = "white", high = "black", limits = c(0, 1), breaks = c(0, 0.5, 1))
   }
-  plot + labels + ggplot2::scale_x_continuous(breaks = function(ends) unique(round(pretty(ends)))) + theme_noiseaware() + theme_many_rows(table)
+  plot + labels + ggplot2::scale_x_continuous(breaks = function(ends) setdiff(round(pretty(ends)), 0)) + theme_noiseaware() + theme_many_rows(table)
 }

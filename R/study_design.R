@@ -22,11 +22,11 @@
 #'   the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all are
 #'   drawn from the prior, or set to the middle of it with `ratio`: far from there all values may be clamped, and no budget helps.
 #' @param x A design.
-#' @param variables Names of variables to draw; all by default.
+#' @param variables Names of variables to draw; by default all, or those that `ratio` concerns.
 #'
 #' @return A data frame of class `noiseaware_design`, with a row for each cell and parameter. With `ratio`, its attribute `needed` has the `budget` for each
 #'   number of records and statistic (`NA` if none was found), the `ratio` there and its `variable`, and the `least` and `most` that were tried.
-#'   `plot()` draws `sd`. The columns are
+#'   `plot()` draws `sd`, or the ratio that was searched for. The columns are
 #'
 #' | column | meaning |
 #' | --- | --- |
@@ -109,6 +109,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
     warn_prior_decides(result)
   } else {
     attr(result, "needed") <- cbind(cells, do.call(rbind, lapply(found, attr, "needed")))
+    attr(result, "asked") <- ratio
     attr(result, "of_interest") <- unique(unlist(lapply(found, attr, "wanted")))
     warn_not_found(attr(result, "needed"), ratio, budget)
   }

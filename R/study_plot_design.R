@@ -4,21 +4,27 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
   check_no_dots(...)
   budget <- design_budget(x)
   all <- unique(x$variable)
-  variables <- variables %||% setdiff(all, attr(x, "mirrored"))
+  wanted <- attr(x, "needed")
+  variables <- variables %||% attr(x, "of_interest") %||% setdiff(all, attr(x, "mirrored"))
+  ratio <- attr(x, "asked")
   x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", all), ]
   x$variable <- factor(x$variable, unique(x$variable))
   several <- length(unique(x$statistic)) > 1L
-  ggplot2::ggplot(x, ggplot2::aes(x = .data[[budget]], y = .data$sd, shape = factor(.data$n), linetype = factor(.data$n),
+  # of a search what it is about: the ratio of widths
+  x$y <- if (is.null(ratio)) x$sd else x$ratio
+  x$error <- x$y * 2 * x$sd_mcse / x$sd
+  ggplot2::ggplot(x, ggplot2::aes(x = .data[[budget]], y = .data$y, shape = factor(.data$n), linetype = factor(.data$n),
                                   colour = .data$statistic, group = interaction(.data$n, .data$statistic))) +
-    ggplot2::geom_linerange(ggplot2::aes(ymin = pmax(.data$sd - 2 * .data$sd_mcse, 0), ymax = .data$sd + 2 * .data$sd_mcse),
-                            linetype = "solid", alpha = 0.5) +
+    ggplot2::geom_linerange(ggplot2::aes(ymin = pmax(.data$y - .data$error, 0), ymax = .data$y + .data$error), linetype = "solid", alpha = 0.5) +
+    (if (!is.null(ratio)) ggplot2::geom_hline(yintercept = ratio, linetype = "dotted")) +
+    (if (any(wanted$budget > 0, na.rm = TRUE)) ggplot2::geom_vline(xintercept = stats::na.omit(wanted$budget), linetype = "dotted")) +
     ggplot2::geom_line() +
     ggplot2::geom_point(size = 2) +
-    scale_log_x(x[[budget]]) +
+    scale_log_x(if (any(wanted$budget > 0, na.rm = TRUE)) unique(stats::na.omit(wanted$budget)) else x[[budget]]) +
     ggplot2::scale_y_continuous(limits = c(0, NA)) +
     scale_greys(length(unique(x$statistic)), guide = if (several) "legend" else "none") +
     facet_variables(scales = "free_y") +
-    ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = "expected posterior sd", shape = "records n", linetype = "records n",
+    ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = if (is.null(ratio)) "expected posterior sd" else "width over the width without noise", shape = "records n", linetype = "records n",
                   colour = "statistic", subtitle = "bars: plus and minus two Monte Carlo standard errors") +
     theme_noiseaware() +
     room_at_sides()

@@ -135,3 +135,21 @@ test_that("a ratio that no budget gives is not called found", {
   expect_match(internal("needed_lines")(needed, "epsilon"), "no epsilon from 1e-04 to|no epsilon from .* for 5 records")
   expect_no_warning(internal("warn_not_found")(transform(needed, budget = 2), 1.5, "epsilon"))
 })
+
+test_that("a search is drawn as the ratio, with what was asked and found", {
+  rows <- data.frame(statistic = "statistic", epsilon = rep(c(1, 4), each = 2), n = 100, variable = c("a", "mean[x]"), sd = c(3, 4, 2, 3), sd_mcse = 0.1, rmse = 1,
+                     width = 1, coverage = 0.95, coverage_lower = 0.9, coverage_upper = 1, replicates = 20, of_prior = 0.1, without = 1, ratio = c(3, 9, 2, 8))
+  search <- structure(rows, class = c("noiseaware_design", "data.frame"), budget = "epsilon", level = 0.95, of_interest = "a", asked = 2,
+                      needed = data.frame(n = 100, statistic = "statistic", budget = 4, ratio = 2, variable = "a", least = 1, most = 4))
+  drawn <- plot(search)
+  expect_identical(as.character(unique(drawn$data$variable)), "a")
+  expect_identical(drawn$data$y, c(3, 2))
+  expect_equal(drawn$data$error, c(2 * 0.1 / 3 * 3, 2 * 0.1 / 2 * 2))
+  lines <- lapply(drawn$layers, function(layer) layer$data)
+  expect_true(2 %in% unlist(lapply(lines, `[[`, "yintercept")) && 4 %in% unlist(lapply(lines, `[[`, "xintercept")))
+  expect_identical(as.character(unique(plot(search, variables = "mean[x]")$data$variable)), "mean[x]")
+  plain <- plot(structure(rows, class = class(search), budget = "epsilon", level = 0.95))
+  expect_identical(plain$data$y, plain$data$sd)
+  expect_match(capture.output(print(structure(search, values = list(c(a = 1.5, b = 0))))), "values      a = 1.5, b = 0", all = FALSE)
+  expect_match(capture.output(print(structure(search, values = list(NULL)))), "values      drawn from the prior", all = FALSE)
+})
