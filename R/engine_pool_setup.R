@@ -19,6 +19,10 @@ set_up_pool <- function(engine, bound, releases, pool, init, words, run, prior_n
 # `engine`: "collapse", rates and normal totals; "augment", records; or "clt"
 check_partial <- function(bound, releases, init, pool, engine, call) {
   if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: the releases determine where chains start.", call = call)
+  if (inherits(bound, "bound_smooth")) {
+    stop_classed("method", c("A smooth has no partial pooling and no walk: all sites can have one curve, or each its own.",
+                             i = "{.code pool = \"complete\"} and {.code pool = \"none\"} do that."), call = call)
+  }
   if (length(releases) == 1L) {
     what <- c(partial = "Partial pooling", walk = "A walk")[[pool$kind]]
     stop_classed("pool", c("{what} needs at least two sites: one says nothing about how sites differ, and the prior alone would decide the standard deviation.",

@@ -223,6 +223,7 @@ test_that("emmeans and brms see the curve", {
 test_that("what is refused says why", {
   st <- smooth(7)
   release <- as_release(numeric(26), st, mech_laplace(epsilon = 1), 100)
+  other <- as_release(rep(1, 26), st, mech_laplace(epsilon = 1), 100)
   refused <- c(
     refusals("formula", alist(model_lm(y ~ z + s(x)), model_lm(y ~ s(x) + s(z)), model_lm(y ~ s(x, z)), model_lm(y ~ s(x, k = 3)), model_lm(y ~ s(x, k = m)),
                               model_lm(y ~ s(x, bs = "cr")), model_lm(y ~ s(y)), model_lm(y ~ s(foo(x))), model_glm(y ~ s(x), binomial()),
@@ -231,6 +232,7 @@ test_that("what is refused says why", {
     refusals("bounds", alist(stat_crossprod(y ~ s(x), list(y = c(0, 1), x = c("a", "b"))))),
     refusals("prior", alist(model_lm(y ~ s(x), prior_nig()), model_lm(y ~ s(x), sigma = fixed(1)), model_lm(y ~ s(x), errors = student()),
                             model_lm(y ~ s(x), covariates = list(x = covariate_beta())))),
-    refusals("method", alist(sample_posterior(release, model_lm(y ~ s(x, k = 9)), "clt"), sample_posterior(release, model_lm(), "collapse"))))
+    refusals("method", alist(sample_posterior(release, model_lm(y ~ s(x, k = 9)), "clt"), sample_posterior(release, model_lm(), "collapse"),
+                             sample_posterior(list(a = release, b = other), model_lm(), "clt", pool = "partial"))))
   expect_snapshot(cat(refused, sep = "\n"))
 })
