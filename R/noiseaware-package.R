@@ -119,6 +119,7 @@
 #' | `init` | that a method does not use `init` |
 #' | `likelihood` | that priorsense can scale the prior only |
 #' | `longer` | that chains of the default length were too short, and run again with more iterations |
+#' | `means` | that a column of a table, called means, is read as totals |
 #' | `method` | how long the only available method will take |
 #' | `order` | that numbers without names are assumed to be in the statistic's order |
 #' | `pairs` | that a plot shows only the first few variables |

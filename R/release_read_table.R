@@ -7,11 +7,25 @@ as_release.data.frame <- function(value, statistic, mechanism, n, neighbours = c
   check_given()
   check_no_dots(...)
   check_statistic(statistic)
-  if (!is.null(site)) return(say_once(site_releases(value, statistic, mechanism, n, neighbours, number, noise, labels, site)))
+  if (!is.null(site)) {
+    return(say_once({
+      tell_means(number, statistic)
+      site_releases(value, statistic, mechanism, n, neighbours, number, noise, labels, site)
+    }))
+  }
+  tell_means(number, statistic)
   given <- check_table_column(value, number, "number")
   names <- row_components(statistic, value, labels)
   if (is.function(mechanism)) mechanism <- mechanism_of_rows(mechanism, value, noise, names)
   as_release.default(stats::setNames(given, names), statistic, mechanism, n, neighbours)
+}
+
+# A column of means is no column of totals.
+tell_means <- function(number, statistic) {
+  if (!inherits(statistic, "stat_sums") || !any(grepl("(^|[._ ])(mean|means|avg|average)([._ ]|$)", number, ignore.case = TRUE))) return(invisible())
+  cli::cli_inform(c("{.field {unname(number)}} {?is/are} read as totals of the records, as the statistic says, not as means.",
+                    i = "Means are entered as totals: each times its number of records, and noise given as a size as well.",
+                    i = "Or the statistic is {.fn stat_means}, if all are of the same number of records."), class = "noiseaware_message_means")
 }
 
 # A release for each site: of its rows, or of its row if each number has a column of its own.

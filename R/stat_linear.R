@@ -102,6 +102,10 @@ stat_means <- function(statistic, n) {
   check_given(hints = c(statistic = example, n = example))
   if (inherits(statistic, "formula")) stop_classed("argument", c("{.arg statistic} must be a statistic, but is a formula.", i = example))
   check_queried(statistic)
+  if (length(n) > 1L) {
+    stop_classed("argument", c("{.arg n} must be one number, but is {length(n)} numbers.",
+                               i = "Means over different numbers of records are entered as totals: each mean times its number of records, and noise as well."))
+  }
   n <- check_count(n, "n")
   all <- seq_along(statistic$components)
   linear_of(statistic, list(names = paste0("mean(", statistic$components, ")"), length = rep(1L, length(all)), column = all, weight = rep(1 / n, length(all))))

@@ -24,7 +24,8 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
     ggplot2::scale_y_continuous(limits = c(0, NA)) +
     scale_greys(length(unique(x$statistic)), guide = if (several) "legend" else "none") +
     facet_variables(scales = "free_y") +
-    ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = if (is.null(ratio)) "expected posterior sd" else "width over the width without noise", shape = "records n", linetype = "records n",
+    ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = if (is.null(ratio)) "expected posterior sd" else "width over the width without noise",
+                  shape = "records n", linetype = "records n",
                   colour = "statistic", subtitle = "bars: plus and minus two Monte Carlo standard errors") +
     theme_noiseaware() +
     room_at_sides()

@@ -299,7 +299,7 @@ refuse_levels <- function(strange, variable, levels, call, name) {
 }
 
 # Of each of these classes of messages, only the first.
-say_once <- function(code, classes = c("noiseaware_message_components", "noiseaware_message_binary")) {
+say_once <- function(code, classes = paste0("noiseaware_message_", c("binary", "components", "means"))) {
   said <- character()
   withCallingHandlers(code, message = function(m) {
     class <- intersect(class(m), classes)

@@ -144,3 +144,17 @@ test_that("sites are rows with a column for each number, or rows with one number
   expect_match(said(read(transform(hospitals, patients = c(50, 30.5)))), "`n`.*the site \"north\"")
   expect_match(said(as_release(transform(long, smoke = c("no", "yes", "si", "no")), smoking, mech_gaussian, n = "size", site = "place", number = "count")), "si.*the site \"b\"")
 })
+
+test_that("a column of means is told from totals", {
+  schools <- data.frame(school = c("a", "b"), mean = c(60, 70), size = c(40, 50))
+  score <- stat_sums(~ score, list(score = c(0, 100)))
+  said <- capture_messages(sites <- as_release(schools, score, mech_laplace(epsilon = 1), n = "size", site = "school", number = "mean"))
+  expect_length(said, 1L)
+  expect_match(said, "`mean` is read as totals|mean is read as totals")
+  expect_identical(unname(sites$b$value), 70)
+  one <- data.frame(component = "score", avg_score = 60)
+  expect_message(as_release(one, score, mech_laplace(epsilon = 1), 40, number = "avg_score"), class = "noiseaware_message_means")
+  schools$total <- schools$mean * schools$size
+  expect_no_message(as_release(schools, score, mech_laplace(epsilon = 1), n = "size", site = "school", number = "total"))
+  expect_error(stat_means(score, n = c(40, 50)), "entered as totals", class = "noiseaware_error_argument")
+})
