@@ -43,18 +43,16 @@ shown_step <- 5 # seconds
 # are near those of all.
 search_budget <- function(ratio, of, wanted, budget, replicates, call = caller_env()) {
   fewer <- ceiling(replicates / 4)
-  start <- 1
-  if (fewer >= least_replicates) {
-    rough <- search_steps(ratio, function(value) of(value, fewer), wanted, budget, start, budget_found, call)
-    start <- rough$at[rough$best]
-  }
-  steps <- search_steps(ratio, of, wanted, budget, start, 0.02, call)
+  rough <- if (fewer >= least_replicates) search_steps(ratio, function(value) of(value, fewer), wanted, budget, 1, budget_found, call)
+  steps <- search_steps(ratio, of, wanted, budget, if (is.null(rough)) 1 else rough$at[rough$best], 0.02, call)
+  passed <- !rough$at %in% steps$at
+  at <- c(rough$at[passed], steps$at)
   reached <- steps$reached[steps$best]
   rows <- steps$tried[[steps$best]]
   rows <- rows[rows$variable %in% wanted, ]
   needed <- data.frame(budget = if (abs(reached / ratio - 1) < budget_found) steps$at[steps$best] else NA_real_, ratio = reached,
-                       variable = rows$variable[which.max(rows$ratio)], least = min(steps$at, start), most = max(steps$at, start))
-  structure(steps$tried[order(steps$at)], needed = needed, wanted = wanted)
+                       variable = rows$variable[which.max(rows$ratio)], least = min(at), most = max(at))
+  structure(c(rough$tried[passed], steps$tried)[order(at)], needed = needed, wanted = wanted)
 }
 
 # The mean width of fewer intervals does not show the way.

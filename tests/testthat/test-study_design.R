@@ -90,12 +90,15 @@ test_that("the way to the budget takes a quarter of the replicates", {
   counts <- numeric()
   of <- function(e, count = 40) {
     counts <<- c(counts, count)
-    data.frame(variable = c("a", "mean[x]"), ratio = c(sqrt(1 + 300 / e^2), 50), replicates = count)
+    data.frame(epsilon = e, variable = c("a", "mean[x]"), ratio = c(sqrt(1 + 300 / e^2), 50), replicates = count)
   }
   found <- internal("search_budget")(2, of, "a", "epsilon", 40)
   expect_gt(sum(counts == 10), 1)
   expect_identical(unique(counts), c(10, 40))
-  expect_identical(unique(do.call(rbind, found)$replicates), 40)
+  rows <- do.call(rbind, found)
+  expect_false(is.unsorted(unique(rows$epsilon), strictly = TRUE))
+  expect_setequal(rows$replicates, c(10, 40))
+  expect_identical(rows$replicates[rows$epsilon == attr(found, "needed")$budget], c(40, 40))
   expect_lt(sum(counts == 40), 3)
   counts <- numeric()
   internal("search_budget")(2, of, "a", "epsilon", 20)
