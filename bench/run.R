@@ -43,6 +43,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             pool_calibration = "Calibration of pooled sites",
             groups = "Groups of one release",
             curves = "Curves over groups in a walk",
+            smooths = "Smooth curves: s(x, k) in a formula",
             distributed = "Regressions of several owners, against MCMC-normalX",
             growth = "How cost grows",
             cluster = "Beyond one process",

@@ -46,7 +46,7 @@ sources <- list(
   stan_tried = sum(scores$method == "stan"), least_gain = format(min(gains$ess_per_second.x / gains$ess_per_second.y), digits = 3),
   sets = benchmark("frequentist", "mean length over SimBaRepro's", "mean, epsilon 4"),
   sets_time = benchmark("frequentist", "times faster than SimBaRepro", "mean, epsilon 4"),
-  designs = counted("designs"), converged = real("R-hat at most 1.01 and 400 effective draws"), call_seconds = real("median seconds of a call"),
+  calls = counted("calls"), converged = real("R-hat at most 1.01 and 400 effective draws"), call_seconds = real("median seconds of a call"),
   coefficients = counted("coefficients"), held = real("coverage, all"))
 
 paper <- readLines("paper.md")
