@@ -236,3 +236,10 @@ test_that("what is refused says why", {
                              sample_posterior(list(a = release, b = other), model_lm(), "clt", pool = "partial"))))
   expect_snapshot(cat(refused, sep = "\n"))
 })
+
+test_that("a smooth has a variable and k, by name", {
+  b <- list(y = c(0, 1), x = c(0, 1))
+  for (formula in c(y ~ s(x, m = 8), y ~ s(x, 8), y ~ s(k = 8, x), y ~ s(x, k = 8, m = 2), y ~ s(x = x))) {
+    expect_error(stat_crossprod(formula, b), "It must be `s\\(x\\)`", class = "noiseaware_error_formula")
+  }
+})
