@@ -61,7 +61,10 @@
 #'
 #' @section Smooths: With `y ~ s(x, k = 10)` the totals are those of k cubic B-splines b_1, ..., b_k of x, with equal knots between its bounds. They are 4 k - 2
 #'   numbers: the products b_j b_l with l = j, j + 1 and j + 2; then y b_j; and y^2. Products of splines three apart are at most 1/2304, and are left out.
-#'   All others are 0. `k` is from 6 to 50. The variable x may be a function, as in `s(log(x))`. [model_lm()] with the same formula fits a smooth curve.
+#'   All others are 0. The variable x may be a function, as in `s(log(x))`. [model_lm()] with the same formula fits a smooth curve.
+#'
+#'   `k` is from 6 to 50. Choose it for the sharpest bend that you expect; the sensitivity does not depend on it. A bend that k splines cannot follow leaves no
+#'   trace in the totals, and intervals are then wrong without a warning.
 #'
 #'   The splines of a record are not negative and add up to 1, so the sensitivity does not depend on k. At a knot the sum of their squares and the sum of their
 #'   fourth powers are largest, 1/2 and 43/216.
