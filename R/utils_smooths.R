@@ -35,6 +35,7 @@ smooth_term <- function(formula, call) {
   if (length(terms) == 1L) return(terms[[1L]])
   other <- terms[-which(smooths)[1L]][[1L]]
   stop_classed("formula", c("A smooth must be the only term of {.arg formula}.", x = "Another term is {.code {shorten_text(formula_text(other))}}.",
+                            i = "Next to other terms, splines without a penalty are possible: {.code bs(x, knots = , Boundary.knots = )}.",
                             i = "Curves of groups can be walks over intervals: see the section Curves of {.code ?groups}."), call = call)
 }
 
