@@ -6,10 +6,12 @@
 most_longer <- 32
 longest_again <- 45
 
-# `again`: samples with another run; `iteration`: expected seconds, asked for where work was not counted. A second run that is interrupted or fails leaves the first.
+# `again`: samples with another run; `iteration`: expected seconds, asked for where work was not counted. A second run that is interrupted or fails leaves the
+# first. What R functions cost is timed, and would make the draws depend on the machine: there chains are not run again.
 longer_if_short <- function(fit, again, iteration) {
-  if (length(fit$chains) < fit$run$chains) return(fit)
-  found <- mixing_diagnostics(fit)
+  if (length(fit$chains) < fit$run$chains || calls_r(fit$release, fit$bound)) return(fit)
+  found <- tryCatch(mixing_diagnostics(fit), error = function(e) NULL) # later told by with_troubles()
+  if (is.null(found)) return(fit)
   times <- times_longer(found$rhat, found$ess)
   if (times == 1) return(fit)
   seconds <- tryCatch(counted_seconds(fit) %||% iteration, error = function(e) Inf) * fit$run$chains * fit$run$iter

@@ -1,6 +1,6 @@
 # Linear regression on a smooth curve of one variable, made by model_lm(y ~ s(x, k = 10)): see src/model/smooth.c.
 
-# model_lm() without a formula has that of the statistic.
+# model_lm() without a formula uses the formula of the statistic.
 #' @export
 own_model.model_lm <- function(model, formula, call) {
   smooth <- if (is.null(model$formula) && !is.null(formula)) read_smooth(text_formula(formula), call)

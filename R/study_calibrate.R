@@ -15,7 +15,8 @@
 #'   [nonprivate_posterior()] of the simulated records. Or your own sampler: a function of `release` and `model` (and of `data`, the simulated records, if it
 #'   has such an argument). It returns a fit, or draws of some or all parameters in any form that [posterior::as_draws()] accepts. If they include a variable
 #'   `log_eta`, log eta(z | s) is also ranked.
-#' @param ... Further arguments for the sampler; for [sample_posterior()]: `chains`, `iter`, `warmup`, `thin`, `control`.
+#' @param ... Further arguments for the sampler; for [sample_posterior()]: `chains`, `iter`, `warmup`, `thin`, `control`. Without
+#'   `iter`, chains that are too short run again, as there; that may take much longer.
 #' @param parameters `NULL` draws the truth from the prior in every replicate. A named vector fixes these parameters, and the others are drawn from the prior
 #'   independently of them. Then [coverage()] is the coverage of the intervals at this point, and ranks need not be uniform. With `data`: your own estimates of
 #'   some of the parameters, instead of those from [nonprivate_posterior()].

@@ -34,7 +34,8 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
                 specs = lapply(parts, simulated_spec, bound = bound), value = shown_value(release$value, parts),
                 seeds = matrix(floor(stats::runif(2L * replicates) * 2^32), 2L), pilot = new_stream(), draw_seed = new_seed(),
                 uniform = matrix(stats::runif(replicates * size), replicates), normal = NULL)
-    sim$limits <- do.call(rbind, lapply(parts, natural_means))
+    sim$limits <- cbind(rep(-Inf, size), Inf)
+    for (part in parts) sim$limits[part$index, ] <- natural_means(part)
     sim$added <- diag(unlist(lapply(parts, added_variance)), size)
     sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
     sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)

@@ -85,7 +85,7 @@ static struct collapse *read_state(SEXP problem, SEXP state) {
     return c;
 }
 
-/* The released components that a state stands for, before noise. */
+/* The released components at a state, before noise. */
 SEXP ffi_collapse_totals(SEXP problem, SEXP state) {
     const struct collapse *c = read_state(problem, state);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, statistic_width(problem)));

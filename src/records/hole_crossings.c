@@ -6,9 +6,9 @@
  *
  *   x' = m' + L' L^-1 (x - m)
  *
- * has the new moments, leaves L^-1 (x - m) as it is, and is undone by the opposite distances. The
- * change of m and W has the volume 1, so that of the records' values is |W' / W|^((n - d - 2) / 2),
- * d columns. Where the residual standard deviation is not integrated out it follows the response's
+ * has the new moments, leaves L^-1 (x - m) as it is, and is undone by the opposite distances. m and
+ * W move by constants, so the Jacobian of all records' values is |W' / W|^((n - d - 2) / 2), with d
+ * columns. Where the residual standard deviation is not integrated out it follows the response's
  * residual scatter. Accepted by augment_try_map(), which also compares totals where records are
  * clamped.
  *
@@ -75,7 +75,7 @@ static void choose_crossings(struct augment *a, struct hole_crossings *h) {
     }
 }
 
-/* The moments after it. */
+/* The moments after the crossings. */
 static void find_moments(const struct augment *a, struct hole_crossings *h) {
     const int d = a->model.columns;
     const double n = (double)a->n;
@@ -99,7 +99,8 @@ static void find_moments(const struct augment *a, struct hole_crossings *h) {
     }
 }
 
-/* Of the scatter, the first column last. Returns 0 unless it is positive definite. */
+/* Cholesky factor of the scatter, with the columns in reverse order. Returns 0 if the scatter is not
+ * positive definite. */
 static int factor_scatter(const struct augment *a, const double *total, const double *product,
                           double *factor) {
     const int d = a->model.columns;

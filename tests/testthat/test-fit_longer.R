@@ -72,11 +72,26 @@ test_that("counted work says what an iteration costs, where it is counted", {
   expect_message(longer(fit, function(run) fit, Inf), "400 iterations were too few .* again, with 800", class = "noiseaware_message_longer")
 })
 
+test_that("chains of R functions are not made again: their time would decide, which is not the same twice", {
+  local_constant("fewest_effective", 1e5)
+  model <- model_custom(r_prior = function() c(mu = rnorm(1, 0, 3)), r_records = function(theta, n) cbind(bwt = rnorm(n, theta["mu"], 1)),
+                        r_theta = function(records, theta) c(mu = rnorm(1, mean(records), 1 / sqrt(nrow(records)))), variables = "bwt")
+  totals <- as_release(c(bwt = 4), stat_sums(~ bwt, list(bwt = c(-5, 5))), mech_laplace(scale = 10), n = 5)
+  expect_identical(sample_posterior(totals, model, chains = 1, seed = 1)$run$iter, 2000)
+  fit <- fit_births(iter = 2000)
+  fit$bound$callbacks <- TRUE
+  expect_identical(internal("longer_if_short")(fit, function(run) stop("is not run"), 0), fit)
+})
+
 test_that("nothing is lost where the longer run fails or is interrupted", {
   local_constant("fewest_effective", 1e5)
   fit <- fit_births(iter = 2000)
   longer <- function(again) suppressMessages(internal("longer_if_short")(fit, again, 1e-6))
   expect_identical(longer(function(run) stop("broken")), fit)
+  broken <- fit
+  broken$draws <- NULL # no diagnostic can read that
+  expect_identical(longer(function(run) fit), fit)
+  expect_identical(suppressMessages(internal("longer_if_short")(broken, function(run) fit, 1e-6)), broken)
   part <- fit_births(iter = 1500)
   expect_silent(interrupted <- longer(function(run) {
     warning(structure(class = c("noiseaware_warning_interrupted", "warning", "condition"), list(message = "interrupted", call = NULL)))
