@@ -99,8 +99,8 @@ static void find_moments(const struct augment *a, struct hole_crossings *h) {
     }
 }
 
-/* Cholesky factor of the scatter, with the columns in reverse order. Returns 0 if the scatter is not
- * positive definite. */
+/* Cholesky factor of the scatter, with the columns in reverse order. Returns 0 if the scatter is
+ * not positive definite. */
 static int factor_scatter(const struct augment *a, const double *total, const double *product,
                           double *factor) {
     const int d = a->model.columns;
