@@ -4,7 +4,7 @@
 #'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
-#'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, truncated if they are much
+#'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, cut off at `<` or `>` if they are much
 #'     wider. Fits with a parameter for each site or group have none.
 #'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
@@ -102,6 +102,8 @@ plot_intervals <- function(draws, level, prior = NULL, ...) {
     shown <- prior[match(data$parameter, posterior::variables(draws)), , drop = FALSE]
     data$prior_lower <- pmin(pmax(shown[, 1L], lowest), highest)
     data$prior_upper <- pmin(pmax(shown[, 2L], lowest), highest)
+    cut <- rbind(data.frame(row = data$row, at = data$prior_lower, sign = "<")[which(shown[, 1L] < lowest), ],
+                 data.frame(row = data$row, at = data$prior_upper, sign = ">")[which(shown[, 2L] > highest), ])
   }
   ends <- data[intersect(c("ll", "hh", "prior_lower", "prior_upper"), names(data))]
   zero <- data[do.call(pmin, ends) < 0 & do.call(pmax, ends) > 0, ]
@@ -109,13 +111,14 @@ plot_intervals <- function(draws, level, prior = NULL, ...) {
     (if (!is.null(prior)) {
       ggplot2::geom_segment(ggplot2::aes(x = .data$prior_lower, xend = .data$prior_upper, yend = .data$row), linewidth = 7, colour = "grey91")
     }) +
+    (if (!is.null(prior)) ggplot2::geom_text(ggplot2::aes(x = .data$at, label = .data$sign), cut, size = 4, fontface = "bold", colour = "grey60")) +
     ggplot2::geom_segment(ggplot2::aes(x = 0, xend = 0, y = .data$row - 0.35, yend = .data$row + 0.35), zero, colour = "grey55", linetype = "dashed") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$ll, xend = .data$hh, yend = .data$row), linewidth = 0.7, colour = "grey45") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$l, xend = .data$h, yend = .data$row), linewidth = 2.2, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +
     rows_of_variables(data$row, data$parameter, data$ll, data$hh) +
     ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
-                  caption = if (!is.null(prior)) "light bars: the prior, truncated if much wider") +
+                  caption = if (!is.null(prior)) "light bars: the prior; < and >: it goes on beyond") +
     theme_of_rows()
 }
 

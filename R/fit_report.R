@@ -16,7 +16,7 @@
 #' @details
 #' The page uses only the release and the fit, so it costs no privacy. If a section does not apply to a fit, such as the confidential numbers for a release of
 #' single records, it says why. The page is made by the package rmarkdown and the program pandoc (which RStudio includes). The sections are also available
-#' separately: [prior_summary()][interop], [plot()][plot.noiseaware_fit], [acceptance()], [pp_check()][pp_check.noiseaware_fit], [noise_cost()].
+#' separately: [rstantools::prior_summary()][interop], [plot()][plot.noiseaware_fit], [acceptance()], [bayesplot::pp_check()][pp_check.noiseaware_fit], [noise_cost()].
 #' @section Errors: `noiseaware_error_argument`; `noiseaware_error_file` if the file cannot be written; `noiseaware_error_package` if rmarkdown or pandoc is
 #'   missing.
 #' @family summaries of fits

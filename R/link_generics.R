@@ -27,8 +27,9 @@
 #' several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and `posterior_predict()` a matrix of their numbers.
 #' `posterior_linpred()` then has a third dimension if levels have separate predictors.
 #'
-#' **Priors.** `prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. The second argument of a normal or
-#' Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use `prior_summary(model, statistic)`.
+#' **Priors.** `rstantools::prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. The second
+#' argument of a normal or Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use
+#' `rstantools::prior_summary(model, statistic)`.
 #'
 #' **Power-scaling.** The prior component is the density of the model's prior in natural values (with partial pooling, of the mean over sites). The likelihood
 #' component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled sites. Otherwise it is the density of the

@@ -1,13 +1,13 @@
 # What works on a fit, in one table. works_with() and vignette("with-other-packages") show it, the tests evaluate each row, and functions that do not work
 # raise an error with the note of their row.
 
-no_records <- "It needs the individual confidential records; a release has only noisy numbers. `pp_check()` compares the fit with its release."
+no_records <- "It needs the individual confidential records; a release has only noisy numbers. `bayesplot::pp_check()` compares the fit with its release."
 no_parts <- "A release is a single observation, of sums over all records, so no record can be left out; for pooled sites, each site is a unit. See `bayes_factor()`."
 own_bridge <- "It needs the density of the parameters, which has no closed form. `log_evidence()` has its own bridge sampling."
 no_likelihood <- "The probability of the published numbers given the parameters is an integral over all databases, which has no closed form."
 
 no_residuals <- "A posterior has no degrees of freedom: its draws include the uncertainty of `sigma`, and intervals are quantiles of the draws."
-no_checks <- "It plots residuals of the records, which a release does not have. `pp_check()` compares the fit with its release, and `summary()` has R-hat."
+no_checks <- "It plots residuals of the records, which a release does not have. `bayesplot::pp_check()` compares the fit with its release, and `summary()` has R-hat."
 no_p_value <- "A posterior has none. `p_value(release, model, null)` tests a null hypothesis, and `model_parameters(fit)` has the probability of direction."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_hypothesis()` and `bayes_factor()` compare models with and without a term."
 

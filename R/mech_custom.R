@@ -9,7 +9,7 @@
 #'   parameters. `noise` (that is z - s) and `s` are matrices with one candidate per row and the statistic's components as named columns; `z` is the published
 #'   value in a matrix of the same shape. Returns one number for each row, -Inf for impossible values.
 #' @param r `function(s)`: draws a published value given the named vector s of true totals, using R's generator. It is needed by [simulate_release()] and by the
-#'   functions that simulate releases: [calibrate()], [design()] and `pp_check()`.
+#'   functions that simulate releases: [calibrate()], [design()] and `bayesplot::pp_check()`.
 #' @param sd Standard deviation of the noise, one number or one per component. It is used only by [noise_sd()] and in printed output.
 #'
 #' @details As in [stat_custom()], the functions are kept without their source references and their environment. They may use R's own functions and
@@ -83,7 +83,7 @@ mechanism_sd.mech_custom <- function(mechanism, scale) {
 #' @export
 add_noise.mech_custom <- function(mechanism, statistic, total, uniform, scale) {
   if (is.null(mechanism$r)) {
-    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as calibrate() and pp_check() do.", call = caller_env())
+    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as {.fn calibrate} and {.fn bayesplot::pp_check} do.", call = caller_env())
   }
   value <- call_user(mechanism$r, "r", total)
   if (!is.numeric(value) || length(value) != length(total) || !all(is.finite(value))) {

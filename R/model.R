@@ -181,7 +181,7 @@ check_prior_draws <- function(bound, call = caller_env()) {
   if (max(lost) <= 0.02) return(invisible())
   names <- names(lost)[lost > 0.02]
   stop_classed("prior", c("The prior of {.field {names}} cannot be drawn from: {format_number(100 * max(lost), 2)}% of {count} draws are not finite.",
-                          i = "A shape, precision or df this close to 0 makes the prior numerically improper. See {.fn prior_summary}."), call = call)
+                          i = "A shape, precision or df this close to 0 makes the prior numerically improper. See {.fn rstantools::prior_summary}."), call = call)
 }
 
 describe_model <- function(bound) UseMethod("describe_model")

@@ -86,7 +86,7 @@
 #' | --- | --- | --- |
 #' | `bounds` | the method ignores clamping, and records beyond the bounds are likely | `method = "augment"`, or [declare_outside()] |
 #' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] explains which is right; the warning gives both answers |
-#' | `contradiction` | the model is very unlikely to produce such a release | [pp_check()][pp_check.noiseaware_fit]; check bounds, units and noise, then the model |
+#' | `contradiction` | such a release is very unlikely under the model | [bayesplot::pp_check()][pp_check.noiseaware_fit]; check bounds, units, noise, then the model |
 #' | `convergence` | R-hat above 1.01, or fewer than 400 effective draws | [extend()] the fit; the warning suggests by how much |
 #' | `covariates` | a coefficient depends on the covariates' assumed distribution | [refit_covariates()] shows how; publish the covariates' counts |
 #' | `custom` | a function of yours gave a warning, which is not shown because it may quote records | try it on made-up records |
@@ -123,7 +123,7 @@
 #' | `method` | how long the only available method will take |
 #' | `order` | that numbers without names are assumed to be in the statistic's order |
 #' | `pairs` | that a plot shows only the first few variables |
-#' | `prior` | which parameters the prior decides: [prior_summary()][interop] shows it |
+#' | `prior` | which parameters the prior decides: [rstantools::prior_summary()][interop] shows it |
 #' | `sampled`, `weighted`, `update` | whether `update(prior = )` sampled again or reweighted the draws |
 #' | `search` | which budgets `design(ratio = )` has tried, if that takes long |
 #' | `sets` | that there are only a few synthetic data sets |

@@ -8,7 +8,7 @@
 #' @return `as.data.frame()` has a row for each published number: `component`, `value`, `noise_sd` (0 if exact), and `lower` and `upper`, the smallest and
 #'   the largest number that n records can give, each `NA` if not known. If numbers are hidden ([published()]), `hidden_below` has the threshold.
 #'   `plot()` returns a ggplot of these numbers, with error bars of plus and minus two standard deviations of the noise.
-#' @seealso [noise_sd()]; `pp_check()` compares a release with a fitted model.
+#' @seealso [noise_sd()]; `bayesplot::pp_check()` compares a release with a fitted model.
 #' @family plots
 #' @examples
 #' st <- stat_counts(~ race, levels = list(race = c("1", "2", "3")))
@@ -20,7 +20,7 @@ plot.noiseaware_release <- function(x, ...) {
   check_no_dots(...)
   if (has_record_noise(x)) {
     stop_classed("release", c("The totals of noisy records have no noise that could be drawn.",
-                              i = "{.fn pp_check} on a fit compares them with the model's predictions."))
+                              i = "{.fn bayesplot::pp_check} on a fit compares them with the model's predictions."))
   }
   most <- 40L
   data <- as.data.frame(x)

@@ -45,11 +45,18 @@ release_header <- function(release) {
     vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
     public_line(release),
-    paste0("  guarantee  ", if (has_record_noise(release)) "none is computed for noise on records without bounds" else
-      paste0(format_privacy(privacy(release)), if (!is.null(release$spent)) ", the whole release", "; ", neighbours_words(release$neighbours))),
+    guarantee_line(release),
     weak_line(privacy(release), release$neighbours),
     exact_line(parts),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
+}
+
+guarantee_line <- function(release) {
+  if (has_record_noise(release)) return("  guarantee  none is computed for noise on records without bounds")
+  # as_release() assumes it, although their number, which it makes public, was not given
+  assumed <- is.null(release$n) && replaces(release$neighbours)
+  paste0("  guarantee  ", format_privacy(privacy(release)), if (!is.null(release$spent)) ", the whole release", "; ", neighbours_words(release$neighbours),
+         if (assumed) " (assumed; see `neighbours`)")
 }
 
 # Near and Darais (2023), Guidelines for evaluating differential privacy guarantees, NIST SP 800-226: above 10 it protects hardly
