@@ -12,6 +12,7 @@
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   whole     the release, where it has more numbers than the model uses: `release` holds those
 #   clamping  what the answer would be if bounds were natural limits: see fit_clamping.R
+#   shapes    what a regression that is not linear would say if its covariates were skewed: see fit_shapes_compare.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 #' Work with a fit
@@ -67,6 +68,11 @@
 #'     method available and takes at most as long as the fit itself, or two seconds if that is longer. The warning gives both answers for the parameters that
 #'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
 #'     was no second fit, or by how much the lengths of the intervals differ.
+#'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.
+#'     Where a release consists of cross-products with natural limits ([declare_outside()]) and covariates are modelled as normal, the coefficients are also
+#'     computed approximately for skewed covariates with the same means and covariances. These are beta-distributed within the limits, or log-normal from the
+#'     nearer limit. The warning gives both answers for the coefficients that differ by more than a posterior standard deviation, and the printed fit repeats
+#'     them. [refit_covariates()] fits other distributions exactly.
 #'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks look at all published totals. One computes the
 #'     noise that they would need given the draws of the confidential totals, singly and jointly. The other computes their distances from the totals of records
 #'     simulated under draws of the parameters. The warning names the numbers that are farthest off, what the model lacks (a dependence between two variables, a
@@ -233,6 +239,7 @@ fit_lines <- function(fit) {
     if (only_quantiles(fit)) "  shape      only quantiles were released: all else, as the mean, rests on the distribution that the model has",
     if (lacks_squares(fit)) "  spread     only means or sums were released: how much records vary is known from the prior of sd and the bounds alone",
     clamping_lines(fit),
+    shape_lines(fit),
     independence_line(fit$bound),
     engine_lines(engine, fit),
     if (isTRUE(fit$info$projected)) "  totals     impossible as published; moved to the nearest valid ones")

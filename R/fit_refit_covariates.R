@@ -40,7 +40,8 @@ most_doublings <- 3L
 #' covariates**. With several covariates, a refit therefore ignores their dependence. If the release shows such dependence, it contradicts the refit, which then
 #' does not count.
 #'
-#' In a linear regression with bounds that are natural limits ([declare_outside()]), the coefficients hardly differ.
+#' In a linear regression with bounds that are natural limits ([declare_outside()]), the coefficients hardly differ. In others with such limits,
+#' [sample_posterior()] computes approximately what skewed covariates would change, and warns. `refit_covariates()` samples from the exact posteriors.
 #'
 #' One remedy is a release with more information about the covariate, such as [stat_counts()] of the covariate cut into classes by the response, or a
 #' [stat_histogram()] of it. Another is a known distribution, given to the model as in `covariates = list(age = covariate_beta())`.
@@ -77,14 +78,6 @@ refit_covariates <- function(fit, covariates = NULL, ...) {
   warn_refits(result)
   result
 }
-
-# variables that are numbers and have a distribution
-number_covariates <- function(bound) {
-  base <- bound$base[-1L, ]
-  setdiff(base$name[is.na(base$level)], names(bound$model$covariates$constants))
-}
-
-distribution_of <- function(model, name) model$covariates$lone[[name]]$kind %||% "normal"
 
 other_distributions <- function(bound, name) {
   row <- bound$base[match(name, bound$base$name), ]

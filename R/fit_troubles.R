@@ -6,8 +6,10 @@ with_troubles <- function(fit, call = caller_env()) {
   of_release <- found("what the release can be", release_troubles(fit$release))
   # totals that no records within the bounds have say nothing of records beyond them
   fit$clamping <- if (length(of_release) == 0L) found("clamping", compare_clamping(fit))
+  fit$shapes <- found("the covariates' distribution", compare_shapes(fit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
                     found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
+                    found("the covariates' distribution", shape_trouble(fit)),
                     found("mirror images", mirror_trouble(fit)), of_release)
   possible <- !"impossible" %in% vapply(of_release, `[[`, "", "kind")
   fit$troubles <- c(fit$troubles, if (possible) found("whether the release contradicts the model", contradiction_trouble(fit)))

@@ -25,7 +25,7 @@ test_that("refits are fits of the model with that covariate, and a range over th
   ranges <- internal("refit_ranges")(found)
   means <- c(coef(fit)[["x"]], found$mean[found$coefficient == "x" & is.na(found$left_out)])
   expect_equal(c(ranges$lowest[2L], ranges$highest[2L]), range(means))
-  # the records have this one, and a slope of 2: the normal fit is far off, which no warning of its own says
+  # the records have this one, and a slope of 2: the normal fit is far off
   expect_true(is.na(found$left_out[found$distribution == "lognormal"][1L]))
   expect_gt(ranges$range[2L], 3)
   expect_lt(ranges$mean[2L] + 3 * ranges$sd[2L], 2)
