@@ -174,5 +174,5 @@ count_unconverged <- function(x) length(unique(x$results$replicate[which(x$resul
 count_short <- function(x) length(unique(x$results$replicate[x$results$draws < 50]))
 
 unconverged_line <- function(x, high) {
-  sprintf("R-hat above %g in %d of %d replicates: their ranks cannot be trusted; run longer chains.", apart_r_hat, high, sum(!x$runs$failed))
+  sprintf("R-hat above %g in %d of %d replicates: their intervals and ranks cannot be trusted; run longer chains.", apart_r_hat, high, sum(!x$runs$failed))
 }

@@ -12,17 +12,20 @@
 #' @param epsilon Budgets, passed to `mechanism`. Leave it out with `ratio`.
 #' @param ratio Instead of `epsilon`: how many times as wide the intervals may be as those from the records themselves, a number above 1. Finds the budget at
 #'   which the widest interval, relative to the one from the records, reaches this ratio. This concerns the coefficients of a regression, all parameters of other
-#'   models, or those in `parameters`; only these are printed. The result is accurate to 2% or the Monte Carlo error from `replicates`. Budgets are first tried
-#'   with a quarter of the replicates, and those near the ratio with all of them; a message shows those that take more than 5 seconds.
+#'   models, or the given `variables` or `parameters`; only these are printed. The result is accurate to 2% or the Monte Carlo error from
+#'   `replicates`. Budgets are first tried with a quarter of the replicates, and those near the ratio with all of them; a message shows
+#'   those that take more than 5 seconds.
 #' @param n Numbers of records, assumed known. A prior for an unknown number is not accepted, because each grid cell has one number; [calibrate()] accepts such
 #'   a prior.
 #' @param neighbours As in [release()].
-#' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
-#'   the grid. Every cell has the same seed. `parameters` may give values for some of the parameters, such as the slope of interest. The others are then set to
-#'   the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all are
-#'   drawn from the prior, or set to the middle of it with `ratio`: far from there all values may be clamped, and no budget helps.
+#' @param replicates,method,level,seed,... As in [calibrate()], for each cell of the grid. Every cell has the same seed.
+#' @param parameters The truth: values of some or all of the parameters, or a fit whose posterior means are used, for example to a pilot study or an earlier
+#'   release. Parameters without a value are set to the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all
+#'   are drawn from the prior, or set to the middle of it with `ratio`: far from there all values may be clamped, and no budget helps. The budget that is needed
+#'   depends on these values, above all on sigma and on the covariates' spread and effects: the print shows them.
 #' @param x A design.
-#' @param variables Names of variables to draw; by default all, or those that `ratio` concerns.
+#' @param variables Names of variables that `ratio` concerns, by default those in `parameters`, if they are not all, or the coefficients. For `plot()`: those to
+#'   draw; by default all, or those that `ratio` concerns.
 #'
 #' @return A data frame of class `noiseaware_design`, with a row for each cell and parameter. With `ratio`, its attribute `needed` has the `budget` for each
 #'   number of records and statistic (`NA` if none was found), the `ratio` there and its `variable`, and the `least` and `most` that were tried.
@@ -57,7 +60,7 @@
 #' @concept power
 #' @export
 design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n, replicates = 50, method = "auto", ...,
-                   parameters = NULL, level = 0.95, seed = NULL, neighbours = c("replace", "add_remove"), ratio = NULL) {
+                   parameters = NULL, level = 0.95, seed = NULL, neighbours = c("replace", "add_remove"), ratio = NULL, variables = NULL) {
   check_given()
   check_model(model)
   neighbours <- match_neighbours(neighbours)
@@ -76,7 +79,8 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   seed <- check_seed(seed) %||% new_seed()
   bounds <- lapply(statistic, function(s) bind_settled(model, narrow_design(model, s, mechanisms[[1L]], neighbours)$statistic, method))
   widths <- with_seed(seed, lapply(bounds, prior_widths, level))
-  if (!is.null(parameters)) for (bound in bounds) check_some_parameters(parameters, bound)
+  parameters <- design_values(parameters, bounds)
+  variables <- check_design_variables(variables, ratio, bounds)
   truths <- lapply(bounds, design_centre, parameters %||% if (!is.null(ratio)) numeric())
   cells <- expand.grid(n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   call <- environment()
@@ -87,7 +91,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
       calibrate(model, statistic[[name]], mechanism, n, count, method, ..., parameters = truths[[name]], level = level, seed = seed, neighbours = neighbours)
     }
     without <- widths_of_records(run, mechanisms[[1L]], replicates, list(...))
-    wanted <- names(parameters) %||% main_parameters(bounds[[name]])
+    wanted <- variables %||% main_parameters(bounds[[name]], names(parameters))
     if (!is.null(ratio) && anyNA(without[wanted])) {
       stop_classed("method", "{.arg ratio} needs the width without noise, and this model has no posterior from records.", call = call)
     }
@@ -104,7 +108,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon = NULL, n
   }, cells$n, cells$statistic))
   rows <- unlist(found, recursive = FALSE)
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget,
-                      mirrored = attr(rows[[length(rows)]], "mirrored"), values = truths[!duplicated(truths)])
+                      mirrored = attr(rows[[length(rows)]], "mirrored"), values = truths[!duplicated(truths)], given = names(parameters))
   if (is.null(ratio)) {
     warn_prior_decides(result)
   } else {
@@ -123,6 +127,27 @@ check_design_budget <- function(mechanism, epsilon, ratio, call = caller_env()) 
   check_one_of(list(epsilon = epsilon, ratio = ratio), "argument", call)
   if (!is.null(ratio)) check_number(ratio, "ratio", "a number above 1", 1, 1e4, strict = TRUE, call = call)
   if (is.null(ratio) && (!is.numeric(epsilon) || length(epsilon) == 0L)) stop_argument("epsilon", "positive numbers", describe(epsilon), call = call)
+}
+
+# values by parameter; NULL if none are given
+design_values <- function(parameters, bounds, call = caller_env()) {
+  if (inherits(parameters, "noiseaware_fit")) {
+    means <- colMeans(parameter_matrix(parameters))
+    lacks <- setdiff(bounds[[1L]]$parameters, names(means))
+    if (length(lacks)) {
+      stop_argument("parameters", "values, or a fit with the same parameters as the model", paste("a fit without", shorten_list(lacks, 5L)), call = call)
+    }
+    parameters <- means[bounds[[1L]]$parameters]
+  }
+  if (!is.null(parameters)) for (bound in bounds) check_some_parameters(parameters, bound, call)
+  parameters
+}
+
+check_design_variables <- function(variables, ratio, bounds, call = caller_env()) {
+  if (is.null(variables)) return(NULL)
+  if (is.null(ratio)) stop_argument("variables", "NULL without a ratio", describe(variables), call = call)
+  for (bound in bounds) variables <- check_names_of(variables, "variables", "parameters of the model", bound$parameters, call = call)
+  variables
 }
 
 check_design_sizes <- function(n, call = caller_env()) {
@@ -206,10 +231,10 @@ print.noiseaware_design <- function(x, ...) {
   wanted <- c("n", "variable", "sd", "sd_mcse", "rmse", "width", "coverage", "coverage_lower", "coverage_upper", "replicates")
   if (nrow(x) == 0L || !all(wanted %in% names(x))) return(NextMethod())
   level <- attr(x, "level")
-  cat("<design> expected posterior\n")
+  cat("<design> expected precision of the posterior\n")
   cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " per cell\n", sep = "")
   values <- attr(x, "values")
-  if (length(values) == 1L) cat("  values      ", values_words(values[[1L]]), "\n", sep = "")
+  if (length(values) == 1L) cat(values_lines(values[[1L]], attr(x, "given")), sep = "\n")
   cat("  ratio       width divided by the width from the records themselves\n")
   cat("  width       of the ", if (!is.null(level)) paste0(format_number(100 * level), "% "), "interval; coverage with a 95% Monte Carlo interval\n\n", sep = "")
   number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
@@ -225,10 +250,14 @@ print.noiseaware_design <- function(x, ...) {
 }
 
 # the parameters of the simulated records
-values_words <- function(values) {
-  if (is.null(values)) return("drawn from the prior")
+values_lines <- function(values, given) {
+  if (is.null(values)) return("  values      drawn from the prior")
   values <- unlist(values)
-  shorten_list(paste(names(values), "=", format_number(values, 3)), 6L)
+  words <- function(names) shorten_list(paste(names, "=", format_number(values[names], 3)), 6L)
+  own <- intersect(names(values), given)
+  middle <- setdiff(names(values), given)
+  c(if (length(own)) paste0("  values      ", words(own)),
+    if (length(middle)) paste0(if (length(own)) "              " else "  values      ", words(middle), ": the middle of their priors, for want of `parameters`"))
 }
 
 needed_lines <- function(needed, budget) {

@@ -84,8 +84,9 @@ search_steps <- function(ratio, of, wanted, budget, at, within, call, most = 9L)
        best = which.min(abs(log(reached / ratio)) + ifelse(reached > ratio, log(1 + budget_found), 0)))
 }
 
-# what a ratio concerns where no parameters are given: of a regression its coefficients
-main_parameters <- function(bound) {
+# what a ratio concerns: some given parameters; else of a regression its coefficients
+main_parameters <- function(bound, given) {
+  if (length(given) && !setequal(given, bound$parameters)) return(given)
   names <- if (!is.null(response_of(bound))) intersect(coefficients_of(bound), bound$parameters)
   if (length(names)) names else bound$parameters
 }

@@ -105,8 +105,8 @@ test_that("the way to the budget takes a quarter of the replicates", {
   expect_identical(unique(counts), 40) # all: five would not show the way
   bound <- function(model, st) internal("bind_settled")(model, st, "auto")
   b <- list(y = c(0, 1), x = c(0, 1))
-  expect_identical(internal("main_parameters")(bound(model_lm(), stat_crossprod(y ~ x, b))), c("(Intercept)", "x"))
-  expect_identical(internal("main_parameters")(bound(model_normal(), stat_sums(~ y, b["y"]))), c("mean", "sd"))
+  expect_identical(internal("main_parameters")(bound(model_lm(), stat_crossprod(y ~ x, b)), NULL), c("(Intercept)", "x"))
+  expect_identical(internal("main_parameters")(bound(model_normal(), stat_sums(~ y, b["y"])), NULL), c("mean", "sd"))
 })
 
 test_that("a slope beside a factor has a budget, and a covariate that looks binary is said once", {
@@ -153,6 +153,33 @@ test_that("a search is drawn as the ratio, with what was asked and found", {
   expect_identical(as.character(unique(plot(search, variables = "mean[x]")$data$variable)), "mean[x]")
   plain <- plot(structure(rows, class = class(search), budget = "epsilon", level = 0.95))
   expect_identical(plain$data$y, plain$data$sd)
-  expect_match(capture.output(print(structure(search, values = list(c(a = 1.5, b = 0))))), "values      a = 1.5, b = 0", all = FALSE)
+  printed <- function(given) capture.output(print(structure(search, values = list(c(a = 1.5, b = 0)), given = given)))
+  expect_match(printed(c("a", "b")), "values      a = 1.5, b = 0$", all = FALSE)
+  expect_match(printed(NULL), "values      a = 1.5, b = 0: the middle of their priors", all = FALSE)
+  some <- printed("a")
+  expect_match(some, "^  values      a = 1.5$", all = FALSE)
+  expect_match(some, "^              b = 0: the middle of their priors", all = FALSE)
   expect_match(capture.output(print(structure(search, values = list(NULL)))), "values      drawn from the prior", all = FALSE)
+})
+
+test_that("values can be a fit's, and a ratio concerns the variables that are named", {
+  skip_on_cran()
+  st <- stat_crossprod(bwt ~ age + lwt, list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)), outside = "none")
+  pilot <- nonprivate_posterior(MASS::birthwt, model_lm(), st, chains = 1, iter = 400, seed = 1)
+  bound <- pilot$bound
+  expect_equal(internal("design_values")(pilot, list(bound)), colMeans(internal("parameter_matrix")(pilot))[bound$parameters])
+  small <- function(...) suppressMessages(suppressWarnings(design(model_lm(), st, n = 189, replicates = 4, chains = 1, iter = 200, seed = 1, ...)))
+  plan <- small(parameters = pilot, variables = "lwt", ratio = 3)
+  expect_equal(attr(plan, "values")[[1L]][bound$parameters], internal("design_values")(pilot, list(bound)))
+  expect_identical(attr(plan, "of_interest"), "lwt")
+  expect_identical(attr(plan, "needed")$variable, "lwt")
+  # all values are given: the coefficients are of interest; some: these
+  main <- internal("main_parameters")
+  expect_identical(main(bound, bound$parameters), c("(Intercept)", "age", "lwt"))
+  expect_identical(main(bound, c("age", "sigma")), c("age", "sigma"))
+  expect_identical(main(bound, NULL), c("(Intercept)", "age", "lwt"))
+  expect_error(small(epsilon = 1, variables = "lwt"), "`variables` must be NULL without a ratio", class = "noiseaware_error_argument")
+  expect_error(small(ratio = 2, variables = "height"), "names of parameters of the model", class = "noiseaware_error_argument")
+  other <- nonprivate_posterior(MASS::birthwt, model_lm(bwt ~ age), st, chains = 1, iter = 400, seed = 1)
+  expect_error(small(ratio = 2, parameters = other), "a fit without lwt", class = "noiseaware_error_argument")
 })
