@@ -24,7 +24,8 @@
 #' observed T is ranked among the simulated values and itself: p(theta) = (1 + number of simulated T at least as large) / (R + 1). Under theta all R + 1 are
 #' exchangeable, so P(p(theta) <= a) <= a exactly, whatever the noise, the bounds and n (Awan and Wang 2024). The p-value of the null hypothesis is the largest
 #' p(theta) over values of the nuisance parameters in a confidence region of level 1 - gamma, plus gamma (Berger and Boos 1994). Here gamma is 0.003, or
-#' 1 / (R + 1) if that is larger, and from 1,000 to 2,999 replicates it decreases to 0.001. Without nuisance parameters gamma is 0.
+#' 1 / (R + 1) if that is larger, and from 1,000 to 2,999 replicates it decreases to 0.001. Without nuisance parameters gamma is 0. So no p-value is
+#' below 1 / (R + 1) + gamma, 0.004 for 999 replicates; the print says where it is that small.
 #'
 #' **Natural limits.** If all variables of a statistic have `outside = "none"`, the mean of each component is within its limits, whatever the records are. Only
 #' parameter values with such means are tried, with a margin of one per cent of the range.
@@ -166,12 +167,17 @@ print.noiseaware_p_value <- function(x, ...) {
   cat("<p-value> ", x$describe, "\n", sep = "")
   against <- switch(x$alternative, less = ", against smaller values", greater = ", against larger values")
   cat("  null       ", shorten_list(x$null, 4L), against, "\n", sep = "")
-  cat("  p-value    ", format_estimate(x$p, x$error), "\n", sep = "")
+  cat("  p-value    ", format_estimate(x$p, x$error), if (is_least_p(x)) paste0("; ", least_p_words(x)), "\n", sep = "")
   if (!x$informative) cat("  nothing    ", ruled_out_nothing, "\n", sep = "")
   cat("  method     ", x$method, "\n", sep = "")
   if (x$error > 0) cat("  replicates ", simulation_words(x), "\n", sep = "")
   invisible(x)
 }
+
+# Did no simulated release show as much as the published one?
+is_least_p <- function(x) x$error > 0 && x$p <= 1.000001 / (x$replicates + 1) + x$gamma
+
+least_p_words <- function(x) sprintf("the least that %s replicates can give: with more it may be smaller", format_size(x$replicates))
 
 simulation_words <- function(x) {
   paste0(format_size(x$replicates), ", seed ", x$seed, if (x$gamma > 0) paste0("; the largest over the nuisance parameters, plus ", format_number(x$gamma, 2)))

@@ -111,6 +111,8 @@ private_test <- function(release, formula, null = NULL, alternative = c("two.sid
     side <- side_of(alternative, length(question$value %||% 1:2), environment())
     factor <- factor_of_test(question, release, side, bayes_factor, prior_n, seed, environment())
     tested <- p_value(release, question$model, question$null, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
+    # its text is code
+    if (is.function(question$null)) tested$null <- if (is.null(question$value)) question$title else paste(names(question$value), "=", format_number(question$value))
     wanted <- interval && !is.null(question$parameter)
     set <- if (wanted) confidence_set(release, question$model, question$parameter, level, alternative, replicates = replicates, seed = seed, prior_n = prior_n)
   })

@@ -95,6 +95,7 @@ print.noiseaware_htest <- function(x, ...) {
     if (grepl(" mean", x$method)) cat("A test of a mean needs a released sum of squares as well, or p_value() with a model whose sd is fixed.\n")
     cat("\n")
   }
+  if (is_least_p(x$test)) cat("Note: this p-value is ", least_p_words(x$test), ".\n\n", sep = "")
   factor <- x$bayes_factor
   if (is.null(factor)) return(invisible(x))
   log <- attr(factor, "log")

@@ -106,3 +106,18 @@ test_that("a name without its level is enough if there is one", {
   expect_identical(rownames(confint(both, "prob")), c("prob[no]", "prob[yes]"))
   expect_error(confint(both, "pro"), class = "noiseaware_error_argument")
 })
+
+test_that("the least p-value is told as such", {
+  levels <- list(y = c("no", "yes"))
+  rel <- as_release(c("y=no" = 20, "y=yes" = 180), stat_counts(~ y, levels), mech_gaussian(sd = 3), n = NULL)
+  far <- p_value(rel, model_bernoulli(), c(prob = 0.4), replicates = 99, seed = 1)
+  expect_equal(far$p, 1 / 100 + far$gamma)
+  expect_match(capture.output(print(far)), "p-value .*; the least that 99 replicates can give", all = FALSE)
+  near <- p_value(rel, model_bernoulli(), c(prob = 0.9), replicates = 99, seed = 1)
+  expect_false(any(grepl("the least", capture.output(print(near)))))
+  table <- as_release(c("a=1:b=1" = 90, "a=1:b=2" = 5, "a=2:b=1" = 5, "a=2:b=2" = 90), stat_counts(~ a:b, list(a = c("1", "2"), b = c("1", "2"))),
+                      mech_gaussian(sd = 3), n = 190)
+  test <- private_test(table, ~ a + b, replicates = 99, seed = 1, bayes_factor = FALSE)
+  expect_match(capture.output(print(test)), "Note: this p-value is the least that 99 replicates can give", all = FALSE)
+  expect_match(capture.output(print(test$test)), "null       difference in the proportion with a=2, .* = 0", all = FALSE)
+})
