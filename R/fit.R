@@ -236,6 +236,7 @@ fit_lines <- function(fit) {
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     decided_lines(fit),
+    tail_line(fit),
     if (only_quantiles(fit)) "  shape      only quantiles were released: all else, as the mean, rests on the distribution that the model has",
     if (lacks_squares(fit)) "  spread     only means or sums were released: how much records vary is known from the prior of sd and the bounds alone",
     clamping_lines(fit),
@@ -243,6 +244,16 @@ fit_lines <- function(fit) {
     independence_line(fit$bound),
     engine_lines(engine, fit),
     if (isTRUE(fit$info$projected)) "  totals     impossible as published; moved to the nearest valid ones")
+}
+
+# Of normal draws the standard deviation would be the 95% interval's length by 3.92; a few draws far out decide it where it is so much more.
+heavy_tailed <- 1.5
+
+tail_line <- function(fit) {
+  draws <- parameter_matrix(fit)
+  ends <- draws_quantiles(draws, c(0.025, 0.975))
+  heavy <- colnames(draws)[which(apply(draws, 2L, stats::sd) > heavy_tailed * (ends[2L, ] - ends[1L, ]) / 3.92)]
+  if (length(heavy)) paste0("  tails      heavy: means and standard deviations of ", shorten_list(heavy, 5L), " are unreliable, medians and intervals are not")
 }
 
 #' @export

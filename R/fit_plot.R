@@ -4,7 +4,7 @@
 #'
 #' @param x A fit from [sample_posterior()].
 #' @param type What to show.
-#'   * `"intervals"`, the default: posterior means with intervals. Light bars behind them show the prior's intervals, cut off at `<` or `>` if they are much
+#'   * `"intervals"`, the default: posterior medians with intervals. Light bars behind them show the prior's intervals, cut off at `<` or `>` if they are much
 #'     wider. Fits with a parameter for each site or group have none.
 #'   * `"areas"`: densities with intervals. `"pairs"`: scatter plots of pairs of variables; long names are numbered. `"trace"` and `"density"` (bayesplot): each chain.
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
@@ -89,7 +89,7 @@ prior_intervals <- function(fit, variables, level) {
 }
 
 plot_intervals <- function(draws, level, prior = NULL, ...) {
-  data <- bayesplot::mcmc_intervals_data(draws, prob = 0.5, prob_outer = level, point_est = "mean", ...)
+  data <- bayesplot::mcmc_intervals_data(draws, prob = 0.5, prob_outer = level, point_est = "median", ...)
   # bayesplot's ends are of another type: see draws_quantiles()
   own <- match(posterior::variables(draws), data$parameter)
   data[own, c("ll", "l", "h", "hh")] <- t(draws_quantiles(posterior::as_draws_matrix(draws), (1 + c(-level, -0.5, 0.5, level)) / 2))
@@ -117,7 +117,7 @@ plot_intervals <- function(draws, level, prior = NULL, ...) {
     ggplot2::geom_segment(ggplot2::aes(x = .data$l, xend = .data$h, yend = .data$row), linewidth = 2.2, colour = "grey45") +
     ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +
     rows_of_variables(data$row, data$parameter, data$ll, data$hh) +
-    ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
+    ggplot2::labs(x = sprintf("posterior median, 50%% and %s%% interval", format_number(100 * level, 4)), y = NULL,
                   caption = if (!is.null(prior)) "light bars: the prior; < and >: it goes on beyond") +
     theme_of_rows()
 }

@@ -32,6 +32,8 @@
 #' | | `type = "expected"` | a draws x rows x levels array of the levels' probabilities |
 #' | | `type = "draws"` | the numbers of the levels; the attribute `levels` has their names |
 #'
+#' **Several sites or groups** need their name, `site`, which may be `"new"`: see [pool_methods].
+#'
 #' For [model_survival()], `fit` is the posterior mean, or the posterior median for a median time.
 #'
 #' **Sets of levels.** With `interval = "predictive"`, `fit` is the most probable level, `set` a list of sets of levels, and `probability` the probability of each

@@ -185,7 +185,7 @@ methods_words <- function(fit) {
 bounds_sentence <- function(releases) {
   statistics <- lapply(releases, `[[`, "statistic")
   columns <- release_columns(statistics[[1L]])$columns
-  columns <- columns[is.finite(columns$lower) & is.finite(columns$upper) & is.na(columns$level), ]
+  columns <- columns[is.finite(columns$lower) & is.finite(columns$upper) & is.na(columns$level) & !columns$variable %in% names(statistics[[1L]]$levels), ]
   if (nrow(columns) == 0L || any(vapply(statistics, function(s) !identical(release_columns(s)$columns, release_columns(statistics[[1L]])$columns), TRUE))) return("")
   natural <- all(vapply(statistics, function(s) isTRUE(release_columns(s)$natural), TRUE))
   said <- paste(columns$name, format_number(columns$lower), "to", format_number(columns$upper))
@@ -240,9 +240,9 @@ check_words <- function(check, fit = NULL) {
 
 cost_words <- function(cost) {
   times <- function(row) format_number(row$ratio, 3)
-  if (nrow(cost) == 1L) return(sprintf("The interval is %s times as wide as the interval from the records would be.", times(cost)))
+  if (nrow(cost) == 1L) return(sprintf("Under the fit, the interval is expected to be %s times as wide as from the records.", times(cost)))
   least <- cost[which.min(cost$ratio), ]
   most <- cost[which.max(cost$ratio), ]
-  sprintf("Intervals are between %s times (%s) and %s times (%s) as wide as intervals from the records would be.", times(least), least$variable, times(most),
+  sprintf("Under the fit, intervals are expected to be %s times (%s) to %s times (%s) as wide as from the records.", times(least), least$variable, times(most),
           most$variable)
 }

@@ -347,7 +347,8 @@ check_component_names <- function(names, components, name, call) {
   # fewer names than components: what is missing need not have been published
   missed <- length(absent) > 0L && (length(strange) == 0L || length(names) == length(components))
   stop_classed("value", c("{.arg {name}} must be named by the statistic's components, each once, or have no names.",
-                          x = if (length(strange)) "Unknown or repeated: {.val {strange}}.", x = if (missed) "Missing: {.val {absent}}."), call = call)
+                          x = if (length(strange)) "Unknown or repeated: {.val {strange}}.", x = if (missed) "Missing: {.val {absent}}.",
+                          i = if (!missed) "Components: {shorten_list(components, 12L)}."), call = call)
 }
 
 # What a user has of one statistic, as a vector: where a statistic knows what the

@@ -7,7 +7,7 @@ format_time <- function(seconds) {
   paste(format_number(seconds / unit[[1L]], 2), unit[[2L]])
 }
 
-format_size <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
+format_size <- function(n) format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE, trim = TRUE)
 
 # braces of names are none of cli's
 escape_braces <- function(text) if (!is.null(text)) gsub("}", "}}", gsub("{", "{{", text, fixed = TRUE), fixed = TRUE)

@@ -67,3 +67,12 @@ test_that("a print has the same columns where the decimal mark is a comma", {
   expect_false(any(grepl("NA milliseconds", lines)))
   expect_match(lines, "records    5,000", all = FALSE)
 })
+
+test_that("heavy tails are told in print, normal ones are not", {
+  line <- internal("tail_line")
+  fit_with <- function(...) structure(list(draws = posterior::as_draws_array(cbind(...))), class = "noiseaware_fit")
+  at <- qnorm(ppoints(4000))
+  expect_null(line(fit_with(mean = at, sd = exp(at))))
+  expect_match(line(fit_with(mean = at, sd = qcauchy(ppoints(4000)))), "means and standard deviations of sd are unreliable")
+  expect_null(line(fit_with(mean = rep(1, 4000))))
+})

@@ -70,7 +70,7 @@ built <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
 test_that("intervals are those of the draws, on scales of their own where widths differ", {
   skip_on_cran()
   plot <- plot(fit, "intervals", level = level)
-  expect_equal(plot$data$m, unname(colMeans(internal("parameter_matrix")(fit)[, as.character(plot$data$parameter)])))
+  expect_equal(plot$data$m, unname(apply(internal("parameter_matrix")(fit)[, as.character(plot$data$parameter)], 2L, median)))
   expect_equal(cbind(plot$data$ll, plot$data$hh), unname(confint(fit, as.character(plot$data$parameter), level)), tolerance = 1e-6)
   expect_equal(cbind(plot$data$l, plot$data$h), unname(confint(fit, as.character(plot$data$parameter), 0.5)), tolerance = 1e-6)
   expect_match(plot$labels$x, "50% and 80% interval", fixed = TRUE)

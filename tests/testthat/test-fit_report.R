@@ -90,7 +90,7 @@ test_that("diagnostics are said in words", {
   check <- structure(data.frame(component = c("a", "b"), value = c(1, 9), lower = 0, upper = 2, p = c(0.5, 0)), level = 0.9)
   expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as extreme as the published value of b")
   cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1))
-  expect_identical(internal("cost_words")(cost), "Intervals are between 1.1 times (b) and 3.46 times (a) as wide as intervals from the records would be.")
+  expect_identical(internal("cost_words")(cost), "Under the fit, intervals are expected to be 1.1 times (b) to 3.46 times (a) as wide as from the records.")
 })
 
 test_that("what cannot be reported or written is refused", {

@@ -33,6 +33,8 @@ test_that("skewed answers are near those of fits with these distributions, and a
   expect_lt(table$mean[2L], table$lowest[2L])
   expect_lt(abs(table$lowest[2L] - of("beta")) / table$sd[2L], 0.6)
   expect_lt(abs(table$highest[2L] - of("lognormal")) / table$sd[2L], 1.5)
+  expect_equal(table$difference, (c(table$lowest[1L], table$highest[2L]) - table$mean) / table$sd)
+  expect_true(all(table$error > 0 & table$error < 1))
   # the records' own
   own <- coef(glm(y ~ x, binomial, records))[["x"]]
   expect_gt(own, table$mean[2L] + 3 * table$sd[2L])
