@@ -31,7 +31,8 @@
 #' averaged over draws of the confidential table under H1, by method `"collapse"`. A note says if only a few draws dominate the average.
 #'
 #' **Equal rates**: under H1 each site has its own probability or rate with the model's prior; under H0 all sites share one. The result is exact, by
-#' enumeration of the totals and quadrature.
+#' enumeration of the totals and quadrature. Separate rates spread over the whole prior are a poor alternative if all rates are small: the Bayes factor then
+#' favours H0, although the rates differ. With a fit that has `pool = "partial"`, the rates vary about a mean under H1, with the priors of the fit.
 #' @return An object of class `noiseaware_test`, a [bayes_factor()] of H1 over H0 with the attributes `log`, `error`, `note`, `h0`, `h1`, `prior` and `data`.
 #'   The printed test also shows the posterior probability of H1 for equal prior probabilities.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_formula`, `noiseaware_error_variables`,
@@ -64,6 +65,7 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
   of_sites <- inherits(x, "noiseaware_pool") && !is_of_groups(x)
   if (of_sites || is_sites(x)) {
     if (!is.null(question)) stop_argument("question", "NULL for several sites, whose rates are compared", describe(question))
+    if (of_sites && x$pool == "partial") return(test_varying_rates(x, draws, seed, environment()))
     return(if (of_sites) test_equal_rates(x$release, x$asked$model, environment()) else test_equal_rates(x, model, environment()))
   }
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
@@ -245,6 +247,20 @@ test_equal_rates <- function(releases, model, call) {
            h1 = sprintf("a separate %s for each", rate),
            prior = if (rate == "rate") sprintf("Gamma(%s, %s) of a rate", format_number(prior$shape), format_number(prior$rate)) else
              sprintf("Beta(%s, %s) of a probability", format_number(prior$alpha[2L]), format_number(prior$alpha[1L])))
+}
+
+# The same for rates that vary about a mean, as they do in a partial pool.
+test_varying_rates <- function(fit, draws, seed, call) {
+  h0 <- test_equal_rates(fit$release, fit$asked$model, call)
+  evidence <- log_evidence(fit, draws, seed)
+  bound <- bind_sites(fit$asked$model, fit$release, call)
+  sites <- lapply(fit$release, rate_site, bound = bound, call = call)
+  together <- one_rate_evidence(list(bound = bound, problem = list(sites = sites), release = fit$release), call)
+  of_pool <- prior_summary.noiseaware_fit(fit)
+  of_pool <- of_pool[of_pool$variable %in% fit$bound$parameters | startsWith(of_pool$variable, "sd["), ]
+  new_test("Equal rates", as.numeric(evidence) - together, attr(evidence, "error"), attr(evidence, "note"), data = attr(h0, "data"), h0 = attr(h0, "h0"),
+           h1 = sub("a separate (.*) for each", "a \\1 for each, which vary about a mean", attr(h0, "h1")),
+           prior = paste0("H0: ", attr(h0, "prior"), "; H1: ", paste(of_pool$variable, of_pool$prior, collapse = ", ")))
 }
 
 new_test <- function(title, log, error, note, data, h0, h1, prior) {

@@ -59,7 +59,7 @@ test_that("equal rates: all totals of two sites", {
     expect_equal(attr(test_hypothesis(sites, model = model_bernoulli(prior = prior_beta(prior[1], prior[2]))), "log"), want, tolerance = 1e-9)
   }
   # a fit of the sites has their model
-  pooled <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 0.5)), pool = "partial", chains = 1, iter = 20, seed = 1)
+  pooled <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 0.5)), pool = "complete", chains = 1, iter = 20, seed = 1)
   expect_equal(attr(test_hypothesis(pooled), "log"), want, tolerance = 1e-9)
   expect_error(test_hypothesis(pooled, model = model_bernoulli()), class = "noiseaware_error_argument")
   totals <- stat_sums(~ x, bounds = list(x = c(0, 20)))
@@ -170,4 +170,18 @@ test_that("independence is tested where n is unknown, and a fit of a table has i
   expect_identical(internal("format_odds")(c(20)), "above 0.9999")
   expect_identical(internal("format_odds")(-20), "below 0.0001")
   expect_identical(internal("format_odds")(0), "0.5")
+})
+
+test_that("a partial pool's rates vary about a mean under H1", {
+  skip_on_cran()
+  few <- stat_counts(~ y, list(y = c("no", "yes")))
+  sites <- Map(function(count, n) as_release(c("y=yes" = count), few, mech_laplace(scale = 2), n = n), c(a = 3, b = 12, c = 0, d = 9), c(1000, 4000, 500, 3000))
+  fits <- lapply(c("partial", "complete"), function(pool) sample_posterior(sites, model_bernoulli(), pool = pool, chains = 2, iter = 1000, seed = 1))
+  test <- test_hypothesis(fits[[1L]], seed = 1)
+  expect_equal(attr(test, "log"), attr(bayes_factor(fits[[1L]], fits[[2L]], seed = 1), "log"))
+  expect_gt(attr(test, "log"), attr(test_hypothesis(sites), "log") + 5)
+  expect_equal(attr(test_hypothesis(fits[[2L]]), "log"), attr(test_hypothesis(sites), "log"))
+  printed <- capture.output(print(test))
+  expect_match(printed, "H1: +a probability for each, which vary about a mean", all = FALSE)
+  expect_match(printed, "prior: +H0: Beta\\(1, 1\\) of a probability; H1: prob\\[yes\\] beta.*sd\\[logit\\(prob\\[yes\\]\\)\\] half_normal\\(1\\)", all = FALSE)
 })
