@@ -147,17 +147,22 @@ report <- function(d) {
     data.frame(kind = a$kind[1L], outside = a$outside[1L], coefficients = nrow(a), covered = sum(a$covered) / sum(a$releases), `below 0.9` = mean(a$share < 0.9),
                `below 0.8` = mean(a$share < 0.8), `below 0.8, no word` = mean(a$share < 0.8 & !is_warned(a$told)), `mean abs z` = mean(abs(a$z)), check.names = FALSE)
   }))
+  declared <- asked[asked$outside == "none" | asked$kind %in% c("table", "graph"), ] # tables have no bounds
   asked <- asked[asked$outside == "clamp", ] # figures are of default calls
   linear <- asked$kind %in% c("lm", "table", "graph", "one", "together", "unsized")
   calls <- d[d$outside == "clamp" & !duplicated(d[c("data", "kind", "formula", "epsilon", "outside")]), ]
   mixed <- stats::aggregate(cbind(well, releases) ~ data + kind + formula + epsilon, asked, max)
-  silent <- asked[asked$share < 0.8 & !is_warned(asked$told), ]
+  is_silent <- function(a) a[a$share < 0.8 & !is_warned(a$told), ]
+  silent <- is_silent(asked)
+  silent_declared <- is_silent(declared)
   quiet <- silent[order(silent$share), c("data", "kind", "formula", "coefficient", "covered", "releases", "z")]
   bench_result(
     list(figure("coverage, all", paste(nrow(asked), "coefficients"), sum(asked$covered) / sum(asked$releases), 0.94),
+         figure("coverage, natural limits declared", paste(nrow(declared), "estimates"), sum(declared$covered) / sum(declared$releases), 0.94),
          figure("coefficients covered in 90%", "linear, tables, one variable", mean(asked$share[linear] >= 0.9), 1),
          figure("coefficients covered in 85%", "others", mean(asked$share[!linear] >= 0.85), 1),
          figure("below 80% without a word", "coefficients", nrow(silent), 0, at_most = TRUE),
+         figure("below 80% without a word, natural limits declared", "coefficients", nrow(silent_declared), 0, at_most = TRUE),
          figure("R-hat at most 1.01 and 400 effective draws", paste(sum(mixed$releases), "calls"), sum(mixed$well) / sum(mixed$releases), 0.9),
          figure("median seconds of a call", "elapsed", stats::median(calls$seconds), 2, at_most = TRUE)),
     details = list("by kind of design" = by_kind, "below 80% without a word" = utils::head(quiet, 40L)),

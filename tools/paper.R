@@ -47,7 +47,8 @@ sources <- list(
   sets = benchmark("frequentist", "mean length over SimBaRepro's", "mean, epsilon 4"),
   sets_time = benchmark("frequentist", "times faster than SimBaRepro", "mean, epsilon 4"),
   calls = counted("calls"), converged = real("R-hat at most 1.01 and 400 effective draws"), call_seconds = real("median seconds of a call"),
-  coefficients = counted("coefficients"), held = real("coverage, all"))
+  coefficients = counted("coefficients"), held = real("coverage, all"),
+  declared = real("coverage, natural limits declared"))
 
 paper <- readLines("paper.md")
 found <- unlist(regmatches(paper, gregexpr("[0-9][0-9.,]*<!-- \\w+ -->", paper)))
