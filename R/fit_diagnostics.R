@@ -35,7 +35,8 @@ remind_troubles <- function(fit, call = caller_env()) {
   key <- rlang::hash(list(fit$draws, fit$troubles))
   if (key %in% session$told) return(invisible())
   session$told <- c(session$told, key)
-  tell_troubles(fit, call)
+  first <- lapply(fit$troubles, function(trouble) list(kind = trouble$kind, text = c(trouble$text[[1L]], i = "The printed fit has the details.")))
+  tell_troubles(list(troubles = first), call)
 }
 
 # the sentences alone

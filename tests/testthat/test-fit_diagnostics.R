@@ -340,3 +340,12 @@ test_that("bounds of a billion do not lose the draws, and a diagnostic that fail
   expect_identical(kept$draws, fit$draws)
   expect_true(any(vapply(warned, inherits, TRUE, "noiseaware_warning_diagnostic")))
 })
+
+test_that("a reminder has the first sentence, once", {
+  fit <- list(draws = 1, troubles = list(list(kind = "clamping", text = c("It depends.", x = "a: 1 or 2."))))
+  warned <- tryCatch(told(internal("remind_troubles")(fit)), warning = identity)
+  expect_s3_class(warned, "noiseaware_warning_clamping")
+  expect_match(conditionMessage(warned), "It depends.*The printed fit has the details")
+  expect_no_match(conditionMessage(warned), "1 or 2")
+  expect_silent(told(internal("remind_troubles")(fit)))
+})
