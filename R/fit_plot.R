@@ -228,10 +228,10 @@ predictive_data <- function(fit, covariate = NULL, level = 0.95, points = 61) {
   grid <- newdata[[covariate]]
   expected <- stats::predict(fit, newdata, type = "expected")
   if (length(dim(expected)) == 3L) return(predictive_categories(expected, covariate, grid, level))
-  # one residual a draw, the same at every point: the band is smooth
-  residual <- with_seed(1L, add_residual(fit, numeric(nrow(expected))))
+  # of a linear regression one residual a draw, the same at every point: the band is smooth
+  new <- with_seed(1L, if (inherits(fit$bound, "bound_glm")) add_residual(fit, expected) else expected + drop(add_residual(fit, numeric(nrow(expected)))))
   credible <- draws_interval(expected, level)
-  predictive <- draws_interval(expected + residual, level)
+  predictive <- draws_interval(new, level)
   data.frame(covariate = covariate, x = grid, mean = colMeans(expected),
              credible_lower = credible[1L, ], credible_upper = credible[2L, ],
              predictive_lower = predictive[1L, ], predictive_upper = predictive[2L, ])
@@ -285,6 +285,8 @@ predictive_categories <- function(expected, covariate, grid, level) {
   do.call(rbind, rows)
 }
 
+most_bands <- 8
+
 plot_predictive <- function(data, fit, level) {
   response <- fit$bound$columns[1L, ]
   others <- setdiff(covariate_columns(fit$bound)$variable, data$covariate[1L])
@@ -297,7 +299,8 @@ plot_predictive <- function(data, fit, level) {
             if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
   # a new answer of yes or no, or a new level, has no band
   binary <- !isFALSE(response_of(fit$bound)$binary)
-  bounded <- !binary && !noisy
+  # far from the bands, bounds would flatten them
+  bounded <- !binary && !noisy && response$upper - response$lower < most_bands * diff(range(data$predictive_lower, data$predictive_upper))
   yes <- if (response$variable %in% names(fit$bound$levels)) fit$bound$levels[[response$variable]][2L] else "1"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
     (if (is.factor(data$x)) predictive_levels(binary) else predictive_bands(binary)) +

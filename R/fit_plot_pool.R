@@ -4,7 +4,7 @@
 #' @export
 plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.95, alone = NULL) {
   if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "prior", "denoised", "shrinkage", "curve"))
-  if (identical(type, "curve")) {
+  if (identical(type %||% if (x$pool == "walk") "curve", "curve")) {
     check_no_dots(...)
     return(plot_curve(x, parameter, level))
   }
@@ -13,7 +13,8 @@ plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 
     return(plot_shrinkage(x, parameter, level, alone))
   }
   if (x$pool != "complete" && identical(type, "predictive")) {
-    stop_classed("pool", c("Each site has its own parameters, so there is no single prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
+    stop_classed("pool", c("Each site has its own parameters, so there is no single prediction to plot.",
+                           i = if (is_of_groups(x)) "{.fn predict} takes the group as a column of {.arg newdata}." else "{.fn predict} takes a {.arg site}."))
   }
   NextMethod()
 }

@@ -16,9 +16,8 @@
 #' @param re_formula For `predict()` with partial pooling: `NA` predicts for a site with the mean parameters, as in brms. `NULL`: for the site itself.
 #' @param allow_new_levels For `predict()` of groups: `TRUE` allows groups in `newdata` that the release does not have. Their parameters are drawn from the
 #'   distribution of groups.
-#' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; `"curve"` draws a parameter over the sites in their
-#'   order; for the other types see
-#'   [plot()][plot.noiseaware_fit].
+#' @param type For `plot()`: `"shrinkage"` compares each site's own estimate with its estimate in the pool; `"curve"`, the default for a walk, draws a
+#'   parameter over the sites in their order; for the other types see [plot()][plot.noiseaware_fit].
 #' @param parameter,level For `"shrinkage"`, see [site_view]; `level` also for the other types.
 #' @param alone For `"shrinkage"`: the estimates of each site on its own: a fit of the same sites with `pool = "none"`. `NULL`: for rates they are computed by
 #'   quadrature; for regressions and normal records, the plot fits each site by itself, with 2 chains of 1,000 iterations.

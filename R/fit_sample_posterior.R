@@ -146,7 +146,8 @@ check_groups_alone <- function(model, release, call = caller_env()) {
 check_no_pool <- function(pool, call = caller_env()) {
   if (is.null(pool)) return(invisible())
   stop_classed("pool", c("{.arg pool} is for a list of releases, one per site, or for the groups of one release; a single release has nothing to pool.",
-                         i = "Specify groups in the formula of a model, such as {.code model_poisson(~ ward)}."), call = call)
+                         i = "Groups that the release has totals of ({.fn stat_by}) are named in the model, as in {.code model_poisson(~ ward)}.",
+                         i = "Counts over time or by area are sites: {.code as_release(data, ..., site = \"week\")} makes a list of them."), call = call)
 }
 
 # Can the method do without the number of records, or with "auto" some method?

@@ -69,7 +69,9 @@ check_integer_valued <- function(statistic, call) {
   if (integer_valued(statistic)) return(invisible())
   stop_classed("mechanism", c("Discrete noise is for statistics with integer components, such as counts.",
                               x = "The statistic is {describe_statistic(statistic)}.",
-                              i = "Use {.fn mech_laplace} or {.fn mech_gaussian}."), call = call)
+                              i = "Use {.fn mech_laplace} or {.fn mech_gaussian}.",
+                              i = "To read totals of whole numbers: {.code mech_tabulated(function(e) exp(-abs(round(e)) / scale))} has the same density."),
+               call = call)
 }
 
 check_whole <- function(value, call) {

@@ -70,8 +70,8 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #'
 #' Brilleman, S. L., Elci, E. M., Novik, J. B. and Wolfe, R. (2020). Bayesian survival analysis using the rstanarm R package.
 #' \doi{10.48550/arXiv.2002.09633}
-#' @seealso [stat_survival()] for the release and for nonparametric curves; [survival_measures()] and [predict()][predict.noiseaware_fit] for curves, medians,
-#'   restricted means and hazard ratios.
+#' @seealso [stat_survival()] for the release and for nonparametric curves; [private_test()] for the log-rank test; [survival_measures()]
+#'   and [predict()][predict.noiseaware_fit] for curves, medians, restricted means and hazard ratios.
 #' @family models
 #' @examples
 #' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)

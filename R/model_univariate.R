@@ -55,7 +55,8 @@ coded_levels <- function(columns, levels, call) {
   coded <- is.na(columns$level) & columns$variable %in% names(levels)
   if (!all(coded)) {
     stop_classed("variables", c("The model's variables must be categorical, released by {.fn stat_counts}.",
-                                x = "{.var {unique(columns$variable[!coded])}} {?is/are} not."), call = call)
+                                x = "{.var {unique(columns$variable[!coded])}} {?is/are} not.",
+                                i = "Bins of a histogram are declared as levels: {.code stat_counts(~ age, list(age = c(\"[0,20)\", \"[20,40)\")))}."), call = call)
   }
   levels[columns$variable]
 }

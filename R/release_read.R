@@ -13,7 +13,10 @@ read_noiseaware <- function(file) {
   bytes <- read_bytes(file, size)
   if (is.null(bytes)) stop_classed("file", "Cannot read {.file {file}}; do you have permission to read it?")
   parsed <- parse_bytes(bytes)
-  if (is.null(parsed)) stop_classed("file", "{.file {file}} must be a JSON file, but cannot be parsed: is it truncated or damaged?")
+  if (is.null(parsed)) {
+    stop_classed("file", c("{.file {file}} must be a JSON file, but cannot be parsed: is it truncated or damaged?",
+                           i = "A table, as of a CSV file, is read by {.code as_release(read.csv(file), ...)}: see {.code vignette(\"cookbook\")}."))
+  }
   release_from_list(parsed, file)
 }
 

@@ -106,6 +106,10 @@ stat_means <- function(statistic, n) {
     stop_classed("argument", c("{.arg n} must be one number, but is {length(n)} numbers.",
                                i = "Means over different numbers of records are entered as totals: each mean times its number of records, and noise as well."))
   }
+  if (is.null(n)) {
+    stop_classed("argument", c("{.arg n} must be a positive whole number, but is NULL.",
+                               i = "If the number of records is noisy, see the mean over a noisy number in {.code vignette(\"cookbook\")}."))
+  }
   n <- check_count(n, "n")
   all <- seq_along(statistic$components)
   linear_of(statistic, list(names = paste0("mean(", statistic$components, ")"), length = rep(1L, length(all)), column = all, weight = rep(1 / n, length(all))))

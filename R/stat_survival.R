@@ -28,7 +28,7 @@
 #'   [stat_counts()].
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_data`, `noiseaware_error_missing`, `noiseaware_error_levels`,
 #'   `noiseaware_error_bounds`, `noiseaware_error_argument`.
-#' @seealso [model_survival()], [model_table()], [survival_measures()], [denoise()] for the counts.
+#' @seealso [model_survival()], [model_table()], [survival_measures()], [denoise()] for the counts, [private_test()] for the log-rank test.
 #' @family statistics of counts
 #' @examples
 #' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)

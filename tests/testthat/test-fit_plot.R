@@ -157,3 +157,19 @@ test_that("what cannot be drawn is refused", {
   expect_error(predictive_data(counts), "this model is: Bernoulli g", class = "noiseaware_error_argument")
   expect_error(plot(counts, "predictive"), "pp_check", class = "noiseaware_error_argument")
 })
+
+test_that("a new count has a band of its own, and far bounds are not drawn", {
+  skip_on_cran()
+  set.seed(1)
+  data <- data.frame(x = runif(200, 0, 10))
+  data$y <- rpois(200, exp(0.5 + 0.2 * data$x))
+  rel <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(0, 500), x = c(0, 10)), outside = "none"), mech_laplace(epsilon = 50))
+  counts <- sample_posterior(rel, model_glm(family = poisson()), chains = 2, iter = 600, seed = 1)
+  band <- predictive_data(counts, "x", points = 5)
+  expect_true(all(band$predictive_lower < band$credible_lower & band$predictive_upper > band$credible_upper))
+  # as predict() has it: quantiles of whole numbers
+  ends <- predict(counts, data.frame(x = band$x), interval = "predictive", seed = 3)
+  expect_lte(max(abs(band$predictive_upper - ends[, "upper"])), 2)
+  expect_lte(max(abs(band$predictive_lower - ends[, "lower"])), 1)
+  expect_no_match(plot(counts, "predictive")$labels$subtitle, "dotted")
+})
