@@ -11,17 +11,27 @@ least_kept <- 1e-30
 row_distribution <- function(bound, parts, entries, n, prior_n, tracked = 0, call = caller_env()) {
   cells <- length(bound$spec$fields$alpha)
   numbers <- lapply(0:cells, function(node) cell_numbers(entries[entries$target == node, ], parts))
-  row <- row_counts(bound, numbers, if (is.null(prior_n)) c(n, n) else size_range(prior_n), prior_n)
+  limits <- if (is.null(prior_n)) c(n, n) else size_range(prior_n)
+  lowest <- c(numeric(cells), limits[1L])
+  row <- row_counts(range = function(times) mapply(cell_range, numbers, lowest, MoreArgs = list(highest = limits[2L], times = times)),
+                    weight = function(k, m) cell_weights(bound, k, numbers[[k]], m, prior_n), lowest, rep(limits[2L], cells + 1L),
+                    fixed = vapply(numbers, function(of) any(of$exact), TRUE))
   if (is.null(row) && !any(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) stop_impossible(call)
   if (is.null(row)) stop_classed("value", "No table of counts has all of the exact numbers.", call = call)
+  entries <- entries[order(entries$component), ]
+  list(family = "row", independent = TRUE, fields = row_fields(row, tracked), tracked = tracked,
+       component = list(place = entries$target, multiple = entries$coefficient))
+}
+
+# of row_counts(), for src/table/single_table_convolution.c
+row_fields <- function(row, tracked) {
+  cells <- length(row$first) - 1L
   size <- lapply(row, `[[`, cells + 1L)
   order <- order(lengths(row$probability)[-(cells + 1L)], row$variance[-(cells + 1L)])
-  by_width <- lapply(row, `[`, order)
-  entries <- entries[order(entries$component), ]
-  fields <- list(cell = order - 1, first = by_width$first, width = as.double(lengths(by_width$probability)), mean = by_width$mean,
-                 variance = by_width$variance, probability = unlist(by_width$probability), size_first = size$first,
-                 size_mean = size$mean, size_probability = size$probability, tracked = as.double(tracked > 0))
-  list(family = "row", independent = TRUE, fields = fields, component = list(place = entries$target, multiple = entries$coefficient), tracked = tracked)
+  by_width <- lapply(row[c("first", "mean", "variance", "probability")], `[`, order)
+  list(cell = order - 1, first = by_width$first, width = as.double(lengths(by_width$probability)), mean = by_width$mean,
+       variance = by_width$variance, probability = unlist(by_width$probability), size_first = size$first,
+       size_mean = size$mean, size_probability = size$probability, tracked = as.double(tracked > 0))
 }
 
 # Can all counts be drawn at once? Judged by the scales of the noise alone.
@@ -46,14 +56,14 @@ row_widths <- function(parts, entries, cells, n, prior_n) {
   list(width = if (is.null(prior_n)) replace(width, cells + 1L, 1) else width, most = most)
 }
 
-row_is_small <- function(of) {
-  if (of$most > most_row$n) return(FALSE)
+row_is_small <- function(of, limits = most_row) {
+  if (of$most > limits$n) return(FALSE)
   cells <- length(of$width) - 1L
   size <- of$width[cells + 1L]
   width <- sort(of$width[-(cells + 1L)])
   sums <- pmin(sqrt(cumsum(width^2)), of$most + 1)[-cells] # lengths of F
   work <- sum(width[-c(1L, cells)] * sums[-(cells - 1L)]) + width[cells] * min(sums[cells - 1L], size)
-  work <= most_row$work && sum(sums) + sum(width) + size <= most_row$size
+  work <= limits$work && sum(sums) + sum(width) + size <= limits$size
 }
 
 # how far from a number its total may well be, where the noise falls off to `least_kept`
@@ -67,19 +77,18 @@ component_reach <- function(part) {
 
 # Of each cell, and of n last: its least count `first`, the `probability` of each from there on if counts and n were independent, with the
 # same mean of n and of the counts' sum, their `mean` and `variance`. Ranges of counts are doubled until what they leave out does
-# not matter. NULL: there are no such counts. `limits`: of n.
-row_counts <- function(bound, numbers, limits, prior_n) {
-  is_size <- seq_along(numbers) == length(numbers)
-  fixed <- vapply(numbers, function(of) any(of$exact), TRUE)
-  lowest <- ifelse(is_size, limits[1L], 0)
+# not matter. NULL: there are no such counts. `range`: first and last of each, two rows, widened so many times; `weight`: log of prior and
+# noise of the k-th with counts m; `lowest` and `highest`: what there can be; `fixed`: not to be widened.
+row_counts <- function(range, weight, lowest, highest, fixed) {
+  is_size <- seq_along(lowest) == length(lowest)
   times <- 1
   repeat {
-    ranges <- mapply(cell_range, numbers, lowest, MoreArgs = list(highest = limits[2L], times = times))
+    ranges <- range(times)
     ends <- cut_ranges(ranges, is_size)
-    soft <- cbind(ranges[1L, ] > lowest & ends$low == ranges[1L, ], ranges[2L, ] < limits[2L] & ends$high == ranges[2L, ]) & !fixed
+    soft <- cbind(ranges[1L, ] > lowest & ends$low == ranges[1L, ], ranges[2L, ] < highest & ends$high == ranges[2L, ]) & !fixed
     row <- NULL
     if (all(ends$low <= ends$high)) {
-      weights <- Map(function(k, from, to) cell_weights(bound, k, numbers[[k]], seq(from, to), prior_n), seq_along(numbers), ends$low, ends$high)
+      weights <- Map(function(k, from, to) weight(k, seq(from, to)), seq_along(lowest), ends$low, ends$high)
       row <- tilted_counts(weights, ends$low, ifelse(is_size, -1, 1))
       if (is.null(row) || !any(row$kept[soft])) return(row)
     } else if (!any(soft)) {

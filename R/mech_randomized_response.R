@@ -26,7 +26,8 @@
 #'
 #' **Exact at a cost independent of the number of records** if all variables are factors. This holds for [model_bernoulli()], [model_categorical()],
 #' [model_table()] with one term or with [prior_normal()], and [model_glm()] with a response of two or more levels. Method `"collapse"` counts the records with the
-#' same answers and sums over their true levels. Other models impute the records.
+#' same answers and sums over their true levels. For one question whose untrue answers all have the same probability, draws are independent
+#' as long as there are not too many records: with 200 levels, up to a few million. Other models impute the records.
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget per record, a positive number; or give `matrix`.

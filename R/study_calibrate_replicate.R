@@ -43,7 +43,7 @@ rank_replicate <- function(problem, bound) {
   draws <- if (is_fit) fit$draws else posterior::as_draws_array(fit)
   truth <- c(simulated$parameters, if (length(simulated$log_eta)) c(log_eta = simulated$log_eta))
   # where the records' levels are summed out, the chains have the likelihood instead
-  noise <- is_fit && length(simulated$log_eta) && !identical(fit$problem$family, "answers")
+  noise <- is_fit && length(simulated$log_eta) && !sums_out_levels(fit$problem)
   values <- ranked_draws(draws, names(truth), if (noise) log_noise_draws(fit))
   list(results = rank_variables(values, truth, problem$level), method = if (is_fit) fit$method else "function")
 }

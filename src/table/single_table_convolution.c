@@ -21,7 +21,14 @@
  * Cells are ordered by their widths. Cost: sum of width_l times the length of F_{l-1} once; of a
  * draw, about one and a half standard deviations of each count, in products. Counts with features,
  * by logarithms: table/naive_bayes_convolution.c.
+ *
+ * Answers by randomised response, of which r has the probability b_r + c_r p_k: the counts are how
+ * many answers tell of each level k, of weights that R finds (R/engine_collapse_answers.R), and n
+ * is their unknown sum M. Those that do not tell have levels of distribution p, and the noise is
+ * the likelihood given p.
  */
+#include "base/sticks.h"
+#include "contract/cell_weights.h"
 #include "contract/collapse.h"
 #include "contract/model_update.h"
 
@@ -33,6 +40,12 @@ static const double least_kept = 1e-30; /* of the greatest; R's too */
 struct sums {
     int low, length;
     const double *value;
+};
+
+/* of randomised response; `level` of r is a cell, or -1 if c_r is 0 */
+struct answers {
+    int size; /* 0: there are none */
+    const double *count, *base, *more, *level;
 };
 
 struct row {
@@ -50,6 +63,9 @@ struct row {
     double whole; /* sum over n of q(n) F_last(n) */
     double n;
     double *count;
+    struct answers answers;
+    double *table, *energy; /* of answers, in the store: confidential counts */
+    double *p;
 };
 
 /* ---- set-up ------------------------------------------------------------------- */
@@ -69,58 +85,83 @@ static void attach_tables(struct row *s, const double *tables) {
 }
 
 /* Takes `length` values from `low` on without what is negligible at both ends. */
-static double *keep(double *tables, int low, int length, const double *value) {
+static double *keep(int low, int length, const double *value) {
     double most = 0;
     for (int i = 0; i < length; ++i) most = value[i] > most ? value[i] : most;
     int begin = 0, end = length;
     while (begin < end - 1 && value[begin] <= least_kept * most) ++begin;
     while (end - 1 > begin && value[end - 1] <= least_kept * most) --end;
-    tables[0] = low + begin;
-    tables[1] = end - begin;
-    memcpy(tables + 2, value + begin, (size_t)(end - begin) * sizeof(double));
-    return tables + 2 + (end - begin);
+    double *kept = doubles(2 + (size_t)(end - begin));
+    kept[0] = low + begin;
+    kept[1] = end - begin;
+    memcpy(kept + 2, value + begin, (size_t)(end - begin) * sizeof(double));
+    return kept;
+}
+
+static double *join(const struct row *s, double *const *kept) {
+    size_t size = 0;
+    for (int l = 0; l < s->cells; ++l) size += 2 + (size_t)kept[l][1];
+    double *tables = doubles(size), *next = tables;
+    for (int l = 0; l < s->cells; ++l) {
+        const size_t each = 2 + (size_t)kept[l][1];
+        memcpy(next, kept[l], each * sizeof(double));
+        next += each;
+    }
+    return tables;
+}
+
+enum { SPAN = 8 };
+
+/* out_i = sum over k of p_k f_(i + offset - k), i < length: SPAN of them at a time, in registers.
+ * f has `size` values, SPAN zeros before and after them, and `out` room for SPAN more. */
+VECTOR_CLONES static void convolve(int width, const double *restrict p, int size,
+                                   const double *restrict f, int offset, int length,
+                                   double *restrict out) {
+    for (int i = 0; i < length; i += SPAN) {
+        const int at = i + offset;
+        const int from = at - size + 1 > 0 ? at - size + 1 : 0;
+        const int to = at + SPAN < width ? at + SPAN : width;
+        double sum[SPAN] = {0};
+        for (int k = from; k < to; ++k) {
+            const double *const of = f + at - k;
+            for (int j = 0; j < SPAN; ++j) sum[j] += p[k] * of[j];
+        }
+        memcpy(out + i, sum, sizeof sum);
+    }
 }
 
 static double *fill_tables(const struct row *s) {
-    size_t most = 0, longest = 0;
-    for (int l = 0; l < s->cells; ++l) {
-        longest += (size_t)s->width[l];
-        most += 2 + longest;
-    }
-    double *tables = doubles(most), *next = tables;
-    double *value = doubles(longest);
-    double least_after = 0, most_after = 0; /* what the cells after l add up to */
+    size_t longest = 0;
+    for (int l = 0; l < s->cells; ++l) longest += (size_t)s->width[l];
+    double **kept = plugin_memory((size_t)s->cells, sizeof *kept);
+    double *value = doubles(longest + SPAN);
+    double *padded = doubles(longest + 2 * SPAN) + SPAN; /* F of the cells before */
+    double least_after = 0, most_after = 0;              /* what the cells after l add up to */
     for (int l = 1; l < s->cells; ++l) {
         least_after += s->first[l];
         most_after += s->first[l] + s->width[l] - 1;
     }
-    struct sums before = {0, 1, &(const double){1}};
+    int before_low = 0, before_length = 1;
+    padded[0] = 1;
     for (int l = 0; l < s->cells; ++l) {
         const int first = (int)s->first[l], last = first + (int)s->width[l] - 1;
-        const int low = (int)fmax(before.low + first, s->size_first - most_after);
+        const int low = (int)fmax(before_low + first, s->size_first - most_after);
         const int high =
-            (int)fmin(before.low + before.length - 1 + last, s->size_last - least_after);
+            (int)fmin(before_low + before_length - 1 + last, s->size_last - least_after);
         const int length = high >= low ? high - low + 1 : 0;
-        memset(value, 0, (size_t)length * sizeof(double));
-        for (int m = first; m <= last; ++m) {
-            const double p = s->probability[l][m - first];
-            const int from = low > before.low + m ? low : before.low + m;
-            const int end = before.low + before.length + m;
-            const int to = high < end - 1 ? high : end - 1;
-            if (from > to) continue;
-            const double *restrict f = before.value + (from - m - before.low);
-            double *restrict out = value + (from - low);
-            for (int i = 0; i <= to - from; ++i) out[i] += p * f[i];
-        }
+        convolve((int)s->width[l], s->probability[l], before_length, padded,
+                 low - first - before_low, length, value);
         if (length == 0) return NULL;
-        double *const at = next;
-        next = keep(at, low, length, value);
-        before = (struct sums){(int)at[0], (int)at[1], at + 2};
+        kept[l] = keep(low, length, value);
+        before_low = (int)kept[l][0];
+        before_length = (int)kept[l][1];
+        memcpy(padded, kept[l] + 2, (size_t)before_length * sizeof(double));
+        memset(padded + before_length, 0, SPAN * sizeof(double));
         if (l + 1 == s->cells) break;
         least_after -= s->first[l + 1];
         most_after -= s->first[l + 1] + s->width[l + 1] - 1;
     }
-    return tables;
+    return join(s, kept);
 }
 
 /* The counts of cell l that leave the cells before it a sum that they can have. */
@@ -132,9 +173,26 @@ static void range(const struct row *s, int l, int left, int *low, int *high) {
     *high = last < most ? last : most;
 }
 
+static int read_answers(const struct fields *fields, struct row *s) {
+    struct answers *a = &s->answers;
+    const int size = fields_length(fields, "answered");
+    if (size < 1) return 1;
+    a->size = size;
+    a->count = fields_vector(fields, "answered", size);
+    a->base = fields_vector(fields, "base", size);
+    a->more = fields_vector(fields, "more", size);
+    a->level = fields_vector(fields, "level", size);
+    if (!a->base || !a->more || !a->level) return 0;
+    for (int r = 0; r < size; ++r)
+        if (!(a->level[r] >= -1) || a->level[r] >= s->cells) return 0;
+    s->p = doubles((size_t)s->cells);
+    return 1;
+}
+
 /* Fields, by cell in the order of drawing: cell, first, width, mean, variance; probability, of
  * all, one after the other; size_first, size_mean, size_probability; place and multiple, of each
- * component; tracked; tables, from an earlier call, to spare the convolutions. */
+ * component; tracked; tables, from an earlier call, to spare the convolutions. Of answers:
+ * answered, how many there are of each that was given; base, more and level. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct row *s = plugin_memory(1, sizeof *s);
     s->cells = fields_length(fields, "cell");
@@ -153,7 +211,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     const double *probability = fields_vector(fields, "probability", -1);
     if (!s->cell || !s->first || !s->width || !s->mean || !s->variance || !s->place ||
         !s->multiple || !tracked || !probability || !size_first || !size_mean ||
-        !s->size_probability)
+        !s->size_probability || !read_answers(fields, s))
         return PLUGIN_BAD_FIELDS;
     s->size_first = (int)size_first[0];
     s->size_last = s->size_first + fields_length(fields, "size_probability") - 1;
@@ -185,7 +243,7 @@ static int create(const struct fields *fields, struct collapse *c) {
         s->whole += s->size_probability[n - s->size_first] * all->value[n - all->low];
     if (!(s->whole > 0)) return PLUGIN_BAD_FIELDS;
     c->self = s;
-    c->stored = s->cells;
+    c->stored = s->answers.size ? 2 * s->cells + 1 : s->cells;
     return PLUGIN_OK;
 }
 
@@ -199,6 +257,8 @@ static const double *tables_of(const struct collapse *c, size_t *size) {
 static void load(struct collapse *c) {
     struct row *s = c->self;
     s->count = c->store;
+    s->table = s->count + s->cells;
+    s->energy = s->table + s->cells;
     s->n = 0;
     for (int l = 0; l < s->cells; ++l) s->n += s->count[l];
 }
@@ -245,19 +305,33 @@ static void draw(struct collapse *c) {
     s->count[(int)s->cell[0]] = left;
 }
 
+/* The confidential counts given theta and which answers tell; and the likelihood. */
+static void draw_levels(struct collapse *c) {
+    const struct row *s = c->self;
+    const struct answers *a = &s->answers;
+    cells_draw(c->rng, s->cells, c->theta, c->n - s->n, s->table);
+    for (int l = 0; l < s->cells; ++l) s->table[l] += s->count[l];
+    sticks_to_probabilities(s->cells, c->theta, s->p);
+    *s->energy = 0;
+    for (int r = 0; r < a->size; ++r) {
+        const double more = a->level[r] < 0 ? 0 : a->more[r] * s->p[(int)a->level[r]];
+        *s->energy -= a->count[r] * log(a->base[r] + more);
+    }
+}
+
 static void start(struct collapse *c) {
     load(c);
     draw(c);
 }
 
 static int iterate(struct collapse *c, int iteration, int warmup, double *accepted) {
-    (void)iteration;
-    (void)warmup;
     const struct row *s = c->self;
     draw(c);
     collapse_count(c, DRAWS, 1);
     *accepted = 1;
-    return c->model.update->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
+    const int status = c->model.update->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
+    if (s->answers.size && iteration >= warmup) draw_levels(c);
+    return status;
 }
 
 static double total(const struct collapse *c, int component) {
@@ -269,7 +343,17 @@ static double total(const struct collapse *c, int component) {
 static void statistic(const struct collapse *c, double *out) {
     const struct row *s = c->self;
     for (int k = 0; k < c->noise.size; ++k) out[k] = total(c, k);
-    if (s->tracked) memcpy(out + c->noise.size, s->count, (size_t)s->cells * sizeof(double));
+    if (s->tracked)
+        memcpy(out + c->noise.size, s->answers.size ? s->table : s->count,
+               (size_t)s->cells * sizeof(double));
+}
+
+/* of answers the likelihood, else of the released counts */
+static double energy(const struct collapse *c) {
+    const struct row *s = c->self;
+    if (s->answers.size) return *s->energy;
+    statistic(c, c->totals);
+    return noise_energy(&c->noise, c->totals);
 }
 
 static double records(const struct collapse *c) {
@@ -281,7 +365,7 @@ static double work(const struct collapse *c) {
     const struct row *s = c->self;
     double sd = 0;
     for (int l = 0; l < s->cells; ++l) sd += sqrt(s->variance[l]);
-    return 3 * sd + 50 * s->cells;
+    return 3 * sd + (s->answers.size ? 150 : 50) * s->cells;
 }
 
 const struct collapse_class collapse_row = {
@@ -293,6 +377,7 @@ const struct collapse_class collapse_row = {
     .iterate = iterate,
     .statistic = statistic,
     .records = records,
+    .energy = energy,
     .work = work,
     .tables = tables_of,
 };

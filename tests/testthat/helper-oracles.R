@@ -26,7 +26,9 @@ released_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bu
 by_moves <- function(code) {
   row <- set_constant("most_row", list(work = -1, size = 0, n = 0))
   recursion <- set_constant("most_recursion_work", -1)
+  told <- set_constant("most_told", list(work = -1, size = 0, n = 0))
   on.exit({
+    set_constant("most_told", told)
     set_constant("most_row", row)
     set_constant("most_recursion_work", recursion)
   })

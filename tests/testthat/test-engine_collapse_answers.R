@@ -7,9 +7,11 @@ answers_of <- function(codes, levels, epsilon, formula = stats::reformulate(c("1
   as_release(as.matrix(codes), stat_records(formula, levels = levels), mech_randomized_response(epsilon = epsilon), nrow(codes))
 }
 
-answers_fit <- function(release, model, ..., chains = 2, iter = 2200, warmup = 500) {
-  fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
-  expect_identical(fit$problem$family, "answers")
+# by NUTS, or by independent draws, `family` "row", if that is expected
+answers_fit <- function(release, model, ..., chains = 2, iter = 2200, warmup = 500, family = "answers") {
+  ask <- function() suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
+  fit <- if (family == "row") ask() else by_moves(ask())
+  expect_identical(fit$problem$family, family)
   expect_true(fit$exact)
   fit
 }
@@ -257,6 +259,8 @@ test_that("dependent factors: calibrated, and what follows from a fit", {
 # rows are levels; an answer that is no level, one that is never given at a level, unequal odds
 channel3 <- rbind(low = c(mid = 0.2, low = 0.6, high = 0.1, refused = 0.1), high = c(0.1, 0, 0.6, 0.3), mid = c(0.5, 0.25, 0.05, 0.2))
 channel2 <- rbind(a = c(a = 0.7, b = 0.3), b = c(a = 0.1, b = 0.9))
+# each answer is more likely at one level at most; high is never a lie
+told3 <- rbind(low = c(low = 0.6, mid = 0.1, high = 0, refused = 0.3), mid = c(0.2, 0.5, 0, 0.3), high = c(0.2, 0.1, 0.4, 0.3))
 asked <- list(y = channel3[answer_levels$y, c(answer_levels$y, "refused")], g = channel2)
 
 matrix_answers <- function(codes, channels, formula = stats::reformulate(names(codes))) {
@@ -274,17 +278,21 @@ all_records <- function(codes, channels) {
 test_that("a matrix: with few records the posterior is the mixture over all confidential records, by both methods", {
   skip_on_cran()
   codes <- data.frame(y = c(3, 0, 1, 2, 3, 1), g = c(0, 1, 1, 0, 1, 1))
-  cases <- list(list(codes["y"], model_categorical(prior = prior_dirichlet(c(1, 2, 0.8))), c(1, 2, 0.8)),
-                list(codes["g"], model_bernoulli(prior = prior_beta(2, 1)), c(1, 2)),
-                list(codes[1:4, ], model_table(~ y:g, prior_dirichlet(0.7)), rep(0.7, 6)))
+  cases <- list(list(codes["y"], model_categorical(prior = prior_dirichlet(c(1, 2, 0.8))), c(1, 2, 0.8), "answers"),
+                list(codes["g"], model_bernoulli(prior = prior_beta(2, 1)), c(1, 2), "row"),
+                list(codes["y"], model_categorical(prior = prior_dirichlet(c(0.3, 2, 0.8))), c(0.3, 2, 0.8), "row", list(y = told3)),
+                list(codes["y"], model_table(~ y, prior_dirichlet(0.2)), rep(0.2, 3), "row", list(y = told3)),
+                list(codes[1:4, ], model_table(~ y:g, prior_dirichlet(0.7)), rep(0.7, 6), "answers"))
   for (case in cases) {
     variables <- names(case[[1]])
-    rel <- matrix_answers(case[[1]], list(y = channel3, g = channel2)[variables])
-    exact <- all_records(case[[1]], asked[variables])
+    channels <- if (length(case) > 4L) case[[5]] else asked[variables]
+    rel <- matrix_answers(case[[1]], channels)
+    exact <- all_records(case[[1]], channels)
     alpha <- case[[3]]
     weight <- exact$density * exp(rowSums(lgamma(sweep(exact$counts, 2, alpha, "+"))))
     weight <- weight / sum(weight)
-    fits <- list(answers_fit(rel, case[[2]], iter = 6000), suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 12000, seed = 2)))
+    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 6000, family = family)),
+              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 12000, seed = 2))))
     for (fit in fits) for (l in if (inherits(case[[2]], "model_bernoulli")) 2 else seq_along(alpha)) {
       draws <- parameter_draws(fit, tail(fit$bound$parameters, length(alpha))[if (length(fit$bound$parameters) == 1L) 1 else l])
       a <- alpha[l] + exact$counts[, l]
@@ -292,9 +300,11 @@ test_that("a matrix: with few records the posterior is the mixture over all conf
       cdf <- function(p) sum(weight * pbeta(p, a, b))
       expect_distribution(draws, function(p) uniroot(function(x) cdf(x) - p, 0:1, tol = 1e-12)$root, sum(weight * a / (a + b)))
     }
-    tables <- do.call(rbind, lapply(fits[[1]]$chains, `[[`, "table"))
-    error <- apply(tables, 2, function(x) posterior::mcse_mean(matrix(x, ncol = 2)))
-    expect_lt(max(abs(colMeans(tables) - colSums(weight * exact$counts)) / error), 5)
+    for (fit in fits[-length(fits)]) {
+      tables <- do.call(rbind, lapply(fit$chains, `[[`, "table"))
+      error <- apply(tables, 2, function(x) posterior::mcse_mean(matrix(x, ncol = 2)))
+      expect_lt(max(abs(colMeans(tables) - colSums(weight * exact$counts)) / error), 5)
+    }
   }
 })
 
@@ -341,6 +351,80 @@ test_that("a matrix with equal odds is the same as a budget, and a singular one 
   draws <- internal("parameter_matrix")(answers_fit(rel, model_categorical(), iter = 4000))
   share <- draws[, "prob[mid]"] / (draws[, "prob[mid]"] + draws[, "prob[high]"])
   expect_distribution(matrix(share, ncol = 2), qunif, 0.5)
+})
+
+# ---- independent draws: k-ary randomised response -------------------------------------------
+
+test_that("k-ary: three levels by quadrature, whatever the budget, the number of records and the weights", {
+  at <- (1:400 - 0.5) / 400
+  grid <- expand.grid(first = qbeta(at, 0.6, 1), second = at) # the first one's share, and the second one's of what is left
+  p <- cbind(grid$first, (1 - grid$first) * grid$second, (1 - grid$first) * (1 - grid$second))
+  jacobian <- (1 - grid$first) / dbeta(grid$first, 0.6, 1)
+  for (case in list(list(c(4, 0, 9), 0.5, c(0.6, 1, 1)), list(c(40, 25, 300), 3, c(0.6, 1, 2)), list(c(1300, 1250, 1100), 1, c(0.6, 3, 1)))) {
+    answered <- case[[1]]
+    alpha <- case[[3]]
+    log_p <- drop(log(p %*% response_matrix(3, case[[2]])) %*% answered) + drop(log(p) %*% (alpha - 1)) + log(jacobian)
+    weight <- exp(log_p - max(log_p))
+    weight <- weight / sum(weight)
+    rel <- as_release(stats::setNames(answered, answer_levels$y), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = case[[2]]))
+    fit <- answers_fit(rel, model_categorical(prior = prior_dirichlet(alpha)), iter = 20000, warmup = 0, family = "row")
+    draws <- sapply(answer_levels$y, function(l) parameter_draws(fit, sprintf("prob[%s]", l)), simplify = "array")
+    for (k in 1:3) for (l in seq_len(k)) expect_same_mean(draws[, , k] * draws[, , l], sum(weight * p[, k] * p[, l]))
+    for (k in 1:3) expect_same_mean(draws[, , k], sum(weight * p[, k]))
+    likelihood <- drop(log(matrix(draws, ncol = 3) %*% response_matrix(3, case[[2]])) %*% answered)
+    expect_equal(unlist(lapply(fit$chains, `[[`, "log_noise")), likelihood)
+    expect_gt(posterior::ess_bulk(draws[, , 1]), 0.8 * 40000)
+  }
+})
+
+test_that("k-ary: many levels, the draws are those of NUTS; a fit goes on, and prints", {
+  skip_on_cran() # takes long; `make test` runs it
+  levels <- list(y = sprintf("l%02d", 1:20))
+  st <- stat_records(~ y, levels = levels)
+  set.seed(8)
+  share <- rgamma(20, 0.5)
+  for (case in list(c(0.5, 300), c(2, 5000), c(5, 1e5))) {
+    answered <- rmultinom(1, case[2], response_matrix(20, case[1]) %*% (share / sum(share)))[, 1]
+    rel <- as_release(stats::setNames(answered, levels$y), st, mech_randomized_response(epsilon = case[1]))
+    at_once <- answers_fit(rel, model_categorical(), family = "row")
+    moved <- answers_fit(rel, model_categorical(), iter = 6000)
+    for (name in at_once$bound$parameters) expect_agreement(parameter_draws(at_once, name), parameter_draws(moved, name), label = name)
+    for (l in 1:20) expect_agreement(sapply(at_once$chains, function(c) c$table[, l]), sapply(moved$chains, function(c) c$table[, l]), label = levels$y[l])
+    expect_identical(unique(unlist(lapply(at_once$chains, function(c) rowSums(c$table)))), case[2])
+  }
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_categorical(), chains = 2, iter = iter, warmup = 100, seed = 1))
+  fit <- ask(400)
+  longer <- extend(ask(150), 250)
+  expect_identical(longer$draws, fit$draws)
+  expect_identical(longer$chains[[2]]$table, fit$chains[[2]]$table)
+  expect_output(print(acceptance(fit)), "independent draws, all counts at once")
+  expect_output(print(fit), "(exact)", fixed = TRUE)
+})
+
+test_that("k-ary: what each answer tells, and what is left to moves", {
+  st <- stat_records(~ y, levels = answer_levels["y"])
+  family <- function(matrix, value = c(low = 30, mid = 10, high = 20)) {
+    rel <- as_release(value, st, mech_randomized_response(matrix = matrix))
+    suppressWarnings(sample_posterior(rel, model_categorical(), chains = 1, iter = 20, warmup = 10, seed = 1))$problem$family
+  }
+  named <- function(matrix) matrix(matrix, 3, dimnames = answer_levels[c("y", "y")])
+  # rows sum to 1 nearly
+  expect_identical(family(named(matrix(0.1111115, 3, 3) + diag(0.666666, 3))), "row")
+  expect_identical(family(named(c(0.6, 0.2, 0.2, 0.1, 0.5, 0.2, 0.3, 0.3, 0.6))), "answers")
+  # two answers for one level, of which one was not given
+  both <- cbind(named(c(0.6, 0.2, 0.2, 0.1, 0.5, 0.1, 0.2, 0.2, 0.6)), no = c(0.1, 0.1, 0.1))
+  expect_identical(family(both, c(low = 30, mid = 10, high = 20, no = 3)), "row")
+  both[1, c("low", "no")] <- c(0.4, 0.3)
+  expect_identical(family(both, c(low = 30, mid = 10, high = 20, no = 3)), "answers")
+  expect_identical(family(both, c(low = 30, mid = 10, high = 20, no = 0)), "row")
+})
+
+test_that("k-ary: calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
+  cal <- calibrate(model_categorical(), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = 2), n = 60, replicates = 100,
+                   chains = 1, iter = 700, warmup = 0, seed = 3)
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
 test_that("with a matrix it is calibrated", {
