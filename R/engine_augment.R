@@ -9,6 +9,7 @@ engine_problem.engine_augment <- function(engine, release, bound, control, words
 
 # What the C code needs to know; see struct augment.
 augment_problem <- function(release, bound, passes, words, chains, prior_n = NULL, call = caller_env()) {
+  release <- uncounted(release)
   layout <- augment_parts(release, bound, call)
   parts <- component_parts(release)
   size <- augment_size(release, prior_n)
@@ -20,7 +21,7 @@ augment_problem <- function(release, bound, passes, words, chains, prior_n = NUL
 
 # What was published of the records: see struct part.
 augment_parts <- function(release, bound, call) {
-  parts <- component_parts(release)
+  parts <- component_parts(uncounted(release))
   check_no_exact(parts, "augment", call)
   c(layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n)), list(hold = held_bounds(bound, parts), far = farthest_walk(parts)))
 }

@@ -10,7 +10,8 @@ takes_answers <- function(model) inherits(model, c("model_glm", "model_logistic"
 # Combinations of levels
 most_answer_cells <- 1e5
 
-# The answers to each factor of the table: a list of `codes`, a column each, and `channels`; or a refusal.
+# The answers to each factor of the table: a list of `codes`, a column each, and how many `times` each row was given, NULL for once; and
+# `channels`; or a refusal.
 table_answers <- function(release, bound, call) {
   table <- as_table(bound)
   check_answered_model(table, call)
@@ -20,8 +21,7 @@ table_answers <- function(release, bound, call) {
     stop_classed("method", c("Method {.val collapse} cannot combine answers by randomised response with other statistics.",
                              x = "The release also has {describe_statistic(other[[1L]]$statistic)}.", i = "Method {.val augment} can use both."), call = call)
   }
-  n <- release$n
-  codes <- do.call(cbind, lapply(parts, function(p) matrix(p$value, n, dimnames = list(NULL, p$statistic$columns$variable))))
+  codes <- do.call(cbind, lapply(parts, answer_codes, release$n))
   channels <- do.call(c, lapply(parts, function(p) channels_of(p$mechanism, p$statistic)))
   variables <- names(table$levels)
   at <- match(variables, colnames(codes))
@@ -31,7 +31,14 @@ table_answers <- function(release, bound, call) {
     stop_classed("method", c("Method {.val collapse} needs one answer for each record and variable.", x = fault,
                              i = "Method {.val augment} does not."), call = call)
   }
-  list(codes = codes[, at, drop = FALSE], channels = channels[at])
+  list(codes = codes[, at, drop = FALSE], times = if (counts_answers(parts[[1L]]$statistic)) parts[[1L]]$value, channels = channels[at])
+}
+
+# a row a record, or a combination of answers that is counted
+answer_codes <- function(part, n) {
+  codes <- if (counts_answers(part$statistic)) counted_codes(part$statistic) else matrix(part$value, n)
+  colnames(codes) <- part$statistic$columns$variable
+  codes
 }
 
 check_answered_model <- function(table, call) {
@@ -56,7 +63,8 @@ answers_problem <- function(release, bound, call) {
   own <- part_codes(table$parts[[1L]], levels)
   tracked <- if (nrow(own) <= most_tracked) nrow(own) else 0
   channel <- channel_fields(answers$channels)
-  counts <- as.double(tabulate(grid(answers$codes, channel$answers) + 1, prod(channel$answers)))
+  answered <- grid(answers$codes, channel$answers) + 1
+  counts <- if (is.null(answers$times)) as.double(tabulate(answered, prod(channel$answers))) else replace(numeric(prod(channel$answers)), answered, answers$times)
   place <- grid(own, levels)
   row <- if (length(answers$channels) == 1L && !moves_theta(table)) told_row(answers$channels[[1L]], counts, place, table$spec$fields$alpha, tracked)
   fields <- row %||% c(channel, list(place = as.double(place), tracked = as.double(tracked > 0), counts = counts))

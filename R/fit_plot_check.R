@@ -72,8 +72,8 @@ check_one <- function(fit, draws, level, seed, call) {
     stop_classed("argument", c("{.arg object} must be a fit of a release that can be simulated again.",
                                x = "It has noisy records with randomised response of factors, not totals with noise."), call = call)
   }
-  release <- fit$release
   check_simulated_size(draws, "draws", fit, call)
+  release <- uncounted(fit$release)
   data <- stats::simulate(fit, draws, seed)
   # with the noise of the release: that of a group has the sensitivity of all groups' numbers
   parts <- lapply(release_parts(release), function(p) replace(p, "statistic", list(as_simulated(p$statistic))))

@@ -13,9 +13,9 @@
 #'
 #' **Answers in [as_release()]** are codes from 0 on: first the answers that are levels, in the order of the levels, then the other columns. For one question
 #' they may also be strings or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`. For several questions they may be a table of the
-#' number of records with each combination, with dimensions named by the variables. The order of records does not matter, and `n` need not be given. Answers to
-#' several questions
-#' that were counted separately are separate releases.
+#' number of records with each combination, with dimensions named by the variables. The order of records does not matter, and `n` need not be given. Numbers of
+#' records stay as they are in the release: 10^8 answers take no more memory or time than 10^4. Answers to several questions that were counted separately are
+#' separate releases.
 #'
 #' **Other descriptions.** Suppose that an answer is true with probability t, and that otherwise one of the k levels is drawn at random, by a coin if there are
 #' two. Then epsilon = log(1 + k t / (1 - t)), which is log(7) for t = 0.75 and two levels. If a level is kept with probability p,
@@ -221,6 +221,7 @@ check_pair.mech_randomized_response <- function(statistic, mechanism, call) {
 #' @export
 check_noisy.mech_randomized_response <- function(mechanism, statistic, value, call = caller_env()) {
   channels <- channels_of(mechanism, statistic)
+  if (counts_answers(statistic)) value <- as.double(counted_codes(statistic)[value > 0, ])
   each <- length(value) / length(channels)
   bad <- value != floor(value) | value < 0 | value >= rep(vapply(channels, ncol, 0L), each = each)
   if (any(bad)) stop_argument("value", "codes of answers, 0 for the first", describe_bad(value, bad), "value", call)
@@ -289,30 +290,44 @@ log_noise.mech_randomized_response <- function(part, data) {
 
 # ---- answers as they were published ----------------------------------------------------------
 
-# Codes of answers; from texts, or from how many gave each answer, which determines all but their order.
-answer_codes <- function(value, statistic, mechanism, n, call = caller_env()) {
+# A list: `value`, codes of answers, also from texts; or how many records gave each answer, which is all that matters, and the `statistic` says so.
+published_answers <- function(value, statistic, mechanism, call = caller_env()) {
   answers <- lapply(channels_of(mechanism, statistic), colnames)
-  if (is.character(value) || is.factor(value)) return(coded_answers(as.character(value), answers, call))
-  counts <- answer_counts(value, statistic, n)
-  if (is.null(counts)) return(value)
-  for (v in names(answers)) check_counted_answers(dimnames(counts)[[v]], answers[[v]], v, call)
+  if (is.character(value) || is.factor(value)) value <- coded_answers(as.character(value), answers, call)
+  counts <- answer_counts(value, statistic)
+  if (!is.null(counts)) {
+    for (v in names(answers)) check_counted_answers(dimnames(counts)[[v]], answers[[v]], v, call)
+    statistic$counted <- answers
+    counts <- do.call(`[`, c(list(unclass(counts)), unname(answers), drop = FALSE))
+    value <- stats::setNames(as.double(aperm(counts)), part_components(statistic))
+  }
+  list(value = value, statistic = statistic)
+}
+
+check_answer_numbers <- function(counts, n, call) {
   bad <- !is.finite(counts) | counts < 0 | counts != floor(counts)
   if (any(bad)) stop_argument("value", "whole numbers of records with each answer", describe_bad(counts, bad), "value", call)
-  if (sum(counts) < 1 || !is.null(n) && sum(counts) != n) {
-    of <- if (!is.null(n)) paste(" of", n)
-    stop_classed("value", "{.arg value} must be the numbers of all records with each answer, but {sum(counts)} answer{?s} {?is/are} counted{of}.", call = call)
-  }
-  cell <- arrayInd(rep(seq_along(counts), counts), dim(counts))
-  unlist(lapply(seq_along(answers), function(v) match(dimnames(counts)[[v]], answers[[v]])[cell[, v]] - 1))
+  if (sum(counts) >= 1 && (is.null(n) || sum(counts) == n)) return(invisible())
+  of <- if (!is.null(n)) paste(" of", n)
+  stop_classed("value", "{.arg value} must be the numbers of all records with each answer, but {sum(counts)} answer{?s} {?is/are} counted{of}.", call = call)
 }
 
 # An array with a dimension for each variable; NULL if these are no counts.
-answer_counts <- function(value, statistic, n) {
+answer_counts <- function(value, statistic) {
   variables <- statistic$columns$variable
   if (is.array(value) && setequal(names(dimnames(value)), variables)) return(aperm(value, match(variables, names(dimnames(value)))))
   vector <- is.numeric(value) && is.null(dim(value)) && length(variables) == 1L
-  if (!vector || length(value) == 0L || is.null(names(value)) || any(names(value) %in% part_components(statistic, max(n, 1), ""))) return(NULL)
+  if (!vector || length(value) == 0L || is.null(names(value)) || any(is_record_name(names(value), variables))) return(NULL)
   array(value, length(value), stats::setNames(list(names(value)), variables))
+}
+
+# such as "y[3]"
+is_record_name <- function(names, variable) startsWith(names, variable) & grepl("^\\[[0-9]+\\]$", substring(names, nchar(variable) + 1L))
+
+# The codes of the combinations of answers that are counted, a row each
+counted_codes <- function(statistic) {
+  sizes <- lengths(statistic$counted)
+  as.matrix(rev(expand.grid(rev(lapply(sizes, seq_len))))) - 1
 }
 
 coded_answers <- function(value, answers, call) {

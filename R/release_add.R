@@ -73,7 +73,7 @@ join_releases <- function(first, second, names, call = caller_env()) {
     stop_classed("release", c("Releases about the same records must have the same number of records.",
                               x = "The first has {first$n}, the second {second$n}."), call = call)
   }
-  releases <- name_releases(list(first, second), names, call)
+  releases <- name_releases(list(uncounted(first), uncounted(second)), names, call)
   # parts of different origin: what their noise is, is told by its scale alone
   origin <- unique(vapply(releases, `[[`, "", "noise"))
   if (length(origin) > 1L) releases <- lapply(releases, with_plain_noise)

@@ -169,11 +169,25 @@ answers_release <- function(value, statistic, mechanism, given, neighbours, ...,
   check_no_dots(..., call = call)
   n <- given[[1L]]
   check_design(statistic, mechanism, neighbours, call)
-  value <- answer_codes(value, statistic, mechanism, n, call)
-  questions <- length(statistic$components)
-  if (is.null(given) && is.numeric(value)) n <- length(value) / questions
+  answers <- published_answers(value, statistic, mechanism, call)
+  value <- answers$value
+  statistic <- answers$statistic
+  if (is.null(given) && is.numeric(value)) n <- if (counts_answers(statistic)) sum(value) else length(value) / length(statistic$components)
+  if (counts_answers(statistic)) check_answer_numbers(value, n, call)
   n <- check_public_size(n, design_parts(statistic, mechanism), call)
   release_of(value, statistic, mechanism, n, neighbours, FALSE, call)
+}
+
+# The same release of single records, for what needs them
+uncounted <- function(release) {
+  if (is_several(release$statistic) || !counts_answers(release$statistic)) return(release)
+  statistic <- release$statistic
+  codes <- counted_codes(statistic)[rep(seq_along(release$value), release$value), , drop = FALSE]
+  statistic$counted <- NULL
+  value <- stats::setNames(as.double(codes), part_components(statistic, release$n))
+  result <- new_release(value, statistic, release$mechanism, release$n, rep_len(unname(release$scale), length(value)), 0, release$noise, release$neighbours)
+  result$missing <- release$missing
+  result
 }
 
 # What as_release() makes of noisy numbers and public covariates.
@@ -210,7 +224,7 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
   }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
-    rep(mechanism_scale(p$mechanism, p$statistic, call, neighbours = neighbours), each = value_size(p$statistic, n) / length(p$statistic$components))
+    per_number(mechanism_scale(p$mechanism, p$statistic, call, neighbours = neighbours), p$statistic, n)
   })
   value <- if (listed) join_values(value, parts, n, call) else if (is_several(statistic)) {
     check_value(value, unlist(components), call, hidden = unlist(Map(function(p, c) rep(hides(p$mechanism), length(c)), parts, components)))

@@ -75,6 +75,7 @@ release_from_fields <- function(content, refuse) {
   statistic <- part_from_json(content$statistic, statistic_from_json, refuse, claim = value_claims(length(value), refuse))
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
   check_design(statistic, mechanism, neighbours)
+  if (any_counts_answers(statistic)) check_counted(statistic, mechanism, value, content, refuse)
   check_value_names(names(value), design_parts(statistic, mechanism), content$n, refuse)
   result <- release_of(value, statistic, mechanism, check_public_size(content$n, design_parts(statistic, mechanism)), neighbours, listed = FALSE)
   result$noise <- content$noise
@@ -85,6 +86,14 @@ release_from_fields <- function(content, refuse) {
     refuse("Its contents do not match its checksum: it was changed after it was written.")
   }
   result
+}
+
+check_counted <- function(statistic, mechanism, value, content, refuse) {
+  if (content$version < 5 || is_several(statistic) || !takes_codes(statistic, mechanism) ||
+        !identical(statistic$counted, lapply(channels_of(mechanism, statistic), colnames))) {
+    refuse("counted must be the answers to each variable of one statistic of records.")
+  }
+  check_answer_numbers(value, content$n, NULL)
 }
 
 # Too many for the messages of as_release(), which name them.

@@ -31,7 +31,8 @@
 #'
 #' Statistics are `size`; `counts` (with `formula`, `levels`); `sums` (`formula`, `bounds`, `outside`); `by` (`statistic`, `levels`); `linear` (`statistic`,
 #' `queries`); `histogram` (`formula`, `breaks`, `levels`, `right`); `quantiles` (`formula`, `bounds`, `probs`, `steps`); `records`, `crossprod`, `centred`,
-#' `moments4` and `objective`. `smooth` (`formula`, `bounds`) has splines. A `crossprod` with survey weights has a field `weights`, the name of their variable.
+#' `moments4` and `objective`. `records` has a field `counted` (version 5), the answers to each variable, if `value` is the number of records with each
+#' combination of answers. `smooth` (`formula`, `bounds`) has splines. A `crossprod` with survey weights has a field `weights`, the name of their variable.
 #' The text is UTF-8, objects have a line for each field, indented by two spaces; objects that contain only numbers, and arrays, are on one line. Numbers are
 #' written by `%.17g`, with up to 17 digits as needed.
 #'
@@ -65,10 +66,10 @@ write_release <- function(release, path) {
 }
 
 schema_format <- "noiseaware release"
-# 1 knew one kind of neighbours, and n; 2 nothing that was hidden or rounded; 3 no exact numbers; 4 no persons
+# 1 knew one kind of neighbours, and n; 2 nothing that was hidden or rounded; 3 no exact numbers; 4 no persons and no counts of answers
 schema_version <- 5L
 
-release_json <- function(release, version = if (of_persons(release$neighbours)) 5L else 4L) {
+release_json <- function(release, version = if (of_persons(release$neighbours) || any_counts_answers(release$statistic)) 5L else 4L) {
   content <- list(
     format = schema_format, version = version,
     n = if (is.null(release$n)) structure("null", class = "json") else exact_numbers(release$n),

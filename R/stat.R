@@ -91,13 +91,30 @@ integer_valued <- function(statistic) UseMethod("integer_valued")
 
 # how many numbers a statistic of n records releases
 value_size <- function(statistic, n) {
+  if (counts_answers(statistic)) return(prod(lengths(statistic$counted)))
   length(statistic$components) * (if (statistic$kind == "records") n else 1)
 }
 
+# one for each of these numbers, of what is the same for those of a component
+per_number <- function(x, statistic, n) {
+  if (counts_answers(statistic)) rep_len(x, value_size(statistic, n)) else rep(x, each = value_size(statistic, n) / length(statistic$components))
+}
+
+# Are these not single records, but how many have each combination of answers? `counted`: the answers to each question
+counts_answers <- function(statistic) !is.null(statistic$counted)
+any_counts_answers <- function(statistic) if (is_several(statistic)) any(vapply(statistic, counts_answers, TRUE)) else counts_answers(statistic)
+
 part_components <- function(statistic, n, name = "") {
   components <- statistic$components
-  if (statistic$kind == "records") components <- as.vector(outer(seq_len(n), components, function(i, c) paste0(c, "[", i, "]")))
+  if (counts_answers(statistic)) components <- margin_cells(names(statistic$counted), statistic$counted) else if (statistic$kind == "records")
+    components <- as.vector(outer(seq_len(n), components, function(i, c) paste0(c, "[", i, "]")))
   if (name == "") components else paste0(name, ": ", components)
+}
+
+# names of a margin's cells, the last variable fastest
+margin_cells <- function(margin, levels) {
+  parts <- lapply(margin, function(v) paste0(v, "=", levels[[v]]))
+  Reduce(function(slow, fast) as.vector(t(outer(slow, fast, paste, sep = ":"))), parts)
 }
 
 statistic_json <- function(statistic) UseMethod("statistic_json")

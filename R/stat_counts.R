@@ -111,12 +111,6 @@ margin_variable <- function(side, call) {
                             i = "Transform the variable in the data first."), call = call)
 }
 
-# names of a margin's cells, the last variable fastest
-margin_cells <- function(margin, levels) {
-  parts <- lapply(margin, function(v) paste0(v, "=", levels[[v]]))
-  Reduce(function(slow, fast) as.vector(t(outer(slow, fast, paste, sep = ":"))), parts)
-}
-
 #' @export
 statistic_fields.stat_counts <- function(statistic) {
   list(levels = as.double(lengths(statistic$levels)), members = as.double(lengths(statistic$margins)),

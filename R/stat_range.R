@@ -19,6 +19,7 @@ part_limits <- function(part, n) {
   limits <- component_limits(part$statistic)
   # noise on every record has none
   if (is.null(limits) || is.null(n) || part$mechanism$kernel == "records") return(NULL)
+  if (counts_answers(part$statistic)) return(cbind(numeric(length(part$index)), n))
   if (part$statistic$kind == "records") limits[rep(seq_len(nrow(limits)), each = n), , drop = FALSE] else limits * n
 }
 

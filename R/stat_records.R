@@ -99,7 +99,9 @@ statistic_fields.stat_records <- function(statistic) list(lower = statistic$colu
 variable_kinds.stat_records <- function(x) c("number", "code")
 
 #' @export
-describe_statistic.stat_records <- function(statistic) paste0("single records of ", shorten_text(statistic$formula), outside_words(statistic))
+describe_statistic.stat_records <- function(statistic) {
+  paste0(if (counts_answers(statistic)) "counts of answers to " else "single records of ", shorten_text(statistic$formula), outside_words(statistic))
+}
 
 #' @export
 format.stat_records <- function(x, ...) {
@@ -108,7 +110,8 @@ format.stat_records <- function(x, ...) {
   levels <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, shorten_list, ""))
   c(statistic_title(x), if (length(bounds)) paste0(if (is_unbounded(x)) "  numbers     " else "  bounds      ", shorten_list(bounds)),
     if (length(levels)) paste0("  levels      ", shorten_list(levels)),
-    sprintf("  components  %d for each record: %s", length(x$components), shorten_list(x$components)),
+    if (counts_answers(x)) sprintf("  components  %d, how many records have each combination of answers", value_size(x)) else
+      sprintf("  components  %d for each record: %s", length(x$components), shorten_list(x$components)),
     if (is_unbounded(x)) "  sensitivity none without bounds: the records are noisy already" else
       sensitivity_line(x))
 }
@@ -139,16 +142,18 @@ integer_valued.stat_records <- function(statistic) isTRUE(statistic$whole) || al
 statistic_json.stat_records <- function(statistic) {
   columns <- statistic$columns[!statistic$columns$variable %in% names(statistic$levels), ]
   c(list(name = "records", formula = statistic$formula), if (nrow(columns)) list(bounds = exact_bounds(columns)),
-    if (length(statistic$levels)) list(levels = statistic$levels), outside_json(statistic))
+    if (length(statistic$levels)) list(levels = statistic$levels), if (counts_answers(statistic)) list(counted = statistic$counted), outside_json(statistic))
 }
 
 stat_records_from_json <- function(x, refuse, claim) {
-  given <- intersect(c("bounds", "levels"), names(x))
+  given <- intersect(c("bounds", "levels", "counted"), names(x))
   outside <- outside_from_json(x)
   require_fields(x, c("name", "formula", given, intersect("outside", names(x))), "statistic", refuse)
   ranges <- lapply(x[given], json_bounds, refuse = refuse)
-  claim(sum(lengths(ranges)))
-  stat_records(json_formula(x$formula, refuse), ranges$bounds, ranges$levels, outside = outside)
+  claim(if (is.null(ranges$counted)) sum(lengths(ranges)) else prod(lengths(ranges$counted)))
+  statistic <- stat_records(json_formula(x$formula, refuse), ranges$bounds, ranges$levels, outside = outside)
+  statistic$counted <- ranges$counted
+  statistic
 }
 
 is_unbounded <- function(statistic) inherits(statistic, "stat_records") && any(is.infinite(statistic$columns$upper))

@@ -182,16 +182,72 @@ test_that("epsilon of a matrix is the largest log ratio of an answer's probabili
 
 test_that("answers may be codes, texts or counts, of one question or of combinations", {
   counts <- c(refused = 4, yes = 2, no = 3)
-  expect_identical(tabulate(as_release(counts, one_question, asymmetric_response)$value + 1), c(3L, 2L, 4L))
-  expect_identical(as_release(counts, one_question, asymmetric_response)$n, 9)
+  rel <- as_release(counts, one_question, asymmetric_response)
+  expect_identical(rel$value, c("y=no" = 3, "y=yes" = 2, "y=refused" = 4))
+  expect_identical(rel$n, 9)
+  expect_identical(tabulate(internal("uncounted")(rel)$value + 1), c(3L, 2L, 4L))
   texts <- as_release(factor(c("yes", "refused", "no")), one_question, asymmetric_response)
   expect_identical(unname(texts$value), c(1, 2, 0))
   expect_identical(as_release(c(1, 2, 0), one_question, asymmetric_response), texts)
-  expect_identical(names(as_release(c(no = 2, yes = 1), one_question, mech_randomized_response(epsilon = 1), n = 3)$value), sprintf("y[%d]", 1:3))
+  expect_identical(as_release(c("y[2]" = 1, "y[1]" = 2), one_question, asymmetric_response, 2), as_release(c(2, 1), one_question, asymmetric_response, 2))
   two <- stat_records(~ y + g, levels = c(yes_no$levels, levels3))
   given <- xtabs(n ~ g + y, data.frame(g = c("c", "a", "b"), y = c("no", "yes", "no"), n = c(2, 3, 1)))
   rel <- as_release(given, two, mech_randomized_response(epsilon = 1))
-  expect_identical(unclass(table(g = rel$value[7:12], y = rel$value[1:6])), unclass(table(g = c(2, 2, 0, 0, 0, 1), y = c(0, 0, 1, 1, 1, 0))))
+  expect_identical(rel$value, c("y=no:g=a" = 0, "y=no:g=b" = 1, "y=no:g=c" = 2, "y=yes:g=a" = 3, "y=yes:g=b" = 0, "y=yes:g=c" = 0))
+  single <- internal("uncounted")(rel)
+  expect_identical(unclass(table(g = single$value[7:12], y = single$value[1:6])), unclass(table(g = c(2, 2, 0, 0, 0, 1), y = c(0, 0, 1, 1, 1, 0))))
+  expect_identical(single, as_release(unname(single$value), two, mech_randomized_response(epsilon = 1), 6))
+})
+
+test_that("counts of answers print, survive their file, and are the answers to whoever uses them", {
+  local_reproducible_output()
+  two <- stat_records(~ y + g, levels = c(yes_no$levels, levels3))
+  of_g <- rbind(a = c(a = 0.7, b = 0.3), b = c(0.2, 0.8), c = c(0.2, 0.8))
+  set.seed(1)
+  given <- array(rpois(6, 9), c(3, 2), list(y = c("refused", "no", "yes"), g = c("b", "a")))
+  rel <- as_release(given, two, mech_randomized_response(matrix = list(y = asymmetric, g = of_g)))
+  single <- internal("uncounted")(rel)
+  path <- withr::local_tempfile(fileext = ".json")
+  write_release(rel, path)
+  expect_identical(read_release(path), rel)
+  expect_identical(unname(as.matrix(as.data.frame(rel)[, c("lower", "upper")])), cbind(numeric(6), rep(sum(given), 6)))
+  expect_identical(privacy(rel), privacy(single))
+  expect_snapshot({
+    rel
+    cat(readLines(path), sep = "\n")
+  })
+  ask <- function(rel, method) suppressWarnings(sample_posterior(rel, model_table(~ y:g), method, chains = 1, iter = 30, seed = 1))
+  for (method in c("collapse", "augment")) expect_identical(ask(rel, method)$draws, ask(single, method)$draws)
+  fit <- ask(rel, "collapse")
+  of_single <- ask(single, "collapse")
+  expect_identical(summary(posterior::as_draws_array(fit)), summary(posterior::as_draws_array(of_single)))
+  expect_identical(add_release(rel, as_release(c(12, 20, 9), stat_counts(~ g, levels3), mech_laplace(epsilon = 1), rel$n)),
+                   add_release(single, as_release(c(12, 20, 9), stat_counts(~ g, levels3), mech_laplace(epsilon = 1), rel$n)))
+  damaged <- function(from, to) {
+    file <- withr::local_tempfile(fileext = ".json")
+    writeLines(sub(from, to, readLines(path), fixed = TRUE), file)
+    read_release(file)
+  }
+  for (change in list(c('"no", "yes", "refused"', '"no", "refused", "yes"'), c('"counted"', '"counting"'), c('"version": 5', '"version": 4'),
+                      c('"y=no:g=a": ', '"y=no:g=a": 1'), c('"y=no:g=a": ', '"y=no:g=a": -'), c('"n": ', '"n": 1'))) {
+    expect_error(damaged(change[1], change[2]), class = "noiseaware_error_file")
+  }
+})
+
+test_that("counts of answers: the number of records costs nothing", {
+  st <- stat_records(~ y, levels = list(y = c("no", "yes")))
+  ask <- function(n) {
+    rel <- as_release(c(no = 0.6 * n, yes = 0.4 * n), st, mech_randomized_response(epsilon = 1))
+    fit <- suppressWarnings(sample_posterior(rel, model_bernoulli(), chains = 2, iter = 2000, seed = 1))
+    expect_lt(object.size(fit), 2e6)
+    capture.output(print(rel), print(fit), print(summary(fit)))
+    fit
+  }
+  spent <- system.time(fit <- ask(1e9))[["user.self"]]
+  expect_lt(spent, 5)
+  keep <- exp(1) / (exp(1) + 1)
+  expect_distribution(parameter_draws(fit, "prob[yes]"), function(p) (qbeta(p, 4e8, 6e8) - (1 - keep)) / (2 * keep - 1))
+  expect_error(bayesplot::pp_check(fit), "10^8", fixed = TRUE, class = "noiseaware_error_argument")
 })
 
 test_that("a matrix prints, and survives its file", {
