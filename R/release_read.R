@@ -50,21 +50,26 @@ release_from_list <- function(content, path, call = caller_env()) {
   })
 }
 
+# as files state them, and the argument of persons()
+person_kinds <- c(person = "add_remove", person_replaced = "replace")
+
+of_persons_json <- function(content) checkmate::test_choice(content[["neighbours"]], names(person_kinds))
+
 neighbours_from_json <- function(content, refuse) {
   found <- Find(function(kind) identical(content$neighbours, neighbours_json(kind, content$version)), neighbour_kinds)
   if (!is.null(found)) return(found)
-  if (content$version >= 5 && identical(content$neighbours, "person")) {
+  if (content$version >= 5 && of_persons_json(content)) {
     if (!is_number(content$contributions)) refuse("contributions must be a number.")
-    return(match_neighbours(persons(contributions = content$contributions)))
+    return(match_neighbours(persons(contributions = content$contributions, neighbours = person_kinds[[content$neighbours]])))
   }
-  known <- c(unique(vapply(neighbour_kinds, neighbours_json, "", content$version)), if (content$version >= 5) "person")
+  known <- c(unique(vapply(neighbour_kinds, neighbours_json, "", content$version)), if (content$version >= 5) names(person_kinds))
   refuse(paste0("neighbours must be ", paste0("\"", known, "\"", collapse = " or "), "."))
 }
 
 release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "missing", "noise", "statistic", "mechanism", "value",
                             if (identical(content[["noise"]], "entropy")) "granularity",
-                            if (identical(content[["neighbours"]], "person")) "contributions", "checksum"), "the file", refuse)
+                            if (of_persons_json(content)) "contributions", "checksum"), "the file", refuse)
   neighbours <- neighbours_from_json(content, refuse)
   if (!identical(content$missing, missing_rule)) refuse(paste0("missing must be \"", missing_rule, "\"."))
   if (!checkmate::test_choice(content$noise, names(noise_source))) {

@@ -20,8 +20,8 @@
 #' | --- | --- |
 #' | `format`, `version` | `"noiseaware release"`, 4 |
 #' | `n` | the public number of records, or `null` |
-#' | `neighbours` | `"replace"`, `"add_remove"` or `"person"` (version 5) |
-#' | `contributions` | with `"person"`, the largest number of records of one person |
+#' | `neighbours` | `"replace"`, `"add_remove"`; for [persons()] `"person"` or, with one replaced, `"person_replaced"` (version 5) |
+#' | `contributions` | for persons, the largest number of records of one person |
 #' | `missing` | `"refused"` |
 #' | `noise` | `"published"` for numbers from others; `"entropy"` from [release()], with a field `granularity` after it; `"floating"`; `"simulation"` |
 #' | `statistic` | an object with a `name` and the statistic's fields, see below; or an object of these, by their names |

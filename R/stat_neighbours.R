@@ -4,8 +4,13 @@
 #   sensitivity(persons) = k sensitivity("add_remove")
 # This holds for any choice that looks at one person's records alone. The choice is random so that it favours no kind of record.
 #
-# Within the package such neighbours are "add_remove" with attributes: `contributions`, k, and until the records have been chosen `person`, the
-# column with the persons' names.
+# If one person takes another one's place, each has k used records or fewer: neighbours are k steps apart, in each of which a record is replaced,
+# added or removed. If all records of each are alike, the steps add up:
+#   sensitivity(replaced persons) = k max(sensitivity("replace"), sensitivity("add_remove"))
+# Numbers of records differ, so that n is confidential there, too.
+#
+# Within the package such neighbours are "add_remove" with attributes: `contributions`, k; `replaced`, TRUE where a person is; and until the records
+# have been chosen `person`, the column with the persons' names.
 
 #' Guarantees for persons with several records
 #'
@@ -16,11 +21,17 @@
 #' @param person Name of the column that identifies persons. `NULL` where no records are read: in [as_release()], [sensitivity()], [budget()] and
 #'   simulations from a model.
 #' @param contributions The largest number of records of one person that are used: a whole number, at least 1.
+#' @param neighbours `"add_remove"`: one person more or less. `"replace"`: one person in another one's place, each with any number of records. The number of
+#'   persons is then public, but releases do not state it. The number of records is confidential in both cases.
 #' @details
 #' **Sensitivity.** It is `contributions` times the sensitivity to one record added or removed, in both norms: a person's records may all push a total the same
 #' way. Noise for `contributions = 5` and an `epsilon` is the noise for one record and `epsilon / 5` (for `mu` likewise; `rho` is divided by 25), and
 #' [design()] has the argument `neighbours` as well. A small number keeps the noise small but leaves records out.
-#' Replacing a person by another one changes a total at most twice as much: the guarantee then has twice the `epsilon` or `mu`, and four times the `rho`.
+#'
+#' With `neighbours = "replace"`, it is `contributions` times the sensitivity to one record replaced, added or removed, whichever is the largest, because the other
+#' person may have fewer records, or none. It is at most twice as large: for a sum of values from 0 to 12 it is the same, for counts of levels twice as large in the
+#' L1 norm. Such a guarantee also holds for one person added or removed. Conversely, if one person is added or removed, the guarantee for one
+#' replaced person has twice the `epsilon` or `mu`, and four times the `rho`.
 #'
 #' **Which records are used.** For a data frame and for files, random bits from the operating system decide, without regard to values. In a database, its own
 #' generator decides: the guarantee does not depend on how records are chosen, as long as only the person's own records matter. All statistics of one
@@ -37,7 +48,8 @@
 #' `aggregate(hours ~ id, visits, sum)`. The bounds of a statistic then clamp the total of a person, all records of a person count, and the usual neighbours
 #' protect persons. A model describes persons, who are independent.
 #'
-#' **Budgets** for persons (`budget(neighbours = persons("id", 5))`) are charged by releases for persons only, with any number of contributions.
+#' **Budgets** for persons (`budget(neighbours = persons("id", 5))`) are charged by releases for persons only, with the same `neighbours` and any number of
+#' contributions.
 #' @return An object of class `noiseaware_persons`, for the argument `neighbours`.
 #' @section Errors: `noiseaware_error_argument`; in [release()] `noiseaware_error_data` if the column is missing or has missing values, and
 #'   `noiseaware_error_neighbours` for statistics and mechanisms without a guarantee for persons: [mech_randomized_response()], [stat_records()], [mech_objective()].
@@ -50,6 +62,7 @@
 #' hours <- stat_sums(~ hours, bounds = list(hours = c(0, 12)))
 #' each <- persons("id", contributions = 2)
 #' sensitivity(hours, neighbours = each)
+#' sensitivity(hours, neighbours = persons("id", contributions = 2, neighbours = "replace"))
 #' noise <- list(hours = mech_laplace(epsilon = 1), visits = mech_laplace(epsilon = 1))
 #' release(visits, list(hours = hours, visits = stat_size()), noise, neighbours = each)
 #' # totals of persons instead: one record for each, clamped to 20 hours
@@ -62,10 +75,11 @@
 #' @concept bounded contributions
 #' @concept repeated measurements
 #' @export
-persons <- function(person = NULL, contributions) {
+persons <- function(person = NULL, contributions, neighbours = c("add_remove", "replace")) {
   check_given()
   if (!is.null(person) && !checkmate::test_string(person, min.chars = 1L)) stop_argument("person", "NULL or the name of a column", describe(person))
-  structure(list(person = person, contributions = check_count(contributions, "contributions")), class = "noiseaware_persons")
+  neighbours <- if (missing(neighbours)) "add_remove" else check_choice(neighbours, "neighbours", neighbour_kinds)
+  structure(list(person = person, contributions = check_count(contributions, "contributions"), neighbours = neighbours), class = "noiseaware_persons")
 }
 
 #' @export
@@ -85,7 +99,9 @@ neighbour_kinds <- c("replace", "add_remove")
 
 match_neighbours <- function(neighbours, call = caller_env()) {
   if (identical(neighbours, neighbour_kinds)) return("replace")
-  if (inherits(neighbours, "noiseaware_persons")) return(structure("add_remove", contributions = neighbours$contributions, person = neighbours$person))
+  if (inherits(neighbours, "noiseaware_persons")) {
+    return(structure("add_remove", contributions = neighbours$contributions, person = neighbours$person, replaced = if (neighbours$neighbours == "replace") TRUE))
+  }
   if (of_persons(neighbours)) return(neighbours)
   if (!checkmate::test_choice(neighbours, neighbour_kinds)) {
     stop_argument("neighbours", "\"replace\", \"add_remove\" or persons()", describe(neighbours), call = call)
@@ -107,7 +123,8 @@ check_neighbours <- function(statistic, neighbours, call = caller_env()) {
 }
 
 # what a guarantee is about, in words
-neighbours_text <- c(replace = "one replaced record", add_remove = "one record added or removed", person = "one person added or removed")
+neighbours_text <- c(replace = "one replaced record", add_remove = "one record added or removed", person = "one person added or removed",
+                     person_replaced = "one replaced person")
 
 of_persons <- function(neighbours) !is.null(attr(neighbours, "contributions"))
 
@@ -121,13 +138,18 @@ stated_neighbours <- function(neighbours) {
 }
 
 # what a budget distinguishes
-neighbour_kind <- function(neighbours) if (of_persons(neighbours)) "person" else neighbours
+neighbour_kind <- function(neighbours) {
+  if (!of_persons(neighbours)) neighbours else if (replaces_person(neighbours)) "person_replaced" else "person"
+}
+
+replaces_person <- function(neighbours) !is.null(attr(neighbours, "replaced"))
 
 # what a guarantee is about, in words
 neighbours_words <- function(neighbours) {
   if (!of_persons(neighbours)) return(neighbours_text[[neighbours]])
   count <- contributions_of(neighbours)
-  sprintf("one person, with at most %s %s, added or removed", format_size(count), if (count == 1) "record" else "records")
+  records <- paste("with at most", format_size(count), if (count == 1) "record" else "records")
+  if (replaces_person(neighbours)) paste("one replaced person,", records) else paste0("one person, ", records, ", added or removed")
 }
 
 # why no release for persons can be made of such a pair; NULL if one can

@@ -60,7 +60,8 @@ def noise(name, **size):
 
 
 def write_release(path, value, statistic, mechanism, n=None, neighbours="add_remove", contributions=None):
-    """Several statistics of the same records: three dictionaries with the same keys. contributions: with neighbours="person", the most records of one."""
+    """Several statistics of the same records: three dictionaries with the same keys. contributions: with neighbours="person" or
+    "person_replaced", the most records of one."""
     if "name" not in statistic:
         value = {k + ": " + component: x for k in statistic for component, x in value[k].items()}
     content = {"format": "noiseaware release", "version": 4 if contributions is None else 5, "n": n, "neighbours": neighbours,

@@ -15,6 +15,90 @@ test_that("a sensitivity is the largest change that any records of one person ma
   expect_identical(sensitivity(stat_size(), "L1", persons(contributions = 4)), 4)
 })
 
+# persons differ in how many records they have; all records of one have the same value, so that it does not matter which are used
+visits <- data.frame(id = rep(c("b", "a", "c d", "\"q\""), c(1, 4, 2, 7)), y = rep(c(1.5, 2, -3, 0.25), c(1, 4, 2, 7)),
+                     g = factor(rep(c("u", "v", "u", "v"), c(1, 4, 2, 7))))[c(14, 2, 6, 9, 1, 8, 3, 13, 7, 4, 10, 12, 5, 11), ]
+
+replaced <- function(most) persons("id", contributions = most, neighbours = "replace")
+
+test_that("the sensitivity to a replaced person is the largest change over all records of both", {
+  records <- expand.grid(y = c(5, 5.5, 6), x = c(-1, 2), g = c("u", "v"), stringsAsFactors = FALSE)
+  levels <- list(g = c("u", "v"))
+  of_y <- stat_sums(~ y, list(y = c(5, 6)))
+  statistics <- list(of_y, stat_sums(~ x, list(x = c(-1, 2))), stat_sums(~ y + x, list(y = c(5, 6), x = c(-1, 2)), rescale = FALSE), stat_counts(~ g, levels),
+                     stat_size(), stat_by(of_y, levels), stat_by(stat_sums(~ x, list(x = c(-1, 2))), levels), stat_histogram(~ y, list(y = c(5, 5.25, 6))),
+                     stat_crossprod(y ~ x, list(y = c(5, 6), x = c(-1, 2)), rescale = FALSE))
+  # of none, one or two records of each person, whatever else there is
+  sets <- rbind(0, as.matrix(expand.grid(rep(list(0:nrow(records)), 2))))
+  for (st in statistics) {
+    of <- function(rows) simulate_release(records[rows, ], st, mech_laplace(scale = 1e-9), neighbours = "add_remove")$value
+    each <- vapply(seq_len(nrow(records)), of, numeric(length(st$components)))
+    each <- cbind(0, matrix(each, length(st$components)))
+    used <- unique(t(apply(sets + 1, 1L, function(rows) rowSums(each[, rows, drop = FALSE]))))
+    if (length(st$components) == 1L) used <- unique(matrix(apply(sets + 1, 1L, function(rows) sum(each[, rows])), ncol = 1L))
+    expect_equal(sensitivity(st, "L1", replaced(2)), max(stats::dist(used, "manhattan")), tolerance = 1e-6, label = format(st)[1])
+    expect_equal(sensitivity(st, "L2", replaced(2)), max(stats::dist(used)), tolerance = 1e-6, label = format(st)[1])
+    expect_gte(sensitivity(st, "L1", replaced(2)), sensitivity(st, "L1", limited(2)))
+    expect_lte(sensitivity(st, "L1", replaced(2)), 2 * sensitivity(st, "L1", limited(2)))
+  }
+})
+
+test_that("no output is more than e^epsilon times as likely if a person is replaced, and one nearly is", {
+  levels <- list(g = c("u", "v", "w"))
+  both <- list(g = stat_counts(~ g, levels), n = stat_size())
+  noise <- list(g = mech_discrete_laplace(epsilon = 0.6), n = mech_discrete_laplace(epsilon = 0.4))
+  made <- release(data.frame(id = 1:5, g = c("u", "v", "v", "w", "u")), both, noise, neighbours = replaced(3))
+  expect_null(made$n)
+  expect_identical(privacy(made)$epsilon <= 1, TRUE)
+  own <- subset(expand.grid(u = 0:3, v = 0:3, w = 0:3), u + v + w <= 3)
+  totals <- cbind(own, n = rowSums(own))
+  # the ratio of densities at z is at most that far from the totals
+  loss <- as.matrix(stats::dist(sweep(totals, 2, made$scale, "/"), "manhattan"))
+  expect_lte(max(loss), 1 + 1e-9)
+  # each statistic by itself has a pair that spends all of its budget
+  expect_equal(max(as.matrix(stats::dist(sweep(own, 2, made$scale[1:3], "/"), "manhattan"))), 0.6, tolerance = 1e-5)
+  expect_equal(max(as.matrix(stats::dist(totals[, "n"] / made$scale[4], "manhattan"))), 0.4, tolerance = 1e-5)
+  # a private quantile: the scores of all values, with and without a person's
+  quantile <- release(data.frame(id = 1:5, x = 0:4), stat_quantiles(~ x, c(0, 4), 0.25, 4), mech_exponential(epsilon = 1), neighbours = replaced(2))
+  score <- function(x) vapply(0:4, function(v) max(0, 0.75 * sum(x < v) - 0.25 * sum(x >= v), 0.25 * sum(x > v) - 0.75 * sum(x <= v)), 0)
+  log_p <- function(x) {
+    w <- -score(x) / quantile$scale[[1]]
+    w - log(sum(exp(w)))
+  }
+  own <- list(numeric(), 0, 2, 4, c(0, 0), c(4, 4), c(0, 4), c(1, 3))
+  worst <- max(vapply(own, function(a) max(vapply(own, function(b) max(log_p(c(1, 2, 3, a)) - log_p(c(1, 2, 3, b))), 0)), 0))
+  expect_lte(worst, 1)
+  expect_gt(worst, 0.5)
+})
+
+test_that("replaced persons are stated by prints, files and budgets", {
+  st <- stat_counts(~ g, levels = list(g = c("u", "v")))
+  made <- release(visits, st, mech_laplace(epsilon = 1), neighbours = replaced(3))
+  expect_identical(attributes(made$neighbours), list(contributions = 3, replaced = TRUE))
+  expect_output(print(made), "one replaced person, with at most 3 records")
+  expect_output(print(replaced(1)), "one replaced person, with at most 1 record; persons are in the column id")
+  path <- tempfile()
+  on.exit(unlink(path))
+  write_release(made, path)
+  expect_identical(read_release(path), made)
+  expect_true(any(grepl("\"neighbours\": \"person_replaced\",", readLines(path), fixed = TRUE)))
+  # twice the noise of one person added or removed, for counts
+  added <- as_release(c(31, 12), st, mech_laplace(epsilon = 1), n = NULL, neighbours = persons(contributions = 3))
+  other <- as_release(c(31, 12), st, mech_laplace(epsilon = 1), n = NULL, neighbours = persons(contributions = 3, neighbours = "replace"))
+  expect_equal(other$scale, 2 * added$scale)
+  expect_equal(privacy(other), privacy(added))
+  account <- budget(epsilon = 2, neighbours = replaced(1), file = withr::local_tempfile())
+  release(visits, st, mech_laplace(epsilon = 1), budget = account, neighbours = replaced(3))
+  expect_equal(summary(account)$epsilon, 1, tolerance = 1e-4)
+  expect_output(print(account), "one replaced person")
+  without_words({
+    expect_error(release(visits, st, mech_laplace(epsilon = 1), budget = account, neighbours = limited(3)), class = "noiseaware_error_neighbours")
+    expect_error(persons("id", 2, "swap"), class = "noiseaware_error_argument")
+    expect_error(release(visits, stat_records(~ g, levels = list(g = c("u", "v"))), mech_randomized_response(epsilon = 1), neighbours = replaced(2)),
+                 class = "noiseaware_error_neighbours")
+  })
+})
+
 test_that("noise is for all records of a person, and the guarantee is the budget", {
   st <- stat_sums(~ y, bounds = list(y = c(0, 10)))
   for (mechanism in list(mech_laplace(epsilon = 0.7), mech_gaussian(mu = 0.7), mech_discrete_laplace(epsilon = 2), mech_discrete_gaussian(rho = 0.1))) {
@@ -37,9 +121,6 @@ test_that("noise is for all records of a person, and the guarantee is the budget
   expect_equal(privacy(scaled, statistic = st, unit = 0.5, neighbours = persons(contributions = 3))$epsilon, 3 * 10.5 / 20, tolerance = 1e-5)
 })
 
-# persons differ in how many records they have; all records of one have the same value, so that it does not matter which are used
-visits <- data.frame(id = rep(c("b", "a", "c d", "\"q\""), c(1, 4, 2, 7)), y = rep(c(1.5, 2, -3, 0.25), c(1, 4, 2, 7)),
-                     g = factor(rep(c("u", "v", "u", "v"), c(1, 4, 2, 7))))[c(14, 2, 6, 9, 1, 8, 3, 13, 7, 4, 10, 12, 5, 11), ]
 totals <- stat_sums(~ y, bounds = list(y = c(-4, 4)))
 both <- list(totals = totals, cells = stat_counts(~ g, levels = list(g = c("u", "v"))), size = stat_size())
 quiet <- list(totals = mech_laplace(scale = 0.001), cells = mech_laplace(scale = 0.001), size = mech_laplace(scale = 0.001))
