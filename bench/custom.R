@@ -73,7 +73,7 @@ exponential_copy <- function(folder) {
   # capabilities are hooks of the one table there, and theta has no description
   text <- sub("/[*] ---- what it can do.*?\n\n(static const struct model_[^;]*;\n)+\n", "", text, perl = TRUE)
   text <- gsub("    model->[a-z]+ = &[a-z_]+;\n", "", text)
-  text <- sub("    const struct theta_block .*\n    model_describe[^\n]*\n    model->costs[^\n]*\n",
+  text <- sub("    const struct theta_block .*\n    model_describe[^\n]*\n",
               paste0("    model->parameters = model->moving = model->innovations = 1;\n    model->innovation = NOISEAWARE_EXPONENTIAL;\n",
                      "    model->moves = host->memory(host, 1, sizeof(int));\n"), text)
   swap("VECTOR_CLONES ", "")
@@ -90,7 +90,7 @@ exponential_copy <- function(folder) {
   swap("block_sum", "noiseaware_sum")
   swap("const struct model_class model_exponential = {",
        "static const struct noiseaware_model_class table = {\n    .abi = NOISEAWARE_ABI,\n    .size = sizeof table,")
-  hooks <- c("dprior", "add", "rtheta", "from_innovations", "refresh", "set_move", "move")
+  hooks <- c("dprior", "add", "rtheta", "from_innovations", "set_move", "move")
   swap("    .rrecords = rrecords,\n", paste0("    .rrecords = rrecords,\n", paste0("    .", hooks, " = ", hooks, ",\n", collapse = "")))
   file <- file.path(folder, "copy.c")
   writeLines(c(text, "const struct noiseaware_model_class *copy(void) { return &table; }"), file)

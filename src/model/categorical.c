@@ -24,7 +24,6 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
-#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 #include "model/categorical_draw.h"
@@ -56,7 +55,7 @@ struct categorical {
     double *weight, *gamma;
     /* MAX_BLOCK */
     int *row, *row_to;
-    double *level, *level_to, *parent, *parent_to;
+    double *level, *level_to, *parent;
     const double **mixed; /* a column */
     uint8_t *index;
 };
@@ -342,26 +341,6 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     }
 }
 
-/* A level is kept only if the parents stay what they were. */
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    struct categorical *s = self;
-    const double *const *fresh = (const double *const *)x_new;
-    for (int k = 0; k < s->parts; ++k) {
-        const struct part *part = s->part + k;
-        const int *row = find_rows(s, part, m, fresh, s->row);
-        const double *before = NULL, *after = NULL;
-        if (row) {
-            before = combine(s, m, part->columns.parents, part->columns.parent, x, s->parent);
-            after = combine(s, m, part->columns.parents, part->columns.parent, fresh, s->parent_to);
-        }
-        double *level = level_column(part, x_new, s->level_to);
-        levels_refresh(&part->of, &s->work, rho, rng, m, row, before, after,
-                       read_level(s, part, m, x, s->level), level);
-        write_level(part, m, level, x_new);
-    }
-}
-
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct categorical *s = self;
     for (int k = 0; k < s->parts; ++k) {
@@ -447,7 +426,6 @@ static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_cells cells_hooks = {.log_cells = log_cells};
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 /* Fields: columns, the codes of each; levels, children and parents, how many a part has;
@@ -470,7 +448,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->work = level_work_new();
     s->row = plugin_memory(MAX_BLOCK, sizeof(int));
     s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
-    DOUBLES(MAX_BLOCK, &s->level, &s->level_to, &s->parent, &s->parent_to);
+    DOUBLES(MAX_BLOCK, &s->level, &s->level_to, &s->parent);
     s->mixed = plugin_memory((size_t)s->columns, sizeof *s->mixed);
     s->index = plugin_memory(MAX_BLOCK, 1);
 
@@ -480,12 +458,10 @@ static int create(const struct fields *fields, struct model *model) {
     model->update = &update_hooks;
     model->likelihood = &likelihood_hooks;
     model->cells = &cells_hooks;
-    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->columns = s->columns;
     model->complete = s->probabilities;
     model->costs.move = s->parts;
-    model->costs.refresh = 3 * s->parts;
     group_sticks(s, model);
     return PLUGIN_OK;
 }

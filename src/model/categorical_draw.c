@@ -238,14 +238,6 @@ VECTOR_CLONES static void split_uniforms(int m, double rho, double *restrict u,
     }
 }
 
-VECTOR_CLONES static void keep_where_same(int m, const double *restrict a, const double *restrict b,
-                                          double *restrict keep) {
-    FOR_RECORDS(i, m) {
-        const double old = keep[i];
-        keep[i] = a[i] == b[i] ? old : 0;
-    }
-}
-
 VECTOR_CLONES static void keep_levels(int m, const double *restrict keep, const double *restrict x,
                                       double *restrict level) {
     FOR_RECORDS(i, m) {
@@ -255,14 +247,11 @@ VECTOR_CLONES static void keep_levels(int m, const double *restrict keep, const 
 }
 
 void levels_refresh(const struct levels *v, const struct level_work *work, double rho,
-                    struct rng *rng, int m, const int *row, const double *parent,
-                    const double *parent_new, const double *x, double *level) {
+                    struct rng *rng, int m, const double *x, double *level) {
     rng_fill_uniform(rng, m, work->u);
     if (rho > 0) split_uniforms(m, rho, work->u, work->keep);
-    find_levels(v, &v->now, m, row, work->u, level);
-    if (rho == 0) return;
-    if (parent) keep_where_same(m, parent, parent_new, work->keep);
-    keep_levels(m, work->keep, x, level);
+    find_levels(v, &v->now, m, NULL, work->u, level);
+    if (rho > 0) keep_levels(m, work->keep, x, level);
 }
 
 /* Rounding may put u on the upper bound, which belongs to another level. */

@@ -41,12 +41,10 @@ void levels_set_next(const struct levels *v, const double *stick);
 void levels_draw(const struct levels *v, const struct level_work *work, struct rng *rng, int m,
                  const int *row, int *code, double *level);
 
-/* Levels of x kept with probability rho, else drawn afresh: one uniform decides and
- * draws. Where `parent` is not NULL, a level is kept only where that column is the same
- * in parent_new. With rho = 0 x is not looked at. */
+/* Levels of x, of one row, kept with probability rho, else drawn afresh: one uniform decides and
+ * draws. With rho = 0 x is not looked at. */
 void levels_refresh(const struct levels *v, const struct level_work *work, double rho,
-                    struct rng *rng, int m, const int *row, const double *parent,
-                    const double *parent_new, const double *x, double *level);
+                    struct rng *rng, int m, const double *x, double *level);
 
 /* The non-centred move: uniforms drawn where they give the level x under the current
  * parameter and `row`, and the levels that they give under the next one and row_to.

@@ -95,7 +95,7 @@ void factors_refresh(struct factors *factors, double rho, struct rng *rng, int m
     for (int f = 0; f < factors->count; ++f) {
         const struct factor *factor = factors->factor + f;
         if (rho > 0) factor_read_levels(factor, m, x, old);
-        levels_refresh(&factor->of, &factors->work, rho, rng, m, NULL, NULL, NULL, old, level);
+        levels_refresh(&factor->of, &factors->work, rho, rng, m, old, level);
         factor_write_levels(factor, m, level, x_new);
     }
 }

@@ -312,7 +312,7 @@ void joint_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                    const double *const *x, double *const *x_new) {
     const struct joint *joint = cov->joint;
     if (rho > 0) joint_read_cells(cov, m, x, joint->block.cell);
-    levels_refresh(&joint->of, &cov->factors.work, rho, rng, m, NULL, NULL, NULL, joint->block.cell,
+    levels_refresh(&joint->of, &cov->factors.work, rho, rng, m, joint->block.cell,
                    joint->block.cell_new);
     joint_write_cells(cov, m, joint->block.cell_new, x_new);
 }

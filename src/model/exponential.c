@@ -3,12 +3,6 @@
  * theta: log rate. Complete-data statistic: sum of x. The update is conjugate,
  * Gamma(shape + n, rate + sum x). A record is x = e / rate with the innovation
  * e ~ Exponential(1), so a non-centred move multiplies by rate / rate'.
- *
- * refresh() works on e = |g|^2 / 2 with g standard normal in the plane: g* =
- * rho g + sqrt(1 - rho^2) (xi_1, xi_2). By symmetry g may be taken along the
- * first axis, so
- *   e* = (rho sqrt(e) + sqrt(1 - rho^2) xi_1 / sqrt(2))^2 + (1 - rho^2) xi_2^2 / 2:
- * exact, reversible, two normals and a square root per record.
  */
 #include "base/dist.h"
 #include "contract/model.h"
@@ -16,17 +10,14 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
-#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
 struct exponential {
     const double *shape, *rate; /* of the prior */
     double log_rate;            /* current parameter */
-    double sd;                  /* sqrt(1 / rate): x = (sd g)^2 / 2 */
     double scale;               /* 1 / rate */
     double ratio;               /* of a non-centred move */
-    double *first, *second;     /* normals of a block */
 };
 
 static void rprior(void *self, struct rng *rng, double *theta) {
@@ -44,7 +35,6 @@ static void set(void *self, const double *theta) {
     struct exponential *e = self;
     e->log_rate = *theta;
     e->scale = exp(-*theta);
-    e->sd = exp(-0.5 * *theta);
 }
 
 VECTOR_CLONES static void multiply(int m, double factor, const double *restrict x,
@@ -65,23 +55,6 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     const struct exponential *e = self;
     rng_fill_exponential(rng, m, x[0]);
     stretch(m, e->scale, x[0]);
-}
-
-VECTOR_CLONES static void refresh_block(int m, double kept, double fresh, const double *restrict x,
-                                        const double *restrict first, const double *restrict second,
-                                        double *restrict out) {
-    FOR_RECORDS(i, m) {
-        const double a = kept * sqrt(x[i]) + fresh * first[i], b = fresh * second[i];
-        out[i] = a * a + b * b;
-    }
-}
-
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    const struct exponential *e = self;
-    rng_fill_normal(rng, m, e->first);
-    rng_fill_normal(rng, m, e->second);
-    refresh_block(m, rho, e->sd * sqrt(0.5 * (1 - rho * rho)), x[0], e->first, e->second, x_new[0]);
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
@@ -124,7 +97,6 @@ static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_EXPONENTIAL, .from_innovations = from_innovations};
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
@@ -132,20 +104,16 @@ static int create(const struct fields *fields, struct model *model) {
     e->shape = fields_vector(fields, "shape", 1);
     e->rate = fields_vector(fields, "rate", 1);
     if (!e->shape || !e->rate) return PLUGIN_BAD_FIELDS;
-    e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
-    e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
     model->self = e;
     model->prior = &prior_hooks;
     model->statistic = &statistic_hooks;
     model->update = &update_hooks;
     model->likelihood = &likelihood_hooks;
     model->innovations = &innovations_hooks;
-    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
-    model->costs.refresh = 3; /* and a root */
     return PLUGIN_OK;
 }
 

@@ -14,7 +14,6 @@
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_prior.h"
-#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
@@ -74,12 +73,6 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
 static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     struct mvnormal *s = self;
     covariates_form(&s->cov, 0, m, z, NULL, x);
-}
-
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    struct mvnormal *s = self;
-    covariates_refresh(&s->cov, rho, rng, m, x, x_new);
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
@@ -208,7 +201,6 @@ static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_update cut_update_hooks = {.rtheta = rtheta,
                                                      .rtheta_uncut = rtheta_uncut};
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
@@ -221,7 +213,6 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = s;
     model->prior = &prior_hooks;
     model->statistic = &statistic_hooks;
-    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     s->normal = (struct model_normal){.origin = s->cov.centre,
                                       .order = s->cov.column,

@@ -21,7 +21,6 @@
 #include "contract/model_move.h"
 #include "contract/model_normal.h"
 #include "contract/model_prior.h"
-#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
@@ -108,12 +107,6 @@ VECTOR_CLONES static void affine(int m, double shift, double a, const double *re
     FOR_RECORDS(i, m) out[i] = shift + a * x[i];
 }
 
-/* shift + a x + b y */
-VECTOR_CLONES static void combine(int m, double shift, double a, const double *restrict x, double b,
-                                  const double *restrict y, double *restrict out) {
-    FOR_RECORDS(i, m) out[i] = shift + a * x[i] + b * y[i];
-}
-
 static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     const struct normal *p = self;
     affine(m, p->theta[MEAN], p->sd_now, z[0], x[0]);
@@ -123,15 +116,6 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     const struct normal *p = self;
     rng_fill_normal(rng, m, p->innovation);
     affine(m, p->theta[MEAN], p->sd_now, p->innovation, x[0]);
-}
-
-/* x* = mean + rho (x - mean) + sqrt(1 - rho^2) sd xi */
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    const struct normal *p = self;
-    rng_fill_normal(rng, m, p->innovation);
-    combine(m, (1 - rho) * p->theta[MEAN], sqrt(1 - rho * rho) * p->sd_now, p->innovation, rho,
-            x[0], x_new[0]);
 }
 
 /* x' = mean' + (sd' / sd)(x - mean) */
@@ -309,7 +293,6 @@ static const struct model_update cut_update_hooks = {.rtheta = rtheta,
 static const struct model_likelihood likelihood_hooks = {.log_likelihood = log_likelihood};
 static const struct model_innovations innovations_hooks = {
     .count = 1, .kind = RNG_NORMAL, .from_innovations = from_innovations};
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
@@ -334,7 +317,6 @@ static int create(const struct fields *fields, struct model *model) {
     model->statistic = &statistic_hooks;
     model->likelihood = &likelihood_hooks;
     model->innovations = &innovations_hooks;
-    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->columns = 1;
     model->complete = 2;

@@ -13,9 +13,7 @@
  * the new time with probability rate' / rate, so x' ~ Binomial(x, rate' / rate);
  * for a larger one, x' = x + Poisson(rate' - rate). The pair (x, x') has the
  * same distribution either way round, f(x; rate) k(x, x') = f(x'; rate') k(x', x), which
- * is what the acceptance ratio of a non-centred move needs. A partial refresh
- * keeps each arrival with probability rho and adds Poisson((1 - rho) rate) new
- * ones; it is reversible for the same reason.
+ * is what the acceptance ratio of a non-centred move needs.
  *
  * The latter two are done for a block at a time, by the waiting times between the
  * arrivals that go or come: the cost is one exponential for each of them, not
@@ -27,7 +25,6 @@
 #include "contract/model_likelihood.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
-#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
 
@@ -117,13 +114,6 @@ static void gain(struct poisson *p, struct rng *rng, int m, double mean, double 
     for (double k = 0; k < total; ++k) x[(int)(rng_uniform(rng) * m)] += 1;
 }
 
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    struct poisson *p = self;
-    thin(rng, m, rho, 1 - rho, x[0], x_new[0]);
-    gain(p, rng, m, (1 - rho) * p->rate_now, x_new[0]);
-}
-
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct poisson *p = self;
     const double step = *theta_new - p->log_rate;
@@ -189,7 +179,6 @@ static const struct model_innovations innovations_hooks = {.count = 1,
                                                            .kind = RNG_UNIFORM,
                                                            .from_innovations = from_innovations,
                                                            .serve = innovations_serve};
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 static int create(const struct fields *fields, struct model *model) {
@@ -207,13 +196,11 @@ static int create(const struct fields *fields, struct model *model) {
     model->update = &update_hooks;
     model->likelihood = &likelihood_hooks;
     model->innovations = &innovations_hooks;
-    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
     model_describe(model, 1, &rate);
     model->costs.move = 1.5; /* and a search */
-    model->costs.refresh = 4;
     return PLUGIN_OK;
 }
 

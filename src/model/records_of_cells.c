@@ -7,7 +7,6 @@
 #include "model/records_of_cells.h"
 #include "contract/model_density.h"
 #include "contract/model_move.h"
-#include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 
 static int combinations_of(const struct cell_records *s) {
@@ -68,14 +67,6 @@ void cell_records_draw(void *self, struct rng *rng, int m, double *const *x) {
     write_codes(s, m, s->level, x);
 }
 
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    struct cell_records *s = self;
-    levels_refresh(&s->of, &s->work, rho, rng, m, NULL, NULL, NULL,
-                   read_cells_of(s, m, x, s->level), s->level_to);
-    write_codes(s, m, s->level_to, x_new);
-}
-
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct cell_records *s = self;
     s->log_cells(s, theta_new, s->log_p);
@@ -109,7 +100,6 @@ static double log_density(void *self, int m, const double *const *x) {
 
 static const struct model_statistic statistic_hooks = {.add = add};
 static const struct model_density density_hooks = {.log_density = log_density};
-static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 
 int cell_records_create(struct cell_records *s, const struct fields *fields,
@@ -136,12 +126,10 @@ int cell_records_create(struct cell_records *s, const struct fields *fields,
     model->self = s;
     model->statistic = &statistic_hooks;
     model->density = &density_hooks;
-    model->refresh = &refresh_hooks;
     model->move = &move_hooks;
     model->columns = s->columns;
     model->complete = s->cells;
     model->costs.records = model->costs.move = 1;
-    model->costs.refresh = 3;
     model->costs.density = 1;
     return PLUGIN_OK;
 }

@@ -174,7 +174,7 @@ fit_distribution <- function(records, distribution) {
   chisq.test(counts, p = expected / sum(expected))$p.value
 }
 
-test_that("records follow the model, refreshed and moved ones too", {
+test_that("records follow the model, moved ones too", {
   n <- 40000
   for (name in setdiff(names(discrete_cases), "wide")) {
     bound <- bind(discrete_cases[[name]][[1]], discrete_cases[[name]][[2]])
@@ -182,14 +182,6 @@ test_that("records follow the model, refreshed and moved ones too", {
     distribution <- joint_distribution(all_rows(bound, theta[, 1]))
     drawn <- draw_records(bound, theta[, 1], n)
     expect_gt(fit_distribution(drawn$records, distribution), 1e-6)
-    for (rho in c(0.3, 0.9)) {
-      fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)$records
-      expect_gt(fit_distribution(fresh, distribution), 1e-6)
-      # class: kept with probability rho or drawn again
-      p <- all_rows(bound, theta[, 1])[[1]][1, ]
-      same <- rho + (1 - rho) * sum(p^2)
-      expect_lt(abs(mean(fresh[, 1] == drawn$records[, 1]) - same), 5 * sqrt(same * (1 - same) / n))
-    }
     moved <- .Call(internal("ffi_model_move"), bound$spec, theta[, 1], theta[, 2], drawn$records, stream(9))
     expect_gt(fit_distribution(moved, joint_distribution(all_rows(bound, theta[, 2]))), 1e-6)
   }
@@ -220,20 +212,6 @@ test_that("a level is exact beyond the bits that are looked at first", {
   }
   expected <- 8 * n * 0.5 * c(5e-6, 1e-5, 6e-6)
   expect_true(all(ppois(counts, expected) > 1e-6 & ppois(counts - 1, expected, lower.tail = FALSE) > 1e-6))
-})
-
-test_that("a partial refresh is reversible", {
-  bound <- bind(discrete_cases$bayes[[1]], pair)
-  theta <- prior_theta(bound, 1, seed = 7)
-  drawn <- draw_records(bound, theta, 2e5)
-  fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta, 0.5, drawn$records, drawn$state)$records
-  code <- function(x) factor(x %*% c(1, 2, 4), 0:11)
-  flow <- table(code(drawn$records), code(fresh))
-  there <- flow[upper.tri(flow)]
-  back <- t(flow)[upper.tri(flow)]
-  busy <- there + back > 10
-  expect_gt(sum(busy), 30)
-  expect_gt(pchisq(sum(((there - back)^2 / (there + back))[busy]), sum(busy), lower.tail = FALSE), 1e-6)
 })
 
 test_that("a move holds the innovations: levels go where their intervals lie", {

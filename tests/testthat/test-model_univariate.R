@@ -20,9 +20,6 @@ uni_records <- function(bound, theta, n, seed = 1) {
 uni_move <- function(bound, from, to, x, seed = 31) {
   drop(.Call(internal("ffi_model_move"), bound$spec, as.double(from), as.double(to), cbind(x), uni_stream(seed)))
 }
-uni_refresh <- function(bound, theta, rho, x, seed = 41) {
-  drop(.Call(internal("ffi_model_refresh"), bound$spec, as.double(theta), rho, cbind(x), uni_stream(seed))$records)
-}
 theta_of <- function(bound, ...) internal("bound_theta")(bound, c(...))
 
 test_that("records formed from innovations are those that are drawn from them", {
@@ -286,42 +283,6 @@ test_that("moved records follow the new parameter, and the way back has the same
   }
 })
 
-test_that("a partial refresh leaves the distribution of records as it is, and is reversible", {
-  skip_on_cran() # takes long; `make test` runs it
-  set.seed(53)
-  n <- 1e5
-  bound <- uni_bind(models$exponential)
-  x <- uni_records(bound, log(2.5), n)
-  for (rho in c(0, 0.5, 0.95)) {
-    fresh <- uni_refresh(bound, log(2.5), rho, x)
-    expect_cdf(fresh, "pexp", 2.5)
-    # squares of normals whose correlation is rho
-    expect_lt(abs(cor(qnorm(pexp(x, 2.5)), qnorm(pexp(fresh, 2.5))) - rho^2), 0.06)
-    expect_lt(abs(mean((2.5 * x - 1) * (2.5 * fresh - 1)) - rho^2), 5 * sqrt(24 / n))
-    expect_exchangeable(x, fresh, c(0, qexp(1:7 / 8, 2.5), Inf))
-  }
-  bound <- uni_bind(models$nig)
-  theta <- c(3, log(0.4))
-  x <- uni_records(bound, theta, n)
-  for (rho in c(0, 0.5, 0.998)) {
-    fresh <- uni_refresh(bound, theta, rho, x)
-    expect_cdf(fresh, "pnorm", 3, 0.4)
-    expect_lt(abs(cor(x, fresh) - rho), 5 / sqrt(n))
-    # the new part of the innovation is independent of the old
-    if (rho > 0) expect_lt(abs(cor(x, fresh - rho * x)), 5 / sqrt(n))
-  }
-  bound <- uni_bind(models$poisson)
-  for (rate in c(0.2, 3, 30, 1000)) {
-    x <- uni_records(bound, log(rate), n)
-    for (rho in c(0, 0.5, 0.95, 0.998)) {
-      fresh <- uni_refresh(bound, log(rate), rho, x)
-      expect_discrete(fresh, function(q) ppois(q, rate), paste("refreshed, rate", rate, "rho", rho))
-      expect_lt(abs(mean((x - rate) * (fresh - rate)) / rate - rho), 5 * sqrt((2 + 1 / rate) / n))
-      if (rate %in% c(3, 30) && rho < 0.9) expect_exchangeable(x, fresh, c(-1, unique(qpois(1:5 / 6, rate)), Inf))
-    }
-  }
-})
-
 # ---- updates of the parameters given the records ---------------------------------
 
 test_that("complete-data statistics are sums", {
@@ -562,7 +523,7 @@ test_that("fifty records and wide bounds: closed forms", {
   }
 })
 
-test_that("large counts: rejection and its refreshes in the sampler", {
+test_that("large counts: rejection in the sampler", {
   skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(6100, stat_sums(~ x, list(x = c(0, 1e5))), mech_gaussian(sd = 60), 60)
   rate <- seq(60, 150, length.out = 800)
