@@ -283,7 +283,7 @@ test_that("totals that cannot be, and totals at their limit, are warned of and i
     expect_output(print(as_release(case[[1]], sums, mech_laplace(scale = 1), 1000)), case[[3]])
   }
   # sums alone leave the scatter to the prior: one by which few records lie beyond the bounds
-  narrow <- model_mvnormal(prior = prior_niw(kappa = 1 / 4, scale = c(2, 0.5)^2, df = 4))
+  narrow <- model_mvnormal(prior = prior_niw(kappa = 1 / 4, scale = c(1, 0.25)^2, df = 4))
   expect_identical(fit_of(c(2000, 2000), model = narrow)$warned, character())
   limits <- function(...) internal("limit_components")(as_release(...))
   expect_identical(limits(c(6000, 1000), sums, mech_laplace(scale = 1), 1000), c("y", "x"))
