@@ -63,13 +63,13 @@ engine_diagnostics.engine_pool_records <- function(engine, fit, told) {
 engine_moves.engine_pool_records <- function(engine, fit, rows) c(acceptance_lines(fit, rows), records_moves(rows))
 
 records_moves <- function(a) {
+  if (is.null(a$carried)) return(NULL)
   same <- if (!is.null(a$carried_same)) paste0("; what all sites have the same, alone: ", format_number(mean(a$carried_same), 2))
   carried <- paste0(format_number(mean(a$carried), 2), same)
   if (!is.null(a$together)) {
     return(sprintf("sites    shared and site parameters given the records: Hamiltonian, %s steps per trajectory, acceptance %s; with the records following: %s",
                    format_number(mean(a$together_steps), 2), format_number(mean(a$together), 2), carried))
   }
-  if (is.null(a$given)) return(NULL)
   sprintf("sites    shared parameters: accepted given the sites' parameters %s, with these following %s, and with the records following %s",
           format_number(mean(a$given), 2), format_number(mean(a$held), 2), carried)
 }

@@ -9,6 +9,7 @@ test_that("one site is a single release, bit for bit", {
   site <- sample_posterior(two_yes()["north"], model_bernoulli(), pool = "complete", method = "augment", iter = 200, seed = 3)
   expect_identical(as.numeric(site$draws), as.numeric(single$draws))
   expect_identical(lapply(site$chains, `[[`, "statistic"), lapply(single$chains, `[[`, "statistic"))
+  expect_warning(acceptance(site), NA)
 })
 
 test_that("categories of one and of two records: enumeration of all of them", {
