@@ -46,7 +46,7 @@ release_header <- function(release) {
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
     public_line(release),
     guarantee_line(release),
-    weak_line(privacy(release), release$neighbours),
+    if (has_stated_budget(release)) weak_line(privacy(release), release$neighbours) else derived_line(privacy(release)),
     exact_line(parts),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
 }
@@ -65,6 +65,15 @@ weak_line <- function(guarantee, neighbours) {
   if (is.na(epsilon) || epsilon <= 10 || is.infinite(epsilon)) return(NULL)
   factor <- if (epsilon < 20) format_number(signif(exp(epsilon), 2)) else sprintf("10^%.0f", epsilon / log(10))
   sprintf("             weak: the odds for or against any one %s may change by a factor of up to %s", if (of_persons(neighbours)) "person" else "record", factor)
+}
+
+# Of numbers from others whose noise is given by its scale, the budget is ours, and for values that use the whole range.
+has_stated_budget <- function(release) {
+  release$noise != "published" || any(vapply(release_parts(release), function(p) length(unlist(p$mechanism[c("epsilon", "rho", "mu")])) > 0L, TRUE))
+}
+
+derived_line <- function(guarantee) {
+  if (isTRUE(guarantee$epsilon > 10)) "             computed from the noise, for values that change by the whole range of their bounds"
 }
 
 exact_line <- function(parts) {

@@ -388,3 +388,14 @@ test_that("prints say that a budget above 10 is weak, for records and for person
   expect_match(shown(46), "any one record may change by a factor of up to 10^20", fixed = TRUE)
   expect_match(shown(12, neighbours = persons("id", contributions = 2)), "any one person may change", fixed = TRUE)
 })
+
+test_that("a weak guarantee is stated as such, one that we compute from the noise as ours", {
+  st <- stat_sums(~ y, list(y = c(0, 100)))
+  shown <- function(mechanism) capture.output(print(as_release(c(y = 405), st, mechanism, n = 20)))
+  expect_match(shown(mech_laplace(epsilon = 100)), "weak: the odds .* a factor of up to 10\\^43", all = FALSE)
+  ours <- shown(mech_laplace(scale = 1))
+  expect_match(ours, "guarantee  epsilon = 100", all = FALSE)
+  expect_match(ours, "computed from the noise, for values that change by the whole range", all = FALSE)
+  expect_false(any(grepl("weak", ours)))
+  expect_false(any(grepl("computed from the noise", shown(mech_laplace(scale = 50)))))
+})
