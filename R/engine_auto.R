@@ -35,7 +35,7 @@ auto_method <- function(release, bound, run, control, prior_n = NULL, limits = a
   thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
   best <- exact[which.min(thousand[exact])]
   about <- vapply(thousand, about_time, "")
-  is_exact <- sprintf("exact, expected to take %s for 1,000 effective draws", about[[best]])
+  is_exact <- sprintf("%sexpected to take %s for 1,000 effective draws", if (is_approximate(release)) "" else "exact, ", about[[best]])
   if (thousand[[best]] <= limits$soon) return(chosen(best, run, is_exact))
 
   others <- setdiff(able[thousand < thousand[[best]]], exact)

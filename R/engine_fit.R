@@ -6,10 +6,17 @@ values_of_draws <- function(fit, count) {
   lapply(round(seq(1, nrow(draws), length.out = count)), function(i) draws[i, ])
 }
 
+# Is the distribution of a release's noise an approximation? `release`: also a list of sites, or NULL
+is_approximate <- function(release) {
+  if (is.null(release)) return(FALSE)
+  if (!inherits(release, "noiseaware_release")) return(any(vapply(release, is_approximate, TRUE)))
+  any(vapply(release_parts(release), function(p) isTRUE(p$mechanism[["shared"]]), TRUE))
+}
+
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
                     words = NULL, info = list()) {
   structure(list(draws = draws, release = release, bound = bound, run = run, method = method,
-                 exact = exact, chains = chains, problem = problem, words = words, info = info),
+                 exact = if (is_approximate(release)) FALSE else exact, chains = chains, problem = problem, words = words, info = info),
             class = "noiseaware_fit")
 }
 

@@ -14,6 +14,7 @@
 #'   same probability, q = 1 - p and p = 1 / (1 + e^(-epsilon/2)). `"hashing"` is optimised local hashing to g = e^epsilon + 1 values, rounded, with
 #'   p = e^epsilon / (e^epsilon + g - 1) and q = 1 / g; a bit says whether a person's report supports the level.
 #' @param p,q Probabilities that a bit is 1 at a person's own level, and at others, 0 < q < p < 1.
+#' @param shared Do many persons share a hash function, as in a count-mean sketch? Fits are then approximate, see below.
 #'
 #' @details
 #' Use it with [stat_counts()] of one margin. [as_release()] takes the sums as whole numbers named by levels, and needs the number of persons, `n`. The release
@@ -25,8 +26,8 @@
 #' probability is interpolated, to within 1e-8.
 #'
 #' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. In a count-mean sketch many persons share
-#' a hash function, so levels that collide rise and fall together. If q includes collisions, this distribution is only an approximation there, although the
-#' printed fit calls it exact.
+#' a hash function, so levels that collide rise and fall together. This distribution, with a q that includes collisions, is only an approximation there. Say so
+#' by `shared = TRUE`: printed fits and reports then do not call it exact.
 #'
 #' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, because two of a person's bits change with the level; for hashing it is the given `epsilon`.
 #' [release()] does not draw bits, which every person draws; [simulate_release()] does.
@@ -45,8 +46,9 @@
 #' rel <- as_release(c(S = 570, C = 320, Q = 290), port, rappor, n = 891)
 #' sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1)
 #' @export
-mech_unary_encoding <- function(..., epsilon = NULL, encoding = c("optimised", "symmetric", "hashing"), p = NULL, q = NULL) {
+mech_unary_encoding <- function(..., epsilon = NULL, encoding = c("optimised", "symmetric", "hashing"), p = NULL, q = NULL, shared = FALSE) {
   check_all_named(...)
+  check_flag(shared, "shared")
   given <- check_one_of(list(epsilon = epsilon, `p and q` = c(p, q)))
   hashed <- NULL
   if (given == "epsilon") {
@@ -65,6 +67,7 @@ mech_unary_encoding <- function(..., epsilon = NULL, encoding = c("optimised", "
   if (!(p - q > 1e-6)) stop_argument("q", paste0("less than `p` (", format_number(p), ")"), describe(q), "mechanism")
   mechanism <- new_mechanism("unary_encoding", "published", p = p, q = q, class = c("mech_unary_encoding", "mech_published"))
   mechanism$hashed <- hashed
+  if (shared) mechanism$shared <- TRUE
   mechanism
 }
 
@@ -88,8 +91,8 @@ guarantee_of.mech_unary_encoding <- function(x, ...) {
 
 #' @export
 format.mech_unary_encoding <- function(x, ...) {
-  sprintf("sums of bits, 1 with probability %s at the own level and %s at others, epsilon = %s", format_number(x$p), format_number(x$q),
-          format_number(privacy(x)$epsilon))
+  sprintf("sums of bits, 1 with probability %s at the own level and %s at others, epsilon = %s%s", format_number(x$p), format_number(x$q),
+          format_number(privacy(x)$epsilon), if (isTRUE(x[["shared"]])) "; hash functions are shared, so this noise is approximate" else "")
 }
 
 #' @export

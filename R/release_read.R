@@ -178,6 +178,7 @@ mechanism_from_json <- function(x, refuse) {
   require_fields(x, c("name", intersect(given, setdiff(names(formals(constructor)), "answers")), if ("published" %in% names(x)) "published"), "mechanism", refuse)
   parameters <- lapply(stats::setNames(nm = given), function(p) {
     if (p == "norm") return(json_norm(x[[p]], refuse))
+    if (p == "shared") return(isTRUE(x[[p]]) || refuse("The mechanism's shared must be true or absent."))
     if (p == "matrix") return(json_channels(x[[p]], refuse))
     # only a noise scale may differ between components
     shapes <- if (name == "record_noise") "object" else
@@ -202,8 +203,8 @@ json_channel <- function(x, refuse) {
   do.call(rbind, rows)
 }
 
-unary_from_json <- function(p = NULL, q = NULL, hashed = NULL) {
-  mechanism <- mech_unary_encoding(p = p, q = q)
+unary_from_json <- function(p = NULL, q = NULL, hashed = NULL, shared = FALSE) {
+  mechanism <- mech_unary_encoding(p = p, q = q, shared = shared)
   mechanism$hashed <- hashed
   mechanism
 }

@@ -121,7 +121,7 @@ mechanism_json <- function(mechanism) {
 
 # a matrix of answers: an object with an entry for each level, of objects with a probability for each answer
 parameter_json <- function(p) {
-  if (is.character(p)) return(p)
+  if (is.character(p) || is.logical(p)) return(p)
   if (is.list(p)) return(lapply(p, parameter_json))
   if (is.matrix(p)) lapply(stats::setNames(nm = rownames(p)), function(level) exact_numbers(p[level, ])) else exact_numbers(p)
 }

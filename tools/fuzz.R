@@ -241,7 +241,7 @@ valid <- list(
   survival_exits = function() list(data = lived, formula = Surv(time, died) ~ g, breaks = c(0, 2, 4, 6), levels = levels["g"]),
   mech_exact = function() list(), mech_record_noise = function() list(sd = c(x = 1), answers = NULL),
   mech_tabulated = function() list(density = function(e) exp(-abs(e)), grid = NULL, lower = -8, upper = 8, scale = 1),
-  mech_unary_encoding = function() list(epsilon = 1, encoding = "optimised", p = NULL, q = NULL),
+  mech_unary_encoding = function() list(epsilon = 1, encoding = "optimised", p = NULL, q = NULL, shared = FALSE),
   published = function() list(any_of(mechanisms[1:5]), threshold = 2, round = NULL, lower = NULL, upper = NULL, listed = TRUE),
   persons = function() list(person = "h", contributions = 2), record_source = function() list(from = table_path, sep = ",", rows = 3),
   partial_total = function() list(data = records, statistic = any_of(statistics[1:6]), mechanism = mechanisms[[2]], n = 4, neighbours = "replace"),

@@ -98,6 +98,32 @@ test_that("budgets, encodings, files and prints", {
   expect_snapshot(rappor)
 })
 
+test_that("with shared hash functions nothing calls a fit exact", {
+  shared <- mech_unary_encoding(p = 0.75, q = 0.25, shared = TRUE)
+  expect_match(format(shared), "hash functions are shared, so this noise is approximate")
+  expect_identical(mech_unary_encoding(p = 0.75, q = 0.25, shared = FALSE), rappor)
+  expect_identical(privacy(shared), privacy(rappor))
+  ask <- function(mechanism) {
+    suppressWarnings(sample_posterior(as_release(c(17, 12, 11), of_three, mechanism, n = 40), model_categorical(), chains = 1, iter = 30, seed = 1))
+  }
+  fit <- ask(shared)
+  expect_false(fit$exact)
+  expect_identical(fit$draws, ask(rappor)$draws)
+  shown <- capture.output(print(fit))
+  expect_identical(grep("exact", shown), integer())
+  expect_match(shown, "approximate", all = FALSE)
+  expect_match(capture.output(print(ask(rappor))), "(exact)", fixed = TRUE, all = FALSE)
+  path <- withr::local_tempfile(fileext = ".json")
+  write_release(fit$release, path)
+  expect_identical(read_release(path), fit$release)
+  changed <- sub("\"shared\": true", "\"shared\": 1", readLines(path), fixed = TRUE)
+  writeLines(changed, path)
+  without_words({
+    expect_error(read_release(path), class = "noiseaware_error_file")
+    expect_error(mech_unary_encoding(epsilon = 1, shared = NA), class = "noiseaware_error_argument")
+  })
+})
+
 test_that("what is no sum of bits is refused", {
   data <- data.frame(x = c("a", "b"))
   refusals("mechanism", expression(mech_unary_encoding(), mech_unary_encoding(p = 0.5), mech_unary_encoding(p = 0.2, q = 0.5), mech_unary_encoding(p = 1, q = 0.5),
