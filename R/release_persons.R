@@ -88,8 +88,8 @@ limit_contributions.tbl_lazy <- function(data, statistic, neighbours, uniform, c
   if (!person %in% colnames(data)) stop_classed("data", "{.arg data} must have one column {.var {person}}, which identifies persons, but has 0.", call = call)
   records <- paste0("(", dbplyr::sql_render(data, con), ") ", dialect$name("records"))
   name <- dialect$name(person)
-  missing <- ask_database(con, paste("SELECT", dialect$text("COUNT(*)"), "AS n FROM", records, "WHERE", name, "IS NULL"), call)$n
-  if (as.double(missing) > 0) {
+  missing <- as.double(ask_database(con, paste("SELECT", dialect$text("COUNT(*)"), "AS n FROM", records, "WHERE", name, "IS NULL"), call)$n)
+  if (missing > 0) {
     stop_classed("data", "{.arg data} must name a person in each record, but {.var {person}} is missing in {missing} record{?s}.", call = call)
   }
   place <- dialect$name("noiseaware_place")
