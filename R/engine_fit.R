@@ -2,7 +2,7 @@
 
 # natural values of draws, evenly spread
 values_of_draws <- function(fit, count) {
-  draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
+  draws <- own_parameters(fit)
   lapply(round(seq(1, nrow(draws), length.out = count)), function(i) draws[i, ])
 }
 
@@ -13,11 +13,17 @@ is_approximate <- function(release) {
   any(vapply(release_parts(release), function(p) isTRUE(p$mechanism[["shared"]]), TRUE))
 }
 
+# Parameters that have no order, those of latent classes, are kept apart from the draws that users see: `hidden`.
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
                     words = NULL, info = list()) {
-  structure(list(draws = draws, release = release, bound = bound, run = run, method = method,
-                 exact = if (is_approximate(release)) FALSE else exact, chains = chains, problem = problem, words = words, info = info),
-            class = "noiseaware_fit")
+  fit <- list(draws = draws, release = release, bound = bound, run = run, method = method,
+              exact = if (is_approximate(release)) FALSE else exact, chains = chains, problem = problem, words = words, info = info)
+  hidden <- intersect(bound$hidden, posterior::variables(draws))
+  if (length(hidden)) {
+    fit$hidden <- exactly(draws, hidden)
+    fit$draws <- exactly(draws, setdiff(posterior::variables(draws), hidden))
+  }
+  structure(fit, class = "noiseaware_fit")
 }
 
 fit_from_chains <- function(chains, release, bound, run, problem, words) {

@@ -189,7 +189,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
     draws <- parameter_matrix(fit)
     return(draws[, coefficient_terms(fit) %||% colnames(draws), drop = FALSE])
   }
-  draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
+  draws <- parameter_matrix(fit)[, reported_parameters(fit$bound), drop = FALSE]
   if (is.null(response_of(fit$bound))) return(draws)
   names <- coefficients_of(fit$bound)
   if (!all(names %in% colnames(draws))) {

@@ -43,7 +43,7 @@ share_beyond <- function(fit) if (!is.null(fit$chains[[1L]][["outside"]])) outsi
 shares_beyond <- function(fit, draws = 40L, records = 100L) {
   bound <- fit$bound
   bounds <- tightest_bounds(bound$columns$name, release_parts(fit$release))
-  values <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
+  values <- own_parameters(fit)
   rows <- round(seq(1, nrow(values), length.out = draws))
   stream <- new_stream(fit$words, fit$run$chains + 20L)
   beyond <- 0

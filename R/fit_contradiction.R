@@ -130,7 +130,7 @@ predicted_totals <- function(fit) {
   statistics <- lapply(parts, function(part) {
     if (clamps || !says_outside(part$statistic) || is_dropped(part$statistic)) part$statistic else with_outside(part$statistic, "none")
   })
-  draws <- parameter_matrix(fit)
+  draws <- all_parameters(fit)
   rows <- round(seq(1, nrow(draws), length.out = min(predicted_draws, nrow(draws))))
   stream <- new_stream(fit$words, fit$run$chains + 21L)
   sums <- lapply(rows, function(i) {

@@ -81,7 +81,7 @@ each_variable <- function(fit, diagnostic) {
 
 # draws x parameters
 prior_draws <- function(fit, draws) {
-  theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)
+  theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)[, reported_parameters(fit$bound), drop = FALSE]
   prior_n <- fit$problem$prior_n
   if (is.null(prior_n)) theta else cbind(theta, n = replicate(draws, draw_size(prior_n)))
 }

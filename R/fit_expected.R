@@ -18,8 +18,6 @@ expected_value <- function(fit, newdata, call) {
   matrix(value_of(fit$bound)$mean(own_parameters(fit)), posterior::ndraws(fit$draws), nrow(newdata))
 }
 
-own_parameters <- function(fit) parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
-
 # draws x rows of beta' x; draws x rows x predictors where there are several
 linear_predictor <- function(fit, newdata, call = caller_env()) {
   regression_of(fit, call)

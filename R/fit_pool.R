@@ -107,7 +107,7 @@ predict_in_groups <- function(fit, newdata, average, allow_new, sites, ..., call
 as_fit_of_site <- function(fit, site, call = caller_env()) {
   if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
   one <- site_fit(fit, site, call = call)
-  own <- fit$bound$parameters
+  own <- reported_parameters(fit$bound)
   if (!all(own %in% posterior::variables(one$draws))) {
     several <- if (is_of_groups(fit)) "groups" else "sites"
     stop_classed("pool", c("The fit of several {several} has no draws of {.val {setdiff(own, posterior::variables(one$draws))}}, without which no records can be drawn.",

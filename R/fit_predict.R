@@ -170,7 +170,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   nsim <- check_count(nsim, "nsim")
   if (are_public(object$bound$model)) return(with_seed(check_seed(seed), simulate_responses(object, nsim)))
   check_records_distribution(object$bound)
-  draws <- parameter_matrix(object)
+  draws <- all_parameters(object)
   with_seed(check_seed(seed), lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ])))
 }
 

@@ -67,7 +67,7 @@ distribution_of <- function(model, name) model$covariates$lone[[name]]$kind %||%
 # of one batch of records the coefficients by distribution
 shape_batch <- function(fit, skewed, stream) {
   bound <- fit$bound
-  theta <- bound_theta(bound, colMeans(parameter_matrix(fit)[, bound$parameters, drop = FALSE]))
+  theta <- bound_theta(bound, colMeans(own_parameters(fit)))
   count <- min(max(nobs(fit), least_shape_records), most_shape_records)
   records <- .Call(ffi_model_records, bound$spec, theta, count, stream)$records
   normal <- raw_records(record_frame(records, bound$columns, data_levels(bound)))

@@ -58,7 +58,7 @@ synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   refuse_several(fit)
   check_choice(of, "of", c("population", "records"))
-  draws <- parameter_matrix(fit)
+  draws <- all_parameters(fit)
   m <- check_count(m, "m", lower = 2)
   if (m > nrow(draws)) stop_classed("argument", "{.arg m} must be at most the number of draws, {nrow(draws)}, but is {m}.")
   if (!is.null(n)) n <- check_count(n, "n")

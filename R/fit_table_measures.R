@@ -128,7 +128,7 @@ probability_draws <- function(fit, variables, call) {
   }
   codes <- all_codes(size[over])
   place <- function(codes, variables) Reduce(function(at, v) at * size[[v]] + codes[, v], variables, 0)
-  draws <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
+  draws <- own_parameters(fit)
   if (moves_theta(bound)) draws <- cell_probabilities(bound, draws)
   first <- c(0L, cumsum(vapply(bound$parts, function(p) nrow(part_codes(p, size)), 0L)))
   joint <- matrix(1, nrow(draws), nrow(codes))

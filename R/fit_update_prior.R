@@ -108,7 +108,7 @@ with_prior.model_lm <- function(model, prior, call) {
 prior_ratio <- function(fit, bound) {
   old <- fit$bound
   if (!identical(bound$parameters, old$parameters) || !identical(bound$unknown, old$unknown) || isTRUE(bound$callbacks)) return(NULL)
-  draws <- parameter_matrix(fit)[, old$parameters, drop = FALSE]
+  draws <- own_parameters(fit)
   theta <- matrix(apply(draws, 1L, function(values) bound_theta(old, values)), ncol = nrow(draws))
   if (!isTRUE(all.equal(reported(bound, theta[, 1L, drop = FALSE])[1L, ], draws[1L, ], tolerance = 1e-6))) return(NULL)
   if (!identical(cut_fields(old), cut_fields(bound)) && bound_is_cut(old)) return(NULL)
@@ -177,8 +177,12 @@ resampled_fit <- function(fit, rows) {
     fit$chains[[k]][sampled] <- lapply(all, take, k)
     fit$chains[[k]]["state"] <- list(NULL)
   }
-  values <- parameter_matrix(fit)[rows, , drop = FALSE]
-  fit$draws <- posterior::as_draws_array(array(values, dim(fit$draws), list(NULL, NULL, colnames(values))))
+  resample <- function(draws) {
+    values <- plain_matrix(draws)[rows, , drop = FALSE]
+    posterior::as_draws_array(array(values, dim(draws), list(NULL, NULL, colnames(values))))
+  }
+  fit$draws <- resample(fit$draws)
+  if (!is.null(fit$hidden)) fit$hidden <- resample(fit$hidden)
   fit
 }
 

@@ -44,7 +44,7 @@ release_log_lik <- function(fit) {
 
 rate_log_lik <- function(fit) {
   bound <- fit$bound
-  value <- parameter_matrix(fit)[, bound$parameters]
+  value <- own_parameters(fit)
   u <- if (is_log_rate(bound)) log(value) else stats::qlogis(value)
   site <- rate_site(fit$release, bound, NULL)
   about <- about_site(bound, spread_of_rates(list(model = bound$spec, sites = list(site))), 1L)
@@ -54,7 +54,7 @@ rate_log_lik <- function(fit) {
 # Of each draw, in natural values: powers of a density depend on the coordinates. Of partially pooled sites that of their mean.
 prior_log_density <- function(fit) {
   bound <- fit$bound
-  theta <- apply(parameter_matrix(fit)[, bound$parameters, drop = FALSE], 1L, function(values) bound_theta(bound, values))
+  theta <- apply(own_parameters(fit), 1L, function(values) bound_theta(bound, values))
   theta <- matrix(theta, ncol = posterior::ndraws(fit$draws))
   .Call(ffi_model_log_prior, bound$spec, theta) - .Call(ffi_model_log_jacobian, bound$spec, theta)
 }

@@ -48,7 +48,7 @@ expected_of_population <- function(fit, records, call = caller_env()) {
   if (!is.null(bound$moments)) {
     stop_argument("newdata", "given: the covariates have moments only, and no distribution to draw them from", "NULL", call = call)
   }
-  draws <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
+  draws <- own_parameters(fit)
   beta <- coefficient_values(fit)
   mean <- response_of(bound)$mean
   state <- new_stream()

@@ -3,6 +3,7 @@
 #   spec        name and numeric fields for the C plug-in
 #   columns     data frame of a record's columns, in the C plug-in's order
 #   parameters  names of what a draw reports, natural scale
+#   hidden      which of them users do not see, as they have no order; may be absent
 #   natural     whether the bounds of all numbers are natural limits, see stat_outside.R
 # Methods: bind_columns() makes it, bound_complete() turns moments into its
 # complete-data statistic. Its coordinates are described in C (src/contract/coordinates.h).
@@ -131,6 +132,9 @@ coefficients_of <- function(bound) UseMethod("coefficients_of")
 coefficients_of.default <- function(bound) c("(Intercept)", bound$design$name[-1L])
 
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
+
+# those that users see in a fit: see new_fit()
+reported_parameters <- function(bound) setdiff(bound$parameters, bound$hidden)
 
 # draws x parameters matrix of natural-scale values
 reported <- function(bound, theta) {

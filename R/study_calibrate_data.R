@@ -11,14 +11,15 @@ check_data_size <- function(data, n, neighbours, call = caller_env()) {
 
 # Records and what they say of the parameters; estimates of the caller's own replace theirs.
 calibrated_data <- function(bound, data, given, call = caller_env()) {
-  own <- setdiff(bound$parameters, names(given))
-  sd <- stats::setNames(rep(NA_real_, length(bound$parameters)), bound$parameters)
+  all <- reported_parameters(bound)
+  own <- setdiff(all, names(given))
+  sd <- stats::setNames(rep(NA_real_, length(all)), all)
   if (length(own)) {
     draws <- parameter_matrix(fit_records(bound, data, check_run(4, 2000, 1000, 1, 1), call))[, own, drop = FALSE]
     given <- c(given, colMeans(draws))
     sd[own] <- apply(draws, 2L, stats::sd)
   }
-  list(records = data, estimates = given[bound$parameters], sd = sd)
+  list(records = data, estimates = given[all], sd = sd)
 }
 
 # The same of the owner's records. How unlikely the noise is depends on none of their estimates: it is not ranked.

@@ -54,11 +54,11 @@ noise_cost <- function(fit, databases = 20, level = 0.95, seed = NULL) {
 
 # `sites`: those whose records are drawn together
 cost_of_one <- function(fit, databases, level, seed, sites = NULL, call = caller_env()) {
-  own <- fit$bound$parameters
+  own <- reported_parameters(fit$bound)
   with_noise <- interval_widths(fit, level)[own]
   records_of <- if (is.null(sites)) list(fit) else lapply(sites, function(site) as_fit_of_site(fit, site, call))
   check_records_distribution(fit$bound, call)
-  draws <- lapply(records_of, parameter_matrix)
+  draws <- lapply(records_of, all_parameters)
   for (one in records_of) check_simulated_size(databases, "databases", one, call)
   # one at a time: a database may be large
   without <- vapply(replicate_seeds(seed, databases), function(seed) {

@@ -22,10 +22,18 @@ chains_array <- function(chains) {
 }
 
 # draws x parameters, chains one after the other
-parameter_matrix <- function(fit) {
-  draws <- posterior::as_draws_matrix(fit$draws)
-  matrix(draws, nrow(draws), dimnames = list(NULL, posterior::variables(fit$draws)))
+parameter_matrix <- function(fit) plain_matrix(fit$draws)
+
+plain_matrix <- function(draws) {
+  values <- posterior::as_draws_matrix(draws)
+  matrix(values, nrow(values), dimnames = list(NULL, posterior::variables(draws)))
 }
+
+# and those that users do not see: see new_fit()
+all_parameters <- function(fit) if (is.null(fit$hidden)) parameter_matrix(fit) else cbind(parameter_matrix(fit), plain_matrix(fit$hidden))
+
+# of the model, in its order
+own_parameters <- function(fit) all_parameters(fit)[, fit$bound$parameters, drop = FALSE]
 
 # Monte Carlo standard errors of the means of columns of numbers, a row for each draw of the fit
 column_errors <- function(x, fit) {
