@@ -4,8 +4,12 @@
 clt_distribution.bound_smooth <- function(bound, release, call) {
   parts <- release_parts(release)
   if (length(parts) != 1L || !inherits(parts[[1L]]$statistic, "stat_smooth")) refuse_clt(bound, release, call)
+  if (has_classes(bound$smooth)) {
+    stop_classed("method", c("Method {.val clt} needs a formula whose only term is one smooth: with several terms, moments of a record are unknown.",
+                             i = "Method {.val augment} works with any number of terms."), call = call)
+  }
   statistic <- parts[[1L]]$statistic
-  if (statistic$splines != bound$smooth$k) {
+  if (!identical(statistic$splines, bound$smooth$k)) {
     stop_classed("method", c("Method {.val clt} needs the splines of the release, {.code k = {statistic$splines}}, but the model has {.code k = {bound$smooth$k}}.",
                              i = "Method {.val augment} works with any number of splines."), call = call)
   }

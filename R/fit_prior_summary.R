@@ -95,9 +95,9 @@ describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), des
 describe_priors.bound_smooth <- function(bound) {
   fields <- bound$spec$fields
   smooth <- bound$smooth
-  differences <- paste0(smooth$label, seq_len(smooth$k - 2))
-  c(describe_coefficients(bound), stats::setNames(rep("normal(0, tau)", length(differences)), differences), describe_sigma(fields),
-    tau = say("half_t", fields$tau_half_t))
+  tau <- smooth_taus(smooth)
+  c(describe_coefficients(bound), stats::setNames(sprintf("normal(0, %s)", rep(tau, smooth$k - 2)), smooth_differences(smooth)), describe_sigma(fields),
+    stats::setNames(rep(say("half_t", fields$tau_half_t), length(tau)), tau))
 }
 
 # thresholds are independent but for their order

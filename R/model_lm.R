@@ -7,7 +7,7 @@
 #' @param formula `response ~ covariates`, with variables of the release. If the release has more variables, the fit uses only the numbers that involve the ones
 #'   in the formula, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are possible, whatever was released; see below.
 #'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. A bar, as in
-#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `y ~ s(x, k = 10)` is a smooth curve; see below.
+#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `y ~ s(x, k = 10) + z` has a smooth curve; see below.
 #'   `NULL` means the statistic's own formula.
 #' @param prior Prior for the coefficients (intercept first): [prior_normal()], [prior_student_t()], [prior_nig()] (jointly with sigma), or `fixed(beta)`.
 #' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_lognormal()], [prior_half_normal()], [prior_half_t()], [prior_exponential()],
@@ -59,7 +59,19 @@
 #'
 #'   A release by [stat_crossprod()] with the same formula is the informative one. Method `"augment"` is exact, and works with any totals of x and y, and any
 #'   number of splines. Method `"clt"` needs the splines of the release; its cost does not grow with the number of records. It is better from
-#'   about 10,000 records on. A smooth is the only term of its formula. `predict()`, `fitted()` and `plot(fit, "predictive")` show the curve.
+#'   about 10,000 records on. `predict()`, `fitted()` and `plot(fit, "predictive")` show the curve.
+#'
+#'   *Several smooths and numbers add up*, as in `y ~ s(x1) + s(x2, k = 8) + z`, or `s(x) + log(z)`. There is one intercept. Each smooth has a slope, second
+#'   differences `s(x1)1`, ... and a standard deviation `tau[x1]`; each number has a slope. Factors, products and groups are not possible next to a smooth.
+#'   `plot(fit, "predictive", covariate = "x1")` shows one curve, with the other covariates in the middle of their bounds.
+#'
+#'   Covariates depend on each other through 8 latent classes (Dunson and Xing 2009). Given the class of a record, they are independent, and each is in one of its
+#'   intervals. A number has 16 of them. The classes' probabilities have the prior Dirichlet(1), and the intervals' in a class have the weights of `levels` divided by 8.
+#'   Draws have the probabilities over all classes, `prob[x1=...]`; the classes have no order and are not reported. More dependence than 8
+#'   classes can describe biases the curves where one covariate is far from what the others predict. Only method `"augment"` is available, and it is exact.
+#'   Its chains mix slowly where the noise is wide, and a default call then warns that it is too short. For 500 records and epsilon 4, ask
+#'   for 20,000 iterations or more. [p_value()] and [confidence_set()] are not available. Each term adds to the sensitivity: it is 3.75 with one smooth, and 15
+#'   with two smooths and a number.
 #'
 #' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
 #'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
@@ -83,6 +95,9 @@
 #' Eilers, P. H. C. and Marx, B. D. (1996). Flexible smoothing with B-splines and penalties. *Statistical
 #' Science* 11, 89-121. \doi{10.1214/ss/1038425655}
 #'
+#' Dunson, D. B. and Xing, C. (2009). Nonparametric Bayes modeling of multivariate categorical data. *Journal of the American
+#' Statistical Association* 104, 1042-1051. \doi{10.1198/jasa.2009.tm08439}
+#'
 #' Olkin, I. and Tate, R. F. (1961). Multivariate correlation models with mixed discrete and continuous variables. *Annals of Mathematical
 #' Statistics* 32, 448-465. \doi{10.1214/aoms/1177705052}
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
@@ -96,6 +111,7 @@
 #' model_lm(mpg ~ hp * am + I(wt^2))
 #' model_lm(score ~ ses + (1 + ses | school))
 #' model_lm(accel ~ s(times, k = 12))
+#' model_lm(wage ~ s(experience) + s(education, k = 8))
 #' @concept regression slope
 #' @concept splines
 #' @export

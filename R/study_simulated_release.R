@@ -24,6 +24,11 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
   met <- bind_simulated(release, model, call)
   release <- met$release
   bound <- met$bound
+  if (length(bound$hidden)) {
+    stop_classed("method", c("The largest p-value over the probabilities of latent classes cannot be found: they have no order.",
+                             x = "Terms next to a smooth depend on each other through such classes.",
+                             i = "A posterior by {.fn sample_posterior} is possible."), call = call)
+  }
   parts <- release_parts(release)
   prior_n <- check_size_prior(prior_n, release, call)
   with_seed(seed, {

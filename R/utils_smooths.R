@@ -1,11 +1,35 @@
-# Smooths in formulas, y ~ s(x, k = 10), and the cubic B-splines of which they consist, with equal knots between the bounds of x, as in src/base/cubic_splines.h.
+# Smooths in formulas, y ~ s(x, k = 10) + z, and the cubic B-splines of which they consist, with equal knots between the bounds of x, as in src/base/cubic_splines.h.
 
 smooth_sizes <- c(least = 6, most = 50)
+most_smooth_terms <- 20
 
-# list(response =, variable =, k =, label =, formula =) of a formula with a smooth; NULL where there is none.
+# list(response =, variable =, k =, label =, numbers =, formula =) of a formula with smooths, where `variable`, `k` and `label` have one entry a smooth, and
+# `numbers` are the other terms; NULL where there is no smooth.
 read_smooth <- function(formula, call = caller_env()) {
-  term <- smooth_term(formula, call)
-  if (is.null(term)) return(NULL)
+  terms <- smooth_terms(formula, call)
+  if (is.null(terms)) return(NULL)
+  name_of <- function(side) if (is.name(side)) as.character(side) else function_label(side, call)
+  smooths <- lapply(terms$smooths, read_smooth_term, name_of, call)
+  variable <- vapply(smooths, `[[`, "", "variable")
+  k <- vapply(smooths, `[[`, 0, "k")
+  numbers <- vapply(terms$numbers, name_of, "")
+  response <- name_of(formula[[2L]])
+  twice <- unique(c(variable, numbers)[duplicated(c(variable, numbers))])
+  if (length(twice)) stop_classed("formula", "Each variable must be in one term of {.arg formula}, but {.var {twice}} {?is/are} in several.", call = call)
+  if (response %in% c(variable, numbers)) {
+    stop_classed("formula", "The response {.var {response}} must not also be a term of {.arg formula}.", call = call)
+  }
+  new_smooth(response, variable, k, numbers)
+}
+
+new_smooth <- function(response, variable, k, numbers) {
+  sides <- c(Map(function(v, k) call("s", as.name(v), k = k), variable, k), lapply(numbers, as.name))
+  list(response = response, variable = variable, k = k, label = paste0("s(", variable, ")"), numbers = numbers,
+       formula = formula_text(call("~", as.name(response), Reduce(function(a, b) call("+", a, b), sides))))
+}
+
+# list(variable =, k =) of s(x, k = 10)
+read_smooth_term <- function(term, name_of, call) {
   given <- as.list(term)[-1L]
   named <- names(given) %||% rep("", length(given))
   if (!identical(named, "") && !identical(named, c("", "k"))) {
@@ -15,27 +39,31 @@ read_smooth <- function(formula, call = caller_env()) {
   if (!is_power(k) || k < smooth_sizes[["least"]] || k > smooth_sizes[["most"]]) {
     refuse_smooth(term, "{.arg k}, the number of splines, must be a whole number from {smooth_sizes[['least']]} to {smooth_sizes[['most']]}.", call)
   }
-  name_of <- function(side) if (is.name(side)) as.character(side) else function_label(side, call)
   if (!is.name(given[[1L]]) && !is.call(given[[1L]]) || identical(given[[1L]], quote(.))) refuse_smooth(term, "It needs a variable.", call)
-  response <- name_of(formula[[2L]])
-  variable <- name_of(given[[1L]])
-  if (response == variable) stop_classed("formula", "The response {.var {response}} must not also be a term of {.arg formula}.", call = call)
-  side <- call("s", as.name(variable), k = as.double(k))
-  list(response = response, variable = variable, k = as.double(k), label = paste0("s(", variable, ")"),
-       formula = formula_text(call("~", as.name(response), side)))
+  list(variable = name_of(given[[1L]]), k = as.double(k))
 }
 
-# the only term of a formula, but for the intercept's 1
-smooth_term <- function(formula, call) {
+# list(smooths =, numbers =): the terms of a formula with a smooth, but for the intercept's 1
+smooth_terms <- function(formula, call) {
   if (!inherits(formula, "formula") || length(formula) != 3L) return(NULL)
   terms <- formula_leaves(formula[[3L]], chain_operands("+"), call)
   terms <- terms[!vapply(terms, function(t) identical(t, 1) || identical(t, 1L), TRUE)]
   smooths <- vapply(terms, function(t) operator_of(t) == "s", TRUE)
   if (!any(smooths)) return(NULL)
-  if (length(terms) == 1L) return(terms[[1L]])
-  other <- terms[-which(smooths)[1L]][[1L]]
-  stop_classed("formula", c("A smooth must be the only term of {.arg formula}.", x = "Another term is {.code {shorten_text(formula_text(other))}}.",
-                            i = "Next to other terms, splines without a penalty are possible: {.code bs(x, knots = , Boundary.knots = )}.",
+  for (t in terms[!smooths]) if (!is_number_term(t)) refuse_beside_smooth(t, call)
+  if (length(terms) > most_smooth_terms) {
+    stop_classed("formula", "{.arg formula} must have at most {most_smooth_terms} terms with a smooth, but has {length(terms)}.", call = call)
+  }
+  list(smooths = terms[smooths], numbers = terms[!smooths])
+}
+
+# a name, or a function such as log(z)
+is_number_term <- function(term) if (is.name(term)) !identical(term, quote(.)) else operator_of(term) %in% names(plain_steps)
+
+refuse_beside_smooth <- function(term, call) {
+  stop_classed("formula", c("Next to a smooth, {.arg formula} must have other smooths and numbers: variables, or functions such as {.code log(z)}.",
+                            x = "Another term is {.code {shorten_text(formula_text(term))}}.",
+                            i = "Next to such terms, splines without a penalty are possible: {.code bs(x, knots = , Boundary.knots = )}.",
                             i = "Curves of groups can be walks over intervals: see the section Curves of {.code ?groups}."), call = call)
 }
 
@@ -68,13 +96,33 @@ spline_basis <- function(x, lower, upper, k) {
   out
 }
 
-# Of which of them products are released, in the order of C.
-spline_pairs <- function(k) {
-  first <- rep(seq_len(k), pmin(3, k - seq_len(k) + 1))
-  data.frame(first = first, second = first + sequence(pmin(3, k - seq_len(k) + 1)) - 1L)
+# Of which of them products are released, in the order of C: pairs of 1, ..., k that are less than `band` apart.
+spline_pairs <- function(k, band = 3) {
+  first <- rep(seq_len(k), pmin(band, k - seq_len(k) + 1))
+  data.frame(first = first, second = first + sequence(pmin(band, k - seq_len(k) + 1)) - 1L)
 }
 
-# Coefficients of the splines from what the curve's level in the middle of the bounds is, its slope, and the coefficients' second differences: k x k.
+# Coefficients of the splines of all smooths and of the numbers, a row each, from the level in the middle of the bounds, the slopes of all covariates, and the
+# second differences of each smooth's coefficients. `lower` and `upper` are the covariates'.
+smooth_expansion <- function(smooth, lower, upper) {
+  p <- length(smooth$k)
+  linear <- 1L + length(lower)
+  rows <- c(smooth$k, rep(1, length(smooth$numbers)))
+  out <- matrix(0, sum(rows), linear + sum(smooth$k - 2))
+  for (j in seq_along(lower)) {
+    at <- sum(rows[seq_len(j - 1L)]) + seq_len(rows[j])
+    if (j > p) {
+      out[at, 1L + j] <- 1
+      next
+    }
+    own <- spline_expansion(lower[j], upper[j], smooth$k[j])
+    out[at, c(if (j == 1L) 1L, 1L + j)] <- own[, if (j == 1L) 1:2 else 2L]
+    out[at, linear + sum(smooth$k[seq_len(j - 1L)] - 2) + seq_len(rows[j] - 2)] <- own[, -(1:2)]
+  }
+  out
+}
+
+# Coefficients of one smooth's splines from its level, its slope and their second differences: k x k.
 spline_expansion <- function(lower, upper, k) {
   differences <- diff(diag(k), differences = 2L)
   centres <- (seq_len(k) - (k + 1) / 2) * (upper - lower) / (k - 3)
@@ -82,13 +130,22 @@ spline_expansion <- function(lower, upper, k) {
 }
 
 # of the line, then of the second differences
-smooth_coefficients <- function(smooth) c("(Intercept)", smooth$variable, paste0(smooth$label, seq_len(smooth$k - 2)))
+smooth_coefficients <- function(smooth) c("(Intercept)", smooth$variable, smooth$numbers, smooth_differences(smooth))
 
-# Columns of the coefficients but the intercept's: the variable, and curves of the second differences.
+smooth_differences <- function(smooth) unlist(Map(function(label, k) paste0(label, seq_len(k - 2)), smooth$label, smooth$k), use.names = FALSE)
+
+smooth_taus <- function(smooth) if (length(smooth$k) == 1L) "tau" else sprintf("tau[%s]", smooth$variable)
+
+# Columns of the coefficients but the intercept's: the covariates, and curves of the second differences. `x` has a column for each covariate.
 smooth_columns <- function(bound, x) {
-  lower <- bound$columns$lower[2L]
-  upper <- bound$columns$upper[2L]
-  x <- pmin(pmax(x, lower), upper)
-  curves <- spline_basis(x, lower, upper, bound$smooth$k) %*% spline_expansion(lower, upper, bound$smooth$k)[, -(1:2)]
-  `colnames<-`(cbind(x, curves), smooth_coefficients(bound$smooth)[-1L])
+  smooth <- bound$smooth
+  curves <- lapply(seq_along(smooth$k), function(j) {
+    lower <- bound$columns$lower[1L + j]
+    upper <- bound$columns$upper[1L + j]
+    x[, j] <<- pmin(pmax(x[, j], lower), upper)
+    spline_basis(x[, j], lower, upper, smooth$k[j]) %*% spline_expansion(lower, upper, smooth$k[j])[, -(1:2)]
+  })
+  out <- do.call(cbind, c(list(x), curves))
+  dimnames(out) <- list(NULL, smooth_coefficients(smooth)[-1L])
+  out
 }

@@ -318,7 +318,7 @@ bound_centring <- function(bound) bound$terms$centring %||% centring(bound$desig
 
 # Natural columns of the coefficients but the intercept's, of records in the columns of the covariates.
 term_values <- function(bound, x) {
-  if (!is.null(bound$smooth)) return(smooth_columns(bound, x[, 1L]))
+  if (!is.null(bound$smooth)) return(smooth_columns(bound, x))
   if (is.null(bound$terms)) return(x)
   powers <- bound$terms$powers[-1L, -1L, drop = FALSE]
   if (!is.null(bound$terms$functions)) x <- cbind(x, function_columns(bound, x))

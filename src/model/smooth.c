@@ -1,339 +1,441 @@
-/* Model "smooth": y = f(x) + sigma e, f = sum_k beta_k b_k(x) a penalised cubic spline with equal
- * knots between the bounds of x (Eilers & Marx 1996; Lang & Brezger 2004), x in one of several
- * cells of equal width with unknown probabilities, uniform within it.
+/* Model "smooth": y = sum of f_j(x_j), j a smooth, and of a slope times z, z a number, + sigma e. f
+ * = sum_k beta_k b_k(x) is a penalised cubic spline with equal knots between the bounds of x
+ * (Eilers & Marx 1996; Lang & Brezger 2004). The covariates are in cells: model/class_cells.h.
  *
- * beta = centre + E t: t_0 is the level in the middle of the bounds, t_1 the slope, both normal;
- * the others are the second differences of beta, normal with standard deviation tau, and E, a
- * field, has for them the columns of D'(D D')^-1.
+ * beta, of all splines and then of all numbers, is E t. t_0 is the level in the middle of the
+ * bounds, less the centre of y; then t has a slope of each covariate, all normal. The others are
+ * the second differences of a smooth's beta, normal with that smooth's standard deviation tau, and
+ * E, a field, has for them the columns of D'(D D')^-1.
  *
- * theta: t; log sigma; log tau; sticks of the cells. Complete-data statistic: counts of the cells,
- * totals of b_j b_k, of (y - centre) b_k and of (y - centre)^2. Update: t | sigma, tau is normal,
- * then sigma, tau and the cells. A move holds the quantile of x and the residual y - f(x), in units
- * of sigma, fixed.
+ * theta: t; log sigma; log tau of each smooth; classes and cells. Complete-data statistic: counts
+ * of classes and cells; totals of products of the rows (splines and numbers less their centres), of
+ * (y - centre) with them, and of (y - centre)^2. Update: t | sigma, tau is normal, then sigma, tau
+ * and the rest. A move holds the covariates' innovations and y less its mean, in units of sigma,
+ * fixed. A draw reports margins before classes, where there are several.
  */
 #include "base/block.h"
 #include "base/cubic_splines.h"
 #include "base/dist.h"
 #include "base/linalg.h"
-#include "base/sticks.h"
-#include "base/sticks_draw.h"
 #include "contract/model.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
 #include "contract/model_refresh.h"
 #include "contract/model_statistic.h"
 #include "contract/model_update.h"
+#include "contract/model_values.h"
+#include "model/class_cells.h"
 #include "model/scale_prior.h"
 
-#include <Rmath.h>
-
-enum { Y, X, COLUMNS };
+enum { Y, COVARIATES };
 
 /* of one theta */
 struct curve {
-    double *beta, *bound; /* bound[l]: P(x is in a cell before l) */
-    double sigma;
+    double *beta, sigma;
+};
+
+/* A covariate's rows. */
+struct term {
+    int intervals, first; /* intervals: 0 of a number */
+    double lower, width;  /* of an interval */
+    double centre;        /* of a number */
 };
 
 struct smooth {
-    int intervals, splines, cells;
-    double lower, width, centre;    /* of x, the width of an interval; of y */
+    int covariates, smooths, rows, coefficients, linear;
+    double centre; /* of y */
+    struct term *term;
+    struct class_cells cells;
+    int moves_covariates;           /* a move does */
     const double *expand;           /* E, row by row */
-    const double *mean, *precision; /* of t_0 and t_1 */
-    const double *weight;           /* of the Dirichlet prior of the cells */
+    const double *mean, *precision; /* of the `linear` first coefficients */
     struct scale_prior sigma, tau;
-    double chol[4];
+    double *chol;
     struct curve now, next;
-    double *gram, *wide, *solution, *counts;
+    double *wide, *gram, *right, *solution;
+    double *row; /* of a record, what is not 0 */
+    int *at;     /* and where */
+    struct coordinates coordinates;
 };
 
-enum { LINEAR = 2 }; /* coefficients that are not penalised */
-
-static inline int at_sigma(const struct smooth *s) { return s->splines; }
-static inline int at_tau(const struct smooth *s) { return s->splines + 1; }
-static inline int at_sticks(const struct smooth *s) { return s->splines + 2; }
+static inline int at_sigma(const struct smooth *s) { return s->coefficients; }
+static inline int at_tau(const struct smooth *s) { return s->coefficients + 1; }
+static inline int differences(const struct smooth *s, int smooth) {
+    return s->term[smooth].intervals + 1;
+}
 
 /* ---- prior -------------------------------------------------------------------------- */
 
 static void rprior(void *self, struct rng *rng, double *theta) {
     const struct smooth *s = self;
-    dist_normal_precision(rng, LINEAR, s->mean, 1, s->chol, theta);
+    dist_normal_precision(rng, s->linear, s->mean, 1, s->chol, theta);
     theta[at_sigma(s)] = scale_prior_draw(&s->sigma, rng);
-    const double log_tau = theta[at_tau(s)] = scale_prior_draw(&s->tau, rng);
-    for (int k = LINEAR; k < s->splines; ++k) theta[k] = exp(log_tau) * rng_normal(rng);
-    sticks_draw(rng, s->cells, s->weight, theta + at_sticks(s));
-}
-
-static double differences_square(const struct smooth *s, const double *theta) {
-    return linalg_dot(s->splines - LINEAR, theta + LINEAR, theta + LINEAR);
+    double *t = theta + s->linear;
+    for (int j = 0; j < s->smooths; ++j) {
+        const double log_tau = theta[at_tau(s) + j] = scale_prior_draw(&s->tau, rng);
+        for (int k = differences(s, j); k > 0; --k) *t++ = exp(log_tau) * rng_normal(rng);
+    }
+    class_cells_rprior(&s->cells, rng, theta);
 }
 
 static double dprior(void *self, const double *theta) {
     const struct smooth *s = self;
-    const double log_tau = theta[at_tau(s)];
-    return -0.5 * linalg_quadratic(LINEAR, s->precision, theta, s->mean) -
-           (s->splines - LINEAR) * log_tau -
-           0.5 * differences_square(s, theta) * exp(-2 * log_tau) +
-           scale_prior_density(&s->sigma, theta[at_sigma(s)], NULL) +
-           scale_prior_density(&s->tau, log_tau, NULL) +
-           sticks_log_density(s->cells, s->weight, theta + at_sticks(s));
+    double log_density = -0.5 * linalg_quadratic(s->linear, s->precision, theta, s->mean) +
+                         scale_prior_density(&s->sigma, theta[at_sigma(s)], NULL) +
+                         class_cells_dprior(&s->cells, theta);
+    const double *t = theta + s->linear;
+    for (int j = 0; j < s->smooths; t += differences(s, j++)) {
+        const double log_tau = theta[at_tau(s) + j];
+        log_density += scale_prior_density(&s->tau, log_tau, NULL) - differences(s, j) * log_tau -
+                       0.5 * linalg_dot(differences(s, j), t, t) * exp(-2 * log_tau);
+    }
+    return log_density;
 }
 
 static void prior_gradient(void *self, const double *theta, double *gradient) {
     const struct smooth *s = self;
-    const double log_tau = theta[at_tau(s)], precision = exp(-2 * log_tau);
-    for (int i = 0; i < LINEAR; ++i)
-        for (int j = 0; j < LINEAR; ++j)
-            gradient[i] -= s->precision[i * LINEAR + j] * (theta[j] - s->mean[j]);
-    for (int k = LINEAR; k < s->splines; ++k) gradient[k] -= precision * theta[k];
     double slope;
+    for (int i = 0; i < s->linear; ++i)
+        for (int j = 0; j < s->linear; ++j)
+            gradient[i] -= s->precision[i * s->linear + j] * (theta[j] - s->mean[j]);
     scale_prior_density(&s->sigma, theta[at_sigma(s)], &slope);
     gradient[at_sigma(s)] += slope;
-    scale_prior_density(&s->tau, log_tau, &slope);
-    gradient[at_tau(s)] += slope + precision * differences_square(s, theta) - (s->splines - LINEAR);
-    sticks_add_slopes(s->cells, s->weight, theta + at_sticks(s), gradient + at_sticks(s));
+    for (int j = 0, at = s->linear; j < s->smooths; at += differences(s, j++)) {
+        const double log_tau = theta[at_tau(s) + j], precision = exp(-2 * log_tau);
+        double square = 0;
+        for (int k = at; k < at + differences(s, j); ++k) {
+            gradient[k] -= precision * theta[k];
+            square += theta[k] * theta[k];
+        }
+        scale_prior_density(&s->tau, log_tau, &slope);
+        gradient[at_tau(s) + j] += slope + precision * square - differences(s, j);
+    }
+    class_cells_prior_gradient(&s->cells, theta, gradient);
 }
 
 /* ---- records ------------------------------------------------------------------------ */
 
 static void read_curve(const struct smooth *s, const double *theta, struct curve *curve) {
-    for (int k = 0; k < s->splines; ++k)
+    for (int k = 0; k < s->rows; ++k)
         curve->beta[k] =
-            s->centre + linalg_dot(s->splines, s->expand + (size_t)k * s->splines, theta);
+            linalg_dot(s->coefficients, s->expand + (size_t)k * s->coefficients, theta);
     curve->sigma = exp(theta[at_sigma(s)]);
-    sticks_to_probabilities(s->cells, theta + at_sticks(s), curve->bound + 1);
-    curve->bound[0] = 0;
-    for (int l = 1; l < s->cells; ++l) curve->bound[l + 1] += curve->bound[l];
-    curve->bound[s->cells] = 1;
 }
 
 static void set(void *self, const double *theta) {
     struct smooth *s = self;
     read_curve(s, theta, &s->now);
+    class_cells_read(&s->cells, theta, &s->cells.now);
 }
 
-/* in intervals from the lower bound */
-static inline double place(const struct smooth *s, double x) {
-    return fmin(fmax((x - s->lower) / s->width, 0), s->intervals);
-}
-
-static double curve_value(const struct smooth *s, const struct curve *curve, double x) {
-    const double u = place(s, x);
-    const int interval = spline_interval(s->intervals, u);
-    double b[SPLINES_AT_ONCE];
+/* The splines of x that are not 0, and the row of the first. */
+static inline int splines_of(const struct term *of, double x, double *b) {
+    const double u = fmin(fmax((x - of->lower) / of->width, 0), of->intervals);
+    const int interval = spline_interval(of->intervals, u);
     cubic_splines(u - interval, b);
-    return linalg_dot(SPLINES_AT_ONCE, b, curve->beta + interval);
+    return of->first + interval;
 }
 
-static int cell_of(const struct smooth *s, double x) {
-    const int cell = (int)(place(s, x) * s->cells / s->intervals);
-    return cell < s->cells ? cell : s->cells - 1;
-}
-
-/* x with that distribution function */
-static double quantile(const struct smooth *s, const struct curve *curve, double u) {
-    int below = 0, above = s->cells;
-    while (above - below > 1) {
-        const int middle = (below + above) / 2;
-        if (curve->bound[middle] <= u)
-            below = middle;
-        else
-            above = middle;
+/* of record i */
+static double mean_of(const struct smooth *s, const struct curve *curve, int i,
+                      const double *const *x) {
+    double mean = s->centre, b[SPLINES_AT_ONCE];
+    for (int j = 0; j < s->smooths; ++j) {
+        const int at = splines_of(s->term + j, x[COVARIATES + j][i], b);
+        mean += linalg_dot(SPLINES_AT_ONCE, b, curve->beta + at);
     }
-    const double mass = curve->bound[below + 1] - curve->bound[below];
-    const double share = mass > 0 ? fmin((u - curve->bound[below]) / mass, 1) : 0.5;
-    return s->lower + s->width * s->intervals * ((below + share) / s->cells);
+    for (int j = s->smooths; j < s->covariates; ++j)
+        mean += curve->beta[s->term[j].first] * (x[COVARIATES + j][i] - s->term[j].centre);
+    return mean;
 }
 
-static double probability_below(const struct smooth *s, const struct curve *curve, double x) {
-    const int cell = cell_of(s, x);
-    const double share = place(s, x) * s->cells / s->intervals - cell;
-    return curve->bound[cell] + share * (curve->bound[cell + 1] - curve->bound[cell]);
-}
+static inline const double *const *read_only(double *const *x) { return (const double *const *)x; }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct smooth *s = self;
     rng_fill_normal(rng, m, x[Y]);
-    rng_fill_uniform(rng, m, x[X]);
-    for (int i = 0; i < m; ++i) {
-        x[X][i] = quantile(s, &s->now, x[X][i]);
-        x[Y][i] = curve_value(s, &s->now, x[X][i]) + s->now.sigma * x[Y][i];
-    }
+    for (int j = 0; j < s->covariates; ++j) rng_fill_uniform(rng, m, x[COVARIATES + j]);
+    class_cells_draw(&s->cells, rng, m, x + COVARIATES);
+    for (int i = 0; i < m; ++i)
+        x[Y][i] = mean_of(s, &s->now, i, read_only(x)) + s->now.sigma * x[Y][i];
 }
 
-/* in standard normal innovations */
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
-    static const double LEAST = 1e-300, MOST = 1 - 1e-16;
     struct smooth *s = self;
     const double fresh = sqrt(1 - rho * rho);
-    rng_fill_normal(rng, m, x_new[Y]);
-    rng_fill_normal(rng, m, x_new[X]);
-    for (int i = 0; i < m; ++i) {
-        const double u = fmin(fmax(probability_below(s, &s->now, x[X][i]), LEAST), MOST);
-        const double z = rho * Rf_qnorm5(u, 0, 1, 1, 0) + fresh * x_new[X][i];
-        x_new[X][i] = quantile(s, &s->now, Rf_pnorm5(z, 0, 1, 1, 0));
-        x_new[Y][i] = curve_value(s, &s->now, x_new[X][i]) +
-                      rho * (x[Y][i] - curve_value(s, &s->now, x[X][i])) +
+    for (int j = 0; j <= s->covariates; ++j) rng_fill_normal(rng, m, x_new[j]);
+    class_cells_refresh(&s->cells, rho, rng, m, x + COVARIATES, x_new + COVARIATES);
+    for (int i = 0; i < m; ++i)
+        x_new[Y][i] = mean_of(s, &s->now, i, read_only(x_new)) +
+                      rho * (x[Y][i] - mean_of(s, &s->now, i, x)) +
                       fresh * s->now.sigma * x_new[Y][i];
-    }
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct smooth *s = self;
     read_curve(s, theta_new, &s->next);
-    changed[Y] = changed[X] = 1;
+    class_cells_read(&s->cells, theta_new, &s->cells.next);
+    changed[Y] = 1;
+    s->moves_covariates = class_cells_differ(&s->cells);
+    for (int j = 0; j < s->covariates; ++j) changed[COVARIATES + j] = s->moves_covariates;
 }
 
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
-    (void)rng; /* innovations of continuous records are known */
     struct smooth *s = self;
     const double ratio = s->next.sigma / s->now.sigma;
-    for (int i = 0; i < m; ++i) {
-        x_new[X][i] = quantile(s, &s->next, probability_below(s, &s->now, x[X][i]));
-        x_new[Y][i] = curve_value(s, &s->next, x_new[X][i]) +
-                      ratio * (x[Y][i] - curve_value(s, &s->now, x[X][i]));
-    }
+    if (s->moves_covariates)
+        class_cells_move(&s->cells, rng, m, x + COVARIATES, x_new + COVARIATES);
+    const double *const *covariates = s->moves_covariates ? read_only(x_new) : x;
+    for (int i = 0; i < m; ++i)
+        x_new[Y][i] =
+            mean_of(s, &s->next, i, covariates) + ratio * (x[Y][i] - mean_of(s, &s->now, i, x));
 }
 
 /* ---- update ------------------------------------------------------------------------- */
 
+/* of a symmetric matrix, j >= k */
+static inline size_t triangle(int j, int k) { return (size_t)j * ((size_t)j + 1) / 2 + (size_t)k; }
+
 static void add(void *self, int m, const double *const *x, double *c) {
     const struct smooth *s = self;
-    double *gram = c + s->cells, *response = gram + spline_pairs(s->splines, SPLINES_AT_ONCE);
+    double *gram = c + s->cells.counts, *response = gram + triangle(s->rows, 0);
+    /* one class needs no draw */
+    if (s->cells.classes == 1) class_cells_add(&s->cells, NULL, m, x + COVARIATES, c);
     for (int i = 0; i < m; ++i) {
-        const double u = place(s, x[X][i]), y = x[Y][i] - s->centre;
-        const int interval = spline_interval(s->intervals, u);
-        double b[SPLINES_AT_ONCE];
-        cubic_splines(u - interval, b);
-        c[cell_of(s, x[X][i])] += 1;
-        for (int j = 0; j < SPLINES_AT_ONCE; ++j) {
-            double *row =
-                gram + spline_pair(s->splines, SPLINES_AT_ONCE, interval + j, interval + j);
-            for (int k = j; k < SPLINES_AT_ONCE; ++k) row[k - j] += b[j] * b[k];
-            response[interval + j] += y * b[j];
+        const double y = x[Y][i] - s->centre;
+        int count = 0;
+        for (int j = 0; j < s->smooths; ++j) {
+            const int at = splines_of(s->term + j, x[COVARIATES + j][i], s->row + count);
+            for (int k = 0; k < SPLINES_AT_ONCE; ++k) s->at[count++] = at + k;
         }
-        response[s->splines] += y * y;
+        for (int j = s->smooths; j < s->covariates; ++j, ++count) {
+            s->at[count] = s->term[j].first;
+            s->row[count] = x[COVARIATES + j][i] - s->term[j].centre;
+        }
+        for (int j = 0; j < count; ++j) {
+            double *products = gram + triangle(s->at[j], 0);
+            for (int k = 0; k <= j; ++k) products[s->at[k]] += s->row[j] * s->row[k];
+            response[s->at[j]] += y * s->row[j];
+        }
+        response[s->rows] += y * y;
     }
 }
 
-/* E'G E to s->gram, G symmetric with its products in c */
+static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
+    const struct smooth *s = self;
+    class_cells_add(&s->cells, rng, m, x + COVARIATES, c);
+}
+
+/* E'G E to the lower triangle of s->gram; most of G and E is 0 */
 static void expand_gram(struct smooth *s, const double *gram) {
-    const int count = s->splines;
-    for (int j = 0; j < count; ++j)
+    const int count = s->coefficients;
+    memset(s->wide, 0, (size_t)s->rows * (size_t)count * sizeof(double));
+    memset(s->gram, 0, (size_t)count * (size_t)count * sizeof(double));
+    for (int j = 0; j < s->rows; ++j) {
+        double *wide = s->wide + (size_t)j * count;
+        for (int k = 0; k < s->rows; ++k) {
+            const double product = gram[j >= k ? triangle(j, k) : triangle(k, j)];
+            const double *row = s->expand + (size_t)k * count;
+            if (product != 0)
+                for (int a = 0; a < count; ++a) wide[a] += product * row[a];
+        }
         for (int a = 0; a < count; ++a) {
-            double sum = 0;
-            for (int k = j < 3 ? 0 : j - 3; k < count && k <= j + 3; ++k)
-                sum += gram[j <= k ? spline_pair(count, SPLINES_AT_ONCE, j, k)
-                                   : spline_pair(count, SPLINES_AT_ONCE, k, j)] *
-                       s->expand[(size_t)k * count + a];
-            s->wide[(size_t)j * count + a] = sum;
+            const double each = s->expand[(size_t)j * count + a];
+            if (each != 0)
+                for (int b = 0; b <= a; ++b) s->gram[(size_t)a * count + b] += each * wide[b];
         }
-    for (int a = 0; a < count; ++a)
-        for (int b = 0; b <= a; ++b) {
-            double sum = 0;
-            for (int j = 0; j < count; ++j)
-                sum += s->expand[(size_t)j * count + a] * s->wide[(size_t)j * count + b];
-            s->gram[(size_t)a * count + b] = s->gram[(size_t)b * count + a] = sum;
+    }
+}
+
+static void draw_coefficients(struct smooth *s, struct rng *rng, double *theta) {
+    const int count = s->coefficients;
+    const double weight = exp(-2 * theta[at_sigma(s)]);
+    double *precision = s->wide; /* count <= rows */
+    for (int a = 0; a < count; ++a) {
+        s->solution[a] = weight * s->right[a];
+        for (int b = 0; b <= a; ++b)
+            precision[(size_t)a * count + b] = weight * s->gram[(size_t)a * count + b];
+    }
+    for (int a = 0; a < s->linear; ++a)
+        for (int b = 0; b < s->linear; ++b) {
+            if (b <= a) precision[(size_t)a * count + b] += s->precision[a * s->linear + b];
+            s->solution[a] += s->precision[a * s->linear + b] * s->mean[b];
         }
+    for (int j = 0, at = s->linear; j < s->smooths; at += differences(s, j++))
+        for (int k = at; k < at + differences(s, j); ++k)
+            precision[(size_t)k * count + k] += exp(-2 * theta[at_tau(s) + j]);
+    if (linalg_cholesky(count, precision)) {
+        theta[0] = NAN;
+        return;
+    }
+    linalg_forward(count, precision, s->solution);
+    linalg_backward(count, precision, s->solution);
+    dist_normal_precision(rng, count, s->solution, 1, precision, theta);
+}
+
+static double residual_square(const struct smooth *s, double square, const double *theta) {
+    const int count = s->coefficients;
+    square -= 2 * linalg_dot(count, s->right, theta);
+    for (int a = 0; a < count; ++a) {
+        const double *row = s->gram + (size_t)a * count;
+        square += theta[a] * (2 * linalg_dot(a, row, theta) + row[a] * theta[a]);
+    }
+    return fmax(square, 0);
 }
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
     struct smooth *s = self;
-    const int count = s->splines;
-    const double *gram = c + s->cells, *response = gram + spline_pairs(count, SPLINES_AT_ONCE);
-    const double log_sigma = theta[at_sigma(s)], weight = exp(-2 * log_sigma),
-                 penalty = exp(-2 * theta[at_tau(s)]);
+    const int count = s->coefficients;
+    const double *gram = c + s->cells.counts, *response = gram + triangle(s->rows, 0);
     expand_gram(s, gram);
-    double *precision = s->wide, *right = s->counts;
     for (int a = 0; a < count; ++a) {
-        right[a] = 0;
-        for (int k = 0; k < count; ++k) right[a] += s->expand[(size_t)k * count + a] * response[k];
-        s->solution[a] = weight * right[a];
-        for (int b = 0; b < count; ++b)
-            precision[(size_t)a * count + b] = weight * s->gram[(size_t)a * count + b];
-        if (a >= LINEAR) precision[(size_t)a * count + a] += penalty;
+        s->right[a] = 0;
+        for (int k = 0; k < s->rows; ++k)
+            s->right[a] += s->expand[(size_t)k * count + a] * response[k];
     }
-    for (int a = 0; a < LINEAR; ++a)
-        for (int b = 0; b < LINEAR; ++b) {
-            precision[(size_t)a * count + b] += s->precision[a * LINEAR + b];
-            s->solution[a] += s->precision[a * LINEAR + b] * s->mean[b];
-        }
-    if (linalg_cholesky(count, precision)) return PLUGIN_NUMERICAL;
-    linalg_forward(count, precision, s->solution);
-    linalg_backward(count, precision, s->solution);
-    dist_normal_precision(rng, count, s->solution, 1, precision, theta);
-    double residual = response[count] - 2 * linalg_dot(count, right, theta);
-    for (int a = 0; a < count; ++a)
-        residual += theta[a] * linalg_dot(count, s->gram + (size_t)a * count, theta);
-    theta[at_sigma(s)] =
-        scale_prior_update(&s->sigma, n, residual > 0 ? residual : 0, rng, log_sigma);
-    theta[at_tau(s)] = scale_prior_update(&s->tau, count - LINEAR, differences_square(s, theta),
-                                          rng, theta[at_tau(s)]);
-    for (int l = 0; l < s->cells; ++l) s->counts[l] = s->weight[l] + c[l];
-    sticks_draw(rng, s->cells, s->counts, theta + at_sticks(s));
+    draw_coefficients(s, rng, theta);
+    if (isnan(theta[0])) return PLUGIN_NUMERICAL;
+    double *log_sigma = theta + at_sigma(s), *t = theta + s->linear;
+    *log_sigma = scale_prior_update(&s->sigma, n, residual_square(s, response[s->rows], theta), rng,
+                                    *log_sigma);
+    for (int j = 0; j < s->smooths; t += differences(s, j++)) {
+        double *log_tau = theta + at_tau(s) + j;
+        *log_tau = scale_prior_update(&s->tau, differences(s, j),
+                                      linalg_dot(differences(s, j), t, t), rng, *log_tau);
+    }
+    class_cells_update(&s->cells, c, rng, theta);
     return PLUGIN_OK;
+}
+
+/* ---- values of a draw, with several classes ------------------------------------------- */
+
+/* The coordinates before the classes', and those of classes and cells. */
+static void split_coordinates(const struct smooth *s, struct coordinates *first,
+                              struct coordinates *last) {
+    const int own = 2 + s->smooths;
+    *first = (struct coordinates){.count = own, .block = s->coordinates.block};
+    *last = (struct coordinates){.count = s->coordinates.count - own,
+                                 .block = s->coordinates.block + own};
+}
+
+static void report(void *self, const double *theta, double *out) {
+    const struct smooth *s = self;
+    struct coordinates first, last;
+    split_coordinates(s, &first, &last);
+    out = coordinates_report(&first, theta, out);
+    class_cells_margins(&s->cells, theta, out);
+    (void)coordinates_report(&last, theta, out + s->cells.margins);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    const struct smooth *s = self;
+    struct coordinates first, last;
+    split_coordinates(s, &first, &last);
+    if (coordinates_invert(&first, value, theta) >= 0) return PLUGIN_NUMERICAL;
+    value += s->coefficients + 1 + s->smooths + s->cells.margins; /* margins follow */
+    return coordinates_invert(&last, value, theta) >= 0 ? PLUGIN_NUMERICAL : PLUGIN_OK;
 }
 
 /* ---- what it can do ----------------------------------------------------------------- */
 
 static const struct model_prior prior_hooks = {.dprior = dprior, .prior_gradient = prior_gradient};
 static const struct model_statistic statistic_hooks = {.add = add};
+static const struct model_statistic latent_hooks = {.add = add, .add_latent = add_latent};
 static const struct model_update update_hooks = {.rtheta = rtheta};
 static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
+static const struct model_values values_hooks = {.report = report, .invert = invert};
 
-/* Fields: lower and width (of an interval) of x; centre of y and x; expand; linear_mean and
- * linear_precision; weight; tau_half_t; one of a sigma (model/scale_prior.h). */
+/* The terms, from fields of one number for each smooth: intervals, lower and width (of an
+ * interval); and centre, of y and of all covariates. */
+static int read_terms(const struct fields *fields, struct smooth *s) {
+    s->smooths = fields_length(fields, "intervals");
+    s->covariates = fields_length(fields, "cells");
+    s->linear = 1 + s->covariates;
+    const double *intervals = fields_vector(fields, "intervals", s->smooths);
+    const double *lower = fields_vector(fields, "lower", s->smooths);
+    const double *width = fields_vector(fields, "width", s->smooths);
+    const double *centre = fields_vector(fields, "centre", s->linear);
+    if (!intervals || !lower || !width || !centre || s->covariates < s->smooths)
+        return PLUGIN_BAD_FIELDS;
+    s->centre = centre[0];
+    s->term = plugin_memory((size_t)s->covariates, sizeof *s->term);
+    s->coefficients = s->linear;
+    for (int j = 0; j < s->covariates; ++j) {
+        struct term *of = s->term + j;
+        *of = (struct term){.first = s->rows, .centre = centre[1 + j]};
+        if (j < s->smooths) {
+            of->intervals = (int)intervals[j];
+            of->lower = lower[j];
+            of->width = width[j];
+            s->coefficients += differences(s, j);
+        }
+        s->rows += j < s->smooths ? of->intervals + 3 : 1;
+    }
+    return PLUGIN_OK;
+}
+
+static void describe(struct smooth *s, struct model *model, const double *centre) {
+    double *centres = doubles((size_t)s->coefficients);
+    doubles_copy(centres, centre, s->linear);
+    struct theta_block *blocks =
+        plugin_memory((size_t)(3 + s->smooths + s->covariates), sizeof *blocks);
+    struct theta_block *block = blocks;
+    *block++ = (struct theta_block){.name = "coefficients",
+                                    .transform = TRANSFORM_CENTRE,
+                                    .size = s->coefficients,
+                                    .centre = centres};
+    *block++ = (struct theta_block){.name = "sigma", .transform = TRANSFORM_LOG, .size = 1};
+    for (int j = 0; j < s->smooths; ++j)
+        *block++ = (struct theta_block){.name = "tau", .transform = TRANSFORM_LOG, .size = 1};
+    block = class_cells_describe(&s->cells, block);
+    model_describe(model, (int)(block - blocks), blocks);
+    s->coordinates = model->coordinates;
+}
+
+/* Fields: those of the terms and of the cells (model/class_cells.h); expand; linear_mean and
+ * linear_precision; tau_half_t; one of a sigma (model/scale_prior.h). */
 static int create(const struct fields *fields, struct model *model) {
     struct smooth *s = plugin_memory(1, sizeof *s);
-    const double *lower = fields_vector(fields, "lower", 1);
-    const double *width = fields_vector(fields, "width", 1);
-    const double *intervals = fields_vector(fields, "intervals", 1);
     const double *tau = fields_vector(fields, "tau_half_t", 2);
-    const double *centre = fields_vector(fields, "centre", LINEAR);
-    if (!lower || !width || !intervals || !tau || !centre) return PLUGIN_BAD_FIELDS;
-    s->lower = *lower;
-    s->width = *width;
-    s->centre = *centre;
-    s->intervals = (int)*intervals;
-    s->splines = s->intervals + 3;
-    s->cells = fields_length(fields, "weight");
-    s->expand = fields_vector(fields, "expand", s->splines * s->splines);
-    s->mean = fields_vector(fields, "linear_mean", LINEAR);
-    s->precision = fields_vector(fields, "linear_precision", LINEAR * LINEAR);
-    s->weight = fields_vector(fields, "weight", s->cells);
+    if (!tau || read_terms(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    const int offset = s->coefficients + 1 + s->smooths;
+    s->expand = fields_vector(fields, "expand", s->rows * s->coefficients);
+    s->mean = fields_vector(fields, "linear_mean", s->linear);
+    s->precision = fields_vector(fields, "linear_precision", s->linear * s->linear);
     s->tau = (struct scale_prior){.kind = SCALE_HALF_T, .a = tau[0], .b = tau[1]};
-    if (!s->expand || !s->mean || !s->precision || !s->weight ||
-        scale_prior_read(fields, &s->sigma) != PLUGIN_OK)
+    if (!s->expand || !s->mean || !s->precision ||
+        scale_prior_read(fields, &s->sigma) != PLUGIN_OK ||
+        class_cells_create(fields, offset, &s->cells) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
-    doubles_copy(s->chol, s->precision, LINEAR * LINEAR);
-    if (linalg_cholesky(LINEAR, s->chol)) return PLUGIN_BAD_FIELDS;
-    const size_t count = (size_t)s->splines, cells = (size_t)s->cells;
-    DOUBLES(count, &s->now.beta, &s->next.beta, &s->solution);
-    DOUBLES(cells + 1, &s->now.bound, &s->next.bound);
-    DOUBLES(count * count, &s->gram, &s->wide);
-    s->counts = doubles(count > cells ? count : cells);
+    const size_t rows = (size_t)s->rows, count = (size_t)s->coefficients;
+    s->chol = doubles((size_t)(s->linear * s->linear));
+    doubles_copy(s->chol, s->precision, s->linear * s->linear);
+    if (linalg_cholesky(s->linear, s->chol)) return PLUGIN_BAD_FIELDS;
+    DOUBLES(rows, &s->now.beta, &s->next.beta, &s->row);
+    DOUBLES(count, &s->right, &s->solution);
+    s->wide = doubles(rows * count);
+    s->gram = doubles(count * count);
+    s->at = plugin_memory(rows, sizeof *s->at);
+    const int several = s->cells.classes > 1;
     model->self = s;
-    model->columns = COLUMNS;
-    model->complete = s->cells + spline_pairs(s->splines, SPLINES_AT_ONCE) + s->splines + 1;
+    model->columns = COVARIATES + s->covariates;
+    model->complete = s->cells.counts + (int)triangle(s->rows, 0) + s->rows + 1;
     model->prior = &prior_hooks;
-    model->statistic = &statistic_hooks;
+    model->statistic = several ? &latent_hooks : &statistic_hooks;
     model->update = &update_hooks;
     model->refresh = &refresh_hooks;
     model->move = &move_hooks;
-    model->costs.refresh = 8; /* normal quantiles */
-    double *centres = doubles(count);
-    doubles_copy(centres, centre, LINEAR);
-    const struct theta_block blocks[] = {
-        {.name = "coefficients",
-         .transform = TRANSFORM_CENTRE,
-         .size = s->splines,
-         .centre = centres},
-        {.name = "sigma", .transform = TRANSFORM_LOG, .size = 1},
-        {.name = "tau", .transform = TRANSFORM_LOG, .size = 1},
-        {.name = "prob", .transform = TRANSFORM_STICKS, .size = s->cells, .rows = 1}};
-    model_describe(model, 4, blocks);
+    /* normal quantiles, and exponentials for classes */
+    model->costs.refresh = 8 * s->covariates + (several ? 10 + 2 * s->cells.classes : 0);
+    if (several) model->costs.move = model->costs.latent = 4 + 2 * s->cells.classes;
+    describe(s, model, fields_vector(fields, "centre", s->linear));
+    if (several) model->moving = offset;
+    if (several) {
+        model->values = &values_hooks;
+        model->reported += s->cells.margins;
+    }
     return PLUGIN_OK;
 }
 

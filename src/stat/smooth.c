@@ -1,80 +1,167 @@
-/* Statistic "smooth": what a regression of y on cubic B-splines b_1, ..., b_K of x needs, with
- * equal knots between the bounds of x: totals of b_j b_k (j <= k <= j + 2; b_j b_(j + 3) is at most
- * 1 / 2304, and all others are 0), of y b_k and of y^2. Both are clamped to their bounds; y is
- * scale * y + shift.
+/* Statistic "smooth": what a regression of y on cubic B-splines of covariates x and on numbers z
+ * needs. The splines b_1, ..., b_K of a covariate have equal knots between its bounds. Totals, in
+ * order:
  *
- * Columns: y, x. Fields: scale and shift of y, then of x, which is counted in intervals;
- * lower and upper of y; intervals. Invariant: a record enters through clamped values alone. Cost:
- * 14 additions a record in total(), as many numbers as there are components in eval().
+ *   - of each x, b_j b_k (j <= k <= j + 2; b_j b_(j + 3) is at most 1 / 2304, and all others are
+ * 0);
+ *   - of each pair of x, the products of their splines;
+ *   - of each z and x, z b_k;
+ *   - z z' of each pair of z, squares included;
+ *   - of each x, y b_k; then y z of each z; and y^2.
+ *
+ * All are clamped to their bounds. Columns: y, x, z. Fields: scale and shift of the columns, x in
+ * intervals; lower and upper of y and z; intervals of each x. Invariant: a record enters through
+ * clamped values alone. Cost: of a record, an addition for each total that it moves in total(), as
+ * many numbers as there are totals in eval().
  */
 #include "base/block.h"
 #include "base/cubic_splines.h"
 #include "contract/stat.h"
 
-enum { Y, X, COLUMNS };
+enum { Y, COVARIATES };
 
 enum { BAND = 3 };
 
+/* A covariate x, and where its totals begin. */
+struct splined {
+    int intervals, splines;
+    int own, response; /* b b' and y b */
+    int *across;       /* of its splines with those of each earlier x, then of each z */
+    int *pair;         /* of an interval, the first place of each row: SPLINES_AT_ONCE */
+};
+
 struct smooth {
     const double *scale, *shift, *lower, *upper;
-    int intervals, splines;
-    int *pair; /* of an interval, the first place of each row: intervals x SPLINES_AT_ONCE */
-    double column[COLUMNS][MAX_BLOCK];
+    int smooths, numbers, columns, size;
+    struct splined *x;
+    int products, response; /* where z z' and y z begin; y^2 is the last */
+    double *column;         /* clamped, MAX_BLOCK apart */
+    double *b;              /* of a record: SPLINES_AT_ONCE of each x */
+    int *interval;
 };
+
+static void number_components(struct smooth *s) {
+    int at = 0;
+    for (int j = 0; j < s->smooths; ++j) {
+        struct splined *x = s->x + j;
+        x->own = at;
+        at += spline_pairs(x->splines, BAND);
+        x->across = plugin_memory((size_t)(j + s->numbers), sizeof *x->across);
+        x->pair = plugin_memory((size_t)x->intervals * SPLINES_AT_ONCE, sizeof *x->pair);
+        for (int i = 0; i < x->intervals; ++i)
+            for (int k = 0; k < SPLINES_AT_ONCE; ++k)
+                x->pair[i * SPLINES_AT_ONCE + k] =
+                    x->own + spline_pair(x->splines, BAND, i + k, i + k);
+    }
+    /* of the earlier x, row by row */
+    for (int i = 0; i < s->smooths; ++i)
+        for (int j = i + 1; j < s->smooths; ++j) {
+            s->x[j].across[i] = at;
+            at += s->x[i].splines * s->x[j].splines;
+        }
+    for (int k = 0; k < s->numbers; ++k)
+        for (int j = 0; j < s->smooths; ++j) {
+            s->x[j].across[j + k] = at;
+            at += s->x[j].splines;
+        }
+    s->products = at;
+    at += s->numbers * (s->numbers + 1) / 2;
+    for (int j = 0; j < s->smooths; ++j) {
+        s->x[j].response = at;
+        at += s->x[j].splines;
+    }
+    s->response = at;
+    s->size = at + s->numbers + 1;
+}
 
 static int create(const struct fields *fields, struct stat *stat) {
     struct smooth *s = plugin_memory(1, sizeof *s);
-    s->scale = fields_vector(fields, "scale", COLUMNS);
-    s->shift = fields_vector(fields, "shift", COLUMNS);
-    s->lower = fields_vector(fields, "lower", 1);
-    s->upper = fields_vector(fields, "upper", 1);
-    const double *intervals = fields_vector(fields, "intervals", 1);
+    s->smooths = fields_length(fields, "intervals");
+    s->columns = fields_length(fields, "scale");
+    s->numbers = s->columns - 1 - s->smooths;
+    if (s->numbers < 0) return PLUGIN_BAD_FIELDS;
+    s->scale = fields_vector(fields, "scale", s->columns);
+    s->shift = fields_vector(fields, "shift", s->columns);
+    s->lower = fields_vector(fields, "lower", 1 + s->numbers);
+    s->upper = fields_vector(fields, "upper", 1 + s->numbers);
+    const double *intervals = fields_vector(fields, "intervals", s->smooths);
     if (!s->scale || !s->shift || !s->lower || !s->upper || !intervals) return PLUGIN_BAD_FIELDS;
-    s->intervals = (int)*intervals;
-    s->splines = s->intervals + 3;
-    s->pair = plugin_memory((size_t)s->intervals * SPLINES_AT_ONCE, sizeof *s->pair);
-    for (int i = 0; i < s->intervals; ++i)
-        for (int j = 0; j < SPLINES_AT_ONCE; ++j)
-            s->pair[i * SPLINES_AT_ONCE + j] = spline_pair(s->splines, BAND, i + j, i + j);
+    s->x = plugin_memory((size_t)s->smooths, sizeof *s->x);
+    for (int j = 0; j < s->smooths; ++j)
+        s->x[j] =
+            (struct splined){.intervals = (int)intervals[j], .splines = (int)intervals[j] + 3};
+    number_components(s);
+    s->column = doubles((size_t)s->columns * MAX_BLOCK);
+    s->b = doubles((size_t)s->smooths * SPLINES_AT_ONCE);
+    s->interval = plugin_memory((size_t)s->smooths, sizeof *s->interval);
     stat->self = s;
-    stat->columns = COLUMNS;
-    stat->size = spline_pairs(s->splines, BAND) + s->splines + 1;
+    stat->columns = s->columns;
+    stat->size = s->size;
     return PLUGIN_OK;
 }
 
-/* Adds a record's contributions to components that are `stride` apart. */
-static inline void contribute(const struct smooth *s, double y, double x, ptrdiff_t stride,
-                              double *t) {
-    const int interval = spline_interval(s->intervals, x), pairs = spline_pairs(s->splines, BAND);
-    const int *pair = s->pair + interval * SPLINES_AT_ONCE;
-    double b[SPLINES_AT_ONCE];
-    cubic_splines(x - interval, b);
-    for (int j = 0; j < SPLINES_AT_ONCE; ++j) {
-        for (int k = j; k < SPLINES_AT_ONCE && k < j + BAND; ++k)
-            t[(pair[j] + k - j) * stride] += b[j] * b[k];
-        t[(pairs + interval + j) * stride] += y * b[j];
+/* weight times the four splines b, to components of an interval */
+static inline void add_splines(double weight, const double *b, ptrdiff_t stride, double *t) {
+    for (int k = 0; k < SPLINES_AT_ONCE; ++k) t[k * stride] += weight * b[k];
+}
+
+/* Adds contributions of the block's record i to components that are `stride` apart. */
+static void contribute(const struct smooth *s, int i, ptrdiff_t stride, double *t) {
+    const double *value = s->column + i, y = value[Y];
+    const double *z = value + (ptrdiff_t)(COVARIATES + s->smooths) * MAX_BLOCK;
+    for (int j = 0; j < s->smooths; ++j) {
+        const struct splined *x = s->x + j;
+        const double u = value[(ptrdiff_t)(COVARIATES + j) * MAX_BLOCK];
+        const int interval = s->interval[j] = spline_interval(x->intervals, u);
+        const int *pair = x->pair + interval * SPLINES_AT_ONCE;
+        double *b = s->b + j * SPLINES_AT_ONCE;
+        cubic_splines(u - interval, b);
+        for (int k = 0; k < SPLINES_AT_ONCE; ++k)
+            for (int l = k; l < SPLINES_AT_ONCE && l < k + BAND; ++l)
+                t[(pair[k] + l - k) * stride] += b[k] * b[l];
+        add_splines(y, b, stride, t + (x->response + interval) * stride);
+        for (int e = 0; e < j; ++e)
+            for (int k = 0; k < SPLINES_AT_ONCE; ++k)
+                add_splines(s->b[e * SPLINES_AT_ONCE + k], b, stride,
+                            t + (x->across[e] + (s->interval[e] + k) * x->splines + interval) *
+                                    stride);
+        for (int k = 0; k < s->numbers; ++k)
+            add_splines(z[(ptrdiff_t)k * MAX_BLOCK], b, stride,
+                        t + (x->across[j + k] + interval) * stride);
     }
-    t[(pairs + s->splines) * stride] += y * y;
+    int at = s->products;
+    for (int k = 0; k < s->numbers; ++k) {
+        const double own = z[(ptrdiff_t)k * MAX_BLOCK];
+        for (int l = k; l < s->numbers; ++l, ++at)
+            t[at * stride] += own * z[(ptrdiff_t)l * MAX_BLOCK];
+        t[(s->response + k) * stride] += y * own;
+    }
+    t[(s->size - 1) * stride] += y * y;
 }
 
 static void clamp(struct smooth *s, int m, const double *const *x) {
-    block_clamp(s->scale[Y], s->shift[Y], *s->lower, *s->upper, m, x[Y], s->column[Y]);
-    block_clamp(s->scale[X], s->shift[X], 0, s->intervals, m, x[X], s->column[X]);
+    for (int v = 0; v < s->columns; ++v) {
+        const int number = v - s->smooths, splined = v > Y && number < COVARIATES;
+        const double lower = splined ? 0 : s->lower[v == Y ? 0 : number];
+        const double upper =
+            splined ? s->x[v - COVARIATES].intervals : s->upper[v == Y ? 0 : number];
+        block_clamp(s->scale[v], s->shift[v], lower, upper, m, x[v],
+                    s->column + (ptrdiff_t)v * MAX_BLOCK);
+    }
 }
 
 static void eval(void *self, int m, const double *const *x, int stride, double *t) {
     struct smooth *s = self;
-    const int size = spline_pairs(s->splines, BAND) + s->splines + 1;
     clamp(s, m, x);
-    for (int j = 0; j < size; ++j)
+    for (int j = 0; j < s->size; ++j)
         memset(t + (size_t)j * stride, 0, (size_t)PAD_LANES(m) * sizeof(double));
-    for (int i = 0; i < m; ++i) contribute(s, s->column[Y][i], s->column[X][i], stride, t + i);
+    for (int i = 0; i < m; ++i) contribute(s, i, stride, t + i);
 }
 
 static void total(void *self, int m, const double *const *x, double *total) {
     struct smooth *s = self;
     clamp(s, m, x);
-    for (int i = 0; i < m; ++i) contribute(s, s->column[Y][i], s->column[X][i], 1, total);
+    for (int i = 0; i < m; ++i) contribute(s, i, 1, total);
 }
 
 const struct stat_class stat_smooth = {

@@ -144,7 +144,7 @@ test_that("the posterior given records is the one of quadrature", {
     expect_same_mean(log(parameter_draws(fit, name)), sum(exact$weight * log(exact$grid[[name]])))
   }
   # the cells of x: Dirichlet
-  counts <- table(cut(x, internal("bind_model")(model, smooth(k))$breaks))
+  counts <- table(cut(x, internal("bind_model")(model, smooth(k))$breaks[[1]]))
   expect_same_mean(parameter_draws(fit, fit$bound$parameters[k + 3]), (1 + counts[[1]]) / (60 + length(counts)))
 })
 
@@ -223,16 +223,23 @@ test_that("emmeans and brms see the curve", {
 test_that("what is refused says why", {
   st <- smooth(7)
   release <- as_release(numeric(26), st, mech_laplace(epsilon = 1), 100)
+  both <- as_release(numeric(35), stat_crossprod(y ~ s(x, k = 7) + z, list(y = c(-3, 5), x = c(2, 10), z = 0:1)), mech_laplace(epsilon = 1), 100)
   other <- as_release(rep(1, 26), st, mech_laplace(epsilon = 1), 100)
   refused <- c(
-    refusals("formula", alist(model_lm(y ~ z + s(x)), model_lm(y ~ s(x) + s(z)), model_lm(y ~ s(x, z)), model_lm(y ~ s(x, k = 3)), model_lm(y ~ s(x, k = m)),
+    refusals("formula", alist(model_lm(y ~ s(x) + x), model_lm(y ~ s(x) + s(x, k = 7)), model_lm(y ~ s(x) + y), model_lm(y ~ s(x) + z:x),
+                              model_lm(y ~ s(x) + z:s(w)), model_lm(y ~ s(x) + (1 | g)), model_lm(y ~ s(x) + factor(g)), model_lm(y ~ s(x) - 1),
+                              stat_crossprod(y ~ s(a, k = 50) + s(b, k = 50) + s(c, k = 50) + s(d, k = 50) + s(e, k = 50),
+                                             stats::setNames(rep(list(0:1), 6), c("y", letters[1:5]))),
+                              model_lm(y ~ s(x, z)), model_lm(y ~ s(x, k = 3)), model_lm(y ~ s(x, k = m)),
                               model_lm(y ~ s(x, bs = "cr")), model_lm(y ~ s(y)), model_lm(y ~ s(foo(x))), model_glm(y ~ s(x), binomial()),
                               stat_sums(~ s(x), bounds["x"]))),
     refusals("argument", alist(smooth(7, rescale = FALSE), smooth(7, weights = ~ w))),
     refusals("bounds", alist(stat_crossprod(y ~ s(x), list(y = c(0, 1), x = c("a", "b"))))),
     refusals("prior", alist(model_lm(y ~ s(x), prior_nig()), model_lm(y ~ s(x), sigma = fixed(1)), model_lm(y ~ s(x), errors = student()),
                             model_lm(y ~ s(x), covariates = list(x = covariate_beta())))),
-    refusals("method", alist(sample_posterior(release, model_lm(y ~ s(x, k = 9)), "clt"), sample_posterior(release, model_lm(), "collapse"),
+    refusals("variables", alist(sample_posterior(release, model_lm(y ~ s(x) + z)))),
+    refusals("method", alist(sample_posterior(both, model_lm(), "clt"), sample_posterior(release, model_lm(y ~ s(x, k = 9)), "clt"),
+                             sample_posterior(release, model_lm(), "collapse"), p_value(both, model_lm(), "z"), confidence_set(both, model_lm(), "z"),
                              sample_posterior(list(a = release, b = other), model_lm(), "clt", pool = "partial"))))
   expect_snapshot(cat(refused, sep = "\n"))
 })
@@ -242,4 +249,210 @@ test_that("a smooth has a variable and k, by name", {
   for (formula in c(y ~ s(x, m = 8), y ~ s(x, 8), y ~ s(k = 8, x), y ~ s(x, k = 8, m = 2), y ~ s(x = x))) {
     expect_error(stat_crossprod(formula, b), "It must be `s\\(x\\)`", class = "noiseaware_error_formula")
   }
+})
+
+# ---- several terms -----------------------------------------------------------------------
+
+ends <- list(y = c(-3, 5), x = c(2, 10), u = c(0, 1), z = c(-4, 4))
+several <- y ~ s(x, k = 7) + s(u, k = 6) + z
+dependent <- function(n, correlation = 0.7) {
+  p <- pnorm(matrix(rnorm(3 * n), n) %*% chol(matrix(correlation, 3, 3) + diag(1 - correlation, 3)))
+  data <- data.frame(x = 2 + 8 * qbeta(p[, 1], 2, 2), u = qbeta(p[, 2], 2, 2), z = 8 * p[, 3] - 4)
+  cbind(y = 1 + sin(data$x) + 6 * (data$u - 0.5)^2 + 0.25 * data$z + rnorm(n, 0, 0.4), data)
+}
+
+test_that("several terms: every hook of the model keeps shapes, streams, sums and distributions", {
+  skip_on_cran()
+  for (formula in list(several, y ~ s(x, k = 6) + z, y ~ s(x, k = 6) + s(u, k = 7))) {
+    result <- debug_model(model_lm(formula), stat_crossprod(formula, ends[all.vars(formula)]), n = 300)
+    expect_false(any(result$ok %in% FALSE), info = paste(result$hook[result$ok %in% FALSE], collapse = " "))
+  }
+})
+
+test_that("several terms: the curves are those of each smooth, and numbers have slopes", {
+  set.seed(11)
+  st <- stat_crossprod(several, ends)
+  bound <- bound_of(model_lm(), st)
+  values <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, stream(1), 1L)$theta)[1, ]
+  beta <- values[internal("coefficients_of")(bound)]
+  x <- cbind(x = c(1, 3, 9.5), u = c(0.2, 0.9, 1.5), z = c(-1, 0, 3))
+  inside <- cbind(pmin(pmax(x[, 1:2], rep(c(2, 0), each = 3)), rep(c(10, 1), each = 3)), z = x[, "z"])
+  curve <- function(v, k) splines_of(inside[, v], k, ends[[v]]) %*% internal("spline_expansion")(ends[[v]][1], ends[[v]][2], k)[, -(1:2)]
+  expected <- beta[["(Intercept)"]] + inside %*% beta[c("x", "u", "z")] + curve("x", 7) %*% beta[sprintf("s(x)%d", 1:5)] + curve("u", 6) %*% beta[sprintf("s(u)%d", 1:4)]
+  expect_equal(drop(cbind(1, internal("term_values")(bound, x)) %*% beta), drop(expected), tolerance = 1e-9)
+  # and those of C: records whose sd is next to nothing
+  values[["sigma"]] <- 1e-6
+  made <- .Call(internal("ffi_model_records"), bound$spec, internal("bound_theta")(bound, values), 50L, stream(2))$records
+  made <- matrix(unlist(made), 50)
+  expect_equal(made[, 1], drop(cbind(1, internal("term_values")(bound, `colnames<-`(made[, -1], c("x", "u", "z")))) %*% beta), tolerance = 1e-4)
+})
+
+test_that("several terms: the posterior given records is the one of quadrature, and at no noise gam() agrees", {
+  skip_on_cran()
+  set.seed(12)
+  data <- dependent(60)
+  st <- stat_crossprod(several, ends)
+  model <- model_lm(several, sigma = prior_exponential(1))
+  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 12000, seed = 1)
+  bound <- bound_of(model, st)
+  design <- cbind(1, internal("term_values")(bound, as.matrix(data[-1])))
+  at <- data.frame(x = c(3, 6), u = c(0.4, 0.6), z = c(1, -1))
+  new <- rbind(cbind(1, internal("term_values")(bound, as.matrix(at))), replace(numeric(13), 4, 1))
+  # centred, as the prior is: the intercept is that in the middle of the bounds
+  middle <- c(6, 0.5, 0)
+  centre <- function(m) cbind(m[, 1], m[, 2:4] - outer(m[, 1], middle), m[, -(1:4)])
+  unit <- 4 / 2 * 2 / (sqrt(3) * c(2, 0.25, 2))
+  design <- centre(design)
+  new <- centre(new)
+  grid <- expand.grid(sigma = exp(seq(log(0.25), log(0.8), length.out = 16)), tau_x = exp(seq(log(0.05), log(40), length.out = 24)),
+                      tau_u = exp(seq(log(0.05), log(40), length.out = 24)))
+  each <- t(apply(grid, 1, function(s) {
+    prior <- c(4^2, unit^2, rep(s[["tau_x"]]^2, 5), rep(s[["tau_u"]]^2, 4))
+    root <- chol(crossprod(design) / s[["sigma"]]^2 + diag(1 / prior))
+    right <- backsolve(root, crossprod(design, data$y - 1) / s[["sigma"]]^2, transpose = TRUE)
+    log_weight <- -60 * log(s[["sigma"]]) - sum((data$y - 1)^2) / (2 * s[["sigma"]]^2) + sum(right^2) / 2 - sum(log(diag(root))) - sum(log(prior)) / 2 +
+      sum(dt(s[-1], 3, log = TRUE) + log(s[-1])) + dexp(s[["sigma"]], log = TRUE) + log(s[["sigma"]])
+    c(log_weight, new %*% backsolve(root, right))
+  }))
+  weight <- exp(each[, 1] - max(each[, 1]))
+  weight <- weight / sum(weight)
+  exact <- colSums(weight * each[, -1]) + c(1, 1, 0)
+  draws <- cbind(predict(fit, at, type = "expected"), parameter_draws(fit, "z")[seq_len(12000)])
+  for (j in 1:2) expect_same_mean(matrix(draws[, j], ncol = 2), exact[j])
+  expect_same_mean(parameter_draws(fit, "z"), exact[3])
+  expect_same_mean(log(parameter_draws(fit, "sigma")), sum(weight * log(grid$sigma)))
+  expect_same_mean(log(parameter_draws(fit, "tau[u]")), sum(weight * log(grid$tau_u)))
+  skip_if_not_installed("mgcv")
+  data <- dependent(2000)
+  fit <- nonprivate_posterior(data, model_lm(several), st, chains = 2, iter = 2000, seed = 1)
+  # P-splines with the same knots
+  knots <- list(x = 2 + 2 * (-3:7), u = (-3:6) / 3)
+  gam <- mgcv::gam(y ~ s(x, bs = "ps", k = 7) + s(u, bs = "ps", k = 6) + z, data = data, knots = knots, method = "REML")
+  at <- data.frame(x = c(3, 4, 6, 8, 5, 5, 5, 5), u = c(0.5, 0.5, 0.5, 0.5, 0.2, 0.4, 0.6, 0.8), z = 1)
+  expected <- predict(fit, at, type = "expected")
+  expect_lt(max(abs(colMeans(expected) - predict(gam, at)) / apply(expected, 2, sd)), 0.2)
+  expect_lt(abs(mean(parameter_draws(fit, "z")) - coef(gam)[["z"]]) / sd(parameter_draws(fit, "z")), 0.2)
+})
+
+test_that("several terms: cells given records are those of all assignments to classes", {
+  skip_on_cran()
+  data <- data.frame(y = c(0, 1, 2), x = c(2.1, 2.2, 9), z = c(-3.9, -3.8, 3))
+  formula <- y ~ s(x, k = 6) + z
+  fit <- nonprivate_posterior(data, model_lm(formula), stat_crossprod(formula, ends[c("y", "x", "z")]), chains = 2, iter = 20000, seed = 1)
+  classes <- internal("classes_of_covariates")
+  cells <- list(x = list(count = 6, of = c(1, 1, 6)), z = list(count = 16, of = c(1, 1, 15)))
+  assignments <- as.matrix(expand.grid(rep(list(seq_len(classes)), 3)))
+  each <- t(apply(assignments, 1, function(class) {
+    log_weight <- sum(lgamma(1 + tabulate(class, classes)))
+    margin <- lapply(cells, function(v) matrix(0, classes, v$count))
+    for (v in names(cells)) for (k in seq_len(classes)) {
+      alpha <- rep(1 / classes, cells[[v]]$count)
+      counts <- tabulate(cells[[v]]$of[class == k], cells[[v]]$count)
+      log_weight <- log_weight + sum(lgamma(alpha + counts) - lgamma(alpha)) + lgamma(sum(alpha)) - lgamma(sum(alpha + counts))
+      margin[[v]][k, ] <- (alpha + counts) / sum(alpha + counts) * (1 + sum(class == k)) / (classes + 3)
+    }
+    c(log_weight, sum(margin$x[, 1]), sum(margin$z[, 1]), sum(margin$z[, 8]))
+  }))
+  weight <- exp(each[, 1] - max(each[, 1]))
+  exact <- colSums(weight * each[, -1]) / sum(weight)
+  names <- grep("^prob", posterior::variables(fit$draws), value = TRUE)
+  for (j in 1:3) expect_same_mean(parameter_draws(fit, names[c(1, 7, 14)][j]), exact[j])
+})
+
+test_that("several terms, augment: with z drawn again and again the parameters follow their prior", {
+  skip_on_cran()
+  set.seed(13)
+  formula <- y ~ s(x, k = 6) + s(u, k = 6) + z
+  st <- stat_crossprod(formula, ends)
+  model <- model_lm(formula)
+  for (passes in c(0, 3)) {
+    draws <- geweke(model, st, mech_laplace(epsilon = 15), 6, 5500, passes)
+    expect_prior(draws, prior_draws(model, st))
+  }
+  draws <- geweke(model, st, mech_laplace(epsilon = 15), 6, 5500, -1, warmup = 300L, kinds = c(1, 1, 0, 0))
+  expect_prior(draws, prior_draws(model, st))
+})
+
+test_that("several terms: draws have the cells' probabilities over all classes, and fits do what those of one smooth do", {
+  set.seed(14)
+  data <- dependent(150)
+  st <- stat_crossprod(several, ends, outside = "none")
+  release <- simulate_release(data, st, mech_gaussian(mu = 4))
+  fit <- suppressWarnings(sample_posterior(release, model_lm(), chains = 2, iter = 100, seed = 1))
+  expect_identical(fit$method, "augment")
+  names <- posterior::variables(fit$draws)
+  expect_identical(names[1:13], c("(Intercept)", "x", "u", "z", sprintf("s(x)%d", 1:5), sprintf("s(u)%d", 1:4)))
+  expect_identical(names[14:16], c("sigma", "tau[x]", "tau[u]"))
+  expect_length(names, 16 + 8 + 6 + 16)
+  expect_false(any(grepl("class", c(names, posterior::variables(fit), summary(fit)$variable, colnames(as.matrix(fit)), capture.output(print(fit))))))
+  for (v in c("x", "u", "z")) expect_equal(unname(rowSums(as.matrix(fit)[, grep(sprintf("^prob\\[%s=", v), names)])), rep(1, 100), tolerance = 1e-9)
+  # from the classes
+  own <- internal("own_parameters")(fit)
+  class <- own[, sprintf("class[%d]", 1:8)]
+  first <- own[, grep("^prob\\[z=.*class", colnames(own))[16 * (0:7) + 1]]
+  expect_equal(rowSums(class * first), own[, grep("^prob\\[z=", colnames(own))[1]], tolerance = 1e-9)
+  # new records are as dependent as those of the model
+  made <- simulate(fit, 20, seed = 1)
+  expect_gt(cor(do.call(rbind, made)[c("x", "z")])[1, 2], 0.2)
+  expect_identical(names(synthesize(fit, 2, seed = 1)[[1]]), c("y", "x", "u", "z"))
+  expect_identical(extend(fit, 10)$hidden[1:50, , ], fit$hidden[1:50, , ])
+  expect_equal(formula(fit), y ~ s(x, k = 7) + s(u, k = 6) + z, ignore_formula_env = TRUE)
+  expect_equal(dim(predict(fit, data[1:3, ], interval = "predictive")), c(3L, 4L))
+  said <- sample_posterior(release, model_lm(y ~ z + s(x, k = 7) + s(u, k = 6)), "augment", chains = 1, iter = 40, seed = 1)
+  expect_setequal(posterior::variables(said$draws), names)
+  shown <- internal("prior_summary.noiseaware_fit")(fit)
+  expect_s3_class(shown, "data.frame")
+  expect_s3_class(plot(fit, "predictive", covariate = "u"), "ggplot")
+  effects <- internal("conditional_effects.noiseaware_fit")(fit)
+  expect_named(effects, c("x", "u", "z"))
+  expect_equal(effects$u$estimate__[1], median(suppressWarnings(predict(fit, data.frame(x = 6, u = 0, z = 0), type = "expected"))), tolerance = 1e-9)
+  expect_equal(diff(range(effects$z$estimate__)), 8 * abs(median(parameter_draws(fit, "z"))), tolerance = 0.2)
+  skip_if_not_installed("emmeans")
+  at <- list(x = c(3, 8), u = 0.5, z = 1)
+  seen <- as.data.frame(summary(emmeans::emmeans(fit, ~ x, at = at), frequentist = TRUE))
+  expect_equal(seen$emmean, colMeans(suppressWarnings(predict(fit, expand.grid(at), type = "expected"))), tolerance = 1e-9)
+})
+
+test_that("several terms: a sampled prior, two releases and calibration leave classes out", {
+  skip_on_cran()
+  formula <- y ~ s(x, k = 6) + z
+  st <- stat_crossprod(formula, ends[c("y", "x", "z")])
+  checked <- calibrate(model_lm(formula), st, mech_laplace(epsilon = 10), n = 20, replicates = 4, chains = 1, iter = 60, seed = 1)
+  expect_false(any(grepl("class", coverage(checked)$variable)))
+  set.seed(15)
+  data <- dependent(60)
+  releases <- lapply(1:2, function(i) simulate_release(data, st, mech_laplace(epsilon = 10)))
+  pooled <- suppressWarnings(sample_posterior(stats::setNames(releases, c("a", "b")), model_lm(), pool = "complete", chains = 1, iter = 40, seed = 1))
+  expect_false(any(grepl("class", posterior::variables(pooled$draws))))
+  expect_equal(ncol(predict(pooled, data[1:3, ], type = "expected")), 3L)
+  apart <- suppressWarnings(sample_posterior(stats::setNames(releases, c("a", "b")), model_lm(), pool = "none", chains = 1, iter = 40, seed = 1))
+  expect_false(any(grepl("class", posterior::variables(apart$fits$a$draws))))
+})
+
+test_that("several terms: moved records change their class with its probability, and refreshed ones as their innovations do", {
+  formula <- y ~ s(x, k = 6) + z
+  bound <- bound_of(model_lm(formula), stat_crossprod(formula, ends[c("y", "x", "z")]))
+  values <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, stream(1), 1L)$theta)[1, ]
+  # two classes, one in the lower halves of x and z, one in the upper halves
+  theta_of <- function(first) {
+    values[sprintf("class[%d]", 1:8)] <- c(first, 1 - first, rep(1e-12, 6))
+    for (v in c("x", "z")) for (class in 1:2) {
+      at <- grep(sprintf("^prob\\[%s=.*class=%d", v, class), names(values))
+      values[at] <- rep(if (class == 1) c(1 - 1e-12, 1e-12) else c(1e-12, 1 - 1e-12), each = length(at) / 2) / (length(at) / 2)
+    }
+    internal("bound_theta")(bound, values)
+  }
+  n <- 20000L
+  records <- .Call(internal("ffi_model_records"), bound$spec, theta_of(0.5), n, stream(2))$records
+  low <- function(x) {
+    x <- matrix(unlist(x), n)
+    expect_identical(x[, 2] < 6, x[, 3] < 0)
+    x[, 2] < 6
+  }
+  moved <- .Call(internal("ffi_model_move"), bound$spec, theta_of(0.5), theta_of(0.2), records, stream(3))
+  expect_equal(mean(low(moved)), 0.2, tolerance = 0.05)
+  expect_false(any(low(moved) & !low(records)))
+  expect_equal(mean(low(moved)[low(records)]), 0.4, tolerance = 0.05)
+  fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta_of(0.5), 0.8, records, stream(4))$records
+  expect_equal(mean(low(fresh) == low(records)), 0.5 + asin(0.8) / pi, tolerance = 0.02)
 })
