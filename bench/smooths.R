@@ -3,6 +3,8 @@
 #   coverage  of the curve between the 5 and 95 per cent quantiles of x, on average over points and releases
 #   error     mean squared error of the curve, over that of gam() on the records plus what the noise adds to least squares with the same splines and penalty
 #   speed     seconds for 400 effective draws of the curve at its slowest point, 10^5 records, epsilon 1, method "clt"
+#   several   two curves and a slope that add up, of covariates with a correlation of .7: coverage of each curve, less its mean, and of the slope; seconds and
+#             R-hat of default calls (method "augment")
 #   data      root mean squared difference from gam() on the records, at the deciles of x, in standard deviations of the posterior
 #
 #   Rscript bench/smooths.R [quick]
@@ -90,6 +92,84 @@ smooth_data_row <- function(name, data, formula, bounds, epsilon) {
              effective = min(apply(expected, 2L, posterior::ess_bulk)))
 }
 
+# ---- several terms ---------------------------------------------------------------------------
+
+several_truth <- list(a = function(x) 2 * sin(0.8 * x), b = function(x) 0.05 * (x - 5)^2)
+several_bounds <- list(y = c(-2, 14), a = c(0, 10), b = c(0, 10), z = c(-2, 2))
+
+several_records <- function(n) {
+  u <- stats::pnorm(matrix(stats::rnorm(3 * n), n) %*% chol(matrix(0.7, 3, 3) + diag(0.3, 3)))
+  data <- data.frame(a = 10 * stats::qbeta(u[, 1], 2, 2), b = 10 * stats::qbeta(u[, 2], 2, 2), z = 4 * u[, 3] - 2)
+  cbind(y = 5 + several_truth$a(data$a) + several_truth$b(data$b) + 0.5 * data$z + stats::rnorm(n, 0, 0.7), data)
+}
+
+default_fit <- function(data, formula, bounds, epsilon, seed) {
+  release <- simulate_release(data, stat_crossprod(formula, bounds), mech_laplace(epsilon = epsilon))
+  suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), seed = seed)))
+}
+
+# draws of a curve at points, less its mean there, the others at their middle
+curve_draws <- function(fit, name, points) {
+  columns <- fit$release$statistic$columns[-1L, ]
+  at <- as.list(stats::setNames((columns$lower + columns$upper) / 2, columns$variable))
+  at[[name]] <- points
+  draws <- suppressWarnings(stats::predict(fit, as.data.frame(at), type = "expected"))
+  draws - rowMeans(draws)
+}
+
+several_row <- function(n, epsilon, releases) {
+  points <- 10 * stats::qbeta(seq(0.05, 0.95, 0.1), 2, 2)
+  each <- vapply(seq_len(releases), function(seed) {
+    set.seed(seed)
+    data <- several_records(n)
+    time <- seconds(fit <- default_fit(data, y ~ s(a, k = 10) + s(b, k = 10) + z, several_bounds, epsilon, seed))
+    covered <- vapply(c("a", "b"), function(v) {
+      draws <- curve_draws(fit, v, points)
+      truth <- several_truth[[v]](points) - mean(several_truth[[v]](points))
+      mean(apply(draws, 2L, stats::quantile, 0.025) <= truth & apply(draws, 2L, stats::quantile, 0.975) >= truth)
+    }, 0)
+    slope <- as.matrix(fit)[, "z"]
+    found <- c(covered, slope = as.double(stats::quantile(slope, 0.025) <= 0.5 && stats::quantile(slope, 0.975) >= 0.5), seconds = time,
+               r_hat = max(posterior::rhat(fit)), effective = min(posterior::ess_bulk(fit)))
+    say("several, n = %d, release %d: %s", n, seed, paste(format(found, digits = 3), collapse = " "))
+    found
+  }, numeric(6))
+  means <- rowMeans(each)
+  data.frame(n = n, epsilon = epsilon, releases = releases, `curve a` = means[["a"]], `curve b` = means[["b"]], slope = means[["slope"]], seconds = means[["seconds"]],
+             `R-hat` = stats::median(each["r_hat", ]), effective = stats::median(each["effective", ]), check.names = FALSE)
+}
+
+several_data <- function() {
+  utils::data("CPS1985", package = "AER", envir = environment())
+  CPS1985$log_wage <- log(CPS1985$wage)
+  list(list("Boston", MASS::Boston, medv ~ s(lstat, k = 8) + s(rm, k = 8), list(medv = c(0, 50), lstat = c(0, 40), rm = c(3, 9)), 10),
+       list("CPS1985", CPS1985, log_wage ~ s(experience, k = 8) + s(education, k = 8), list(log_wage = c(0, 4), experience = c(0, 60), education = c(0, 20)), 10),
+       list("airquality", stats::na.omit(datasets::airquality), Temp ~ s(Ozone, k = 8) + Wind, list(Temp = c(50, 100), Ozone = c(0, 180), Wind = c(0, 25)), 10))
+}
+
+# at the deciles of each covariate: the distance from gam() on the records, in standard deviations of the posterior
+several_data_row <- function(name, data, formula, bounds, epsilon, releases) {
+  terms <- names(bounds)[-1L]
+  gam <- mgcv::gam(formula, data = data, method = "REML")
+  each <- vapply(seq_len(releases), function(seed) {
+    set.seed(seed)
+    time <- seconds(fit <- default_fit(data, formula, bounds, epsilon, seed))
+    apart <- unlist(lapply(terms, function(v) {
+      points <- unique(stats::quantile(data[[v]], seq(0.1, 0.9, 0.1), names = FALSE))
+      draws <- curve_draws(fit, v, points)
+      at <- as.data.frame(lapply(stats::setNames(nm = terms), function(w) if (w == v) points else mean(bounds[[w]])))
+      exact <- stats::predict(gam, at)
+      (colMeans(draws) - (exact - mean(exact))) / apply(draws, 2L, stats::sd)
+    }))
+    found <- c(difference = sqrt(mean(apart^2)), inside = mean(abs(apart) <= 1.96), seconds = time, r_hat = max(posterior::rhat(fit)),
+               effective = min(posterior::ess_bulk(fit)))
+    say("%s, release %d: %s", name, seed, paste(format(found, digits = 3), collapse = " "))
+    found
+  }, numeric(5))
+  data.frame(data = name, n = nrow(data), epsilon = epsilon, releases = releases, difference = mean(each["difference", ]), inside = mean(each["inside", ]),
+             seconds = mean(each["seconds", ]), `R-hat` = stats::median(each["r_hat", ]), effective = stats::median(each["effective", ]), check.names = FALSE)
+}
+
 bench_smooths <- function(quick = FALSE) {
   releases <- if (quick) 2L else 6L
   cases <- expand.grid(curve = names(smooth_truths), n = if (quick) 1000 else c(100000, 1000), stringsAsFactors = FALSE)
@@ -103,13 +183,15 @@ bench_smooths <- function(quick = FALSE) {
   time <- seconds(fit <- smooth_fit(data, y ~ s(x, k = 10), smooth_bounds, 1, 1, chains = 4, iter = 1000))
   curve <- suppressWarnings(stats::predict(fit, data.frame(x = smooth_points), type = "expected"))
   effective <- min(apply(curve, 2L, function(v) posterior::ess_bulk(matrix(v, ncol = 4L))))
+  several <- do.call(rbind, Map(several_row, if (quick) 200 else c(500, 2000), 4, if (quick) 1L else c(5L, 3L)))
+  several_real <- if (!quick) do.call(rbind, lapply(several_data(), function(of) do.call(several_data_row, c(of, 3L))))
   real <- if (!quick) do.call(rbind, lapply(smooth_data(), function(of) do.call(smooth_data_row, of)))
   bench_result(
     list(figure("coverage of 95% intervals of the curve", "mean over points and releases, all cases", mean(rows$coverage), 0.93),
          figure("coverage of 95% intervals of the curve", "mean over points and releases, all cases", mean(rows$coverage), 0.97, at_most = TRUE),
          figure("mean squared error over gam()'s on the records plus the noise's", "greatest case", max(rows$ratio), 1.2, at_most = TRUE),
          figure("seconds for 400 effective draws", "n = 100,000, k = 10, epsilon 1", 400 * time / effective, 10, at_most = TRUE)),
-    c(list("by curve" = rows), if (!quick) list("real data" = real)),
+    c(list("by curve" = rows, "several terms" = several), if (!quick) list("real data" = real, "real data, several terms" = several_real)),
     sprintf("%d releases of each case; method \"clt\", 2 chains of 400 iterations each.", releases))
 }
 
