@@ -22,6 +22,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             clt_regression = "Normal distribution for the statistic of regression",
             custom = "Models of one's own",
             quantiles = "Quantiles by the exponential mechanism",
+            answer_levels = "200 levels under local privacy",
             calibrate = "Calibration",
             calibrate_engines = "Calibration of the engines for regressions",
             dimension = "Regressions of real size",
