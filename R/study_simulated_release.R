@@ -381,8 +381,6 @@ release_moments_at <- function(sim, record, n) {
   list(mean = colMeans(values), cov = stats::cov(values))
 }
 
-point_moments <- function(sim, point) moments_at(sim, cbind(point))[[1L]]
-
 # of independent numbers
 join_moments <- function(each) {
   if (any(vapply(each, is.null, TRUE))) return(NULL)

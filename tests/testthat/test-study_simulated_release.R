@@ -3,7 +3,7 @@ simulator <- function(release, model, replicates = 2000, records = NULL) interna
 # mean and covariance of the replicates are those that the statistic is made of
 expect_moments <- function(sim, point = sim$middle, within = 5) {
   z <- internal("simulate_values")(sim, point)
-  moments <- internal("point_moments")(sim, point)
+  moments <- internal("moments_at")(sim, cbind(point))[[1L]]
   sd <- sqrt(diag(moments$cov))
   pilot <- if (is.null(sim$known_moments)) sim$release$n / sqrt(3000) / sqrt(sim$release$n) else 0
   expect_lt(max(abs(colMeans(z) - moments$mean) / sd), within * (1 / sqrt(nrow(z)) + pilot))
@@ -70,7 +70,7 @@ test_that("coefficients of a perturbed objective are simulated by minimising it"
       expect_equal(z[r, ], stats::optim(c(0, 0), loss, method = "BFGS", control = list(reltol = 1e-14))$par, tolerance = 1e-4)
     }
     expect_equal(diag(stats::cov(part$perturbation)), rep(part$variance, 2), tolerance = 0.25)
-    moments <- internal("point_moments")(sim, point)
+    moments <- internal("moments_at")(sim, cbind(point))[[1L]]
     expect_lt(max(abs(colMeans(z) - moments$mean) / sqrt(diag(moments$cov))), 0.3)
     expect_equal(diag(stats::cov(z)), diag(moments$cov), tolerance = 0.3)
     expect_lt(abs(stats::cov(z)[2L] / sqrt(prod(diag(stats::cov(z)))) - moments$cov[2L] / sqrt(prod(diag(moments$cov)))), 0.15)
@@ -83,7 +83,7 @@ test_that("coefficients of a perturbed objective are simulated by minimising it"
   release <- as_release(c(0.4, 0.8, 90), both, list(fit = mech_objective(scale = 0.01, ridge = 0.1), total = mech_laplace(scale = 0.01)), n = n)
   sim <- internal("new_simulator")(release, model, NULL, 100, 1)
   z <- internal("simulate_values")(sim, point)
-  moments <- internal("point_moments")(sim, point)
+  moments <- internal("moments_at")(sim, cbind(point))[[1L]]
   expect_gt(stats::cor(z[, 1L], z[, 3L]), 0.6)
   expect_lt(abs(stats::cor(z[, 1L], z[, 3L]) - stats::cov2cor(moments$cov)[1L, 3L]), 0.2)
 })
