@@ -243,7 +243,7 @@ valid <- list(
   mech_tabulated = function() list(density = function(e) exp(-abs(e)), grid = NULL, lower = -8, upper = 8, scale = 1),
   mech_unary_encoding = function() list(epsilon = 1, encoding = "optimised", p = NULL, q = NULL, shared = FALSE),
   published = function() list(any_of(mechanisms[1:5]), threshold = 2, round = NULL, lower = NULL, upper = NULL, listed = TRUE),
-  persons = function() list(person = "h", contributions = 2), record_source = function() list(from = table_path, sep = ",", rows = 3),
+  persons = function() list(person = "h", contributions = 2, neighbours = "replace"), record_source = function() list(from = table_path, sep = ",", rows = 3),
   partial_total = function() list(data = records, statistic = any_of(statistics[1:6]), mechanism = mechanisms[[2]], n = 4, neighbours = "replace"),
   add_release = function() list(x = any_of(list(releases[[2]], fits[[2]])), second = releases[[2]], names = c("a", "b")),
   declare_outside = function() list(release = any_of(releases[c(1, 3)]), outside = "none"),
