@@ -68,7 +68,8 @@ distribution_of <- function(model, name) model$covariates$lone[[name]]$kind %||%
 shape_batch <- function(fit, skewed, stream) {
   bound <- fit$bound
   theta <- bound_theta(bound, colMeans(own_parameters(fit)))
-  count <- min(max(nobs(fit), least_shape_records), most_shape_records)
+  n <- if (is.na(nobs(fit))) mean(parameter_matrix(fit)[, "n"]) else nobs(fit)
+  count <- min(max(round(n), least_shape_records), most_shape_records)
   records <- .Call(ffi_model_records, bound$spec, theta, count, stream)$records
   normal <- raw_records(record_frame(records, bound$columns, data_levels(bound)))
   draws <- coefficient_draws(fit)

@@ -106,6 +106,13 @@ test_that("with the same records the coefficients stay where they are", {
   }
 })
 
+test_that("a fit with an unknown number of records is compared as well", {
+  skip_on_cran()
+  rel <- with_test_seed(3, simulate_release(records, stat_crossprod(y ~ x, bounds[c("y", "x")], outside = "none"), mech_laplace(epsilon = 20), neighbours = "add_remove"))
+  fit <- told(suppressMessages(suppressWarnings(sample_posterior(rel, model_logistic(), chains = 2, iter = 300, seed = 1))))
+  expect_identical(fit$shapes$coefficient, c("(Intercept)", "x"))
+})
+
 test_that("nothing is compared where the answer does not hang on it or the limits are not natural", {
   skip_on_cran()
   expect_null(suppressWarnings(fit_of(y ~ x, outside = "clamp"))$shapes)
