@@ -55,7 +55,7 @@ engine_control.engine_clt <- function(engine) {
 engine_size.engine_clt <- function(engine, release, sized, bound, control, prior_n) {
   row <- clt_row(sized, bound, control, prior_n)
   columns <- bound$sizes$columns
-  list(engine = row, size = if (inherits(bound, c("bound_table", "bound_smooth"))) bound$sizes$complete else
+  list(engine = row, size = counted_size(bound) %||%
     switch(row, marginal = length(sized$value), "clamped cross-table" = columns * prod(lengths(bound$levels)), columns))
 }
 

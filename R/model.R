@@ -106,6 +106,12 @@ refuse_values <- function(block, reason, name, values, call) {
     model = stop_argument(name, "values that the model can have", was, call = call))
 }
 
+# The size by which costs are foretold, where it is not the number of columns; else NULL.
+counted_size <- function(bound) UseMethod("counted_size")
+
+#' @export
+counted_size.default <- function(bound) NULL
+
 # Of a model of a response given covariates, whose bound has a `design` of them: a list of
 # `family`, as in stats::family(); `mean`, of the response, from the linear predictor; `draw(fit, expected)`, new responses
 # about such means, one row a draw; and whether it is `binary`, NA: of several levels, whose probabilities are what is

@@ -90,5 +90,9 @@ coefficients_of.bound_smooth <- function(bound) smooth_coefficients(bound$smooth
 #' @export
 describe_model.bound_smooth <- function(bound) paste("smooth regression", called_formula(bound$formula))
 
+# its cells and the products that are not 0
+#' @export
+counted_size.bound_smooth <- function(bound) sum(7 * bound$smooth$k - 11) + length(bound$smooth$numbers)
+
 #' @export
 response_of.bound_smooth <- function(bound) response_of.bound_lm(bound)

@@ -252,6 +252,9 @@ cell_names <- function(codes, levels) {
 }
 
 #' @export
+counted_size.bound_table <- function(bound) bound$sizes$complete
+
+#' @export
 describe_model.bound_table <- function(bound) {
   size <- lengths(bound$levels)
   cells <- length(bound$parameters)

@@ -456,3 +456,11 @@ test_that("several terms: moved records change their class with its probability,
   fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta_of(0.5), 0.8, records, stream(4))$records
   expect_equal(mean(low(fresh) == low(records)), 0.5 + asin(0.8) / pi, tolerance = 0.02)
 })
+
+test_that("a smooth of few records is sampled exactly by default", {
+  release <- as_release(numeric(62), stat_crossprod(accel ~ s(times, k = 16), list(accel = c(-150, 100), times = c(0, 60))), mech_laplace(epsilon = 8), n = 133)
+  bound <- internal("bind_model")(model_lm(), release$statistic)
+  # cells, products of splines at most three apart, of splines with the response, and its square
+  expect_equal(internal("counted_size")(bound), 2 * 13 + (16 + 15 + 14 + 13) + 16 + 1)
+  expect_identical(internal("auto_method")(release, bound, list(chains = 4, iter = 50000), list())$method, "augment")
+})
