@@ -1,6 +1,7 @@
 /* Capability: proposals that keep part of a record. They help where the noise is narrow and the
- * released totals leave open what the records tell of theta: Student-t errors, smooths, responses
- * of other families. Where they are about what is sufficient for theta, nothing was gained. */
+ * released totals do not determine what the records say about theta: Student-t errors, smooths,
+ * responses of other families. Where they are about what is sufficient for theta, nothing was
+ * gained. */
 #ifndef NOISEAWARE_CONTRACT_MODEL_REFRESH_H
 #define NOISEAWARE_CONTRACT_MODEL_REFRESH_H
 

@@ -23,8 +23,8 @@
  * by logarithms: table/naive_bayes_convolution.c.
  *
  * Answers by randomised response, of which r has the probability b_r + c_r p_k: the counts are how
- * many answers tell of each level k, of weights that R finds (R/engine_collapse_answers.R), and n
- * is their unknown sum M. Those that do not tell have levels of distribution p, and the noise is
+ * many answers depend on each level k, of weights that R finds (R/engine_collapse_answers.R), and n
+ * is their unknown sum M. The others have levels of distribution p, and the noise is
  * the likelihood given p.
  */
 #include "base/sticks.h"
@@ -305,7 +305,7 @@ static void draw(struct collapse *c) {
     s->count[(int)s->cell[0]] = left;
 }
 
-/* The confidential counts given theta and which answers tell; and the likelihood. */
+/* The confidential counts given theta and which answers depend on it; and the likelihood. */
 static void draw_levels(struct collapse *c) {
     const struct row *s = c->self;
     const struct answers *a = &s->answers;
