@@ -19,7 +19,7 @@ table_distribution <- function(bound, parts, n, prior_n, call) {
   of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
   host <- vapply(bound$parts, `[[`, 0, "host") - 1 # from 0
   fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, prior_n, call))
-  list(family = "table", fields = fields, entries = entries, tracked = tracked)
+  list(family = "table", fields = fields, entries = entries, component = hole_ranges(parts), tracked = tracked)
 }
 
 # TRUE where all counts are drawn at once

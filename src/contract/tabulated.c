@@ -23,12 +23,10 @@ static double beyond(double end, double slope, double distance) {
 /* The first of `size` points that is not below the noise, or the last. */
 static int first_above(const double *point, int size, double noise) {
     int low = 0;
-    for (int high = size - 1; low < high;) {
-        const int middle = low + (high - low) / 2;
-        if (point[middle] < noise)
-            low = middle + 1;
-        else
-            high = middle;
+    for (int left = size - 1; left > 0;) { /* without branches: no one could foretell them */
+        const int half = (left + 1) / 2;
+        low += point[low + half - 1] < noise ? half : 0;
+        left -= half;
     }
     return low;
 }

@@ -10,6 +10,7 @@
 /* What the files of family "table" share:
  *   table/table_chain.c        the target, the state, learning, an iteration;
  *   table/transfers.c  transfers between cells;
+ *   table/filled_holes.c  noise with holes, which transfers cross;
  *   table/exact_sums.c  exact numbers: where tables start, which directions keep them;
  *   table/theta_nuts.c  probabilities that are not integrated out;
  *   table/noncentred_moves.c  counts that follow theta, where it is held.
@@ -67,6 +68,17 @@ struct table_exact {
     int open; /* the group that is in no exact number where n is unknown, or -1 */
 };
 
+/* Holes of the noise of components, and how they are filled: see table/filled_holes.c. */
+struct table_holes {
+    const double *lower, *upper; /* totals between which a component's holes are; NULL: there are
+                                    none */
+    double *least;               /* energy of its noise */
+    int in;                      /* components that are in a hole */
+    unsigned char *is_in;
+    double *fill; /* what the energy in holes has more than the least; learned in warmup */
+    double tries; /* transfers of an iteration, with those that ended in a hole */
+};
+
 /* theta given the table: NUTS, and what it holds of its target, if anything, and where; whether a
  * trajectory came to where that is not so. */
 struct table_theta {
@@ -104,6 +116,7 @@ struct table {
     struct {
         int count, sets, births, kept, *first, *column;
     } kinds;
+    struct table_holes holes;
     struct table_exact exact; /* no groups: there are no exact numbers */
 
     /* Where theta is given, and moves given the table: log probabilities of nodes, 0 for others
@@ -164,9 +177,24 @@ static inline void table_set_level(const struct table_part *part, int level, int
             codes[part->of.child[k]] = (int)part->of.code[level * part->of.children + k];
 }
 
-/* One transfer. `wide`: drawn from all that is possible, however far. `learning`: what it was
- * good for is noted. */
-void table_transfer(struct collapse *c, struct table *s, int wide, int learning);
+/* Transfers, until so many ended outside all holes of the noise. `wide`: drawn from all that is
+ * possible, however far. `learning`: what they were good for is noted. */
+void table_transfers(struct collapse *c, struct table *s, int count, int wide, int learning);
+
+/* ---- noise with holes: table/filled_holes.c ---- */
+
+/* Reads the fields, if there are some. Returns PLUGIN_*. */
+int table_holes_read(const struct fields *fields, const struct collapse *c, struct table *s);
+
+/* The energy of the noise of a component with holes filled. */
+double table_energy(const struct collapse *c, const struct table *s, int j, double total);
+
+/* Finds out which of all components, or of those of the direction, are in a hole. */
+void table_holes_find(const struct collapse *c, struct table *s);
+void table_holes_follow(const struct collapse *c, struct table *s);
+
+/* After an iteration of warmup with so many transfers that were to end outside. */
+void table_holes_learn(struct table *s, double wanted);
 
 /* Makes `visit` the probabilities of cells to be chosen, row by row, and `use` those of kinds. */
 void table_set_choices(struct table *s);

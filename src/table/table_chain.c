@@ -196,8 +196,9 @@ static void prepare_work(const struct collapse *c, struct table *s) {
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
  * model/categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
  * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
- * statistic; held, if theta is; size_spread, looked at where n is unknown; and those of
- * table/exact_sums.c. Nodes are the cells, then n, then rows. */
+ * statistic; hole_lower and hole_upper, one a component, as table/filled_holes.c has them; held, if
+ * theta is; size_spread, looked at where n is unknown; and those of table/exact_sums.c. Nodes are
+ * the cells, then n, then rows. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct table *s = plugin_memory(1, sizeof *s);
     const int unknown = c->size_prior != NULL;
@@ -226,11 +227,12 @@ static int create(const struct fields *fields, struct collapse *c) {
     }
     if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (table_exact_read(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (table_holes_read(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
     c->stored = s->nodes + watch_stored(s->watch.count) + s->watch.count + s->cells +
-                4 * s->kinds.count + 1;
+                4 * s->kinds.count + 2;
     c->described = s->cells;
     if (!integrates && !held) {
         table_theta_create(c, s);
@@ -253,6 +255,7 @@ static void attach(struct collapse *c) {
     s->learned.gain_released = at, at += s->kinds.count;
     s->learned.gain_cells = at, at += s->kinds.count;
     s->moves = at, at += 1;
+    s->holes.fill = at, at += 1;
     if (s->log_p && !s->theta.held) table_theta_attach(c, s, at);
 }
 
@@ -260,6 +263,7 @@ static void sum_up(const struct collapse *c) {
     struct table *s = c->self;
     memset(s->total, 0, (size_t)c->noise.size * sizeof(double));
     for (int k = 0; k < s->nodes; ++k) table_gain(s, k, s->count[k]);
+    table_holes_find(c, s);
 }
 
 static void load(struct collapse *c) {
@@ -306,6 +310,7 @@ static void start(struct collapse *c) {
     }
     if (s->log_p && !s->theta.held) table_theta_start(c, s);
     *s->moves = FIRST_MOVES * s->cells;
+    *s->holes.fill = 0;
 }
 
 /* ---- learning, an iteration -------------------------------------------------------------- */
@@ -364,16 +369,18 @@ static void learn(struct collapse *c, int iteration, int warmup) {
 static int make_moves(struct collapse *c, struct table *s, int iteration, int warmup) {
     const int wide = 2 * iteration < warmup, learning = iteration < warmup;
     int left = (int)*s->moves;
+    s->holes.tries = 0;
     if (s->log_p && !s->theta.held) {
         const int round = ROUND_MOVES * s->cells;
         for (; left > round; left -= round) {
-            for (int k = 0; k < round; ++k) table_transfer(c, s, wide, learning);
+            table_transfers(c, s, round, wide, learning);
             struct hmc_step told;
             const int status = table_theta_move(c, s, &told);
             if (status != PLUGIN_OK) return status;
         }
     }
-    for (int k = 0; k < left; ++k) table_transfer(c, s, wide, learning);
+    table_transfers(c, s, left, wide, learning);
+    if (learning) table_holes_learn(s, *s->moves);
     return PLUGIN_OK;
 }
 
@@ -428,7 +435,8 @@ static double density_at(const struct collapse *c, const double *q, double *grad
 
 static double work(const struct collapse *c) {
     const struct table *s = c->self;
-    return 100.0 * *s->moves + (s->log_p && !s->theta.held ? table_theta_work(c, s) : 0);
+    return 100.0 * fmax(*s->moves, s->holes.tries) +
+           (s->log_p && !s->theta.held ? table_theta_work(c, s) : 0);
 }
 
 const struct collapse_class collapse_table = {

@@ -33,6 +33,9 @@ static const double WIDTH = 4;
 /* the most combinations that records are born in at once is 2 to this power */
 enum { MOST_DOUBLED = 5 };
 
+/* transfers until one ends outside all holes, at most: where the noise cannot be, R says so */
+enum { MOST_TRIES = 100000 };
+
 /* ---- choosing combinations ------------------------------------------------------------ */
 
 static int choose_other(struct rng *rng, int count, int one) {
@@ -173,7 +176,7 @@ static double log_at(const struct collapse *c, const struct table *s, double j) 
         log_p -= along->kink_weight[k] * fabs(along->kink_residual[k] - j * along->kink_change[k]);
     for (int k = 0; k < along->intervals; ++k) {
         const int at = along->interval[k];
-        log_p -= noise_energy_of(&c->noise, at, s->total[at] + j * along->change[at]);
+        log_p -= table_energy(c, s, at, s->total[at] + j * along->change[at]);
     }
     const double born = along->by[s->n.at];
     if (born != 0) log_p += size_prior_log(c->size_prior, s->count[s->n.at] + j * born);
@@ -244,6 +247,7 @@ static double move_along(struct collapse *c, struct table *s, int wide) {
         s->count[along->node[k]] += j * along->by[along->node[k]];
     for (int k = 0; k < along->components; ++k)
         s->total[along->component[k]] += j * along->change[along->component[k]];
+    table_holes_follow(c, s);
     return j;
 }
 
@@ -324,7 +328,7 @@ static int add_births(struct rng *rng, struct table *s) {
     return 1;
 }
 
-void table_transfer(struct collapse *c, struct table *s, int wide, int learning) {
+static void transfer(struct collapse *c, struct table *s, int wide, int learning) {
     const int kind =
         table_draw_alias(c->rng, s->kinds.count, s->kind_alias.share, s->kind_alias.other);
     int possible, counted = PAIR;
@@ -351,4 +355,14 @@ void table_transfer(struct collapse *c, struct table *s, int wide, int learning)
         if (j != 0) note(c, s, kind, j);
     }
     table_clear(s);
+}
+
+void table_transfers(struct collapse *c, struct table *s, int count, int wide, int learning) {
+    for (int k = 0; k < count; ++k) {
+        int tries = 0;
+        do {
+            transfer(c, s, wide, learning);
+        } while (s->holes.in > 0 && ++tries < MOST_TRIES);
+        s->holes.tries += tries + (s->holes.in == 0);
+    }
 }

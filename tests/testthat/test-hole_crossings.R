@@ -81,3 +81,34 @@ test_that("components that may cross are those of tabulated noise with a hole, o
   expect_null(crossings(list(a = a, b = b), list(a = mech_laplace(scale = 1), b = mech_laplace(scale = 2))))
   expect_null(crossings(list(a = a, b = stat_sums(~ I(x^3), two["x"])), list(a = holed(1), b = holed(2))))
 })
+
+# src/table/filled_holes.c
+test_that("counts and their margins, each with a factor of its own: the tables on all sides, by enumeration", {
+  apart <- function(m) as.numeric(abs(m - 1) >= 0.25 & abs(m - 1) <= 0.45)
+  st <- stat_counts(~ a + a:b, levels = list(a = c("x", "y"), b = c("u", "v")))
+  z <- stats::setNames(c(24, 23, 10, 14, 12, 12), st$components)
+  noise <- mech_tabulated(apart, lower = 0.55, upper = 1.45, product = unname(z))
+  cells <- as.matrix(expand.grid(rep(list(0:27), 4)))
+  totals <- cbind(cells[, 1] + cells[, 2], cells[, 3] + cells[, 4], cells)
+  density <- Reduce(`*`, lapply(1:6, function(j) ifelse(totals[, j] > 0, apart(z[[j]] / totals[, j]) / totals[, j], 0)))
+  possible <- density > 0
+  totals <- totals[possible, ]
+  n <- rowSums(totals[, 3:6])
+  # Dirichlet(1, 1, 1, 1): all tables of n records have the same probability
+  weight <- density[possible] / choose(n + 3, 3)
+  # n may be anything, or it is 51: one row is on one side then, and the other on the other
+  for (known in list(NULL, 51)) {
+    rel <- as_release(z, st, noise, n = known, neighbours = if (is.null(known)) "add_remove" else "replace")
+    given <- if (is.null(known)) list(prior_n = prior_n("uniform", 0, 200))
+    fit <- do.call(sample_posterior, c(list(rel, model_table(~ a:b, prior = prior_dirichlet(1)), chains = 4, iter = 2000, seed = 1), given))
+    inside <- if (is.null(known)) TRUE else n == 51
+    exact <- function(x) weighted.mean(x[inside], weight[inside])
+    counts <- posterior::as_draws_array(denoise(fit))
+    for (j in 1:6) {
+      expect_same_mean(counts[, , st$components[j]], exact(totals[, j]))
+      expect_same_mean(1 * (counts[, , st$components[j]] < z[[j]]), exact(totals[, j] < z[[j]]))
+    }
+    expect_same_mean(1 * (counts[, , "a=x"] > z[[1]] & counts[, , "a=x:b=u"] < z[[3]]), exact(totals[, 1] > z[[1]] & totals[, 3] < z[[3]]))
+    expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 400)
+  }
+})
