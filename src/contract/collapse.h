@@ -26,7 +26,7 @@ struct collapse {
     const struct size_prior *size_prior; /* NULL: n is known */
     struct noise noise;                  /* in runs of kernels */
     int stored;                          /* length of store */
-    int described;                       /* length of what complete() writes */
+    int described;                       /* length of complete->statistic() */
     int given;                           /* theta is the user's: start from there */
 
     double *totals; /* workspace of collapse_energy() */
@@ -34,6 +34,38 @@ struct collapse {
     /* State: with these restored, a run continues bit for bit. */
     double *theta, *store, *counter;
     struct rng *rng;
+};
+
+/* Capability, for tests: the target at coordinates of what the store holds. */
+struct collapse_coordinates {
+    /* Log density and its gradient. */
+    double (*log_density)(const struct collapse *c, const double *q, double *gradient);
+
+    /* Where n is unknown, a step to that n, of coordinates q as they are or of what such steps
+     * `hold`: q there, and the log of the acceptance ratio but for the log densities, -INFINITY
+     * where there is no such step. NULL where there is none. */
+    double (*resize)(struct collapse *c, double n, int hold, double *q);
+};
+
+/* Capability: complete-data statistics. */
+struct collapse_complete {
+    /* That of the state, and after it the factors' cross-table, or where n is unknown n, and what
+     * is taken for the variances of a column before the release, of its mean and about it. */
+    void (*statistic)(const struct collapse *c, double *out);
+
+    /* The released components that are expected of such a statistic where bounds clamp, and what
+     * is left of their variances. NULL where there is none. */
+    void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
+};
+
+/* Capability, where theta is another's (the field "held"): totals that follow it. */
+struct collapse_carry {
+    /* The totals that follow theta to theta_to, all else being fixed that they are made of.
+     * Returns the log of the ratio of the densities of all but theta. */
+    double (*move)(struct collapse *c, const double *theta_to);
+
+    /* Takes these totals. */
+    void (*keep)(struct collapse *c);
 };
 
 struct collapse_class {
@@ -74,27 +106,10 @@ struct collapse_class {
     /* Work of an iteration, in multiplications or so. */
     double (*work)(const struct collapse *c);
 
-    /* Log density of what the store holds at such coordinates, and its gradient; for
-     * tests. NULL where there is none. */
-    double (*log_density)(const struct collapse *c, const double *q, double *gradient);
-
-    /* Where n is unknown, a step to that n, of coordinates q as they are or of what such steps
-     * `hold`: q there, and the log of the acceptance ratio but for the log densities, -INFINITY
-     * where there is no such step; for tests. NULL where there is none. */
-    double (*resize)(struct collapse *c, double n, int hold, double *q);
-
-    /* The complete-data statistic of the state, and after it the factors'
-     * cross-table, or where n is unknown n, and what is taken for the variances of a column before
-     * the release, of its mean and about it; and for such the released components that are expected
-     * where bounds clamp, and what is left of their variances. NULL where there is none. */
-    void (*complete)(const struct collapse *c, double *out);
-    void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
-
-    /* Where theta is another's (the field "held"): the totals that follow it to theta_to, all else
-     * being fixed that they are made of, returning the log of the ratio of the densities of all but
-     * theta; and their taking. NULL where there is none. */
-    double (*carry)(struct collapse *c, const double *theta_to);
-    void (*keep_carried)(struct collapse *c);
+    /* Capabilities; NULL where the family lacks them. */
+    const struct collapse_coordinates *coordinates;
+    const struct collapse_complete *complete;
+    const struct collapse_carry *carry;
 
     /* What create() had to compute at some length, to be given to it as the field
      * "tables" from then on; NULL where there is nothing. */

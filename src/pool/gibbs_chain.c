@@ -257,11 +257,12 @@ static void carry_table(struct pool_records_site *site, int learning) {
         const double threshold = rng_exponential(s->rng);
         const double next = site_log_prior(site, site->theta_new);
         const double log_ratio =
-            next > -INFINITY ? next - now + table->class->carry(table, site->theta_new) : -INFINITY;
+            next > -INFINITY ? next - now + table->class->carry->move(table, site->theta_new)
+                             : -INFINITY;
         const int accept = -log_ratio < threshold;
         walk_tried(&site->walk, learning, log_ratio, accept);
         if (!accept) continue;
-        table->class->keep_carried(table);
+        table->class->carry->keep(table);
         doubles_copy(theta, site->theta_new, s->model.parameters);
         now = next;
     }

@@ -120,7 +120,7 @@ static inline double pool_log_prior(struct pool_records *s, const double *theta)
 /* The counts of a site are its complete-data statistic. */
 static inline void pool_read_table(struct pool_records_site *site) {
     struct augment *a = &site->augment;
-    site->table->class->complete(site->table, a->complete);
+    site->table->class->complete->statistic(site->table, a->complete);
     a->n = (ptrdiff_t)site->table->class->records(site->table);
 }
 

@@ -164,7 +164,7 @@ static double carry(struct pool_records *s) {
         struct pool_records_site *site = s->site + j;
         struct augment *a = &site->augment;
         if (site->table) {
-            gain += site->table->class->carry(site->table, site->theta_new);
+            gain += site->table->class->carry->move(site->table, site->theta_new);
             continue;
         }
         a->model.class->set(a->model.self, a->theta);
@@ -181,7 +181,7 @@ static void keep_carried(struct pool_records *s) {
         struct pool_records_site *site = s->site + j;
         struct augment *a = &site->augment;
         if (site->table) {
-            site->table->class->keep_carried(site->table);
+            site->table->class->carry->keep(site->table);
             pool_read_table(site);
             continue;
         }

@@ -98,7 +98,7 @@ SEXP ffi_collapse_totals(SEXP problem, SEXP state) {
 SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
     const struct collapse *c = read_state(problem, state);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + Rf_xlength(coordinates)));
-    REAL(out)[0] = c->class->log_density(c, REAL(coordinates), REAL(out) + 1);
+    REAL(out)[0] = c->class->coordinates->log_density(c, REAL(coordinates), REAL(out) + 1);
     UNPROTECT(1);
     return out;
 }
@@ -108,8 +108,8 @@ SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
 SEXP ffi_collapse_resize(SEXP problem, SEXP state, SEXP n, SEXP hold, SEXP coordinates) {
     struct collapse *c = read_state(problem, PROTECT(Rf_duplicate(state)));
     SEXP at = PROTECT(Rf_duplicate(coordinates));
-    SEXP ratio =
-        PROTECT(Rf_ScalarReal(c->class->resize(c, Rf_asReal(n), Rf_asLogical(hold), REAL(at))));
+    SEXP ratio = PROTECT(Rf_ScalarReal(
+        c->class->coordinates->resize(c, Rf_asReal(n), Rf_asLogical(hold), REAL(at))));
     SEXP list = named_list(2, "at", at, "log_ratio", ratio);
     UNPROTECT(3);
     return list;
@@ -119,7 +119,7 @@ SEXP ffi_collapse_resize(SEXP problem, SEXP state, SEXP n, SEXP hold, SEXP coord
 SEXP ffi_collapse_complete(SEXP problem, SEXP state) {
     const struct collapse *c = read_state(problem, state);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, c->described));
-    c->class->complete(c, REAL(out));
+    c->class->complete->statistic(c, REAL(out));
     UNPROTECT(1);
     return out;
 }
@@ -130,7 +130,7 @@ SEXP ffi_collapse_clamped(SEXP problem, SEXP complete) {
     const struct collapse *c = read(problem);
     SEXP mean = PROTECT(Rf_allocVector(REALSXP, c->noise.size));
     SEXP left = PROTECT(Rf_allocVector(REALSXP, c->noise.size));
-    c->class->clamped(c, REAL(complete), REAL(mean), REAL(left));
+    c->class->complete->clamped(c, REAL(complete), REAL(mean), REAL(left));
     SEXP list = named_list(2, "mean", mean, "left", left);
     UNPROTECT(2);
     return list;

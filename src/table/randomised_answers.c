@@ -359,6 +359,8 @@ static double density_at(const struct collapse *of, const double *q, double *gra
     return log_density(of->self, q, gradient);
 }
 
+static const struct collapse_coordinates coordinates = {.log_density = density_at};
+
 const struct collapse_class collapse_answers = {
     .name = "answers",
     .counters =
@@ -372,5 +374,5 @@ const struct collapse_class collapse_answers = {
     .statistic = statistic,
     .energy = energy,
     .work = work,
-    .log_density = density_at,
+    .coordinates = &coordinates,
 };

@@ -439,6 +439,10 @@ static double work(const struct collapse *c) {
            (s->log_p && !s->theta.held ? table_theta_work(c, s) : 0);
 }
 
+static const struct collapse_coordinates coordinates = {.log_density = density_at};
+static const struct collapse_complete complete_data = {.statistic = complete};
+static const struct collapse_carry carry = {.move = table_carry, .keep = table_keep_carried};
+
 const struct collapse_class collapse_table = {
     .name = "table",
     .counters =
@@ -462,8 +466,7 @@ const struct collapse_class collapse_table = {
     .statistic = statistic,
     .records = records,
     .work = work,
-    .log_density = density_at,
-    .complete = complete,
-    .carry = table_carry,
-    .keep_carried = table_keep_carried,
+    .coordinates = &coordinates,
+    .complete = &complete_data,
+    .carry = &carry,
 };

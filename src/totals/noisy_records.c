@@ -466,6 +466,9 @@ static double work(const struct collapse *of) {
            gradients * (4 * d * d * d + 2 * d * d * s->k) + 100;
 }
 
+static const struct collapse_coordinates coordinates = {.log_density = density_at};
+static const struct collapse_complete complete_data = {.statistic = complete};
+
 const struct collapse_class collapse_records = {
     .name = "records",
     .counters =
@@ -479,6 +482,6 @@ const struct collapse_class collapse_records = {
     .statistic = statistic,
     .energy = energy,
     .work = work,
-    .log_density = density_at,
-    .complete = complete,
+    .coordinates = &coordinates,
+    .complete = &complete_data,
 };

@@ -450,6 +450,8 @@ static double work(const struct collapse *of) {
     return (double)s->rounds * (double)s->n * densities * (20.0 + s->columns * (s->columns + 4.0));
 }
 
+static const struct collapse_complete complete_data = {.statistic = complete};
+
 const struct collapse_class collapse_imputed = {
     .name = "imputed",
     .counters = {[SWEPT] = "swept", [MOVED] = "moved"},
@@ -460,5 +462,5 @@ const struct collapse_class collapse_imputed = {
     .statistic = statistic,
     .energy = energy,
     .work = work,
-    .complete = complete,
+    .complete = &complete_data,
 };

@@ -471,6 +471,11 @@ static double work(const struct collapse *of) {
             100 + 2.0 * s->clamp.directions * s->density.noise.size);
 }
 
+static const struct collapse_coordinates coordinates = {.log_density = density_at,
+                                                        .resize = resize_to};
+static const struct collapse_complete complete_data = {.statistic = complete,
+                                                       .clamped = clamped_at};
+
 const struct collapse_class collapse_normal = {
     .name = "normal",
     .counters =
@@ -495,8 +500,6 @@ const struct collapse_class collapse_normal = {
     .energy = normal_energy,
     .outside = outside,
     .work = work,
-    .log_density = density_at,
-    .resize = resize_to,
-    .complete = complete,
-    .clamped = clamped_at,
+    .coordinates = &coordinates,
+    .complete = &complete_data,
 };

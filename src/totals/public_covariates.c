@@ -505,6 +505,8 @@ static double density_at(const struct collapse *of, const double *q, double *gra
     return log_density(of->self, q, gradient);
 }
 
+static const struct collapse_coordinates coordinates = {.log_density = density_at};
+
 const struct collapse_class collapse_public = {
     .name = "public",
     .counters =
@@ -520,5 +522,5 @@ const struct collapse_class collapse_public = {
     .statistic = statistic,
     .energy = energy,
     .work = work,
-    .log_density = density_at,
+    .coordinates = &coordinates,
 };

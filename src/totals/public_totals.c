@@ -303,6 +303,8 @@ static double density_at(const struct collapse *of, const double *q, double *gra
     return log_density(self, q, gradient);
 }
 
+static const struct collapse_coordinates coordinates = {.log_density = density_at};
+
 const struct collapse_class collapse_public_totals = {
     .name = "public_totals",
     .counters =
@@ -317,5 +319,5 @@ const struct collapse_class collapse_public_totals = {
     .energy = energy,
     .outside = outside,
     .work = work,
-    .log_density = density_at,
+    .coordinates = &coordinates,
 };
