@@ -239,7 +239,7 @@ acceptance_lines <- function(fit, a) {
     paste0("moves    non-centred: ", move_line(fit, a)),
     if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
                                       format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)),
-    if (!all(is.na(a$regrouped))) sprintf("         between levels of factors: accepted %s", format_number(mean(a$regrouped), 2)),
+    if (!all(is.na(a$regrouped))) sprintf("         of records between levels: accepted %s", format_number(mean(a$regrouped), 2)),
     if (!all(is.na(a$newton))) sprintf("         of the coefficients given the records, by Newton steps: accepted %s", format_number(mean(a$newton, na.rm = TRUE), 2)))
 }
 

@@ -140,11 +140,16 @@ several_row <- function(n, epsilon, releases) {
 }
 
 several_data <- function() {
-  utils::data("CPS1985", package = "AER", envir = environment())
+  utils::data("CPS1985", "HousePrices", package = "AER", envir = environment())
   CPS1985$log_wage <- log(CPS1985$wage)
-  list(list("Boston", MASS::Boston, medv ~ s(lstat, k = 8) + s(rm, k = 8), list(medv = c(0, 50), lstat = c(0, 40), rm = c(3, 9)), 10),
-       list("CPS1985", CPS1985, log_wage ~ s(experience, k = 8) + s(education, k = 8), list(log_wage = c(0, 4), experience = c(0, 60), education = c(0, 20)), 10),
-       list("airquality", stats::na.omit(datasets::airquality), Temp ~ s(Ozone, k = 8) + Wind, list(Temp = c(50, 100), Ozone = c(0, 180), Wind = c(0, 25)), 10))
+  HousePrices$log_price <- log(HousePrices$price)
+  list(list("Boston", MASS::Boston, medv ~ s(lstat, k = 8) + s(rm, k = 8) + ptratio,
+            list(medv = c(0, 50), lstat = c(0, 40), rm = c(3, 9), ptratio = c(12, 23)), 10),
+       list("CPS1985", CPS1985, log_wage ~ s(experience, k = 8) + education, list(log_wage = c(0, 4), experience = c(0, 60), education = c(0, 20)), 10),
+       list("airquality", stats::na.omit(datasets::airquality), Temp ~ s(Ozone, k = 8) + Wind, list(Temp = c(50, 100), Ozone = c(0, 180), Wind = c(0, 25)), 10),
+       list("HousePrices", HousePrices, log_price ~ s(lotsize, k = 8) + bedrooms, list(log_price = c(9, 13), lotsize = c(1000, 17000), bedrooms = c(0, 7)), 10),
+       list("quakes", datasets::quakes, stations ~ s(mag, k = 8) + s(depth, k = 8) + lat,
+            list(stations = c(0, 140), mag = c(3.5, 7), depth = c(0, 700), lat = c(-40, -10)), 10))
 }
 
 # at the deciles of each covariate: the distance from gam() on the records, in standard deviations of the posterior

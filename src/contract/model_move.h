@@ -4,6 +4,7 @@
 #define NOISEAWARE_CONTRACT_MODEL_MOVE_H
 
 struct rng;
+struct model_classes;
 
 struct model_move {
     /* Goal: move() goes from the current theta to theta_new; changed[v] says whether
@@ -20,6 +21,9 @@ struct model_move {
      * records (costs.move > 0 keeps them instead); an innovation on the boundary of two
      * values of a record that rounding puts on the wrong side. */
     void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
+
+    /* Optional: contract/model_classes.h. NULL: records change their cells one by one. */
+    const struct model_classes *classes;
 };
 
 #endif

@@ -209,6 +209,16 @@ void class_cells_move(const struct class_cells *s, struct rng *rng, int m, const
 
 /* ---- update ------------------------------------------------------------------------- */
 
+void class_cells_classes(const struct class_cells *s, struct rng *rng, int m,
+                         const double *const *x, int *class) {
+    for (int i = 0; i < m; ++i) class[i] = class_of(s, rng, i, x);
+}
+
+void class_cells_find(const struct class_cells *s, int covariate, int m, const double *const *x,
+                      int *cell) {
+    for (int i = 0; i < m; ++i) cell[i] = cell_of(s->covariate + covariate, x[covariate][i]);
+}
+
 void class_cells_add(const struct class_cells *s, struct rng *rng, int m, const double *const *x,
                      double *c) {
     for (int i = 0; i < m; ++i) {
@@ -227,15 +237,18 @@ static void draw_sticks(const struct class_cells *s, int levels, const double *w
     sticks_draw(rng, levels, s->work, stick);
 }
 
+void class_cells_update_covariate(const struct class_cells *s, int covariate, const double *count,
+                                  struct rng *rng, double *theta) {
+    const struct cell_covariate *of = s->covariate + covariate;
+    for (int k = 0; k < s->classes; ++k)
+        draw_sticks(s, of->cells, of->weight, count + k * of->cells, rng, theta + stick_at(of, k));
+}
+
 void class_cells_update(const struct class_cells *s, const double *c, struct rng *rng,
                         double *theta) {
     if (s->classes > 1) draw_sticks(s, s->classes, s->class_weight, c, rng, theta + s->offset);
     for (int j = 0; j < s->covariates; ++j)
-        for (int k = 0; k < s->classes; ++k) {
-            const struct cell_covariate *of = s->covariate + j;
-            draw_sticks(s, of->cells, of->weight, c + of->count + k * of->cells, rng,
-                        theta + stick_at(of, k));
-        }
+        class_cells_update_covariate(s, j, c + s->covariate[j].count, rng, theta);
 }
 
 /* ---- create ------------------------------------------------------------------------- */

@@ -73,9 +73,17 @@ void class_cells_refresh(const struct class_cells *s, double rho, struct rng *rn
 void class_cells_move(const struct class_cells *s, struct rng *rng, int m, const double *const *x,
                       double *const *x_new);
 
-/* c += counts; classes are drawn under `now`. */
+/* Classes are drawn under `now`. c += counts. */
+void class_cells_classes(const struct class_cells *s, struct rng *rng, int m,
+                         const double *const *x, int *class);
 void class_cells_add(const struct class_cells *s, struct rng *rng, int m, const double *const *x,
                      double *c);
+
+/* The cells of a covariate; and its probabilities from the counts of these, class after class. */
+void class_cells_find(const struct class_cells *s, int covariate, int m, const double *const *x,
+                      int *cell);
+void class_cells_update_covariate(const struct class_cells *s, int covariate, const double *count,
+                                  struct rng *rng, double *theta);
 void class_cells_update(const struct class_cells *s, const double *c, struct rng *rng,
                         double *theta);
 

@@ -18,6 +18,7 @@
 #include "base/dist.h"
 #include "base/linalg.h"
 #include "contract/model.h"
+#include "contract/model_classes.h"
 #include "contract/model_move.h"
 #include "contract/model_prior.h"
 #include "contract/model_refresh.h"
@@ -56,6 +57,8 @@ struct smooth {
     double *row; /* of a record, what is not 0 */
     int *at;     /* and where */
     struct coordinates coordinates;
+    struct model_classes classes;
+    struct model_move move; /* with these */
 };
 
 static inline int at_sigma(const struct smooth *s) { return s->coefficients; }
@@ -190,6 +193,37 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     for (int i = 0; i < m; ++i)
         x_new[Y][i] =
             mean_of(s, &s->next, i, covariates) + ratio * (x[Y][i] - mean_of(s, &s->now, i, x));
+}
+
+/* ---- records in other cells ------------------------------------------------------------ */
+
+static void draw_classes(void *self, struct rng *rng, int m, const double *const *x, int *class) {
+    const struct smooth *s = self;
+    class_cells_classes(&s->cells, rng, m, x + COVARIATES, class);
+}
+
+static void read_cells(void *self, int covariate, int m, const double *const *x, int *cell) {
+    const struct smooth *s = self;
+    class_cells_find(&s->cells, covariate, m, x + COVARIATES, cell);
+}
+
+static void shift(void *self, int covariate, int by, int m, const double *const *x,
+                  double *const *x_new) {
+    const struct smooth *s = self;
+    const double step = by * s->cells.covariate[covariate].width;
+    for (int j = 0; j < s->covariates; ++j)
+        memcpy(x_new[COVARIATES + j], x[COVARIATES + j], (size_t)m * sizeof(double));
+    for (int i = 0; i < m; ++i) {
+        x_new[COVARIATES + covariate][i] += step;
+        x_new[Y][i] =
+            x[Y][i] + (mean_of(s, &s->now, i, read_only(x_new)) - mean_of(s, &s->now, i, x));
+    }
+}
+
+static void draw_cells(void *self, struct rng *rng, int covariate, const double *count,
+                       double *theta) {
+    const struct smooth *s = self;
+    class_cells_update_covariate(&s->cells, covariate, count, rng, theta);
 }
 
 /* ---- update ------------------------------------------------------------------------- */
@@ -347,6 +381,24 @@ static const struct model_refresh refresh_hooks = {.refresh = refresh};
 static const struct model_move move_hooks = {.set_move = set_move, .move = move};
 static const struct model_values values_hooks = {.report = report, .invert = invert};
 
+/* With several classes: the covariates' cells. */
+static void describe_classes(struct smooth *s) {
+    struct model_cells_of *of = plugin_memory((size_t)s->covariates, sizeof *of);
+    for (int j = 0; j < s->covariates; ++j) {
+        const struct cell_covariate *from = s->cells.covariate + j;
+        of[j] = (struct model_cells_of){.cells = from->cells, .weight = from->weight};
+    }
+    s->classes = (struct model_classes){.classes = s->cells.classes,
+                                        .covariates = s->covariates,
+                                        .covariate = of,
+                                        .draw_classes = draw_classes,
+                                        .read_cells = read_cells,
+                                        .shift = shift,
+                                        .draw_cells = draw_cells};
+    s->move = move_hooks;
+    s->move.classes = &s->classes;
+}
+
 /* The terms, from fields of one number for each smooth: intervals, lower and width (of an
  * interval); and centre, of y and of all covariates. */
 static int read_terms(const struct fields *fields, struct smooth *s) {
@@ -374,6 +426,13 @@ static int read_terms(const struct fields *fields, struct smooth *s) {
         s->rows += j < s->smooths ? of->intervals + 3 : 1;
     }
     return PLUGIN_OK;
+}
+
+/* With several classes: coefficients, sigma, all tau. */
+static void group(const struct smooth *s, struct model *model) {
+    model->groups.count = 3;
+    model->groups.of = plugin_memory((size_t)model->moving, sizeof *model->groups.of);
+    for (int j = at_sigma(s); j < model->moving; ++j) model->groups.of[j] = j > at_sigma(s) ? 2 : 1;
 }
 
 static void describe(struct smooth *s, struct model *model, const double *centre) {
@@ -431,8 +490,11 @@ static int create(const struct fields *fields, struct model *model) {
     model->costs.refresh = 8 * s->covariates + (several ? 10 + 2 * s->cells.classes : 0);
     if (several) model->costs.move = model->costs.latent = 4 + 2 * s->cells.classes;
     describe(s, model, fields_vector(fields, "centre", s->linear));
-    if (several) model->moving = offset;
     if (several) {
+        describe_classes(s);
+        model->move = &s->move;
+        model->moving = offset;
+        group(s, model);
         model->values = &values_hooks;
         model->reported += s->cells.margins;
     }

@@ -251,6 +251,16 @@ void augment_sort_levels(struct augment *a, int f);
 int *augment_level_records(struct augment *a, int level);
 void augment_choose_records(struct rng *rng, int *list, int count, int m, int to_end);
 
+/* sorted: 0, ..., n - 1 by code; those of code k are from first[k] to before first[k + 1]. */
+void augment_counting_sort(int n, const int *code, int codes, int *first, int *sorted);
+
+/* Copies of m records of a list; by how much the energy rises if they are replaced; and replaces
+ * them, right after that. */
+void augment_gather_records(const struct augment *a, const int *list, int m, double *const *out);
+double augment_replacement_energy(struct augment *a, int m, double *const *before,
+                                  double *const *after);
+void augment_replace_records(struct augment *a, const int *list, int m, double *const *by);
+
 /* ---- records/shape_hmc_pass.c --------------------------------------------------------- */
 
 /* Is there a theta within the bounds of a prior that is cut off, drawn from the uncut

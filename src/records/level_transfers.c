@@ -97,14 +97,12 @@ static void sort_few(struct augment *a, int levels) {
     g->first[levels] = n;
 }
 
-/* Counting sort */
-static void sort_many(struct augment *a, int levels) {
-    struct levels *g = OWN(a, levels);
-    memset(g->first, 0, ((size_t)levels + 1) * sizeof *g->first);
-    for (ptrdiff_t i = 0; i < a->n; ++i) g->first[g->code[i]] += 1;
-    int end = 0; /* of each level, then its first as records are put before it */
-    for (int k = 0; k <= levels; ++k) g->first[k] = end += k < levels ? g->first[k] : 0;
-    for (ptrdiff_t i = a->n - 1; i >= 0; --i) g->sorted[--g->first[g->code[i]]] = (int)i;
+void augment_counting_sort(int n, const int *code, int codes, int *first, int *sorted) {
+    memset(first, 0, ((size_t)codes + 1) * sizeof *first);
+    for (int i = 0; i < n; ++i) first[code[i]] += 1;
+    int end = 0; /* of each code, then its first as records are put before it */
+    for (int k = 0; k <= codes; ++k) first[k] = end += k < codes ? first[k] : 0;
+    for (int i = n - 1; i >= 0; --i) sorted[--first[code[i]]] = i;
 }
 
 /* Records of the level at place k stand from first[k] to before first[k + 1]. */
@@ -119,7 +117,10 @@ void augment_sort_levels(struct augment *a, int f) {
     }
     for (int k = 0; k < levels; ++k) g->place[g->order[k]] = k;
     read_places(a, f);
-    (levels <= FEW_LEVELS ? sort_few : sort_many)(a, levels);
+    if (levels <= FEW_LEVELS)
+        sort_few(a, levels);
+    else
+        augment_counting_sort((int)a->n, g->code, levels, g->first, g->sorted);
 }
 
 int *augment_level_records(struct augment *a, int level) {
@@ -142,10 +143,26 @@ static double log_weight(double alpha, double count) {
     return lgamma(alpha + count) - lgamma(1 + count);
 }
 
-static void gather(const struct augment *a, const int *list, int m, double *const *out) {
+void augment_gather_records(const struct augment *a, const int *list, int m, double *const *out) {
     for (int v = 0; v < a->model.columns; ++v) {
         const double *column = a->x + v * a->stride;
         for (int i = 0; i < m; ++i) out[v][i] = column[list[i]];
+    }
+}
+
+double augment_replacement_energy(struct augment *a, int m, double *const *before,
+                                  double *const *after) {
+    augment_add_records(a, &a->residual, m, before, -1);
+    augment_add_records(a, &a->candidate, m, after, 1);
+    a->count.work += 2 * a->cost.pass * m / (double)a->n;
+    return augment_total_energy(a, &a->candidate) - augment_total_energy(a, &a->residual);
+}
+
+void augment_replace_records(struct augment *a, const int *list, int m, double *const *by) {
+    augment_copy_residuals(a, &a->residual, &a->candidate);
+    for (int v = 0; v < a->model.columns; ++v) {
+        double *column = a->x + v * a->stride;
+        for (int i = 0; i < m; ++i) column[list[i]] = by[v][i];
     }
 }
 
@@ -175,15 +192,11 @@ static void add_complete(struct augment *a, int m, double *const *x, double *c) 
 static void keep(struct augment *a, const int *list, int m) {
     const struct model *model = &a->model;
     const struct levels *g = OWN(a, levels);
-    augment_copy_residuals(a, &a->residual, &a->candidate);
+    augment_replace_records(a, list, m, g->after);
     add_complete(a, m, g->after, a->complete);
     memset(a->complete_after, 0, (size_t)model->complete * sizeof(double));
     add_complete(a, m, g->before, a->complete_after);
     for (int i = 0; i < model->complete; ++i) a->complete[i] -= a->complete_after[i];
-    for (int v = 0; v < model->columns; ++v) {
-        double *column = a->x + v * a->stride;
-        for (int i = 0; i < m; ++i) column[list[i]] = g->after[v][i];
-    }
 }
 
 /* One transfer between the levels at places k and k + 1, one way or the other. */
@@ -197,16 +210,12 @@ static int transfer(struct augment *a, int f, int k, int m) {
     if (m > out) return 0;
     augment_choose_records(a->rng, g->sorted + g->first[up ? k : k + 1], out, m, up);
     const int *list = g->sorted + g->first[k + 1] - (up ? m : 0);
-    gather(a, list, m, g->before);
+    augment_gather_records(a, list, m, g->before);
     relevel(a, f, from, to, m);
-    augment_add_records(a, &a->residual, m, g->before, -1);
-    augment_add_records(a, &a->candidate, m, g->after, 1);
-    const double rise =
-        augment_total_energy(a, &a->candidate) - augment_total_energy(a, &a->residual);
+    const double rise = augment_replacement_energy(a, m, g->before, g->after);
     const double log_ratio = log_weight(alpha[from], out - m) - log_weight(alpha[from], out) +
                              log_weight(alpha[to], in + m) - log_weight(alpha[to], in) -
                              *a->adapt.temper * rise;
-    a->count.work += 2 * a->cost.pass * m / (double)a->n;
     if (!(-log_ratio < rng_exponential(a->rng))) return 0;
     keep(a, list, m);
     g->first[k + 1] += up ? -m : m;

@@ -61,6 +61,7 @@ struct move {
 #define AUGMENT_MOVES(X) \
     X(births) \
     X(passes) \
+    X(cells) \
     X(held_total) \
     X(levels) \
     X(resize) \

@@ -43,7 +43,7 @@ test_that("acceptance() tells how often records were transferred", {
   release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 1), n = 150)
   fit <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 400, seed = 5))
   expect_true(all(acceptance(fit)$regrouped > 0.2 & acceptance(fit)$regrouped < 0.7))
-  expect_output(print(acceptance(fit)), "updates  accepted 0\\..*moves    non-centred.*between levels of factors: accepted 0\\.")
+  expect_output(print(acceptance(fit)), "updates  accepted 0\\..*moves    non-centred.*of records between levels: accepted 0\\.")
   plain <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = 1, iter = 40, seed = 5, control = list(passes = 0)))
   expect_true(is.nan(acceptance(plain)$regrouped))
 })
