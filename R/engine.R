@@ -136,3 +136,16 @@ is_pooled <- function(fit) inherits(engine_of(fit), "engine_pool")
 
 # Of one release with several groups: what stands in messages for a site
 is_of_groups <- function(fit) !is.null(fit$problem$groups)
+
+# the error of what takes one set of parameters alone; `instead`: what does for a site or a group
+refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument", call = caller_env()) {
+  if (!inherits(fit, "noiseaware_pool")) return(invisible())
+  several <- if (is_of_groups(fit)) "groups" else "sites"
+  stop_classed(class, c("{.arg {name}} must be a fit of one population, but is a fit of several {several}.",
+                        i = instead, if (several == "sites") c(i = "A site can be fitted alone.")), call = call)
+}
+
+# the same for sites with their own parameters
+refuse_own_parameters <- function(fit, name, call) {
+  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") refuse_several(fit, name, "{.fn predict} takes a {.arg site}.", "pool", call)
+}

@@ -8,14 +8,15 @@
 #' @param object A fit from [sample_posterior()].
 #' @param of What to compare.
 #'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` means the first that varies; in regressions
-#'     slopes come before the intercept.
-#'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`; `~ a:b` compares
-#'     the probabilities of all cells with each other.
+#'     slopes come before the intercept, and of two levels the second is compared.
+#'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`, or only of the second level if
+#'     `a` has two; `~ a:b` compares the probabilities of all cells with each other.
 #'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`; `"age < 0"` means
 #'     `"0 - age"`. For models with `cov[x,y]`, the correlation `"cor[x,y]"` is also available.
 #' @param measure `"difference"`; `"ratio"`, for probabilities the risk ratio and for rates the rate ratio; or `"odds_ratio"`, for probabilities.
 #' @param among Names of the sites, groups or levels to compare, in this order; all by default. At most 50.
 #' @param reference The name of one of them, against which all others are compared. `NULL`: all pairs, the earlier one against the later one.
+#' @param all_levels `TRUE` also compares the first of two levels, which for differences and odds ratios mirrors the second.
 #' @param level Probability inside the intervals.
 #' @param x A comparison returned by `contrast()`.
 #' @param row.names,optional Not used.
@@ -77,8 +78,9 @@ contrast.default <- function(object, ...) check_class(object, "object", "noiseaw
 #' @rdname contrast
 #' @rawNamespace S3method(emmeans::contrast,noiseaware_fit)
 #' @export
-contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", among = NULL, reference = NULL, level = 0.95, ...) {
+contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", among = NULL, reference = NULL, level = 0.95, all_levels = FALSE, ...) {
   check_no_dots(...)
+  check_flag(all_levels, "all_levels")
   check_choice(measure, "measure", names(contrast_signs))
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   call <- environment()
@@ -88,7 +90,7 @@ contrast.noiseaware_fit <- function(object, of = NULL, measure = "difference", a
     if (!is.null(among) || !is.null(reference)) stop_classed("argument", "{.arg among} and {.arg reference} do not apply to expressions.")
     found <- expressed(object, of, call)
   } else {
-    sides <- if (of_pool) contrast_sites(object, of, call) else contrast_cells(object, of, call)
+    sides <- if (of_pool) contrast_sites(object, of, call) else contrast_cells(object, of, all_levels, call)
     found <- contrast_pairs(sides, measure, among, reference, call)
   }
   remind_troubles(object)
@@ -116,13 +118,15 @@ contrast_sites <- function(fit, parameters, call) {
 
 varies <- function(values) !all(apply(values, 2L, same_draws, values[, 1L]))
 
-# an intercept is compared when it is asked for, or if nothing else varies
+# an intercept is compared when it is asked for, or if nothing else varies; of two levels, the second
 first_varying <- function(fit) {
   names <- unique(c(fit$problem$partial$shown, fit_parameters(fit)))
+  if (length(names) == 2L && all(startsWith(names, "prob["))) names <- rev(names)
   Find(function(name) varies(parameter_of_sites(fit, name)$values), c(setdiff(names, "(Intercept)"), intersect(names, "(Intercept)")))
 }
 
-contrast_cells <- function(fit, margin, call) {
+contrast_cells <- function(fit, margin, all_levels, call) {
+  if (inherits(fit$bound, "bound_table")) refuse_own_parameters(fit, "object", call)
   if (inherits(fit$bound, "bound_table") && is.null(margin) && length(fit$bound$levels) > 1L) {
     variables <- names(fit$bound$levels)
     stop_argument("of", sprintf("a formula such as ~ %s | %s for a table of several variables", variables[1L], variables[2L]), "NULL", call = call)
@@ -138,7 +142,8 @@ contrast_cells <- function(fit, margin, call) {
   if (length(asked$given) == 0L) return(list(probability = `colnames<-`(p, cells)))
   groups <- margin_cells(asked$given, fit$bound$levels)
   sides <- lapply(seq_along(cells), function(k) `colnames<-`(p[, (seq_along(groups) - 1L) * length(cells) + k, drop = FALSE], groups))
-  stats::setNames(sides, cells)
+  names(sides) <- cells
+  if (length(sides) == 2L && !all_levels) sides[2L] else sides
 }
 
 # The draws of all pairs, a column each; `of`, `contrast` and `measure`.

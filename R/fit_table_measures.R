@@ -19,8 +19,9 @@
 #' These measures describe the population that the records come from; [denoise()] gives the counts of the records themselves.
 #'
 #' @return A [posterior::draws_array].
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`; `noiseaware_error_size` if the variables, with those
-#'   that link them in the graph, have more than 5,000 combinations; `noiseaware_error_zeros` for odds ratios and coefficients of impossible cells.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`. `noiseaware_error_pool`: sites have their own
+#'   parameters. `noiseaware_error_size`: the variables, with those that link them in the graph, have more than 5,000 combinations.
+#'   `noiseaware_error_zeros`: odds ratios or coefficients of impossible cells.
 #' @references Agresti, A. (2013). *Categorical Data Analysis*, third edition. Wiley.
 #' @family tables and survival
 #' @examples
@@ -38,6 +39,7 @@
 table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_ratio", "loglinear", "association")) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  refuse_own_parameters(fit, "fit", environment())
   measure <- if (missing(measure)) "probability" else check_choice(measure, "measure", c("probability", "odds_ratio", "loglinear", "association"))
   asked <- read_margin(fit, margin)
   pair <- measure %in% c("odds_ratio", "association")

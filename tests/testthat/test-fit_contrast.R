@@ -44,7 +44,7 @@ test_that("measures, references and choices are those that were asked for", {
 test_that("cells of a table are compared given others, or with each other", {
   cells <- as_release(c(20, 30, 12, 10, 25, 31), stat_counts(~ smoke:ward, list(smoke = c("no", "yes"), ward = c("x", "y", "z"))), mech_laplace(scale = 3), n = 130)
   table <- suppressMessages(sample_posterior(cells, model_table(), chains = 2, iter = 400, seed = 1))
-  odds <- contrast(table, ~ smoke | ward, "odds_ratio", reference = "ward=x")
+  odds <- contrast(table, ~ smoke | ward, "odds_ratio", reference = "ward=x", all_levels = TRUE)
   own <- posterior::as_draws_matrix(table_measures(table, ~ smoke:ward, "odds_ratio"))
   ours <- posterior::as_draws_matrix(posterior::as_draws(odds))
   expect_equal(as.vector(ours[, "ward=y / ward=x|smoke=yes"]), as.vector(own[, 1]))
@@ -53,9 +53,23 @@ test_that("cells of a table are compared given others, or with each other", {
   between <- as.data.frame(contrast(table, ~ smoke:ward, among = c("smoke=no:ward=x", "smoke=yes:ward=z")))
   expect_equal(between$estimate, median(p[, 1] - p[, 6]))
   expect_s3_class(plot(odds), "ggplot")
+  # of two levels the second is shown, of more all
+  second <- as.data.frame(contrast(table, ~ smoke | ward, "odds_ratio", reference = "ward=x"))
+  expect_identical(second, `rownames<-`(subset(as.data.frame(odds), of == "smoke=yes"), NULL))
+  expect_identical(nrow(as.data.frame(contrast(table, ~ ward | smoke))), 3L)
+  expect_error(contrast(table, ~ smoke | ward, all_levels = 2), class = "noiseaware_error_argument")
   expect_error(contrast(table, ~ smoke | town), class = "noiseaware_error_variables")
   expect_error(contrast(table), "~ smoke | ward", fixed = TRUE, class = "noiseaware_error_argument")
   expect_error(contrast(table, "prob[a]"), "prob\\[a\\]", class = "noiseaware_error_argument")
+})
+
+test_that("of sites with two levels the second is compared, and of a table each site apart", {
+  two <- sample_posterior(sites, model_categorical(), pool = "none", chains = 1, iter = 400, seed = 1)
+  expect_identical(as.data.frame(contrast(two)), as.data.frame(contrast(two, "prob[yes]")))
+  table <- sample_posterior(sites, model_table(), pool = "none", chains = 1, iter = 400, seed = 1)
+  expect_identical(unique(as.data.frame(contrast(table))$of), "prob[smoke=yes]")
+  expect_error(contrast(table, ~ smoke), class = "noiseaware_error_pool")
+  expect_error(table_measures(table), class = "noiseaware_error_pool")
 })
 
 test_that("expressions take names as they are printed", {
