@@ -98,7 +98,7 @@
 #' sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 2, iter = 400, seed = 1)
 NULL
 
-is_sites <- function(release) is.list(release) && !is.object(release)
+is_sites <- function(release) is.list(release) && (!is.object(release) || inherits(release, "noiseaware_sites"))
 
 # For one further site
 new_sites <- c(partial = "new", walk = "next")

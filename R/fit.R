@@ -265,13 +265,17 @@ describe_model.bound_lm <- function(bound) {
 #' @export
 describe_model.bound_student <- function(bound) paste0("linear regression ", called_formula(bound$formula), ", Student-t errors")
 
-print_summary <- function(table) {
+# as many rows as can be read
+print_summary <- function(table, most = 40L) {
+  more <- nrow(table) - most
+  table <- utils::head(table, most)
   shown <- data.frame(variable = table$variable,
                       lapply(table[c("mean", "sd", "q2.5", "q97.5")], function(v) formatC(v, digits = 4, format = "g", flag = "#")),
                       rhat = formatC(table$rhat, digits = 3, format = "f"),
                       lapply(table[c("ess_bulk", "ess_tail")], function(v) formatC(v, digits = 0, format = "f")),
                       check.names = FALSE)
   print(shown, row.names = FALSE, right = TRUE)
+  if (more > 0L) cat("... ", more, " more variables, which summary() has\n", sep = "")
 }
 
 #' Acceptance rates and other sampler statistics

@@ -219,7 +219,7 @@ print.noiseaware_pool <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
   table <- printed_summary(exactly(x$draws, without_copies(x)))
-  print_first(table)
+  print_summary(table)
   cat("", pool_fit_lines(x), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)
@@ -246,12 +246,6 @@ is_centred_spread <- function(fit) {
   coefficients <- reported_as(fit, coefficients_of(fit$bound))
   vary <- which(coefficients %in% spread_coordinates(fit))
   vary[1L] == 1L && any(bound_centring(fit$bound)$matrix[1L, vary[-1L]] != 0)
-}
-
-# as many rows as can be read
-print_first <- function(table, most = 40L) {
-  print_summary(utils::head(table, most))
-  if (nrow(table) > most) cat("... ", nrow(table) - most, " more variables, which summary() shows\n", sep = "")
 }
 
 site_line <- function(releases, one = "site") {

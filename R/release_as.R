@@ -56,6 +56,7 @@
 #' `outside = "none"` in the statistic or, for a release that has been read, with [declare_outside()].
 #'
 #' @return A release: an object of class `noiseaware_release`. With `site`, a named list of releases, one for each site: see [pooling].
+#'   Its `summary()` is a data frame with a row for each number of each site.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
 #'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`. The warning `noiseaware_warning_units`: see Details.
 #' @family published numbers

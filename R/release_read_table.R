@@ -42,7 +42,7 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
     stop_classed("value", c("A site must have one row if {.arg number} has a column for each component, but {.val {several}} {?has/have} several.",
                             i = "If each row has one number, {.arg number} is the name of one column."), call = call)
   }
-  lapply(split(seq_len(nrow(table)), factor(names, unique(names))), function(rows) {
+  new_sites_list(lapply(split(seq_len(nrow(table)), factor(names, unique(names))), function(rows) {
     own <- if (wide) component_rows(table[rows, , drop = FALSE], number, call) else table[rows, , drop = FALSE]
     size <- unique(sizes[rows])
     site <- names[rows[1L]]
@@ -50,7 +50,7 @@ site_releases <- function(table, statistic, mechanism, n, neighbours, number, no
     tryCatch(as_release.data.frame(own, statistic, mechanism, if (is.null(sizes)) n else size, neighbours, number = if (wide) "value" else number, noise = noise,
                                    labels = labels),
              noiseaware_error = function(e) refuse_chunk(e, paste("the site", dQuote(site, FALSE)), call))
-  })
+  }))
 }
 
 # a row for each component, from columns that are named by `number`; what else the row says stays beside them
