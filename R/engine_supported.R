@@ -72,7 +72,7 @@ chosen_names <- function(x, kind, name, call = caller_env()) {
 # by name, are they exact?
 pair_methods <- function(model, statistic, mechanism) {
   model <- stand_in("model", model)
-  statistic <- stand_in("stat", statistic)
+  statistic <- stand_in("stat", if (statistic == "histogram" && describes_factors(model)) "counts" else statistic)
   mechanism <- stand_in("mech", mechanism)
   kinds <- intersect(variable_kinds(model), variable_kinds(statistic))
   if (length(kinds) == 0L || !mechanism_takes(mechanism, statistic, kinds)) return(list())

@@ -1,16 +1,23 @@
-#' Measures of a table: probabilities, odds ratios, log-linear coefficients, association
+#' Measures of a table: probabilities, odds ratios, association, quantiles of a binned number
 #'
 #' Draws of functions of a table's probabilities, for a fit of [model_table()]. They can involve any of its variables, whether or not these share a clique or
 #' were released together.
 #'
-#' @param fit A fit of [model_table()].
-#' @param margin The variables, a formula such as `~ a:b`, or `~ a:b | c` for measures given each level of `c`. `NULL` means all variables of the table.
+#' @param fit,x A fit of [model_table()].
+#' @param margin The variables, a formula such as `~ a:b`, or `~ a:b | c` for measures given each level of `c`. `NULL` means all variables of the table; for a
+#'   binned number, the only variable with bins. `~ age` also finds `cut(age, breaks)`.
 #' @param measure * `"probability"`: the probability of each combination of levels.
 #'   * `"odds_ratio"`, for two variables: the odds ratio of each pair of levels against the first level of both.
 #'   * `"loglinear"`: coefficients of the saturated log-linear model of the probabilities, in R's treatment contrasts, against the first level of each variable.
 #'     The coefficient of two variables is their log odds ratio with the others at their first level.
 #'   * `"association"`, for two variables: Cramer's V, the mutual information (in nats), Goodman and Kruskal's tau of the second variable given the first and,
 #'     if both have two levels, Yule's Q.
+#'   * `"quantile"`, `"mean"`, `"sd"`, for one variable whose levels are bins of a number, as from [stat_histogram()] or `cut()`: see Details.
+#' @param probs Probabilities of the quantiles.
+#' @param breaks The limits of the bins, in the order of the levels. `NULL` reads them from levels such as `[20,40)`. Give them if levels look different, or to
+#'   close an open bin, as in `c(0, 20, 40, 60, 100)`.
+#' @param level Probability inside the intervals.
+#' @param ... Must be empty.
 #'
 #' @details
 #' `coef()` gives their posterior means and [tidy()][interop] their means, standard deviations and intervals: `coef(fit, measure = "loglinear")`,
@@ -18,7 +25,12 @@
 #'
 #' These measures describe the population that the records come from; [denoise()] gives the counts of the records themselves.
 #'
-#' @return A [posterior::draws_array].
+#' **Numbers in bins.** Quantiles, means and standard deviations assume that the number is spread evenly within each bin. Wide bins make this a strong assumption,
+#' which the intervals do not include: a quantile is certain only up to its bin. Quantiles in an open bin are infinite; means need closed bins. The default prior
+#' gives each bin the same weight, whatever its width.
+#'
+#' @return `table_measures()` returns a [posterior::draws_array]. `quantile()` returns a data frame with a row for each probability, and for each level behind the
+#'   bar: `probability`, the posterior median `estimate`, and the ends `lower` and `upper` of the equal-tailed interval.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`. `noiseaware_error_pool`: sites have their own
 #'   parameters. `noiseaware_error_size`: the variables, with those that link them in the graph, have more than 5,000 combinations.
 #'   `noiseaware_error_zeros`: odds ratios or coefficients of impossible cells.
@@ -35,13 +47,26 @@
 #' posterior::summarise_draws(table_measures(fit, ~ Admit:Gender, "odds_ratio"), "mean", "sd")
 #' posterior::summarise_draws(table_measures(fit, ~ Admit:Gender | Dept, "odds_ratio"), "mean", "sd")
 #' predict(fit, ~ Admit | Gender, interval = "credible")
+#'
+#' # a number in bins
+#' st <- stat_histogram(~ age:sex, c(0, 20, 40, 60, 100), list(sex = c("f", "m")))
+#' counts <- setNames(c(22, 24, 31, 28, 25, 21, 18, 9), st$components)
+#' rel <- as_release(counts, st, mech_laplace(epsilon = 1), n = 178)
+#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
+#' quantile(fit, c(0.5, 0.9), ~ age | sex)
+#' posterior::summarise_draws(table_measures(fit, ~ age | sex, "mean"), "mean", "sd")
+#' @concept median
+#' @concept quantiles of a histogram
 #' @export
-table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_ratio", "loglinear", "association")) {
+table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_ratio", "loglinear", "association", "quantile", "mean", "sd"),
+                           probs = c(0.25, 0.5, 0.75), breaks = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   refuse_own_parameters(fit, "fit", environment())
-  measure <- if (missing(measure)) "probability" else check_choice(measure, "measure", c("probability", "odds_ratio", "loglinear", "association"))
-  asked <- read_margin(fit, margin)
+  measure <- if (missing(measure)) "probability" else check_choice(measure, "measure", eval(formals()$measure))
+  of_number <- measure %in% c("quantile", "mean", "sd")
+  asked <- if (of_number) read_number(fit, margin, breaks) else read_margin(fit, margin)
+  if (measure == "quantile") check_probs_of(probs)
   pair <- measure %in% c("odds_ratio", "association")
   if (pair && length(asked$of) != 2L) {
     stop_classed("formula", c("{.arg margin} must have two variables for {.val {measure}}, but has {length(asked$of)}.",
@@ -58,11 +83,107 @@ table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_
     own <- p[, (g - 1L) * each + seq_len(each), drop = FALSE]
     colnames(own) <- margin_cells(asked$of, levels)
     out <- switch(measure, probability = own, odds_ratio = odds_ratios(own, levels[asked$of]), loglinear = loglinear_coefficients(own, levels[asked$of]),
-                  association = associations(own, lengths(levels[asked$of])))
+                  association = associations(own, lengths(levels[asked$of])), number_measures(own, asked$breaks, measure, probs))
     if (length(asked$given)) colnames(out) <- paste0(colnames(out), "|", margin_cells(asked$given, levels)[g])
     out
   })
   by_chain(do.call(cbind, measured), fit)
+}
+
+#' @rdname table_measures
+#' @importFrom stats quantile
+#' @export
+quantile.noiseaware_fit <- function(x, probs = c(0.25, 0.5, 0.75), margin = NULL, breaks = NULL, level = 0.95, ...) {
+  check_no_dots(...)
+  level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  refuse_own_parameters(x, "x", environment())
+  if (!inherits(x$bound, "bound_table")) {
+    stop_classed("argument", c("{.arg x} must be a fit of {.fn model_table} with a number in bins, but is a fit of {describe_model(x$bound)}.",
+                               i = "{.fn confint} and {.fn posterior::summarise_draws} give quantiles of the draws."))
+  }
+  asked <- read_number(x, margin, breaks)
+  draws <- plain_matrix(table_measures(x, margin, "quantile", probs, breaks))
+  remind_troubles(x)
+  at <- draws_quantiles(draws, c(0.5, (1 - level) / 2, (1 + level) / 2))
+  given <- x$bound$levels[asked$given]
+  rows <- data.frame(probability = rep(probs, ncol(draws) / length(probs)))
+  if (length(given)) rows <- cbind(rev(expand.grid(rev(given), KEEP.OUT.ATTRS = FALSE))[rep(seq_len(prod(lengths(given))), each = length(probs)), , drop = FALSE], rows)
+  structure(data.frame(rows, estimate = at[1L, ], lower = at[2L, ], upper = at[3L, ], row.names = NULL, check.names = FALSE), of = asked$of, level = level,
+            class = c("noiseaware_quantiles", "data.frame"))
+}
+
+#' @export
+print.noiseaware_quantiles <- function(x, ...) {
+  if (is.null(attr(x, "of"))) return(NextMethod())
+  cat("<quantiles> of ", attr(x, "of"), ", posterior medians with ", format_number(100 * attr(x, "level")), "% intervals\n",
+      "  records are assumed to be spread evenly within each bin\n\n", sep = "")
+  print(as.data.frame(unclass(x), check.names = FALSE), row.names = FALSE, digits = 4)
+  invisible(x)
+}
+
+# ---- numbers in bins --------------------------------------------------------------------------
+
+# As read_margin(), of one variable, with the limits of its bins
+read_number <- function(fit, margin, breaks, call = caller_env()) {
+  asked <- read_margin(fit, margin, "margin", call)
+  read <- lapply(fit$bound$levels[asked$of], interval_breaks)
+  if (is.null(margin) && length(asked$of) > 1L) asked$of <- asked$of[lengths(read) > 0L]
+  if (length(asked$of) != 1L) {
+    found <- if (is.null(margin)) sprintf("is NULL, and %d variables have bins", length(asked$of)) else paste("has", length(asked$of))
+    stop_classed("formula", c("{.arg margin} must have one variable, a number in bins, but {found}.",
+                              i = "Such as {.code ~ age}, or {.code ~ age | sex} for each level of {.var sex}. Bins are levels such as {.val [20,40)}."), call = call)
+  }
+  levels <- fit$bound$levels[[asked$of]]
+  given <- is.numeric(breaks) && length(breaks) == length(levels) + 1L && !anyNA(breaks) && all(diff(breaks) > 0) && all(is.finite(inner_breaks(breaks)))
+  if (!is.null(breaks) && !given) {
+    stop_argument("breaks", sprintf("%d increasing numbers, the limits of the %d bins of %s, infinite only at the ends", length(levels) + 1L, length(levels), asked$of),
+                  describe(breaks), call = call)
+  }
+  asked$breaks <- breaks %||% read[[asked$of]]
+  if (is.null(asked$breaks)) {
+    stop_argument("breaks", sprintf("given: the %d limits of the bins of %s, whose levels (%s) are not intervals such as [20,40)", length(levels) + 1L, asked$of,
+                                    shorten_list(levels, 4L)), "NULL", call = call)
+  }
+  asked
+}
+
+# Limits of adjacent intervals such as "[0,20)" and "[20,Inf)"; NULL where levels are anything else
+interval_breaks <- function(levels) {
+  parts <- regmatches(levels, regexec("^[[(]([^,]+),([^,]+)[])]$", levels))
+  if (length(levels) < 2L || !all(lengths(parts) == 3L)) return(NULL)
+  ends <- suppressWarnings(matrix(as.numeric(vapply(parts, `[`, character(2L), 2:3)), 2L))
+  breaks <- c(ends[1L, ], ends[2L, ncol(ends)])
+  if (!anyNA(ends) && all(diff(breaks) > 0) && identical(ends[1L, -1L], ends[2L, -ncol(ends)])) breaks
+}
+
+check_probs_of <- function(probs, call = caller_env()) {
+  ok <- is.numeric(probs) && length(probs) > 0L && !anyNA(probs) && all(probs >= 0 & probs <= 1) && !anyDuplicated(probs)
+  if (!ok) stop_argument("probs", "different probabilities from 0 to 1", describe(probs), call = call)
+}
+
+# draws x quantiles, or x 1: of a number with density p_j / width_j in bin j
+number_measures <- function(p, breaks, measure, probs, call = caller_env()) {
+  size <- ncol(p)
+  if (measure == "quantile") {
+    up_to <- p %*% upper.tri(diag(size), diag = TRUE)
+    values <- vapply(probs, function(q) {
+      bin <- pmin(rowSums(up_to < q) + 1L, size)
+      at <- cbind(seq_len(nrow(p)), bin)
+      share <- pmin(pmax((q - (up_to[at] - p[at])) / p[at], 0), 1)
+      lower <- breaks[bin]
+      width <- breaks[bin + 1L] - lower
+      ifelse(is.finite(width), lower + share * width, ifelse(is.finite(lower), Inf, -Inf))
+    }, numeric(nrow(p)))
+    return(matrix(values, nrow(p), dimnames = list(NULL, paste0(format_number(100 * probs), "%"))))
+  }
+  if (!all(is.finite(breaks))) {
+    stop_classed("argument", c("A {.val {measure}} needs bins that are closed on both sides, but {cli::qty(sum(!is.finite(breaks)))}{?one is/two are} open.",
+                               i = "Close {cli::qty(sum(!is.finite(breaks)))}{?it/them} with {.arg breaks}: {length(breaks)} finite limits."), call = call)
+  }
+  middle <- breaks[-1L] - diff(breaks) / 2
+  mean <- drop(p %*% middle)
+  if (measure == "mean") return(cbind(mean = mean))
+  cbind(sd = sqrt(rowSums(p * outer(mean, middle, "-")^2) + drop(p %*% diff(breaks)^2) / 12))
 }
 
 # draws x columns, chains one after the other
@@ -90,7 +211,10 @@ read_margin <- function(fit, margin, arg = "margin", call = caller_env()) {
     if (!all(vapply(leaves, is.name, TRUE))) {
       stop_argument(arg, "names of variables joined by : and at most one bar", shorten_text(formula_text(margin)), "formula", call)
     }
-    vapply(leaves, as.character, "")
+    names <- vapply(leaves, as.character, "")
+    # the variable of which the table has a function
+    at <- match(names, base_variables(known))
+    ifelse(names %in% known | is.na(at), names, known[at])
   })
   named <- unlist(variables)
   if (anyDuplicated(named)) stop_classed("formula", "{.arg {arg}} must have each variable once, but has {.var {named[duplicated(named)]}} twice.", call = call)

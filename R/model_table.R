@@ -24,6 +24,8 @@
 #' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_n]. The sampler then also adds records to the table and removes records
 #' from it.
 #'
+#' Bins of a [stat_histogram()] are levels as well. [quantile()][table_measures] then gives quantiles of the number, and [table_measures()] its mean.
+#'
 #' [denoise()] with a formula returns the counts of the confidential table in every draw: `denoise(fit, ~ a:b)`.
 #'
 #' **Prior for several cliques.** The hyper-Dirichlet distribution (Dawid & Lauritzen 1993): the probabilities of each clique have a Dirichlet distribution, and

@@ -30,6 +30,14 @@ model_variables.model_table <- function(model, public) unlist(model$cliques)
 #' @export
 model_variables.model_naive_bayes <- function(model, public) if (!is.null(model$features)) c(model$class_variable, model$features)
 
+# For models of factors alone, the bins of a histogram are levels.
+describes_factors <- function(model) inherits(model, c("model_table", "model_categorical", "model_naive_bayes"))
+
+with_bins_as_levels <- function(statistic, model) {
+  if (!describes_factors(model)) return(statistic)
+  if (is_several(statistic)) lapply(statistic, bins_as_levels) else bins_as_levels(statistic)
+}
+
 # one of the regressions that a fit of all variables answers
 is_joint_question <- function(model, release) {
   statistic <- release$statistic
@@ -39,6 +47,7 @@ is_joint_question <- function(model, release) {
 # The same release where the model describes all of its variables, or describes one that it lacks, which is refused later.
 narrow_release <- function(release, model, call = caller_env()) {
   if (has_public(release)) return(release) # sees to it itself
+  release$statistic <- with_bins_as_levels(release$statistic, model)
   narrow <- narrow_parts(release_parts(release), release$statistic, model, call)
   if (is.null(narrow)) return(release)
   at <- narrow$index
@@ -57,6 +66,7 @@ narrow_release <- function(release, model, call = caller_env()) {
 
 # The same of a statistic and a mechanism before a release is made: list(statistic =, mechanism =).
 narrow_design <- function(model, statistic, mechanism, neighbours, call = caller_env()) {
+  statistic <- with_bins_as_levels(statistic, model)
   end <- 0L
   parts <- lapply(design_parts(statistic, mechanism, neighbours), function(part) {
     part$scale <- mechanism_scale(part$mechanism, part$statistic, call, neighbours = neighbours)

@@ -19,7 +19,10 @@
 #' **Sensitivity** is the same as for [stat_counts()]: 2 k and sqrt(2 k) for k margins if a record is replaced, k and sqrt(k) if a record is added or removed.
 #'
 #' **Methods.** `"augment"` is exact for every model of the number, including regressions. `"clt"` is available for the histogram of one number under
-#' [model_normal()], [model_poisson()] and [model_exponential()].
+#' [model_normal()], [model_poisson()] and [model_exponential()]. For [model_table()], [model_categorical()] and [model_naive_bayes()] the bins are the levels of
+#' a factor, as if they had been counted by [stat_counts()].
+#'
+#' **Quantiles and means** of the number, without a model of its shape: `quantile(fit)` and [table_measures()] of a fit of [model_table()].
 #'
 #' @return A statistic: an object of class `stat_histogram`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_levels`.
@@ -29,6 +32,8 @@
 #' ages
 #' rel <- as_release(c(210, 275, 240, 130), ages, mech_laplace(epsilon = 1), n = 850)
 #' sample_posterior(rel, model_normal(), chains = 1, iter = 400, seed = 1)
+#' fit <- sample_posterior(rel, model_table(), chains = 1, iter = 1000, seed = 1)
+#' quantile(fit, c(0.25, 0.5))
 #' @export
 stat_histogram <- function(formula, breaks, levels = NULL, right = FALSE) {
   check_given()
@@ -99,6 +104,16 @@ statistic_fields.stat_histogram <- function(statistic) {
 
 # the levels and the bins of each variable
 cell_labels <- function(statistic) c(statistic$levels, statistic$bins)[statistic$columns$name]
+
+# The same counts, of factors whose levels are the bins
+bins_as_levels <- function(statistic) {
+  if (inherits(statistic, "stat_histogram")) return(stat_counts(text_formula(statistic$formula), cell_labels(statistic)))
+  if (inherits(statistic, "stat_linear") && inherits(statistic$statistic, "stat_histogram")) {
+    statistic$statistic <- bins_as_levels(statistic$statistic)
+    statistic[c("columns", "levels")] <- statistic$statistic[c("columns", "levels")]
+  }
+  statistic
+}
 
 # counts of cells, of which a record is in one of each margin
 is_table <- function(statistic) inherits(statistic, c("stat_counts", "stat_histogram"))

@@ -36,7 +36,8 @@ test_that("supported() says what runs", {
     releases <- lapply(candidates, releases_of)
     for (model in names(registry_models)) {
       # variables that do not meet are refused whatever the mechanism and the method
-      meets <- vapply(candidates, function(st) !is.null(refused(internal("bind_model")(registry_models[[model]], st))), TRUE)
+      given <- lapply(candidates, internal("with_bins_as_levels"), registry_models[[model]])
+      meets <- vapply(given, function(st) !is.null(refused(internal("bind_model")(registry_models[[model]], st))), TRUE)
       for (mechanism in names(registry_mechanisms)) for (method in c("augment", "collapse", "clt", "naive")) {
         ran <- FALSE
         for (of in releases[meets]) ran <- ran || (mechanism %in% names(of) && runs(of[[mechanism]], model, method))

@@ -159,7 +159,7 @@ test_that("every model, statistic and kernel: running totals equal their recompu
       state <- fit$chains[[1]]$state
       columns <- fit$bound$columns$name
       x <- matrix(state$x, ncol = length(columns))[1:37, match(st$columns$name, columns), drop = FALSE]
-      total <- total_records(st, x)
+      total <- total_records(fit$release$statistic, x)
       inside <- fit$problem$where
       expect_equal(state$residual[inside], (value - total) / fit$problem$scale[inside], tolerance = 1e-9, info = paste(model, class(st)[1]))
       expect_equal(as.numeric(posterior::subset_draws(denoise(fit), iteration = 100)), total, tolerance = 1e-9)
