@@ -161,16 +161,19 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
   without <- rows_without_covariates(object, site)
   newdata <- if (missing(newdata)) without else newdata
   check_newdata(newdata)
-  with_seed(seed, {
+  found <- with_seed(seed, {
     if (average || is.null(site) && is_of_groups(object) && object$pool != "complete") {
       remind_troubles(object, call)
-      return(predict_in_groups(object, newdata, average, allow_new_levels, sites, ..., call = call))
+      predict_in_groups(object, newdata, average, allow_new_levels, sites, ..., call = call)
+    } else {
+      of_site <- site_fit(object, site, sites)
+      # of the draws that were made, not of those of a new site, which differ each time
+      remind_troubles(if (object$pool == "none") of_site else object, call)
+      without_troubles(stats::predict(of_site, newdata, ...))
     }
-    of_site <- site_fit(object, site, sites)
-    # of the draws that were made, not of those of a new site, which differ each time
-    remind_troubles(if (object$pool == "none") of_site else object, call)
-    without_troubles(stats::predict(of_site, newdata, ...))
   })
+  if (!identical(list(...)$type, "expected")) tell_limits(object, newdata, found, call)
+  found
 }
 
 # re_formula = NA: a group at the mean of all

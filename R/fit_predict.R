@@ -34,6 +34,9 @@
 #'
 #' **Several sites or groups** need their name, `site`, which may be `"new"`: see [pool_methods].
 #'
+#' **Natural limits** (`outside = "none"`) are known to the release, not to the model: predictions of a normal response, and intervals, may lie beyond them, and
+#' nothing is cut off. A message says so, and whether `newdata` has covariates beyond their natural limits.
+#'
 #' For [model_survival()], `fit` is the posterior mean, or the posterior median for a median time.
 #'
 #' **Sets of levels.** With `interval = "predictive"`, `fit` is the most probable level, `set` a list of sets of levels, and `probability` the probability of each
@@ -43,6 +46,7 @@
 #'   levels.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; for a table, the errors of [table_measures()].
+#' @section Messages: `noiseaware_message_limits`: see Details.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -74,7 +78,9 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   expected <- if (type == "link") linear_predictor(object, newdata) else expected_response(object, newdata)
   remind_troubles(object)
   if (type == "expected") return(expected)
-  with_seed(seed, if (type == "draws") add_residual(object, expected) else predict_expected(object, expected, interval, level))
+  found <- with_seed(seed, if (type == "draws") add_residual(object, expected) else predict_expected(object, expected, interval, level))
+  tell_limits(object, newdata, found)
+  found
 }
 
 default_newdata <- function(fit, call = caller_env()) {
@@ -156,6 +162,7 @@ add_residual <- function(fit, expected) {
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Must be empty.
 #' @return A list of `nsim` data frames, each with as many rows as there are records; a number of records that is unknown is drawn from its posterior.
+#' @section Messages: `noiseaware_message_limits`: values lie beyond the natural limits that the release declares, which the model does not know.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -171,7 +178,10 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   if (are_public(object$bound$model)) return(with_seed(check_seed(seed), simulate_responses(object, nsim)))
   check_records_distribution(object$bound)
   draws <- all_parameters(object)
-  with_seed(check_seed(seed), lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ])))
+  sets <- with_seed(check_seed(seed), lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ])))
+  beyond <- simulated_beyond(object, sets)
+  if (!is.null(beyond)) cli::cli_inform("Simulated: {beyond}.", class = "noiseaware_message_limits")
+  sets
 }
 
 # new records with these parameters, and as many as the fit has

@@ -19,7 +19,8 @@
 #' `std.error` is the median of its root; `df` is `NA`. If all estimates are equal, they contain no information about it. The variance is then mean(u), times
 #' the number of records in a set divided by the release's number. The rules need about twenty sets, preferably a hundred.
 #'
-#' **Values.** They follow the model. Under a normal distribution, values may lie outside the bounds, and ages need not be whole numbers. A covariate has values
+#' **Values.** They follow the model. Under a normal distribution, values may lie outside the bounds, and ages need not be whole numbers. Nothing is cut off;
+#' the print says how many values lie beyond natural limits. A covariate has values
 #' within its bounds with `covariates = list(x = covariate_beta())`, and whole numbers with [covariate_count()].
 #'
 #' **The mice package.** `as_mids()` converts the sets to a `mids` object of that package, with every value imputed, for use with `with()` and `complete()`. Its
@@ -68,7 +69,8 @@ synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   sets <- with_seed(check_seed(seed), lapply(rows, function(row) {
     raw_records(if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n))
   }))
-  structure(sets, class = "noiseaware_synthetic", of = of, released = fit$release$n, privacy = format_privacy(privacy(fit$release)))
+  structure(sets, class = "noiseaware_synthetic", of = of, released = fit$release$n, privacy = format_privacy(privacy(fit$release)),
+            limits = simulated_beyond(fit, sets))
 }
 
 largest_size <- function(fit, draws) if ("n" %in% setdiff(colnames(draws), fit$bound$parameters)) max(draws[, "n"]) else nobs(fit)
@@ -134,6 +136,7 @@ print.noiseaware_synthetic <- function(x, ...) {
   size <- paste(vapply(unique(range(vapply(x, nrow, 0L))), format_size, ""), collapse = " to ")
   cat(sprintf("<synthetic> %d data sets of %s records and %d variables: %s\n", length(x), size, ncol(first), shorten_list(names(first), 6L)))
   cat(sprintf("  of         %s\n", if (attr(x, "of") == "records") "the confidential records, imputed" else "a population, from the posterior predictive distribution"))
+  if (!is.null(attr(x, "limits"))) cat(sprintf("  limits     %s\n", attr(x, "limits")))
   cat(sprintf("  guarantee  the release's: %s\n", paste(attr(x, "privacy"), collapse = "; ")))
   invisible(x)
 }

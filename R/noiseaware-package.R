@@ -118,6 +118,7 @@
 #' | `forecast` | how long the run will take |
 #' | `init` | that a method does not use `init` |
 #' | `likelihood` | that priorsense can scale the prior only |
+#' | `limits` | that predictions or simulated records lie beyond natural limits, or that `newdata` does |
 #' | `longer` | that chains of the default length were too short, and run again with more iterations |
 #' | `means` | that a column of a table, called means, is read as totals |
 #' | `method` | how long the only available method will take |
