@@ -33,8 +33,9 @@
 #' A fit by `"augment"` has no such density. The same release is then fitted by `"clt"` or `"collapse"`, and a message of class `noiseaware_message_evidence`
 #' says so.
 #'
-#' No other fits are supported. This excludes pooled regressions, walks, and tables released as sums of cells with an unknown number of records. Evidence
-#' depends on the prior even if the posterior hardly does: doubling the prior's width about halves the evidence, for each parameter that the release determines.
+#' No other fits are supported. This excludes pooled regressions, walks, Student-t errors (the posterior of `df` shows whether they are needed), and tables
+#' released as sums of cells with an unknown number of records. Evidence depends on the prior even if the posterior hardly does: doubling the prior's width about
+#' halves the evidence, for each parameter that the release determines.
 #'
 #' @param fit,fit1,fit2 Fits of one release, or of several sites, by [sample_posterior()]. `fit1` and `fit2` must be fits of the same data.
 #' @param draws Number of draws, over all chains, for bridge sampling and tempering.
@@ -71,6 +72,11 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   exact <- exact_evidence(fit, environment())
   if (!is.null(exact)) return(exact)
   if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))
+  if (is_student(fit$bound$model)) {
+    stop_no_evidence("The density of the totals under Student-t errors cannot be computed.",
+                     instead = paste("With {.code errors = student()} the draws of {.var df} compare them with normal errors: above about 30 the two hardly differ.",
+                                     "If the posterior of {.var df} is like its prior, the release cannot tell them apart."))
+  }
   if (moves_theta(fit$bound)) stop_no_evidence("The parameters of the table's probabilities are not integrated out.")
   if (release_crosses(fit$release, fit$bound)) stop_no_evidence("Released margins cross the cliques of the model.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")

@@ -54,8 +54,8 @@ log_scale_constant <- function(fields) {
 
 new_evidence <- function(value, error, note = NULL) structure(value, error = error, note = note, class = "noiseaware_evidence")
 
-stop_no_evidence <- function(fault, call = caller_env(), .envir = parent.frame()) {
-  stop_classed("method", c("The evidence is not available for this fit.", x = fault, i = "See {.fn log_evidence} for the models with evidence.",
+stop_no_evidence <- function(fault, call = caller_env(), .envir = parent.frame(), instead = NULL) {
+  stop_classed("method", c("The evidence is not available for this fit.", x = fault, i = instead, i = "See {.fn log_evidence} for the models with evidence.",
                            i = "{.fn bayesplot::pp_check} of each fit shows which model the release contradicts."),
                call = call, .envir = .envir)
 }

@@ -206,7 +206,7 @@ test_that("what other methods refuse, and why", {
     expect_error(sample_posterior(release, plain, method = method), "needs normal errors", class = "noiseaware_error_method")
   }
   fit <- suppressWarnings(sample_posterior(release, plain, chains = 1, iter = 60, seed = 1))
-  expect_error(log_evidence(fit), "Student-t errors", class = "noiseaware_error_method")
+  expect_error(log_evidence(fit), "draws of `df`", class = "noiseaware_error_method")
   expect_error(stan_program(release, plain), "Student-t errors", class = "noiseaware_error_method")
   expect_error(test_hypothesis(fit, "x"), class = "noiseaware_error")
   expect_error(regress(fit, y ~ 1), class = "noiseaware_error")
