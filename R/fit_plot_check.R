@@ -74,7 +74,7 @@ check_one <- function(fit, draws, level, seed, call) {
   }
   check_simulated_size(draws, "draws", fit, call)
   release <- uncounted(fit$release)
-  data <- stats::simulate(fit, draws, seed)
+  data <- suppressMessages(stats::simulate(fit, draws, seed), "noiseaware_message_limits")
   # with the noise of the release: that of a group has the sensitivity of all groups' numbers
   parts <- lapply(release_parts(release), function(p) replace(p, "statistic", list(as_simulated(p$statistic))))
   again <- with_seed(seed, vapply(data, function(d) unlist(lapply(parts, function(p) simulated_part(p, d, call)$value)), unname(release$value)))

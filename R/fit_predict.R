@@ -184,13 +184,15 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   sets
 }
 
-# new records with these parameters, and as many as the fit has
-simulated_records <- function(fit, draw) {
+# new records with these parameters
+simulated_records <- function(fit, draw, n = size_of_draw(fit, draw)) {
   bound <- fit$bound
   theta <- bound_theta(bound, draw[bound$parameters])
-  n <- if ("n" %in% setdiff(names(draw), bound$parameters)) draw[["n"]] else nobs(fit)
   raw_records(record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound)))
 }
+
+# how many records there are: one of the parameters if it is not known
+size_of_draw <- function(fit, draw) if ("n" %in% setdiff(names(draw), fit$bound$parameters)) draw[["n"]] else nobs(fit)
 
 # new responses beside public covariates
 simulate_responses <- function(fit, nsim) {

@@ -239,6 +239,8 @@ check_words <- function(check, fit = NULL) {
 }
 
 cost_words <- function(cost) {
+  cost <- cost[!is.na(cost$ratio), ]
+  if (nrow(cost) == 0L) return("It is not known: the largest databases that are drawn here have too few records. `noise_cost(fit, records = )` draws larger ones.")
   times <- function(row) format_number(row$ratio, 3)
   if (nrow(cost) == 1L) return(sprintf("Under the fit, the interval is expected to be %s times as wide as from the records.", times(cost)))
   least <- cost[which.min(cost$ratio), ]

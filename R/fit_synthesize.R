@@ -89,8 +89,7 @@ records_of_draw <- function(fit, draw, n) {
   bound <- fit$bound
   check_records_distribution(bound, caller_env(2L))
   theta <- bound_theta(bound, draw[bound$parameters])
-  size <- n %||% if ("n" %in% setdiff(names(draw), bound$parameters)) draw[["n"]] else nobs(fit)
-  record_frame(.Call(ffi_model_records, bound$spec, theta, size, new_stream())$records, bound$columns, data_levels(bound))
+  record_frame(.Call(ffi_model_records, bound$spec, theta, n %||% size_of_draw(fit, draw), new_stream())$records, bound$columns, data_levels(bound))
 }
 
 check_has_table <- function(fit, n, call = caller_env()) {

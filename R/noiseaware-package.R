@@ -126,6 +126,7 @@
 #' | `pairs` | that a plot shows only the first few variables |
 #' | `prior` | which parameters the prior decides: [rstantools::prior_summary()][interop] shows it |
 #' | `sampled`, `weighted`, `update` | whether `update(prior = )` sampled again or reweighted the draws |
+#' | `scaled` | that widths from small databases say nothing about those from many records |
 #' | `search` | which budgets `design(ratio = )` has tried, if that takes long |
 #' | `sets` | that there are only a few synthetic data sets |
 #' | `size` | that n is not known, and which parameters are correlated with it |

@@ -35,6 +35,24 @@ test_that("databases of a hardly known sd decide nothing by themselves", {
   expect_lt(max(apply(ratios, 1, max) / apply(ratios, 1, min)), 1.5)
 })
 
+test_that("widths from many records are scaled, unless those of a quarter of a database contradict", {
+  many <- sample_posterior(as_release(c(3e7, 7e7), counts, mech_laplace(epsilon = 1), 1e8), model_bernoulli(), chains = 2, iter = 2000, seed = 1)
+  exact <- diff(qbeta(c(0.025, 0.975), 7e7, 3e7))
+  cost <- noise_cost(many, databases = 10, seed = 1)
+  expect_equal(cost$without, exact, tolerance = 0.03)
+  # as many as there are: the same to the last digit
+  expect_identical(noise_cost(fit, 3, seed = 1, records = 1000), noise_cost(fit, 3, seed = 1))
+  three <- stat_counts(~ g, levels = list(g = c("a", "b", "rare")))
+  rare <- sample_posterior(as_release(c(3e5, 7e5, 20), three, mech_laplace(scale = 1), 1e6), model_categorical(), chains = 2, iter = 400, seed = 1)
+  expect_message(cost <- noise_cost(rare, 5, seed = 1, records = 2000), "rare", class = "noiseaware_message_scaled")
+  expect_identical(is.na(cost$without), c(FALSE, FALSE, TRUE))
+  expect_identical(is.na(cost$ratio), is.na(cost$without))
+  expect_equal(cost$without[1], diff(qbeta(c(0.025, 0.975), 3e5, 7e5)), tolerance = 0.05)
+  expect_match(internal("cost_words")(cost), "times")
+  expect_match(internal("cost_words")(cost[3, ]), "not known")
+  expect_error(noise_cost(fit, records = 10), class = "noiseaware_error_argument")
+})
+
 test_that("bad arguments are refused", {
   expect_error(noise_cost(1), class = "noiseaware_error_argument")
   expect_error(noise_cost(fit, 1), class = "noiseaware_error_argument")
@@ -73,12 +91,17 @@ test_that("sites without pooling cost what each costs alone, those with the same
   noise <- mech_gaussian(sd = 30)
   releases <- list(a = as_release(90, sums, noise, 40), b = as_release(81, sums, noise, 20))
   pool <- function(how) sample_posterior(releases, model_poisson(), pool = how, chains = 2, iter = 2000, seed = 1)
+  none_of <- function(count) structure(list(pool = "none", release = rep(releases[1], count)), class = c("noiseaware_pool", "noiseaware_fit"))
   none <- noise_cost(pool("none"), 40, seed = 1)
   expect_identical(none$variable, c("rate[a]", "rate[b]"))
   # without noise a rate has a gamma posterior: its width is about 3.92 sqrt(rate / n), for rates that the fit holds plausible
   rate <- c(90 / 40, 81 / 20)
   expect_lt(max(abs(none$without / (3.92 * sqrt(rate / c(40, 20))) - 1)), 0.1)
   together <- noise_cost(pool("complete"), 40, seed = 1)
+  large <- list(a = as_release(9e5, sums, noise, 4e5), b = as_release(8.1e5, sums, noise, 2e5))
+  scaled <- noise_cost(sample_posterior(large, model_poisson(), pool = "complete", chains = 2, iter = 2000, seed = 1), 20, seed = 1)
+  expect_lt(abs(scaled$without / (3.92 * sqrt(1.71 / 0.6 / 6e5)) - 1), 0.05)
+  expect_error(internal("cost_page")(none_of(7), 2, 1), "7 sites", class = "noiseaware_error_size")
   expect_identical(together$variable, "rate")
   expect_lt(abs(together$without / (3.92 * sqrt(171 / 60 / 60)) - 1), 0.1)
   expect_error(noise_cost(pool("partial")), "share all parameters or none", class = "noiseaware_error_pool")
