@@ -139,7 +139,7 @@ predicted_totals <- function(fit) {
     made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, draws[i, bound$parameters]), size, stream)
     stream <<- made$state
     data <- record_frame(made$records, bound$columns, data_levels(bound))
-    each <- lapply(statistics, moments_over_records, data, size)
+    each <- lapply(statistics, moments_over_records, data, size, part = size < n)
     mean <- unlist(lapply(each, `[[`, "mean"))
     of_one <- unlist(lapply(each, `[[`, "variance"))
     list(mean = n * mean, within = n * of_one, error = n^2 * of_one / size)
@@ -150,17 +150,21 @@ predicted_totals <- function(fit) {
        variance = rowMeans(over("within")) + pmax(0, between - rowMeans(over("error"))) + between / length(rows))
 }
 
-# Mean and variance of each component over records. Of counts, each 0 or 1 for a record, without a matrix of records and cells.
-moments_over_records <- function(statistic, data, size) {
+# Mean and variance of each component over records. Of counts, each 0 or 1 for a record, without a matrix of records and cells. `part`: there are fewer
+# records than in the release. A cell without any of them is not impossible: its variance is as if one more record were in it.
+moments_over_records <- function(statistic, data, size, part = FALSE) {
   spec <- statistic_spec(statistic)
   records <- statistic_records(statistic, data, NULL, TRUE)
-  if (statistic$kind == "cells" && !inherits(statistic, "stat_linear")) {
+  linear <- inherits(statistic, "stat_linear")
+  if (statistic$kind == "cells" && !linear) {
     mean <- .Call(ffi_stat_total, spec, records) / size
-    return(list(mean = mean, variance = mean * (1 - mean) * size / (size - 1)))
+    return(list(mean = mean, variance = mean * (1 - mean) * size / (size - 1) + part / size))
   }
   each <- .Call(ffi_stat_eval, spec, records)
   mean <- colMeans(each)
-  list(mean = mean, variance = colSums(sweep(each, 2L, mean)^2) / (size - 1))
+  of_cells <- linear && statistic$statistic$kind == "cells"
+  one <- if (of_cells && part) unname(tapply(statistic$queries$weight^2, query_rows(statistic), max)) / size else 0
+  list(mean = mean, variance = colSums(sweep(each, 2L, mean)^2) / (size - 1) + one)
 }
 
 # ---- reasons -------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@
 #' **Many records.** A release of more records than `records` is compared with databases of this size, and `without` is their width times sqrt(`records` / n):
 #' with many records, intervals narrow with the root of their number. This is checked with a quarter of each database. If the scaled width changes by more than 10
 #' per cent, as for rare levels, `without` and `ratio` are `NA`, and a message of class `noiseaware_message_scaled` suggests larger databases.
-#' @section Errors: `noiseaware_error_argument`, also if the number of records in a database times `databases` exceeds 10^8; `noiseaware_error_pool` for sites that share some
-#'   of their parameters (partial pooling, walks); `noiseaware_error_model` if records cannot be drawn.
+#' @section Errors: `noiseaware_error_argument`, also if the number of records in a database times `databases` exceeds 10^8; `noiseaware_error_pool` for sites
+#'   that share some of their parameters (partial pooling, walks); `noiseaware_error_model` if records cannot be drawn.
 #' @seealso [compare_analyses()] for owners, who have the records; [design()] before a release is made.
 #' @family checks and tests
 #' @examples

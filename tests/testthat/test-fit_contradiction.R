@@ -156,3 +156,13 @@ test_that("moments of counts are the ones of the matrix of records and cells", {
     expect_equal(moments$variance, apply(each, 2, var))
   }
 })
+
+test_that("a rare level that no simulated record has is no contradiction", {
+  three <- stat_counts(~ g, levels = list(g = c("a", "b", "rare")))
+  both <- stat_linear(three, list(ab = c("g=a", "g=b"), b = "g=b", rare = "g=rare"))
+  released <- list(as_release(c(299988.3, 699999.6, 12), three, mech_laplace(scale = 1), 1e6), as_release(c(999988.3, 699999.6, 12), both, mech_laplace(scale = 1), 1e6))
+  for (release in released) for (seed in 1:6) {
+    fit <- told(suppressMessages(suppressWarnings(sample_posterior(release, model_table(), chains = 1, iter = 400, seed = seed))))
+    expect_length(contradictions(fit), 0L)
+  }
+})

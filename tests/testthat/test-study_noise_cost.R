@@ -43,7 +43,7 @@ test_that("widths from many records are scaled, unless those of a quarter of a d
   # as many as there are: the same to the last digit
   expect_identical(noise_cost(fit, 3, seed = 1, records = 1000), noise_cost(fit, 3, seed = 1))
   three <- stat_counts(~ g, levels = list(g = c("a", "b", "rare")))
-  rare <- sample_posterior(as_release(c(3e5, 7e5, 20), three, mech_laplace(scale = 1), 1e6), model_categorical(), chains = 2, iter = 400, seed = 1)
+  rare <- sample_posterior(as_release(c(299980, 7e5, 20), three, mech_laplace(scale = 1), 1e6), model_categorical(), chains = 2, iter = 400, seed = 1)
   expect_message(cost <- noise_cost(rare, 5, seed = 1, records = 2000), "rare", class = "noiseaware_message_scaled")
   expect_identical(is.na(cost$without), c(FALSE, FALSE, TRUE))
   expect_identical(is.na(cost$ratio), is.na(cost$without))
