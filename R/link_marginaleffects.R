@@ -28,6 +28,13 @@ get_vcov.noiseaware_fit <- function(model, ...) NULL
 #' @exportS3Method marginaleffects::get_coef
 get_coef.noiseaware_fit <- function(model, ...) stats::coef(model)
 
+# It reads the coefficients itself, and would read each draw as one of them.
+#' @rawNamespace S3method(marginaleffects::sanitize_model_specific,noiseaware_fit)
+sanitize_model_specific.noiseaware_fit <- function(model, calling_function = "", ...) {
+  if (identical(calling_function, "hypotheses")) refuse_meaningless("hypotheses", quote(hypotheses()))
+  model
+}
+
 .onLoad <- function(libname, pkgname) {
   options(marginaleffects_model_classes = unique(c(getOption("marginaleffects_model_classes"), "noiseaware_fit")))
 }

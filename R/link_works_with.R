@@ -11,6 +11,8 @@ no_checks <- "It plots residuals of the records, which a release does not have. 
 no_p_value <- "A posterior has none. `p_value(release, model, null)` tests a null hypothesis, and `model_parameters(fit)` has the probability of direction."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_hypothesis()` and `bayes_factor()` compare models with and without a term."
 
+no_delta <- "It reads one number for each coefficient, where a fit has draws. `contrast(fit, \"age - lwt\")` compares them, with an interval and the probability of direction."
+
 no_densities <- "It estimates prior and posterior densities at a point from draws. `test_hypothesis()` and `bayes_factor()` compute the Bayes factor without that."
 
 #' Functions of other packages that work on a fit
@@ -77,9 +79,10 @@ works_with <- function() {
     row("emmeans", "emmeans(fit, ~ smoke)", "numbers at the middle of their bounds, all declared levels; intervals from the draws"),
     row("emmeans", "emtrends(fit, ~ smoke, var = \"age\")", "slopes"),
     row("emmeans", "contrast(fit, \"age > 0\")", "noiseaware's own `contrast()`, whichever package is attached last"),
-    row("marginaleffects", "predictions(fit, newdata = newdata)", "without `newdata` over `insight::get_data(fit)`; use `contrast()` instead of `hypotheses()`"),
+    row("marginaleffects", "predictions(fit, newdata = newdata)", "without `newdata` over `insight::get_data(fit)`"),
     row("marginaleffects", "comparisons(fit, variables = \"smoke\", newdata = newdata)", "`avg_comparisons()` likewise"),
     row("marginaleffects", "slopes(fit, variables = \"age\", newdata = newdata)", "`avg_slopes()` likewise"),
+    row("marginaleffects", "hypotheses(fit, \"age = 0\")", no_delta, FALSE),
     row("tidybayes", "add_epred_draws(newdata, fit, ndraws = 10)", "`ndraws`, `seed` and `re_formula` are honoured"),
     row("tidybayes", "add_linpred_draws(newdata, fit, ndraws = 10)", ""),
     row("tidybayes", "add_predicted_draws(newdata, fit, seed = 1)", ""),
