@@ -59,6 +59,8 @@ print.noiseaware_prior_summary <- function(x, ...) {
   if (!all(c("variable", "prior", "median", "mad", "q5", "q95") %in% names(x))) return(NextMethod())
   cat("<prior> in the units of the data; quantiles of 10,000 draws\n")
   if (any(grepl("at mid-bounds", x$prior))) cat("  at mid-bounds  of the response, covariates at the middle of their bounds\n")
+  scaled <- regmatches(x$prior, regexpr("sd\\[.*\\]", x$prior))
+  if (length(scaled)) cat(sprintf("  %-13s  the root of %s\n", scaled[1L], gsub("sd\\[(.*)\\]", "cov[\\1,\\1]", scaled[1L])))
   cat("\n")
   shown <- as.data.frame(x)
   shown[c("median", "mad", "q5", "q95")] <- lapply(shown[c("median", "mad", "q5", "q95")], function(v) formatC(v, digits = 3, format = "g"))
@@ -68,7 +70,8 @@ print.noiseaware_prior_summary <- function(x, ...) {
   invisible(x)
 }
 
-# The distributions by parameter; NA where the model has no words for them.
+# The distributions by parameter, in numbers: first the distribution, then what it is of or where it holds, as in "inverse_gamma(1, 2) of sigma^2".
+# NA where the model has no words for them.
 describe_priors <- function(bound) UseMethod("describe_priors")
 
 #' @export
@@ -77,6 +80,28 @@ describe_priors.default <- function(bound) {
   text <- if (inherits(prior, "noiseaware_prior") && !inherits(prior, "fixed")) format(prior) else NA_character_
   stats::setNames(rep(text, length(bound$parameters)), bound$parameters)
 }
+
+#' @export
+describe_priors.bound_poisson <- function(bound) stats::setNames(say("gamma", bound$spec$fields$shape, bound$spec$fields$rate), bound$parameters)
+
+#' @export
+describe_priors.bound_exponential <- describe_priors.bound_poisson
+
+#' @export
+describe_priors.bound_bernoulli <- function(bound) stats::setNames(say("beta", rev(bound$spec$fields$alpha)), bound$parameters)
+
+# a Dirichlet distribution for each row of levels
+#' @export
+describe_priors.bound_categorical <- function(bound) {
+  fields <- bound$spec$fields
+  rows <- vapply(bound$parts, function(part) prod(lengths(bound$levels)[part$parents]), 0)
+  of_row <- split(fields$alpha, rep(seq_len(sum(rows)), rep(fields$levels, rows)))
+  text <- rep(vapply(of_row, say_dirichlet, ""), lengths(of_row))
+  stats::setNames(text[is.na(bound$probability)], bound$parameters)
+}
+
+#' @export
+describe_priors.bound_table <- describe_priors.bound_categorical
 
 #' @export
 describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields), describe_covariates(bound))
@@ -111,7 +136,7 @@ describe_priors.bound_categories <- function(bound) {
     if (length(fields$tilt) && all(fields$tilt == 0) && any(bound$design$centre[-1L] != 0)) first <- paste(first, "at mid-bounds")
     slopes <- text(fields$slope_mean, fields$slope_sd)
     count <- length(bound$categories) - 1L
-    stats::setNames(if (ordered) c(rep(paste(first, "in order", sep = ", "), count), slopes) else rep(c(first, slopes), count), coefficients_of(bound))
+    stats::setNames(if (ordered) c(rep(paste(first, "in order"), count), slopes) else rep(c(first, slopes), count), coefficients_of(bound))
   }
   c(own, describe_covariates(bound))
 }
@@ -154,7 +179,7 @@ describe_sigma <- function(fields, name = "sigma") {
   kind <- grep("^sigma_", names(fields), value = TRUE)
   if (length(kind) == 0L) return(character())
   text <- say(sub("sigma_", "", kind), fields[[kind]])
-  stats::setNames(if (kind == "sigma_inverse_gamma") paste0(name, "^2 ~ ", text) else text, name)
+  stats::setNames(if (kind == "sigma_inverse_gamma") paste0(text, " of ", name, "^2") else text, name)
 }
 
 describe_covariates <- function(bound) {
@@ -162,10 +187,9 @@ describe_covariates <- function(bound) {
   design <- bound$base %||% bound$design
   names <- design$name[normal_rows(bound)]
   p <- length(names)
-  cut <- if (any(grepl("^within", names(fields)))) ", within bounds" else ""
+  cut <- if (any(grepl("^within", names(fields)))) " within bounds" else ""
   mean <- if (!is.null(fields$mean_prior) && p > 0L) {
-    spread <- if (fields$mean_kappa == 1) "cov" else paste("cov /", format_number(fields$mean_kappa))
-    stats::setNames(paste0("normal(", format_number(fields$mean_prior), ", ", spread, ")", cut), paste0("mean[", names, "]"))
+    stats::setNames(paste0("normal(", format_number(fields$mean_prior), ", ", say_sd(names, fields$mean_kappa), ")", cut), paste0("mean[", names, "]"))
   }
   cov <- if (!is.null(fields$cov_scale) && p > 0L) {
     at <- which(upper.tri(diag(p), diag = TRUE), arr.ind = TRUE)
@@ -186,9 +210,9 @@ describe_covariates <- function(bound) {
 #' @export
 describe_priors.bound_normal <- function(bound) {
   fields <- bound$spec$fields
-  cut <- if (!is.null(fields$within)) ", within bounds" else ""
+  cut <- if (!is.null(fields$within)) " within bounds" else ""
   c(mean = if (!is.null(fields$prior_mean)) {
       paste0("normal(", format_number(fields$prior_mean), ", ", format_number(1 / sqrt(fields$prior_precision)), if (fields$nig == 1) " sd", ")", cut)
     },
-    sd = if (!is.null(fields$shape)) paste0("sd^2 ~ ", say("inverse_gamma", fields$shape, fields$rate), cut))
+    sd = if (!is.null(fields$shape)) paste0(say("inverse_gamma", fields$shape, fields$rate), " of sd^2", cut))
 }

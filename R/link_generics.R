@@ -27,9 +27,9 @@
 #' several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and `posterior_predict()` a matrix of their numbers.
 #' `posterior_linpred()` then has a third dimension if levels have separate predictors.
 #'
-#' **Priors.** `rstantools::prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. The second
-#' argument of a normal or Student-t distribution is its standard deviation or scale, unless it says cov. For a model without a release, use
-#' `rstantools::prior_summary(model, statistic)`.
+#' **Priors.** `rstantools::prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. Numbers
+#' are in the order of the arguments in [priors], so the second of a normal distribution is its standard deviation. `inverse_gamma(2, 3) of sigma^2` is a prior of
+#' `sigma^2`, not of `sigma`. For a model without a release, use `rstantools::prior_summary(model, statistic)`.
 #'
 #' **Power-scaling.** The prior component is the density of the model's prior in natural values (with partial pooling, of the mean over sites). The likelihood
 #' component is the likelihood of the published numbers if it is known: for one rate or probability, including pooled sites. Otherwise it is the density of the
@@ -44,7 +44,7 @@
 #' | | `posterior_epred()` | the same of the expected response |
 #' | | `posterior_linpred()` | the same of the linear predictor |
 #' | | `posterior_interval()` | a matrix with a row for each parameter |
-#' | | `prior_summary()` | a data frame: `variable`, `prior` (in words), and `median`, `mad`, `q5`, `q95` of 10,000 draws |
+#' | | `prior_summary()` | a data frame: `variable`, `prior`, and `median`, `mad`, `q5`, `q95` of 10,000 draws |
 #' | generics, broom | `tidy()` | a data frame: `term`, `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk) |
 #' | | `glance()` | one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`, `rhat` (largest), `ess` (bulk, smallest) |
 #' | priorsense | `powerscale_sensitivity()` and its plots | as for other models, with the two components described in Details |

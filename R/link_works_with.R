@@ -11,7 +11,7 @@ no_checks <- "It plots residuals of the records, which a release does not have. 
 no_p_value <- "A posterior has none. `p_value(release, model, null)` tests a null hypothesis, and `model_parameters(fit)` has the probability of direction."
 no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_hypothesis()` and `bayes_factor()` compare models with and without a term."
 
-no_delta <- "It reads one number for each coefficient, where a fit has draws. `contrast(fit, \"age - lwt\")` compares them, with an interval and the probability of direction."
+no_delta <- "It reads one number for each coefficient, where a fit has draws. `contrast(fit, \"age - lwt\")` compares coefficients, with intervals."
 
 no_densities <- "It estimates prior and posterior densities at a point from draws. `test_hypothesis()` and `bayes_factor()` compute the Bayes factor without that."
 

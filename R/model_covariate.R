@@ -235,13 +235,13 @@ describe_lone.covariate_count <- function(covariate, numbers) {
 describe_lone.covariate_mixture <- function(covariate, numbers) {
   k <- seq_len(numbers[1L])
   each <- function(name, text) stats::setNames(rep(text, length(k)), paste0(name, "@", k))
-  c(each("weight", say("dirichlet", numbers[6L])), each("mean", paste0(say("normal", numbers[2:3]), ", ordered")),
-    each("sd", paste("sd^2 ~", say("inverse_gamma", numbers[4:5]))))
+  c(each("weight", say("dirichlet", numbers[6L])), each("mean", paste(say("normal", numbers[2:3]), "in order")),
+    each("sd", paste(say("inverse_gamma", numbers[4:5]), "of sd^2")))
 }
 
 #' @export
 describe_lone.covariate_lognormal <- function(covariate, numbers) {
-  c(meanlog = if (is.na(numbers[5L])) say("normal", numbers[1:2]), sdlog = if (is.na(numbers[6L])) paste("sd^2 ~", say("inverse_gamma", numbers[3:4])))
+  c(meanlog = if (is.na(numbers[5L])) say("normal", numbers[1:2]), sdlog = if (is.na(numbers[6L])) paste(say("inverse_gamma", numbers[3:4]), "of sdlog^2"))
 }
 
 # for methods that know the moments, or the density of totals, of normal covariates alone, in regressions on these themselves

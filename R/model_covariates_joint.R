@@ -138,7 +138,7 @@ describe_joint <- function(bound) {
   names <- joint_parameters(bound$base[-1L, ], bound$model, bound$levels)
   several <- length(joint_factors(bound$base[-1L, ], bound$levels)) > 1L
   of_levels <- rep(say("dirichlet", unique(fields$alpha)), length(names))
-  text <- ifelse(startsWith(names, "effect["), paste("normal(0, cov /", paste0(format_number(fields$effect_kappa), ")")),
+  text <- ifelse(startsWith(names, "effect["), paste0("normal(0, ", say_sd(sub("^effect\\[(.*),[^,]*=.*", "\\1", names), fields$effect_kappa), ")"),
           ifelse(startsWith(names, "base[") | (startsWith(names, "prob[") & !several), of_levels,
           ifelse(names == "concentration", say("lognormal", fields$cells_log_mean, fields$cells_log_sd),
           ifelse(is_of_cells(names), "dirichlet(concentration base)", NA_character_))))

@@ -296,7 +296,7 @@ describe_priors.bound_survival <- function(bound) {
   rows <- max(fields$censoring_row) + 1
   shares <- length(bound$parameters) - length(mean) - length(base) - rows * intervals
   stats::setNames(c(coefficients, base, rep(say("beta", fields$prior_censoring[1L], fields$prior_censoring[2L]), rows * intervals),
-                    rep(format(model$shares), shares)), bound$parameters)
+                    rep(say_dirichlet(model$shares$alpha), shares)), bound$parameters)
 }
 
 # of a hazard in each interval

@@ -266,10 +266,3 @@ describe_model.bound_table <- function(bound) {
   left_out <- prod(size) - cells
   sprintf("table of %s, saturated, %d cells%s", shorten_list(names(size), 6L), cells, if (left_out > 0) sprintf(" (%d impossible)", left_out) else "")
 }
-
-#' @export
-describe_priors.bound_table <- function(bound) {
-  prior <- bound$model$prior
-  text <- if (length(bound$parts) > 1L) sprintf("hyper-Dirichlet(%s in the largest clique)", format_number(prior$alpha)) else format(prior)
-  stats::setNames(rep(text, length(bound$parameters)), bound$parameters)
-}

@@ -14,6 +14,14 @@ escape_braces <- function(text) if (!is.null(text)) gsub("}", "}}", gsub("{", "{
 
 say <- function(name, ...) paste0(name, "(", paste(format_number(c(...)), collapse = ", "), ")")
 
+say_dirichlet <- function(alpha) {
+  if (length(unique(alpha)) == 1L) alpha <- alpha[1L]
+  paste0("dirichlet(", shorten_list(format_number(alpha), 6L), ")")
+}
+
+# the sd of normal covariates with these names, whose covariance is divided by `kappa`
+say_sd <- function(names, kappa) paste0(ifelse(kappa == 1, "", paste0(format_number(1 / sqrt(kappa)), " ")), "sd[", names, "]")
+
 # as it is written in R code
 format_name <- function(name) ifelse(name == make.names(name), name, paste0("`", name, "`"))
 

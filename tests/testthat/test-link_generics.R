@@ -123,24 +123,41 @@ test_that("prior_summary() says what the priors are in the units of the data", {
   }
   expect_identical(said(model_lm(prior = prior_normal(sd = c(x = 3)))),
                    c("(Intercept)" = "normal(40, 40) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 28.284)", sigma = "lognormal(2.3026, 0.8)",
-                     "mean[x]" = "normal(6, cov / 0.0625)", "cov[x,x]" = "inverse_wishart(1.5, 1.28)", "effect[x,g=v]" = "normal(0, cov / 0.04)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
+                     "mean[x]" = "normal(6, 4 sd[x])", "cov[x,x]" = "inverse_wishart(1.5, 1.28)", "effect[x,g=v]" = "normal(0, 5 sd[x])", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
   expect_identical(said(model_lm()), said(model_lm(prior = prior_normal(), sigma = prior_lognormal(log(10)))))
   expect_identical(said(model_lm(prior = prior_nig()))[1:4], c("(Intercept)" = "normal(40, 4 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
-                                            gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(0.75, 64)"))
+                                            gv = "normal(0, 1.4142 sigma)", sigma = "inverse_gamma(0.75, 64) of sigma^2"))
   expect_identical(said(model_lm(prior = prior_nig(c(1, 2, 3), 4)))[1:3],
                    c("(Intercept)" = "normal(1, 0.5 sigma)", x = "normal(2, 0.5 sigma)", gv = "normal(3, 0.5 sigma)"))
   expect_identical(said(model_lm(prior = prior_student_t(4, 1, 2), sigma = prior_exponential(0.5)))[c(1, 4)],
                    c("(Intercept)" = "student_t(4, 1, 2)", sigma = "exponential(0.5)"))
   expect_identical(unname(said(model_lm(prior = fixed(1:3), sigma = fixed(2), covariates = prior_niw(kappa = 2, within = TRUE)))[1]),
-                   "normal(6, cov / 2), within bounds")
-  expect_identical(said(model_normal(), stat_sums(~ x, list(x = c(0, 8)))), c(mean = "normal(4, 4 sd)", sd = "sd^2 ~ inverse_gamma(0.75, 0.64)"))
-  expect_identical(said(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b")))), c("prob[b]" = "beta(a = 1, b = 1)"))
+                   "normal(6, 0.70711 sd[x]) within bounds")
+  expect_identical(said(model_normal(), stat_sums(~ x, list(x = c(0, 8)))), c(mean = "normal(4, 4 sd)", sd = "inverse_gamma(0.75, 0.64) of sd^2"))
+  expect_identical(said(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b")))), c("prob[b]" = "beta(1, 1)"))
+  expect_identical(said(model_bernoulli(prior = prior_beta(1, 3)), stat_counts(~ y, list(y = c("a", "b")))), c("prob[b]" = "beta(1, 3)"))
+  expect_identical(said(model_poisson(), stat_sums(~ x, list(x = c(0, 8)))), c(rate = "gamma(1, 0.25)"))
+  expect_identical(said(model_exponential(prior = prior_gamma(2, 3)), stat_sums(~ x, list(x = c(0, 8)))), c(rate = "gamma(2, 3)"))
+  expect_identical(unname(said(model_categorical(prior = prior_dirichlet(c(1, 2))), stat_counts(~ y, list(y = c("a", "b"))))), rep("dirichlet(1, 2)", 2))
   custom <- model_custom(function() c(mu = stats::rnorm(1)), function(theta, n) cbind(x = stats::rnorm(n, theta)), function(records, theta) theta, "x")
   expect_identical(said(custom, stat_sums(~ x, list(x = c(0, 8)))), c(mu = NA_character_))
   shown <- capture.output(print(rstantools::prior_summary(model_lm(), st)))
   expect_match(shown, "at mid-bounds  of the response", all = FALSE)
+  expect_match(shown, "sd[x]          the root of cov[x,x]", fixed = TRUE, all = FALSE)
   expect_lte(max(nchar(shown)), 80L)
   expect_error(rstantools::prior_summary(model_lm()), class = "noiseaware_error_argument")
+})
+
+test_that("each row of a table and of naive Bayes has its own Dirichlet prior", {
+  st <- stat_counts(~ a:b + b:c, list(a = c("x", "y"), b = c("u", "v", "w"), c = c("p", "q")))
+  bayes <- rstantools::prior_summary(model_naive_bayes("b", prior = prior_dirichlet(3), conditional = list(a = prior_dirichlet(c(1, 2)), c = fixed(c(0.4, 0.6)))), st)
+  expect_identical(bayes$prior, rep(c("dirichlet(3)", "dirichlet(1, 2)"), c(3, 6)))
+  table <- rstantools::prior_summary(model_table(~ a:b + b:c, prior_dirichlet(2)), st)
+  # that of six cells, and of two given the third variable: what is drawn has these marginals
+  weight <- as.numeric(sub("dirichlet\\((.*)\\)", "\\1", table$prior))
+  others <- ifelse(grepl("|", table$variable, fixed = TRUE), 1, 5) * weight
+  expect_equal(table$median, qbeta(0.5, weight, others), tolerance = 0.03)
+  expect_equal(table$q95, qbeta(0.95, weight, others), tolerance = 0.03)
 })
 
 # ---- names that other software has ---------------------------------------------------

@@ -219,7 +219,7 @@ test_that("priors are told and formatted", {
   bound <- lone_bind(case)
   expect_equal(bound$parameters, c("(Intercept)", "x", "weight[x,1]", "weight[x,2]", "mean[x,1]", "mean[x,2]", "sd[x,1]", "sd[x,2]"))
   expect_equal(unname(internal("describe_priors")(bound)[-(1:2)]),
-               rep(c("dirichlet(2)", "normal(0.5, 1), ordered", "sd^2 ~ inverse_gamma(3, 1)"), each = 2))
+               rep(c("dirichlet(2)", "normal(0.5, 1) in order", "inverse_gamma(3, 1) of sd^2"), each = 2))
   expect_equal(lone_bind(list(covariate = covariate_beta(fixed(0.4)), bounds = c(0, 1)))$parameters, c("(Intercept)", "x", "precision[x]"))
   # a sixth of the upper bound is expected
   expect_equal(internal("describe_priors")(lone_bind(list(covariate = covariate_count(), bounds = c(0, 12))))[["mean[x]"]], "gamma(1.5, 0.75)")
