@@ -249,11 +249,13 @@ coefficients_line <- function(a) {
 
 # Seconds of an iteration. Counted work is about the nanoseconds of one machine; it knows nothing of R functions that the sampler calls. NULL: it is not counted.
 counted_seconds <- function(fit) {
-  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
-  calls <- function(release) !is.null(release) && calls_r(release, fit$bound)
   work <- vapply(fit$chains, function(c) c$diagnostics["work"], 0)
-  if (anyNA(work) || isTRUE(fit$bound$callbacks) || any(vapply(releases, calls, TRUE))) return(NULL)
-  1e-9 * mean(work)
+  if (!anyNA(work) && !calls_r_functions(fit)) 1e-9 * mean(work)
+}
+
+calls_r_functions <- function(fit) {
+  releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
+  isTRUE(fit$bound$callbacks) || any(vapply(releases, function(release) !is.null(release) && calls_r(release, fit$bound), TRUE))
 }
 
 cost_line <- function(fit) {

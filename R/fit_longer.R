@@ -9,7 +9,7 @@ longest_again <- 45
 # `again`: samples with another run; `iteration`: expected seconds, asked for where work was not counted. A second run that is interrupted or fails leaves the
 # first. What R functions cost is timed, and would make the draws depend on the machine: there chains are not run again.
 longer_if_short <- function(fit, again, iteration) {
-  if (length(fit$chains) < fit$run$chains || calls_r(fit$release, fit$bound)) return(fit)
+  if (length(fit$chains) < fit$run$chains || calls_r_functions(fit)) return(fit)
   found <- tryCatch(mixing_diagnostics(fit), error = function(e) NULL) # later told by with_troubles()
   if (is.null(found)) return(fit)
   times <- times_longer(found$rhat, found$ess)
@@ -24,6 +24,9 @@ longer_if_short <- function(fit, again, iteration) {
   longer <- tryCatch(suppressWarnings(again(run), "noiseaware_warning_interrupted"), error = function(e) NULL)
   if (is_whole(longer, fit)) longer else fit
 }
+
+# `asked`: what sample_posterior() was given
+leaves_length <- function(asked) !any(c("iter", "warmup", "thin") %in% names(asked)) && is.null(asked$init)
 
 is_whole <- function(longer, fit) length(longer$chains) == fit$run$chains && identical(dim(longer$draws), dim(fit$draws))
 

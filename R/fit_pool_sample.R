@@ -54,7 +54,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   problem$groups <- told
   if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
   if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
-  fit <- sample_pool(problem, groups, bound, run, NULL, words, call)
+  fit <- sample_pool(problem, groups, bound, run, NULL, words, call, leaves_length(asked))
   fit$asked <- asked
   fit
 }
@@ -95,17 +95,23 @@ fit_sites <- function(releases, model, pool, method, run, init, control, prior_n
     if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, prior_n, call)
   }
   made$problem$groups <- groups
-  sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
+  sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call, leaves_length(asked))
 }
 
 
-sample_pool <- function(problem, releases, bound, run, init, words, call) {
-  chains <- run_chains(run$chains, function(k, report) {
+# `free`: the length of chains is left to us
+sample_pool <- function(problem, releases, bound, run, init, words, call, free = FALSE) {
+  sample <- function(run) pool_from_chains(pool_chains(problem, bound, run, init, words, call), releases, bound, run, problem, words)
+  fit <- sample(run)
+  with_pool_troubles(if (free) longer_if_short(fit, sample, Inf) else fit, call)
+}
+
+pool_chains <- function(problem, bound, run, init, words, call) {
+  run_chains(run$chains, function(k, report) {
     with_callback_seed(bound, chain_seed(words, k), {
       run_blocks(problem, start_pool(problem, bound, words, k, init[[k]]), run$iter, run, report)
     })
   }, run$iter * run$chains, call)
-  with_pool_troubles(pool_from_chains(chains, releases, bound, run, problem, words), call)
 }
 
 separate_fits <- function(releases, model, prior_n, asked, call) {
