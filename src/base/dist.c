@@ -119,6 +119,16 @@ double dist_log_rising(const struct dist_rising *rising, double k) {
     return (rising->a - 1) * log(w) - (rising->third + rising->fifth * inverse) * inverse;
 }
 
+int dist_choose(struct rng *rng, int count, double *log_weight) {
+    double most = -INFINITY, sum = 0;
+    for (int k = 0; k < count; ++k) most = fmax(most, log_weight[k]);
+    for (int k = 0; k < count; ++k) sum += log_weight[k] = exp(log_weight[k] - most);
+    double left = sum * rng_uniform(rng);
+    int chosen = 0;
+    while (chosen < count - 1 && (left -= log_weight[chosen]) >= 0) ++chosen;
+    return chosen;
+}
+
 double dist_log_multigamma(int p, double x) {
     double sum = 0.25 * p * (p - 1) * log(M_PI);
     for (int i = 0; i < p; ++i) sum += lgamma(x - 0.5 * i);

@@ -61,6 +61,10 @@ double dist_log_rising(const struct dist_rising *rising, double k);
 /* log of the multivariate gamma function of dimension p, x > (p - 1) / 2. */
 double dist_log_multigamma(int p, double x);
 
+/* One of 0, ..., count - 1, each as probable as exp() of its logarithm, up to a constant. These
+ * are overwritten. */
+int dist_choose(struct rng *rng, int count, double *log_weight);
+
 /* One draw, mean >= 0. */
 double dist_poisson(struct rng *rng, double mean);
 

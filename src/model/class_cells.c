@@ -1,6 +1,7 @@
 /* See model/class_cells.h. */
 #include "model/class_cells.h"
 
+#include "base/dist.h"
 #include "base/sticks.h"
 #include "base/sticks_draw.h"
 
@@ -137,19 +138,14 @@ static inline double probability_below(const struct cell_covariate *of, const do
 /* of record i, given its covariates */
 static int class_of(const struct class_cells *s, struct rng *rng, int i, const double *const *x) {
     if (s->classes == 1) return 0;
-    double *odds = s->work, largest = -INFINITY, sum = 0;
+    double *odds = s->work;
     for (int j = 0; j < s->covariates; ++j) s->cell[j] = cell_of(s->covariate + j, x[j][i]);
     for (int c = 0; c < s->classes; ++c) {
         odds[c] = s->now.log_class[c];
         for (int j = 0; j < s->covariates; ++j)
             odds[c] += s->now.log_cell[bound_at(s->covariate + j, c) + s->cell[j]];
-        largest = fmax(largest, odds[c]);
     }
-    for (int c = 0; c < s->classes; ++c) sum += odds[c] = exp(odds[c] - largest);
-    double u = sum * rng_uniform(rng);
-    int class = 0;
-    while (class < s->classes - 1 && u >= odds[class]) u -= odds[class ++];
-    return class;
+    return dist_choose(rng, s->classes, odds);
 }
 
 /* a uniform that gives the class */

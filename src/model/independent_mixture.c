@@ -135,17 +135,12 @@ static void draw(void *self, struct rng *rng, int m, double *x) {
 
 /* a record's component given its value */
 static int component(const struct mixture *s, struct rng *rng, double x) {
-    double density[MOST], largest = -INFINITY, sum = 0;
+    double density[MOST];
     for (int k = 0; k < s->parts; ++k) {
         const double z = (x - s->now.mean[k]) / s->now.sd[k];
         density[k] = log(s->now.weight[k] / s->now.sd[k]) - 0.5 * z * z;
-        largest = fmax(largest, density[k]);
     }
-    for (int k = 0; k < s->parts; ++k) sum += density[k] = exp(density[k] - largest);
-    double u = sum * rng_uniform(rng);
-    int k = 0;
-    while (k < s->parts - 1 && u >= density[k]) u -= density[k++];
-    return k;
+    return dist_choose(rng, s->parts, density);
 }
 
 static void move(void *self, struct rng *rng, int m, const double *x, double *x_new) {

@@ -36,6 +36,7 @@
  * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) if theta moves. Room for
  * all births of an iteration must be there before it: augment_is_full().
  */
+#include "base/dist.h"
 #include "contract/model_move.h"
 #include "contract/model_update.h"
 #include "records/augment_internal.h"
@@ -183,23 +184,12 @@ static int count_batches(double others, int m) {
     return most < 1 ? 1 : most > MOST_BATCHES ? MOST_BATCHES : (int)most;
 }
 
-static double largest(int count, const double *x) {
-    double most = x[0];
-    for (int k = 1; k < count; ++k) most = fmax(most, x[k]);
-    return most;
-}
-
-/* of exp(log_x), which are not all 0, over the largest */
-static double relative_sum(int count, const double *log_x) {
-    const double most = largest(count, log_x);
-    double sum = 0;
-    for (int k = 0; k < count; ++k) sum += exp(log_x[k] - most);
-    return sum;
-}
-
 static double log_mean(int count, const double *log_x) {
-    const double most = largest(count, log_x);
-    return most > -INFINITY ? most + log(relative_sum(count, log_x) / count) : most;
+    double most = -INFINITY, sum = 0;
+    for (int k = 0; k < count; ++k) most = fmax(most, log_x[k]);
+    if (most == -INFINITY) return most;
+    for (int k = 0; k < count; ++k) sum += exp(log_x[k] - most);
+    return most + log(sum / count);
 }
 
 /* Draws batches of m records under theta beside those that a->size.beside is of, from `first` on,
@@ -216,11 +206,7 @@ static double draw_batches(struct augment *a, const double *theta, int m, int fi
 
 /* One batch of those, as likely as its eta is high, to `born`, and candidates with it. */
 static void choose_batch(struct augment *a, int m, int count) {
-    const double *const log_eta = a->size.batch_log;
-    const double most = largest(count, log_eta);
-    double left = rng_uniform(a->rng) * relative_sum(count, log_eta);
-    int chosen = 0;
-    while (chosen < count - 1 && (left -= exp(log_eta[chosen] - most)) >= 0) ++chosen;
+    const int chosen = dist_choose(a->rng, count, a->size.batch_log);
     const struct rng later = *a->rng;
     *a->rng = a->size.batch_start[chosen];
     draw_born(a, a->theta_new, m);
