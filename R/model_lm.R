@@ -69,9 +69,8 @@
 #'   intervals. A number has 16 of them. The classes' probabilities have the prior Dirichlet(1), and the intervals' in a class have the weights of `levels` divided by 8.
 #'   Draws have the probabilities over all classes, `prob[x1=...]`; the classes have no order and are not reported. More dependence than 8
 #'   classes can describe biases the curves where one covariate is far from what the others predict. Only method `"augment"` is available, and it is exact.
-#'   Its chains mix slowly where the noise is wide, and a default call then warns that it is too short. For 500 records and epsilon 4, ask
-#'   for 20,000 iterations or more. [p_value()] and [confidence_set()] are not available. Each term adds to the sensitivity: it is 3.75 with one smooth, and 15
-#'   with two smooths and a number.
+#'   Where the noise is wide, or most records are in one interval, a default call may warn that its chains are too short: then [extend()] the fit.
+#'   [p_value()] and [confidence_set()] are not available. Each term adds to the sensitivity: it is 3.75 with one smooth, and 15 with two smooths and a number.
 #'
 #' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
 #'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
