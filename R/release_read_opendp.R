@@ -31,7 +31,8 @@
 #'
 #' OpenDP does not promise that its JSON stays the same between versions. Parts that are not understood lead to an error that names them. This always holds for
 #' processing of the noisy result and for other noise. `make_resize` is understood if `n` is the size: then it changes nothing. Other transformations are an
-#' error unless you give `statistic` and thereby take responsibility for them.
+#' error unless you give `statistic` and thereby take responsibility for them. Noise in steps (`k`) larger than a hundredth of its scale is an error, except for
+#' whole numbers in steps of 1.
 #' @references
 #' Gaboardi, M., Hay, M. and Vadhan, S. (2020). A programming framework for OpenDP.
 #' @examples
@@ -113,6 +114,10 @@ opendp_conversion <- "^make_(fix_delta|approximate|zCDP_to_approxDP|pureDP_to_zC
 # steps that leave the records as they are, or are understood
 opendp_known <- paste0("^make_(clamp|(sized_)?(bounded_)?((int|float)_(checked|monotonic|ordered|split)_)?sum|(sized_)?(bounded_)?mean|count|count_by|",
                        "count_by_categories|b_ary_tree|find_bin|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$")
+
+# what is understood, or changes nothing that is published; types are in capitals
+opendp_arguments <- c("input_domain", "input_metric", "output_measure", "scale", "k", "bounds", "threshold", "size", "constant", "categories", "null_category",
+                      "edges", "key", "column_name", "separator", "col_names", "leaf_count", "branching_factor", "ddof", "prob", "constant_time")
 
 # A constructor with its arguments, NULL where there is none; earlier versions called them "func" and "kwargs".
 opendp_call <- function(node) {
@@ -210,6 +215,8 @@ opendp_list <- function(x, measured, name, call = caller_env()) {
 opendp_part <- function(measured, value, variable, n, statistic, path, call = caller_env()) {
   variable <- variable %||% opendp_argument(measured$steps, "key") %||% "x"
   check_variable(variable, "variable", call = call)
+  known <- if (is.null(statistic)) Filter(function(step) grepl(paste0(opendp_known, "|^make_variance$"), step$name), measured$steps)
+  check_opendp_arguments(c(known, list(measured$noise)), path, call)
   if (grepl(opendp_response_name, measured$noise$name)) return(opendp_response(measured, value, variable, statistic, path, call))
   size <- opendp_argument(measured$steps, "size")
   hidden <- opendp_scalar(measured$noise, "threshold", path, call)
@@ -237,6 +244,15 @@ opendp_part <- function(measured, value, variable, n, statistic, path, call = ca
   if (inherits(statistic, "stat_histogram") && length(value) == length(statistic$components) + 1L) value <- value[-length(value)]
   if (!is.null(hidden) && listed) value <- opendp_hidden(value, statistic)
   list(value = value, statistic = statistic, mechanism = mechanism, n = size)
+}
+
+check_opendp_arguments <- function(steps, path, call) {
+  strange <- unlist(lapply(steps, function(step) {
+    sprintf("%s(%s = )", step$name, setdiff(grep("^[A-Z]+$", names(step$arguments), value = TRUE, invert = TRUE), opendp_arguments))
+  }))
+  if (length(strange) == 0L) return(invisible())
+  stop_classed("file", c("{.file {path}} has {cli::qty(strange)}{?an argument/arguments} that {?is/are} not understood.", x = "{.code {strange}}.",
+                         i = if (length(steps) > 1L) "If a transformation has it, you can give {.arg statistic} instead."), call = call)
 }
 
 # Steps without those that ask for as many records as there are.
@@ -314,6 +330,10 @@ opendp_mechanism <- function(measured, statistic, path, call) {
     opendp_argument(list(noise), "T") %||% unlist(noise$arguments)
   # what clamps integers does not say that they are
   whole <- integer_valued(statistic) && (grepl("discrete|geometric", noise$name) || any(type %in% integers))
+  step <- if (is_number(noise$arguments[["k"]])) 2^noise$arguments[["k"]] else 0
+  if (step > max(scale / 100, whole)) {
+    stop_classed("file", "{.file {path}} gives {.code {noise$name}} noise in steps of 2^k = {step}, too large to be ignored at a scale of {scale}.", call = call)
+  }
   if (grepl("gaussian", kind)) (if (whole) mech_discrete_gaussian else mech_gaussian)(sd = scale) else
     (if (whole) mech_discrete_laplace else mech_laplace)(scale = scale)
 }
@@ -321,8 +341,7 @@ opendp_mechanism <- function(measured, statistic, path, call) {
 # `keys`: of counts that were shown
 opendp_statistic <- function(steps, variable, n, keys, path, call) {
   names <- vapply(steps, `[[`, "", "name")
-  # sums of at most so many records drop some
-  strange <- unique(names[!grepl(opendp_known, names) | vapply(steps, function(step) "size_limit" %in% names(step$arguments), TRUE)])
+  strange <- unique(names[!grepl(opendp_known, names)])
   if (length(strange)) {
     stop_classed("file", c("{.arg statistic} must be given: {.file {path}} has {cli::qty(strange)}{?a step/steps} that {?is/are} not understood.",
                            x = "{.code {strange}}.",
@@ -340,7 +359,7 @@ opendp_statistic <- function(steps, variable, n, keys, path, call) {
   if (total && !grepl("mean$", last)) return(stat_sums(formula, of(bounds)))
   if (total && !is.null(n)) return(stat_means(stat_sums(formula, of(bounds)), n))
   stop_classed("file", c("{.arg statistic} must be given: what {.file {path}} releases is not understood.",
-                         x = "It has {shorten_list(names, 12L)}.",
+                         x = "It has {shorten_list(if (length(names)) names else last, 12L)}.",
                          i = "A sum needs bounds, a mean bounds and the number of records, {.code make_count_by} a threshold and a value named by keys."), call = call)
 }
 

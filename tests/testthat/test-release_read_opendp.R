@@ -242,6 +242,17 @@ test_that("trees of counts are queries, without nodes that nobody is in", {
   for (bad in list(tree(0, 2), tree(5, 1), tree(5, 1e9), tree("x", 2))) expect_error(read_release(bad, value = 1:5), class = "noiseaware_error_file")
 })
 
+test_that("noise in steps is read where the steps are small, or those of whole numbers", {
+  counts <- call_json("make_count_by_categories", input_metric = metric, categories = c("a", "b"), null_category = FALSE, TOA = "i32")
+  asked <- function(scale, k, last) {
+    read_release(write_opendp(chain(call_json("make_laplace", scale = scale, k = k), clamp, last)), value = if (identical(last, counts)) 1:2 else 3)
+  }
+  expect_identical(asked(2, 0, counts)$mechanism, mech_discrete_laplace(scale = 2))
+  expect_error(asked(2, 1, counts), "steps of 2^k = 2", fixed = TRUE, class = "noiseaware_error_file")
+  expect_identical(asked(128, 0, call_json("make_sum"))$mechanism, mech_laplace(scale = 128))
+  expect_error(asked(99, 0, call_json("make_sum")), "steps of 2^k = 1", fixed = TRUE, class = "noiseaware_error_file")
+})
+
 test_that("what is not understood is refused", {
   withr::local_dir(withr::local_tempdir())
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = 2), clamp, call_json("make_mean")))), "mean.json")
@@ -249,6 +260,9 @@ test_that("what is not understood is refused", {
   writeLines(readLines(write_opendp(list(call_json("make_laplace", scale = 2), call_json("make_laplace", scale = 2)))), "two.json")
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = "x"), clamp, call_json("make_sum")))), "scale.json")
   writeLines(readLines(write_opendp(call_json("make_private_lazyframe", lazyframe = list(`__lazyframe__` = "AAAA")))), "polars.json")
+  writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = 2, radius = 3), clamp, call_json("make_sum", size_limit = 9)))), "arguments.json")
+  writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = 2, k = 3), clamp, call_json("make_sum")))), "steps.json")
+  writeLines(readLines(write_opendp(call_json("make_laplace", 7))), "unnamed.json")
   writeLines("{\"__function__\": ", "cut.json")
   writeLines("3", "number.json")
   writeLines(paste0(strrep('{"func": "make_fix_delta", "kwargs": {"measurement": ', 1200), "1", strrep("}}", 1200)), "deep.json")
@@ -261,6 +275,10 @@ test_that("what is not understood is refused", {
     read_release("two.json", format = "opendp", value = 3),
     read_release("scale.json", format = "opendp", value = 3),
     read_release("polars.json", format = "opendp", value = 3),
+    read_release("arguments.json", format = "opendp", value = 3),
+    read_release("arguments.json", format = "opendp", value = 3, statistic = stat_size()),
+    read_release("steps.json", format = "opendp", value = 3),
+    read_release("unnamed.json", format = "opendp", value = 3),
     read_release("cut.json", format = "opendp", value = 3),
     read_release("number.json", format = "opendp", value = 3),
     read_release("deep.json", format = "opendp", value = 3),
