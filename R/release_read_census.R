@@ -120,6 +120,10 @@ known_levels <- function(variable, spec, name, call) {
 # an array, or its text: "[1, 2, 3]"
 array_numbers <- function(value, call) {
   if (is.numeric(value)) return(as.double(value))
-  text <- strsplit(trimws(gsub("[][,;{}()]+", " ", as.character(value))), " +")[[1L]]
+  value <- trimws(as.character(value))
+  if (grepl("^[[{(]", value) != grepl("[]})]$", value)) {
+    stop_classed("file", "The column {.field value} must have arrays such as {.val [1, 2, 3]}, but has one that is cut off.", call = call)
+  }
+  text <- strsplit(trimws(gsub("[][,;{}()]+", " ", value)), " +")[[1L]]
   text_numbers(text, "value", call)
 }

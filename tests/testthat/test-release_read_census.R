@@ -86,6 +86,7 @@ test_that("another layout is told which column is missing, and no file is half u
   writeLines(estimated, "estimates.csv")
   writeLines(gsub("12.4", "many", measured), "text.csv")
   writeLines(gsub("310, ", "", measured), "short.csv")
+  writeLines(gsub("1]", "", measured, fixed = TRUE), "array.csv")
   writeLines(c(measured, "01001,total"), "cut.csv")
   writeLines(measured[c(1:3, 3)], "twice.csv")
   writeLines(sub("[1436]", "\"[700, 736]\"", measured, fixed = TRUE), "several.csv")
@@ -94,6 +95,7 @@ test_that("another layout is told which column is missing, and no file is half u
     read_release("estimates.csv", format = "census_nmf", geocode = "01001", query = two_way),
     read_release("text.csv", format = "census_nmf", geocode = "01001", query = two_way),
     read_release("short.csv", format = "census_nmf", geocode = "01001", query = two_way),
+    read_release("array.csv", format = "census_nmf", geocode = "01001", query = two_way),
     read_release("cut.csv", format = "census_nmf", geocode = "01001", query = two_way),
     read_release("twice.csv", format = "census_nmf", geocode = "01001", query = two_way),
     read_release("nowhere.csv", format = "census_nmf", geocode = "01001", query = two_way),
