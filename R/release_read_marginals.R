@@ -43,10 +43,16 @@ read_marginals <- function(file, mechanism, n = NULL, neighbours = "add_remove")
   if (length(levels) == 0L || !is.list(content[["marginals"]]) || length(content[["marginals"]]) == 0L) {
     stop_argument("file", "a JSON file or a list with levels and marginals", describe(file))
   }
+  check_known_fields(content, c("levels", "marginals"), "The file")
   parts <- lapply(seq_along(content[["marginals"]]), function(k) marginal_part(content[["marginals"]][[k]], levels, mechanism, k))
   names(parts) <- make.unique(vapply(parts, `[[`, "", "name"))
   all_of <- function(field) if (length(parts) == 1L) parts[[1L]][[field]] else lapply(parts, `[[`, field)
   as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = neighbours)
+}
+
+check_known_fields <- function(x, known, where, call = caller_env()) {
+  strange <- setdiff(names(x), known)
+  if (length(strange)) stop_classed("file", c("{where} must have only the fields {.field {known}}.", x = "Not known: {.field {shorten_texts(strange)}}."), call = call)
 }
 
 marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {
@@ -54,8 +60,10 @@ marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {
     stop_classed("file", c("Marginal {k} must have a clique, its counts and the size of their noise.", x = message), call = call, .envir = parent.frame())
   }
   if (!is.list(x)) refuse("It is {describe(x)}.")
+  sizes <- c("sd", "scale", "variance")
+  check_known_fields(x, c("clique", "values", sizes), paste("Marginal", k), call)
   clique <- json_labels(as.list(x[["clique"]]))
-  what <- intersect(c("sd", "scale", "variance"), names(x))
+  what <- intersect(sizes, names(x))
   if (length(clique) == 0L || anyDuplicated(clique)) refuse("Its clique must be names of variables.")
   if (!all(clique %in% names(levels))) refuse("There are no levels of {.var {setdiff(clique, names(levels))}}.")
   values <- suppressWarnings(as.double(unlist(x[["values"]])))

@@ -40,6 +40,8 @@ test_that("a marginal that is not one is named", {
     read_release(changed(clique = c("sex", "sex")), format = "marginals", mechanism = mech_gaussian),
     read_release(changed(values = c(4, 4, 3)), format = "marginals", mechanism = mech_gaussian),
     read_release(changed(sd = -1), format = "marginals", mechanism = mech_gaussian),
+    read_release(changed(sigma = 1, weight = 1), format = "marginals", mechanism = mech_gaussian),
+    read_release(c(noisy, version = 99), format = "marginals", mechanism = mech_gaussian),
     read_release(changed(scale = 1), format = "marginals", mechanism = mech_gaussian),
     read_release(list(levels = levels), format = "marginals", mechanism = mech_gaussian),
     read_release(list(levels = levels, marginals = "sex"), format = "marginals", mechanism = mech_gaussian),
