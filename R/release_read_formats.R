@@ -25,11 +25,14 @@ read_release <- function(file, format = NULL, ...) {
   check_given()
   readers <- list(noiseaware = read_noiseaware, opendp = read_opendp, opendp_table = read_opendp_table, marginals = read_marginals,
                   census_nmf = read_census_nmf, census_gls = read_census_gls, wikimedia = read_wikimedia)
-  if (is.null(format)) format <- guess_format(file)
+  guessed <- is.null(format)
+  if (guessed) format <- guess_format(file)
   reader <- readers[[check_choice(format, "format", names(readers))]]
-  check_argument_names(list(...), names(formals(reader))[-1L])
   # by this name, so that errors show the function that the user called
-  do.call("read_release", list(file, ...), quote = TRUE, envir = list2env(list(read_release = reader)))
+  read <- function(...) do.call("read_release", list(file, ...), quote = TRUE, envir = list2env(list(read_release = reader)))
+  if (guessed && format == "noiseaware" && ...length()) read() # says what is wrong with a file that was not recognised
+  check_argument_names(list(...), names(formals(reader))[-1L])
+  read(...)
 }
 
 # a few columns of each table, enough to recognise it
