@@ -9,6 +9,8 @@ import hashlib, json, re
 
 
 def _number(x):
+    if x is not None and x - x != 0:
+        raise ValueError("numbers must be finite, but one is %s" % x)
     return "null" if x is None else "-0.0" if x == 0 and str(x)[0] == "-" else "%.17g" % x
 
 
@@ -55,7 +57,8 @@ def records(levels):
 
 def noise(name, **size):
     """ "laplace", "gaussian", "discrete_laplace" or "discrete_gaussian", with scale = or sd = ; "randomized_response" with epsilon = or
-    matrix = {level: {answer: probability}}, or these by variable; "unary_encoding" with p = and q = ."""
+    matrix = {level: {answer: probability}}, or these by variable; "unary_encoding" with p = and q = , where the values are not the sums of
+    bits, but estimates of the counts, (sum - n * q) / (p - q)."""
     return {"name": name, **size}
 
 
@@ -67,8 +70,9 @@ def write_release(path, value, statistic, mechanism, n=None, neighbours="add_rem
     content = {"format": "noiseaware release", "version": 4 if contributions is None else 5, "n": n, "neighbours": neighbours,
                **({} if contributions is None else {"contributions": contributions}), "missing": "refused", "noise": "published",
                "statistic": statistic, "mechanism": mechanism, "value": value}
+    text = _render({**content, "checksum": _checksum(content)})
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write(_render({**content, "checksum": _checksum(content)}) + "\n")
+        file.write(text + "\n")
 
 
 def read_release(path):

@@ -51,6 +51,8 @@ test_that("what Python writes R reads", {
     "na.write_release('three.json', {'n': 7}, {'name': 'size'}, na.noise('laplace', scale=2.0), neighbours='person', contributions=2)",
     "asked = {'no': {'no': 0.9, 'yes': 0.05, 'refused': 0.05}, 'yes': {'no': 0.2, 'yes': 0.6, 'refused': 0.2}}",
     "na.write_release('four.json', {'y[1]': 2, 'y[2]': 0}, na.records({'y': ['no', 'yes']}), na.noise('randomized_response', matrix=asked), n=2, neighbours='replace')",
+    "na.write_release('five.json', {'port=' + k: (z - 40 * 0.2) / (0.7 - 0.2) for k, z in [('C', 17), ('Q', 9)]}, na.counts({'port': ['C', 'Q']}),",
+    "    na.noise('unary_encoding', p=0.7, q=0.2), n=40, neighbours='replace')",
     "class M: noisy_measurement, stddev = [4, 9], 2.0",
     "class T: keys, marginals = {'port': ['C', None]}, {('port',): M}",
     "na.write_marginals('marginals.json', T, laplace=True)"))
@@ -64,6 +66,12 @@ test_that("what Python writes R reads", {
   expect_identical(read_release("three.json"), as_release(7, stat_size(), mech_laplace(scale = 2), NULL, persons(contributions = 2)))
   asked <- rbind(no = c(no = 0.9, yes = 0.05, refused = 0.05), yes = c(0.2, 0.6, 0.2))
   expect_identical(read_release("four.json"), as_release(c(2, 0), stat_records(~ y, levels = list(y = c("no", "yes"))), mech_randomized_response(matrix = asked), 2))
+  expect_identical(read_release("five.json"), as_release(c(C = 17, Q = 9), ports, mech_unary_encoding(p = 0.7, q = 0.2), 40))
+  for (x in c("nan", "inf")) {
+    expect_match(run_python(sprintf("na.write_release('six.json', {'n': float('%s')}, {'name': 'size'}, na.noise('laplace', scale=2.0))", x))$output,
+                 "must be finite", all = FALSE)
+  }
+  expect_false(file.exists("six.json"))
   expect_identical(read_release("marginals.json", format = "marginals", mechanism = mech_discrete_laplace),
                    as_release(c(4, 9), stat_counts(~ port, list(port = c("C", "missing"))), mech_discrete_laplace(scale = 2 / sqrt(2)), NULL, "add_remove"))
 })
