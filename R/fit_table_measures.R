@@ -26,8 +26,9 @@
 #' These measures describe the population that the records come from; [denoise()] gives the counts of the records themselves.
 #'
 #' **Numbers in bins.** Quantiles, means and standard deviations assume that the number is spread evenly within each bin. Wide bins make this a strong assumption,
-#' which the intervals do not include: a quantile is certain only up to its bin. Quantiles in an open bin are infinite; means need closed bins. The default prior
-#' gives each bin the same weight, whatever its width.
+#' which the intervals do not include: a quantile is certain only up to its bin. Quantiles in an open bin are infinite; means need closed bins. The outermost
+#' bins of a [stat_histogram()] also hold the values beyond them: leave them open if there are any. The default prior gives each bin the same weight, whatever its
+#' width.
 #'
 #' @return `table_measures()` returns a [posterior::draws_array]. `quantile()` returns a data frame with a row for each probability, and for each level behind the
 #'   bar: `probability`, the posterior median `estimate`, and the ends `lower` and `upper` of the equal-tailed interval.
@@ -52,7 +53,7 @@
 #' st <- stat_histogram(~ age:sex, c(0, 20, 40, 60, 100), list(sex = c("f", "m")))
 #' counts <- setNames(c(22, 24, 31, 28, 25, 21, 18, 9), st$components)
 #' rel <- as_release(counts, st, mech_laplace(epsilon = 1), n = 178)
-#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
+#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 1000, seed = 1)
 #' quantile(fit, c(0.5, 0.9), ~ age | sex)
 #' posterior::summarise_draws(table_measures(fit, ~ age | sex, "mean"), "mean", "sd")
 #' @concept median
