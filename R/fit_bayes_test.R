@@ -62,12 +62,7 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
   seed <- check_seed(seed)
   is_fit <- inherits(x, "noiseaware_fit")
   if (is_fit && !is.null(model)) stop_classed("argument", "{.arg model} must be left out if {.arg x} is a fit, which has a model.")
-  of_sites <- inherits(x, "noiseaware_pool") && !is_of_groups(x)
-  if (of_sites || is_sites(x)) {
-    if (!is.null(question)) stop_argument("question", "NULL for several sites, whose rates are compared", describe(question))
-    if (of_sites && x$pool == "partial") return(test_varying_rates(x, draws, seed, environment()))
-    return(if (of_sites) test_equal_rates(x$release, x$asked$model, environment()) else test_equal_rates(x, model, environment()))
-  }
+  if (is_sites(x) || inherits(x, "noiseaware_pool") && !is_of_groups(x)) return(test_sites(x, question, model, draws, seed, environment()))
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, a fit of sample_posterior(), or a named list of releases", describe(x))
   if (inherits(question, "formula")) {
     check_no_more_draws(is_fit, names(match.call()))
@@ -76,6 +71,13 @@ test_hypothesis <- function(x, question = NULL, model = NULL, draws = 10000, err
   ok <- is.character(question) && length(question) > 0L && !anyNA(question) && !anyDuplicated(question)
   if (!ok) stop_argument("question", "names of covariates, or a formula such as ~ a + b", describe(question))
   test_slope(x, question, model %||% if (!is_fit) model_lm(), draws, seed, environment())
+}
+
+# of sites, or of a fit of them
+test_sites <- function(x, question, model, draws, seed, call) {
+  if (!is.null(question)) stop_argument("question", "NULL for several sites, whose rates are compared", describe(question), call = call)
+  if (is_sites(x)) return(test_equal_rates(x, model, call))
+  if (x$pool == "partial") test_varying_rates(x, draws, seed, call) else test_equal_rates(x$release, x$asked$model, call)
 }
 
 # a fit of a table has its draws
