@@ -8,8 +8,14 @@
  * Markov chain with the distribution f given that the state is outside all holes (the chain watched
  * on a set: Levin & Peres 2017, section 13.2), and that is the target, whatever the fill.
  *
+ * Where theta is given it hardly changes between two transfers, and given it there may be no table
+ * outside. There rounds of transfers and a move of theta are what is watched. If theta is
+ * another's, holes are not filled.
+ *
  * Warmup raises the fill where fewer than OUTSIDE of all transfers end outside, and lowers it where
  * more do.
+ *
+ * An iteration that does not find its way out ends in a hole, which R refuses after warmup.
  *
  * Invariant: `in` counts the components that are in a hole. Cost: 1 / OUTSIDE transfers for one.
  */
@@ -24,6 +30,9 @@ enum { POINTS = 256 };
 /* the share of transfers that should end outside holes; and by how much the fill changes, at most,
  * in an iteration */
 static const double OUTSIDE = 0.2, STEP = 0.2;
+
+/* the most transfers for one that ends outside, in warmup; and for all of an iteration after it */
+static const double MOST_LEARNING = 10, MOST_TRIES = 1e6;
 
 int table_holes_read(const struct fields *fields, const struct collapse *c, struct table *s) {
     struct table_holes *holes = &s->holes;
@@ -71,8 +80,16 @@ void table_holes_follow(const struct collapse *c, struct table *s) {
     for (int k = 0; k < s->along.components; ++k) find(c, s, s->along.component[k]);
 }
 
-void table_holes_learn(struct table *s, double wanted) {
+/* Where no table is possible all transfers end in a hole: R says so at the end of the run, which is
+ * not to take forever. */
+double table_holes_tries(const struct table *s, int count, int learning) {
+    return learning ? MOST_LEARNING * count + 100 : s->holes.lost ? 0 : MOST_TRIES;
+}
+
+/* Where none ended outside, a higher fill would only lock the others in. */
+void table_holes_learn(struct table *s) {
     struct table_holes *holes = &s->holes;
     if (!holes->lower) return;
-    *holes->fill = fmax(0, *holes->fill + STEP * (1 - wanted / (OUTSIDE * holes->tries)));
+    const double share = holes->outside / fmax(holes->tries, 1);
+    *holes->fill = fmax(0, *holes->fill + STEP * (share > 0 ? 1 - share / OUTSIDE : -1));
 }

@@ -75,8 +75,9 @@ struct table_holes {
     double *least;               /* energy of its noise */
     int in;                      /* components that are in a hole */
     unsigned char *is_in;
-    double *fill; /* what the energy in holes has more than the least; learned in warmup */
-    double tries; /* transfers of an iteration, with those that ended in a hole */
+    double *fill;          /* what the energy in holes has more than the least; learned in warmup */
+    double tries, outside; /* transfers of an iteration, and those that ended outside */
+    int lost;              /* did transfers after warmup end in a hole? */
 };
 
 /* theta given the table: NUTS, and what it holds of its target, if anything, and where; whether a
@@ -177,8 +178,9 @@ static inline void table_set_level(const struct table_part *part, int level, int
             codes[part->of.child[k]] = (int)part->of.code[level * part->of.children + k];
 }
 
-/* Transfers, until so many ended outside all holes of the noise. `wide`: drawn from all that is
- * possible, however far. `learning`: what they were good for is noted. */
+/* So many transfers; where theta is integrated out, so many that end outside all holes of the
+ * noise. `wide`: drawn from all that is possible, however far. `learning`: what they were good for
+ * is noted. */
 void table_transfers(struct collapse *c, struct table *s, int count, int wide, int learning);
 
 /* ---- noise with holes: table/filled_holes.c ---- */
@@ -193,8 +195,11 @@ double table_energy(const struct collapse *c, const struct table *s, int j, doub
 void table_holes_find(const struct collapse *c, struct table *s);
 void table_holes_follow(const struct collapse *c, struct table *s);
 
-/* After an iteration of warmup with so many transfers that were to end outside. */
-void table_holes_learn(struct table *s, double wanted);
+/* How many transfers may be tried for so many that end outside. */
+double table_holes_tries(const struct table *s, int count, int learning);
+
+/* After an iteration of warmup. */
+void table_holes_learn(struct table *s);
 
 /* Makes `visit` the probabilities of cells to be chosen, row by row, and `use` those of kinds. */
 void table_set_choices(struct table *s);

@@ -227,7 +227,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     }
     if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (table_exact_read(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    if (table_holes_read(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (!held && table_holes_read(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
@@ -364,24 +364,39 @@ static void learn(struct collapse *c, int iteration, int warmup) {
     watch_forget(&s->watch);
 }
 
+/* Transfers, the last of which ends outside all holes of the noise. Given theta there may be none
+ * outside, so theta is moved as well until then. Returns PLUGIN_*. */
+static int transfer_out(struct collapse *c, struct table *s, int count, int wide, int learning) {
+    double left = table_holes_tries(s, count, learning);
+    for (;;) {
+        table_transfers(c, s, count, wide, learning);
+        left -= count;
+        if (s->holes.in == 0 || left <= 0 || !s->log_p) break;
+        struct hmc_step told;
+        const int status = table_theta_move(c, s, &told);
+        if (status != PLUGIN_OK) return status;
+    }
+    s->holes.lost |= !learning && s->holes.in > 0;
+    return PLUGIN_OK;
+}
+
 /* Transfers; where theta is moved given the table, in rounds, for each of them leaves the other
  * where it is. Returns PLUGIN_*. */
 static int make_moves(struct collapse *c, struct table *s, int iteration, int warmup) {
     const int wide = 2 * iteration < warmup, learning = iteration < warmup;
-    int left = (int)*s->moves;
-    s->holes.tries = 0;
+    int left = (int)*s->moves, status = PLUGIN_OK;
+    s->holes.tries = s->holes.outside = 0;
     if (s->log_p && !s->theta.held) {
         const int round = ROUND_MOVES * s->cells;
-        for (; left > round; left -= round) {
-            table_transfers(c, s, round, wide, learning);
+        for (; left > round && status == PLUGIN_OK; left -= round) {
             struct hmc_step told;
-            const int status = table_theta_move(c, s, &told);
-            if (status != PLUGIN_OK) return status;
+            status = transfer_out(c, s, round, wide, learning);
+            if (status == PLUGIN_OK) status = table_theta_move(c, s, &told);
         }
     }
-    table_transfers(c, s, left, wide, learning);
-    if (learning) table_holes_learn(s, *s->moves);
-    return PLUGIN_OK;
+    if (status == PLUGIN_OK) status = transfer_out(c, s, left, wide, learning);
+    if (learning) table_holes_learn(s);
+    return status;
 }
 
 static int draw_theta(struct collapse *c, struct table *s, int iteration, int warmup) {

@@ -33,9 +33,6 @@ static const double WIDTH = 4;
 /* the most combinations that records are born in at once is 2 to this power */
 enum { MOST_DOUBLED = 5 };
 
-/* transfers until one ends outside all holes, at most: where the noise cannot be, R says so */
-enum { MOST_TRIES = 100000 };
-
 /* ---- choosing combinations ------------------------------------------------------------ */
 
 static int choose_other(struct rng *rng, int count, int one) {
@@ -358,11 +355,14 @@ static void transfer(struct collapse *c, struct table *s, int wide, int learning
 }
 
 void table_transfers(struct collapse *c, struct table *s, int count, int wide, int learning) {
+    const int alone = !s->log_p;
+    double left = table_holes_tries(s, count, learning);
     for (int k = 0; k < count; ++k) {
-        int tries = 0;
         do {
             transfer(c, s, wide, learning);
-        } while (s->holes.in > 0 && ++tries < MOST_TRIES);
-        s->holes.tries += tries + (s->holes.in == 0);
+            s->holes.tries += 1;
+            left -= 1;
+        } while (alone && s->holes.in > 0 && left > 0);
+        s->holes.outside += s->holes.in == 0;
     }
 }

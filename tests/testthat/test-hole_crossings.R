@@ -82,7 +82,7 @@ test_that("components that may cross are those of tabulated noise with a hole, o
   expect_null(crossings(list(a = a, b = stat_sums(~ I(x^3), two["x"])), list(a = holed(1), b = holed(2))))
 })
 
-# src/table/filled_holes.c
+# Filled holes of tables.
 test_that("counts and their margins, each with a factor of its own: the tables on all sides, by enumeration", {
   apart <- function(m) as.numeric(abs(m - 1) >= 0.25 & abs(m - 1) <= 0.45)
   st <- stat_counts(~ a + a:b, levels = list(a = c("x", "y"), b = c("u", "v")))
@@ -111,4 +111,18 @@ test_that("counts and their margins, each with a factor of its own: the tables o
     expect_same_mean(1 * (counts[, , "a=x"] > z[[1]] & counts[, , "a=x:b=u"] < z[[3]]), exact(totals[, 1] > z[[1]] & totals[, 3] < z[[3]]))
     expect_gt(min(internal("mixing_diagnostics")(fit)$ess), 400)
   }
+  # probabilities that are not integrated out: given them there may be no table outside the holes
+  fit <- sample_posterior(as_release(z, st, noise, n = 51), model_table(~ a:b, prior = prior_normal(0, 2)), chains = 4, iter = 2000, seed = 1)
+  beta <- withr::with_seed(1, matrix(rnorm(9e5, 0, 2), ncol = 3))
+  eta <- cbind(0, beta[, 2], beta[, 1], rowSums(beta))
+  log_p <- eta - log(rowSums(exp(eta)))
+  inside <- which(n == 51)
+  weight <- vapply(inside, function(i) density[possible][i] * mean(exp(log_p %*% totals[i, 3:6])) / prod(factorial(totals[i, 3:6])), 0)
+  counts <- posterior::as_draws_array(denoise(fit))
+  for (j in 1:6) {
+    expect_same_mean(counts[, , st$components[j]], weighted.mean(totals[inside, j], weight))
+    expect_same_mean(1 * (counts[, , st$components[j]] < z[[j]]), weighted.mean(totals[inside, j] < z[[j]], weight))
+  }
+  # nothing fits: no chain looks for ever
+  expect_error(sample_posterior(as_release(z, st, noise, n = 45), model_table(~ a:b), chains = 1, iter = 300, seed = 1), class = "noiseaware_error_custom")
 })
