@@ -119,6 +119,25 @@ test_that("sums of bits that were flipped with different probabilities", {
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "prob[a]"), weighted.mean((tables$a + 1) / 9, weight))
 })
 
+test_that("numbers of answers, and sums of bits", {
+  said <- stat_records(~ x, levels = list(x = c("no", "yes")))
+  share <- function(value, matrix) {
+    fit <- sample_posterior(as_release(value, said, mech_randomized_response(matrix = matrix)), model_bernoulli(), chains = 2, iter = 2000, seed = 1)
+    posterior::extract_variable_matrix(fit$draws, "prob[yes]")
+  }
+  coin <- share(c(no = 269, yes = 131), rbind(no = c(no = 0.75, yes = 0.25), yes = c(0.25, 0.75)))
+  expect_same_mean(coin, 0.15675)
+  expect_equal(sd(coin), 0.04672, tolerance = 0.1)
+  q <- 1 / (exp(1.5) + 1)
+  optimised <- share(c(no = 329, yes = 171), rbind(no = c(no = 1 - q, yes = q), yes = c(0.5, 0.5)))
+  expect_same_mean(optimised, 0.50446)
+  expect_equal(sd(optimised), 0.06663, tolerance = 0.1)
+  bits <- as_release(c(a = 120, b = 95, c = 88), stat_counts(~ x, list(x = c("a", "b", "c"))), mech_unary_encoding(p = 0.75, q = 0.25), n = 300)
+  fit <- sample_posterior(bits, model_categorical(), chains = 2, iter = 2000, seed = 1)
+  exact <- c(a = 0.46325, b = 0.29231, c = 0.24445)
+  for (level in names(exact)) expect_same_mean(posterior::extract_variable_matrix(fit$draws, sprintf("prob[%s]", level)), exact[[level]])
+})
+
 test_that("a ratio of two noisy counts that are hidden", {
   skip_on_cran()
   ratio <- mech_custom(log_density = function(z, s) {
@@ -234,6 +253,15 @@ test_that("labels by randomised response beside public covariates", {
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "(Intercept)"), 0.4373)
   expect_same_mean(posterior::extract_variable_matrix(fit$draws, "x"), 1.553)
   expect_equal(unname(apply(posterior::as_draws_matrix(fit$draws), 2, sd)), c(0.7340, 0.951), tolerance = 0.05)
+})
+
+test_that("sums of responses and of their products with a public covariate", {
+  sums <- stat_sums(~ y + y:x, bounds = list(y = c(-50, 50), x = c(-1, 1)), rescale = FALSE, outside = "none")
+  rel <- as_release(c(y = 12.5, "y:x" = 9.3), sums, mech_gaussian(sd = 3), public = data.frame(x = ((7 * 1:20) %% 20) / 10 - 1))
+  fit <- sample_posterior(rel, model_lm(y ~ x, prior_normal(0, 2), sigma = fixed(1)), chains = 2, iter = 2000, seed = 1)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "(Intercept)"), 0.6799)
+  expect_same_mean(posterior::extract_variable_matrix(fit$draws, "x"), 1.3677)
+  expect_equal(unname(apply(posterior::as_draws_matrix(fit$draws), 2, sd)), c(0.2689, 0.5705), tolerance = 0.05)
 })
 
 test_that("noisy counts by area beside their populations", {
