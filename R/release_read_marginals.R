@@ -50,11 +50,6 @@ read_marginals <- function(file, mechanism, n = NULL, neighbours = "add_remove")
   as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = neighbours)
 }
 
-check_known_fields <- function(x, known, where, call = caller_env()) {
-  strange <- setdiff(names(x), known)
-  if (length(strange)) stop_classed("file", c("{where} must have only the fields {.field {known}}.", x = "Not known: {.field {shorten_texts(strange)}}."), call = call)
-}
-
 marginal_part <- function(x, levels, mechanism, k, call = caller_env()) {
   refuse <- function(message) {
     stop_classed("file", c("Marginal {k} must have a clique, its counts and the size of their noise.", x = message), call = call, .envir = parent.frame())

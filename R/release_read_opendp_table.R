@@ -37,6 +37,7 @@ NULL
 read_opendp_table <- function(file, table, levels = NULL, bounds = NULL, n = NULL) {
   check_given()
   summary <- opendp_rows(file, c("column", "aggregate", "distribution", "scale"), "file")
+  check_known_fields(summary, c("column", "aggregate", "distribution", "scale", "threshold", "accuracy"), "The summary")
   table <- opendp_rows(table, unique(summary$column), "table")
   summary$aggregate[summary$aggregate %in% "Len"] <- "Frame Length" # before 0.12
   exact <- is.na(summary$distribution) & is.na(summary$scale) & summary$aggregate %in% c("Frame Length", "Length")
@@ -100,6 +101,10 @@ opendp_keys <- function(table, groups, levels, call = caller_env()) {
   if (length(missing)) {
     stop_classed("file", c("Every row of {.arg table} must have a group, but {.field {missing}} {?is/are} missing in some.",
                            i = "Give them a separate level."), call = call)
+  }
+  twice <- which(duplicated(table[groups]))
+  if (length(groups) && length(twice)) {
+    stop_classed("file", "{.arg table} must have one row for each group, but the {.field {groups}} in {rows_text(twice)} had a row before.", call = call)
   }
   if (is.null(levels)) return(lapply(stats::setNames(nm = groups), function(g) unique(as.character(table[[g]]))))
   check_levels(levels, groups, call)[groups]

@@ -252,6 +252,11 @@ text_numbers <- function(text, column, call = caller_env()) {
   numbers
 }
 
+check_known_fields <- function(x, known, where, call = caller_env()) {
+  strange <- setdiff(names(x), known)
+  if (length(strange)) stop_classed("file", c("{where} must have only {.field {known}}.", x = "Not known: {.field {shorten_texts(strange)}}."), call = call)
+}
+
 # the rows of one geography, chosen where there are several
 rows_of <- function(table, geocode, call = caller_env()) {
   there <- unique(table$geocode)

@@ -66,12 +66,19 @@ test_that("a group is shown where its noisy count is larger than the threshold",
   expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "ward=centre"), weighted.mean(tables$centre, exp(log_weight - max(log_weight))))
 })
 
+test_that("the accuracy in a summary changes nothing", {
+  expect_identical(read_release(cbind(summary_of(), accuracy = 6), table = rows[1:2]), read_release(summary_of(), table = rows[1:2]))
+})
+
 test_that("what is not understood is refused by its name", {
   mean <- transform(both[c(2, 1), ], column = "visits", aggregate = c("Sum", "Length"))
   quantile <- transform(summary_of(), aggregate = "0.5-Quantile", distribution = "GumbelMin")
   show(refusals(c("file", "argument"), alist(
     read_release(mean, format = "opendp_table", table = rows[c(1, 3)], bounds = visited),
     read_release(quantile, format = "opendp_table", table = rows[1:2]),
+    read_release(cbind(both, clipped = 1), format = "opendp_table", table = rows),
+    read_release(summary_of(), format = "opendp_table", table = transform(rows[1:2], ward = "north")),
+    read_release(summary_of(), format = "opendp_table", table = rows[c(1, 2, 1, 2), 1:2]),
     read_release(both[-4], format = "opendp_table", table = rows),
     read_release(both, format = "opendp_table", table = rows[1:2], bounds = visited),
     read_release(both, format = "opendp_table", table = rows),
