@@ -78,8 +78,12 @@ def write_release(path, value, statistic, mechanism, n=None, neighbours="add_rem
 def read_release(path):
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
-    if content.get("format") != "noiseaware release" or content.get("checksum") != _checksum(content):
-        raise ValueError(path + " is not a release, or was changed after it was written")
+    if not isinstance(content, dict) or content.get("format") != "noiseaware release":
+        raise ValueError(path + " is not a release")
+    if content.get("version") not in range(1, 6):
+        raise ValueError("%s has version %s, but the versions known are 1 to 5" % (path, content.get("version")))
+    if content.get("checksum") != _checksum(content):
+        raise ValueError(path + " was changed after it was written")
     return content
 
 

@@ -36,7 +36,14 @@ test_that("what Python reads and writes again has the same bytes", {
   expect_equal(result$status, 0L, info = result$output)
   for (k in seq_along(made)) expect_identical(readBin(paste0("p", k, ".json"), "raw", 1e5), readBin(paste0("r", k, ".json"), "raw", 1e5))
   writeLines(sub("10.25", "10.26", readLines("r1.json", encoding = "UTF-8"), fixed = TRUE), "changed.json", useBytes = TRUE)
-  expect_gt(run_python("na.read_release('changed.json')")$status, 0L)
+  writeLines(sub("\"version\": [0-9]+", "\"version\": 6", readLines("r1.json", encoding = "UTF-8")), "later.json", useBytes = TRUE)
+  writeLines("[1, 2]", "array.json")
+  refused <- c(changed = "was changed", later = "has version 6, but the versions known are 1 to 5", array = "is not a release")
+  for (k in names(refused)) {
+    result <- run_python(sprintf("na.read_release('%s.json')", k))
+    expect_gt(result$status, 0L)
+    expect_match(result$output, paste0("ValueError: ", k, ".json ", refused[[k]]), fixed = TRUE, all = FALSE)
+  }
 })
 
 test_that("what Python writes R reads", {
