@@ -35,6 +35,9 @@
 #' @examples
 #' stat_objective(low ~ age + smoke,
 #'   bounds = list(low = c(0, 1), age = c(14, 50), smoke = c("0", "1")))
+#' # coefficients that someone else published
+#' published <- stat_objective(low ~ age, bounds = list(low = c(0, 1), age = c(14, 50)))
+#' as_release(c("(Intercept)" = -0.7, age = -0.5), published, mech_objective(epsilon = 2), n = 189)
 #' @export
 stat_objective <- function(formula, bounds, rescale = TRUE, radius = NULL) {
   check_given()
