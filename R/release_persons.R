@@ -56,10 +56,36 @@ person_column <- function(data, name, call, where = "{.arg data}") {
 #' @export
 limit_contributions.default <- function(data, statistic, neighbours, uniform, call = caller_env()) data
 
+# Each record has a random number, and those with a person's smallest ones are kept: at any time these are a random choice of what was read. They are
+# all that is in memory.
 #' @export
 limit_contributions.record_chunks <- function(data, statistic, neighbours, uniform, call = caller_env()) {
-  stop_classed("data", c("A person's records cannot be chosen from records that are read only once.",
-                         i = "Use a data frame, files or a database."), call = call)
+  name <- attr(neighbours, "person")
+  statistics <- if (is_several(statistic)) statistic else list(statistic)
+  variables <- unique(unlist(lapply(statistics, function(s) names(source_variables(s)))))
+  checked <- function(chunk) {
+    person <- as.character(person_column(chunk, name, call))
+    for (s in statistics) statistic_records(s, chunk, call, empty = TRUE)
+    records <- chunk[intersect(variables, names(chunk))]
+    records[] <- lapply(records, function(x) if (is.factor(x)) as.character(x) else x)
+    list(person = person, random = uniform(length(person)), records = records)
+  }
+  next_chunk <- careful_chunks(data, call)
+  kept <- if (!is.null(data$none)) checked(data$none)
+  k <- 0
+  while (!is.null(chunk <- next_chunk())) {
+    k <- k + 1
+    read <- tryCatch(checked(chunk), noiseaware_error = function(e) refuse_chunk(e, paste("chunk", k), call))
+    kept <- smallest_of_person(if (is.null(kept)) read else list(person = c(kept$person, read$person), random = c(kept$random, read$random),
+                                                                 records = rbind(kept$records, read$records)), contributions_of(neighbours))
+  }
+  if (is.null(kept)) stop_no_chunk(call)
+  kept$records
+}
+
+smallest_of_person <- function(kept, most) {
+  chosen <- chosen_records(kept$person, most, function(n) kept$random)
+  list(person = kept$person[chosen], random = kept$random[chosen], records = kept$records[chosen, , drop = FALSE])
 }
 
 #' @export

@@ -100,23 +100,32 @@ source_total.data.frame <- function(data, statistic, mechanism, neighbours, n = 
 #' @export
 source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
   parts <- partial_parts(statistic, mechanism, neighbours, n, call)
-  next_chunk <- function() {
-    # what another's function says of confidential records is not passed on
+  whole <- add_chunks(careful_chunks(data, call), parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call)
+  if (is.null(whole) && !is.null(data$none)) whole <- frame_total(data$none, parts, statistic, mechanism, neighbours, call)
+  whole %||% stop_no_chunk(call)
+}
+
+# the chunks of a function; what it says of confidential records is not passed on
+careful_chunks <- function(data, call) {
+  function() {
     tryCatch(suppressMessages(suppressWarnings(data$next_chunk())), error = function(e) {
       stop_classed("data", c("The function of {.fn record_source} failed; its message is not shown, because it may quote records.",
                              i = "Try it on made-up records."), call = call)
     })
   }
-  whole <- add_chunks(next_chunk, parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call)
-  if (is.null(whole) && !is.null(data$none)) whole <- frame_total(data$none, parts, statistic, mechanism, neighbours, call)
-  whole %||%
-    stop_classed("data", "The function of {.fn record_source} must return a data frame at least once.", call = call)
+}
+
+stop_no_chunk <- function(call) stop_classed("data", "The function of {.fn record_source} must return a data frame at least once.", call = call)
+
+# the variables of the records that a statistic needs: TRUE for numbers
+source_variables <- function(statistic) {
+  columns <- release_columns(of_raw_variables(statistic))
+  needed_variables(columns$columns, columns$levels, columns$functions)
 }
 
 #' @export
 source_total.record_files <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
-  columns <- release_columns(of_raw_variables(statistic))
-  numbers <- needed_variables(columns$columns, columns$levels, columns$functions)
+  numbers <- source_variables(statistic)
   parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error_partial = function(e) {
     if (!is.null(n)) stop(e)
     count <- sum(vapply(data$files, function(file) count_records(file, data, numbers, call), 0))

@@ -36,8 +36,8 @@
 #' **Which records are used.** For a data frame and for files, random bits from the operating system decide, without regard to values. In a database, its own
 #' generator decides: the guarantee does not depend on how records are chosen, as long as only the person's own records matter. All statistics of one
 #' [release()] use the same records. Each release chooses again, so [add_release()] does not combine such releases. Files are read twice, and the names
-#' of persons have to fit into memory. The chunks of a function ([record_source()]) and Arrow records are refused, because they can be read only once, and so
-#' is [partial_total()], because several owners may have records of the same person.
+#' of persons have to fit into memory. The chunks of a function ([record_source()]) and Arrow records are read once, and the chosen records have to fit into
+#' memory. [partial_total()] is refused, because several owners may have records of the same person.
 #'
 #' **The analyst** learns the limit from the release, its print and its JSON file. The number of records is unknown (as with
 #' `neighbours = "add_remove"`); it is the number of records that were used. Persons with more records than the limit have less weight

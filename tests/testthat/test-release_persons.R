@@ -184,6 +184,40 @@ test_that("persons in files are limited over all of them", {
   expect_used(record_source(parquet), 2)
 })
 
+test_that("persons in chunks are limited over all of them, by random numbers alone", {
+  chunks <- function(data, rows) {
+    at <- 0
+    record_source(function() {
+      if (at >= nrow(data)) return(NULL)
+      at <<- at + rows
+      data[seq(at - rows + 1, min(at, nrow(data))), , drop = FALSE]
+    })
+  }
+  for (rows in c(1, 3, 14)) expect_used(chunks(visits, rows), 3)
+  # the records with the same numbers as if all were in memory
+  data <- transform(visits, y = seq_along(y) / 8)
+  numbers <- withr::with_seed(1, stats::runif(nrow(data)))
+  for (rows in c(1, 4, 14)) for (most in c(1, 2, 6)) {
+    used <- 0
+    next_numbers <- function(n) {
+      used <<- used + n
+      numbers[seq_len(n) + used - n]
+    }
+    kept <- internal("limit_contributions")(chunks(data, rows), totals, internal("match_neighbours")(limited(most)), next_numbers)
+    expect_setequal(kept$y, data$y[internal("chosen_records")(data$id, most, function(n) numbers)])
+  }
+  read <- function(source, ...) release(source, totals, mech_laplace(epsilon = 1), neighbours = limited(2))
+  expect_error(read(chunks(transform(visits, y = replace(y, 5, NA)), 3)), "chunk 2", class = "noiseaware_error_missing")
+  without_words({
+    expect_error(read(record_source(function() NULL)), class = "noiseaware_error_data")
+    expect_error(read(chunks(transform(visits, id = replace(id, 3, NA)), 2)), class = "noiseaware_error_data")
+    expect_error(read(chunks(visits[-1], 2)), class = "noiseaware_error_data")
+    expect_error(read(record_source(function() stop("confidential"))), class = "noiseaware_error_data")
+  })
+  skip_if_not_installed("nanoarrow")
+  expect_used(nanoarrow::as_nanoarrow_array_stream(transform(visits, g = as.character(g))), 3)
+})
+
 expect_limited_database <- function(con) {
   DBI::dbWriteTable(con, "visits", transform(visits, g = as.character(g)))
   table <- dplyr::tbl(con, "visits")
@@ -317,7 +351,6 @@ test_that("what has no guarantee for persons is refused", {
     expect_error(release(visits, records, mech_randomized_response(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
     expect_error(privacy(mech_randomized_response(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
     expect_error(privacy(mech_objective(scale = 1, ridge = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
-    expect_error(release(record_source(function() NULL), totals, mech_laplace(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_data")
     expect_error(partial_total(visits, totals, mech_laplace(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_neighbours")
     expect_error(add_release(one, one), class = "noiseaware_error_neighbours")
     expect_error(release(5, totals, mech_laplace(epsilon = 1), neighbours = limited(2)), class = "noiseaware_error_data")
