@@ -64,14 +64,17 @@ limit_contributions.record_chunks <- function(data, statistic, neighbours, unifo
   statistics <- if (is_several(statistic)) statistic else list(statistic)
   variables <- unique(unlist(lapply(statistics, function(s) names(source_variables(s)))))
   checked <- function(chunk) {
-    person <- as.character(person_column(chunk, name, call))
+    person <- person_column(chunk, name, call)
+    if (is.factor(person)) person <- as.character(person)
+    check_same_type(person, kept$person, name, call)
     for (s in statistics) statistic_records(s, chunk, call, empty = TRUE)
     records <- chunk[intersect(variables, names(chunk))]
     records[] <- lapply(records, function(x) if (is.factor(x)) as.character(x) else x)
     list(person = person, random = uniform(length(person)), records = records)
   }
+  kept <- NULL
+  if (!is.null(data$none)) kept <- checked(data$none)
   next_chunk <- careful_chunks(data, call)
-  kept <- if (!is.null(data$none)) checked(data$none)
   k <- 0
   while (!is.null(chunk <- next_chunk())) {
     k <- k + 1
@@ -81,6 +84,12 @@ limit_contributions.record_chunks <- function(data, statistic, neighbours, unifo
   }
   if (is.null(kept)) stop_no_chunk(call)
   kept$records
+}
+
+# The number 1 in one chunk and the text "001" in another would be two persons.
+check_same_type <- function(person, kept, name, call) {
+  if (is.null(kept) || typeof(person) == typeof(kept)) return(invisible())
+  stop_classed("data", "{.var {name}} must have the same type in all chunks, but is {typeof(kept)} first, and then {typeof(person)}.", call = call)
 }
 
 smallest_of_person <- function(kept, most) {

@@ -212,6 +212,12 @@ test_that("persons in chunks are limited over all of them, by random numbers alo
     expect_error(read(record_source(function() NULL)), class = "noiseaware_error_data")
     expect_error(read(chunks(transform(visits, id = replace(id, 3, NA)), 2)), class = "noiseaware_error_data")
     expect_error(read(chunks(visits[-1], 2)), class = "noiseaware_error_data")
+    numbered <- list(data.frame(id = 1, y = 1), data.frame(id = "001", y = 1), NULL)
+    expect_error(read(record_source(function() {
+      chunk <- numbered[[1L]]
+      numbered <<- numbered[-1L]
+      chunk
+    })), class = "noiseaware_error_data")
     expect_error(read(record_source(function() stop("confidential"))), class = "noiseaware_error_data")
   })
   skip_if_not_installed("nanoarrow")
