@@ -146,6 +146,6 @@ refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument"
 }
 
 # the same for sites with their own parameters
-refuse_own_parameters <- function(fit, name, call) {
-  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") refuse_several(fit, name, "{.fn predict} takes a {.arg site}.", "pool", call)
+refuse_own_parameters <- function(fit, name, call, instead = "{.fn predict} takes a {.arg site}.") {
+  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") refuse_several(fit, name, instead, "pool", call)
 }

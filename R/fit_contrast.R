@@ -126,7 +126,7 @@ first_varying <- function(fit) {
 }
 
 contrast_cells <- function(fit, margin, all_levels, call) {
-  if (inherits(fit$bound, "bound_table")) refuse_own_parameters(fit, "object", call)
+  if (inherits(fit$bound, "bound_table")) refuse_own_parameters(fit, "object", call, NULL)
   if (inherits(fit$bound, "bound_table") && is.null(margin) && length(fit$bound$levels) > 1L) {
     variables <- names(fit$bound$levels)
     stop_argument("of", sprintf("a formula such as ~ %s | %s for a table of several variables", variables[1L], variables[2L]), "NULL", call = call)

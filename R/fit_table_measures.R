@@ -26,12 +26,12 @@
 #' These measures describe the population that the records come from; [denoise()] gives the counts of the records themselves.
 #'
 #' **Numbers in bins.** Quantiles, means and standard deviations assume that the number is spread evenly within each bin. Wide bins make this a strong assumption,
-#' which the intervals do not include: a quantile is certain only up to its bin. Quantiles in an open bin are infinite; means need closed bins. The outermost
-#' bins of a [stat_histogram()] also hold the values beyond them: leave them open if there are any. The default prior gives each bin the same weight, whatever its
-#' width.
+#' which the intervals do not include: values often heap at round numbers. Without it, the interval reaches from `bins_from` to `bins_to`, the limits of the
+#' bins that the ends are in. Quantiles in an open bin are infinite; means need closed bins. The outermost bins of a [stat_histogram()] also hold the values
+#' beyond them: leave them open if there are any. The default prior gives each bin the same weight, whatever its width.
 #'
 #' @return `table_measures()` returns a [posterior::draws_array]. `quantile()` returns a data frame with a row for each probability, and for each level behind the
-#'   bar: `probability`, the posterior median `estimate`, and the ends `lower` and `upper` of the equal-tailed interval.
+#'   bar. Its columns are `probability`, the posterior median `estimate`, the ends `lower` and `upper` of the equal-tailed interval, `bins_from` and `bins_to`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`. `noiseaware_error_pool`: sites have their own
 #'   parameters. `noiseaware_error_size`: the variables, with those that link them in the graph, have more than 5,000 combinations.
 #'   `noiseaware_error_zeros`: odds ratios or coefficients of impossible cells.
@@ -63,7 +63,7 @@ table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_
                            probs = c(0.25, 0.5, 0.75), breaks = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  refuse_own_parameters(fit, "fit", environment())
+  refuse_own_parameters(fit, "fit", environment(), NULL)
   measure <- if (missing(measure)) "probability" else check_choice(measure, "measure", eval(formals()$measure))
   of_number <- measure %in% c("quantile", "mean", "sd")
   asked <- if (of_number) read_number(fit, margin, breaks) else read_margin(fit, margin)
@@ -97,7 +97,7 @@ table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_
 quantile.noiseaware_fit <- function(x, probs = c(0.25, 0.5, 0.75), margin = NULL, breaks = NULL, level = 0.95, ...) {
   check_no_dots(...)
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  refuse_own_parameters(x, "x", environment())
+  refuse_own_parameters(x, "x", environment(), NULL)
   if (!inherits(x$bound, "bound_table")) {
     stop_classed("argument", c("{.arg x} must be a fit of {.fn model_table} with a number in bins, but is a fit of {describe_model(x$bound)}.",
                                i = "{.fn confint} and {.fn posterior::summarise_draws} give quantiles of the draws."))
@@ -106,10 +106,12 @@ quantile.noiseaware_fit <- function(x, probs = c(0.25, 0.5, 0.75), margin = NULL
   draws <- plain_matrix(table_measures(x, margin, "quantile", probs, breaks))
   remind_troubles(x)
   at <- draws_quantiles(draws, c(0.5, (1 - level) / 2, (1 + level) / 2))
+  bin <- function(values) findInterval(values, asked$breaks, all.inside = TRUE)
   given <- x$bound$levels[asked$given]
   rows <- data.frame(probability = rep(probs, ncol(draws) / length(probs)))
   if (length(given)) rows <- cbind(rev(expand.grid(rev(given), KEEP.OUT.ATTRS = FALSE))[rep(seq_len(prod(lengths(given))), each = length(probs)), , drop = FALSE], rows)
-  structure(data.frame(rows, estimate = at[1L, ], lower = at[2L, ], upper = at[3L, ], row.names = NULL, check.names = FALSE), of = asked$of, level = level,
+  structure(data.frame(rows, estimate = at[1L, ], lower = at[2L, ], upper = at[3L, ], bins_from = asked$breaks[bin(at[2L, ])],
+                       bins_to = asked$breaks[bin(at[3L, ]) + 1L], row.names = NULL, check.names = FALSE), of = asked$of, level = level,
             class = c("noiseaware_quantiles", "data.frame"))
 }
 
@@ -117,7 +119,7 @@ quantile.noiseaware_fit <- function(x, probs = c(0.25, 0.5, 0.75), margin = NULL
 print.noiseaware_quantiles <- function(x, ...) {
   if (is.null(attr(x, "of"))) return(NextMethod())
   cat("<quantiles> of ", attr(x, "of"), ", posterior medians with ", format_number(100 * attr(x, "level")), "% intervals\n",
-      "  records are assumed to be spread evenly within each bin\n\n", sep = "")
+      "  records are assumed to be spread evenly within each bin; otherwise, only bins_from and bins_to hold\n\n", sep = "")
   print(as.data.frame(unclass(x), check.names = FALSE), row.names = FALSE, digits = 4)
   invisible(x)
 }
@@ -170,7 +172,7 @@ number_measures <- function(p, breaks, measure, probs, call = caller_env()) {
     values <- vapply(probs, function(q) {
       bin <- pmin(rowSums(up_to < q) + 1L, size)
       at <- cbind(seq_len(nrow(p)), bin)
-      share <- pmin(pmax((q - (up_to[at] - p[at])) / p[at], 0), 1)
+      share <- ifelse(p[at] > 0, pmin(pmax((q - (up_to[at] - p[at])) / p[at], 0), 1), 0)
       lower <- breaks[bin]
       width <- breaks[bin + 1L] - lower
       ifelse(is.finite(width), lower + share * width, ifelse(is.finite(lower), Inf, -Inf))

@@ -44,8 +44,11 @@ test_that("quantile() has medians and intervals of the draws, of each level behi
   draws <- matrix_of(table_measures(fit, ~ wait, "quantile", probs))
   expect_equal(found$estimate, apply(draws, 2L, stats::median), ignore_attr = TRUE)
   expect_equal(as.matrix(found[c("lower", "upper")]), t(apply(draws, 2L, stats::quantile, c(0.05, 0.95), type = 6)), ignore_attr = TRUE)
+  # the bins that the ends are in
+  expect_equal(found$bins_from, vapply(found$lower, function(x) max(breaks[breaks <= x]), 0))
+  expect_equal(found$bins_to, vapply(found$upper, function(x) min(breaks[breaks > x]), 0))
   shown <- capture.output(print(found))
-  expect_identical(shown[1:2], c("<quantiles> of wait, posterior medians with 90% intervals", "  records are assumed to be spread evenly within each bin"))
+  expect_identical(shown[1:2], c("<quantiles> of wait, posterior medians with 90% intervals", "  records are assumed to be spread evenly within each bin; otherwise, only bins_from and bins_to hold"))
   expect_output(print(found[1:2, ]), "0.05")
   two_bins <- stat_counts(~ cut(wait, c(0, 20, 50), right = FALSE):ward, list(ward = c("x", "y")))
   rel <- as_release(stats::setNames(c(10, 30, 20, 5), two_bins$components), two_bins, mech_exact(), n = 65)
