@@ -35,21 +35,23 @@ piece_centres <- function(part) {
   lapply(part$scale / noise_table(part$mechanism)$spread, function(scale) scale * (piece$from + piece$to) / 2)
 }
 
-# Totals between which the holes of each component's noise are, lower above upper where it has none: see src/table/filled_holes.c. NULL: no noise has holes.
+# Totals between which the holes of each component's noise are, lower above upper where it has none, and the least energy of its noise: see
+# src/table/filled_holes.c. NULL: no noise has holes.
 hole_ranges <- function(parts) {
   if (farthest_walk(parts) == 0) return(NULL)
   index <- unlist(lapply(parts, `[[`, "index"))
   ranges <- do.call(rbind, lapply(parts, hole_range))[order(index), , drop = FALSE]
-  list(hole_lower = ranges[, 1L], hole_upper = ranges[, 2L])
+  list(hole_lower = ranges[, 1L], hole_upper = ranges[, 2L], hole_energy = ranges[, 3L])
 }
 
 hole_range <- function(part) {
-  none <- matrix(c(0, -1), length(part$index), 2L, byrow = TRUE)
+  none <- matrix(c(0, -1, 0), length(part$index), 3L, byrow = TRUE)
   if (!inherits(part$mechanism, "mech_tabulated")) return(none)
   piece <- noise_pieces(part$mechanism)
   if (nrow(piece) < 2L) return(none)
-  scale <- part$scale / noise_table(part$mechanism)$spread
-  part$value - scale %o% c(max(piece$to), min(piece$from))
+  table <- noise_table(part$mechanism)
+  scale <- part$scale / table$spread
+  cbind(part$value - scale * max(piece$to), part$value - scale * min(piece$from), -max(table$value) - log(table$spread))
 }
 
 # Linear maps of all records: reflections (R/engine_reflections.R), or crossings without them.

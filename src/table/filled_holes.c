@@ -5,27 +5,26 @@
  * So transfers sample from a density f that is the target eta outside holes and positive in them: a
  * component in a hole has the greatest density of its noise times exp(-fill). An iteration counts
  * only the transfers that end outside all holes, and ends with one. The states at these times are a
- * Markov chain with the distribution f given that the state is outside all holes (the chain watched
- * on a set: Levin & Peres 2017, section 13.2), and that is the target, whatever the fill.
+ * Markov chain, too. It visits each state outside holes as often as the whole chain does, in
+ * proportion to f, which is the target there, whatever the fill.
  *
  * Where theta is given it hardly changes between two transfers, and given it there may be no table
  * outside. There rounds of transfers and a move of theta are what is watched. If theta is
  * another's, holes are not filled.
  *
  * Warmup raises the fill where fewer than OUTSIDE of all transfers end outside, and lowers it where
- * more do.
+ * more do. It is at most about the logarithm of the number of components, so that any of them can
+ * still cross.
  *
  * An iteration that does not find its way out ends in a hole, which R refuses after warmup.
  *
  * Invariant: `in` counts the components that are in a hole. Cost: 1 / OUTSIDE transfers for one.
  */
+#include "contract/tabulated.h"
 #include "table/table.h"
 
 /* energy of noise whose density is 0, at least */
-static const double IMPOSSIBLE = 1e8;
-
-/* points at which the least energy of a component is looked for */
-enum { POINTS = 256 };
+static const double IMPOSSIBLE = TABULATED_IMPOSSIBLE / 2;
 
 /* the share of transfers that should end outside holes; and by how much the fill changes, at most,
  * in an iteration */
@@ -40,17 +39,9 @@ int table_holes_read(const struct fields *fields, const struct collapse *c, stru
     if (fields_length(fields, "hole_lower") == 0) return PLUGIN_OK;
     holes->lower = fields_vector(fields, "hole_lower", size);
     holes->upper = fields_vector(fields, "hole_upper", size);
-    if (!holes->lower || !holes->upper) return PLUGIN_BAD_FIELDS;
+    holes->least = fields_vector(fields, "hole_energy", size);
+    if (!holes->lower || !holes->upper || !holes->least) return PLUGIN_BAD_FIELDS;
     holes->is_in = plugin_memory((size_t)size, 1);
-    holes->least = doubles((size_t)size);
-    for (int j = 0; j < size; ++j) {
-        const double lower = holes->lower[j], width = holes->upper[j] - lower;
-        if (!(width > 0)) continue;
-        holes->least[j] = INFINITY;
-        for (int k = 0; k < POINTS; ++k)
-            holes->least[j] =
-                fmin(holes->least[j], noise_energy_of(&c->noise, j, lower + width * k / POINTS));
-    }
     return PLUGIN_OK;
 }
 
@@ -86,10 +77,12 @@ double table_holes_tries(const struct table *s, int count, int learning) {
     return learning ? MOST_LEARNING * count + 100 : s->holes.lost ? 0 : MOST_TRIES;
 }
 
-/* Where none ended outside, a higher fill would only lock the others in. */
-void table_holes_learn(struct table *s) {
+/* Where none ended outside, fewer and fewer components are in holes as the fill rises, until the
+ * others are locked in; then it begins at 0 again. */
+void table_holes_learn(struct table *s, int size) {
     struct table_holes *holes = &s->holes;
     if (!holes->lower) return;
-    const double share = holes->outside / fmax(holes->tries, 1);
-    *holes->fill = fmax(0, *holes->fill + STEP * (share > 0 ? 1 - share / OUTSIDE : -1));
+    const double share = holes->outside / fmax(holes->tries, 1), most = log(size) + 3;
+    const double fill = *holes->fill + STEP * (1 - share / OUTSIDE);
+    *holes->fill = fill > most && share == 0 ? 0 : fmin(fmax(fill, 0), most);
 }

@@ -72,7 +72,7 @@ struct table_exact {
 struct table_holes {
     const double *lower, *upper; /* totals between which a component's holes are; NULL: there are
                                     none */
-    double *least;               /* energy of its noise */
+    const double *least;         /* energy of its noise */
     int in;                      /* components that are in a hole */
     unsigned char *is_in;
     double *fill;          /* what the energy in holes has more than the least; learned in warmup */
@@ -199,7 +199,7 @@ void table_holes_follow(const struct collapse *c, struct table *s);
 double table_holes_tries(const struct table *s, int count, int learning);
 
 /* After an iteration of warmup. */
-void table_holes_learn(struct table *s);
+void table_holes_learn(struct table *s, int size);
 
 /* Makes `visit` the probabilities of cells to be chosen, row by row, and `use` those of kinds. */
 void table_set_choices(struct table *s);

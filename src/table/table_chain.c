@@ -196,9 +196,9 @@ static void prepare_work(const struct collapse *c, struct table *s) {
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
  * model/categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
  * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
- * statistic; hole_lower and hole_upper, one a component, as table/filled_holes.c has them; held, if
- * theta is; size_spread, looked at where n is unknown; and those of table/exact_sums.c. Nodes are
- * the cells, then n, then rows. */
+ * statistic; hole_lower, hole_upper and hole_energy, one a component, as table/filled_holes.c has
+ * them; held, if theta is; size_spread, looked at where n is unknown; and those of
+ * table/exact_sums.c. Nodes are the cells, then n, then rows. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct table *s = plugin_memory(1, sizeof *s);
     const int unknown = c->size_prior != NULL;
@@ -395,7 +395,7 @@ static int make_moves(struct collapse *c, struct table *s, int iteration, int wa
         }
     }
     if (status == PLUGIN_OK) status = transfer_out(c, s, left, wide, learning);
-    if (learning) table_holes_learn(s);
+    if (learning) table_holes_learn(s, c->noise.size);
     return status;
 }
 

@@ -126,3 +126,16 @@ test_that("counts and their margins, each with a factor of its own: the tables o
   # nothing fits: no chain looks for ever
   expect_error(sample_posterior(as_release(z, st, noise, n = 45), model_table(~ a:b), chains = 1, iter = 300, seed = 1), class = "noiseaware_error_impossible")
 })
+
+test_that("chains find tables outside fourteen holes at once", {
+  hair <- apply(datasets::HairEyeColor, c(1, 3), sum)
+  st <- stat_counts(~ a + b + a:b, list(a = rownames(hair), b = colnames(hair)))
+  counts <- unname(c(rowSums(hair), colSums(hair), t(hair)))
+  for (seed in 1:2) {
+    factors <- withr::with_seed(seed, 1 + sample(c(-1, 1), 14, TRUE) * runif(14, 0.07, 0.15))
+    rel <- as_release(stats::setNames(counts * factors, st$components), st, times(counts * factors), n = NULL, neighbours = "add_remove")
+    fit <- suppressWarnings(sample_posterior(rel, model_table(~ a:b), chains = 2, iter = 1000, seed = seed))
+    expect_true(all(is.finite(unlist(lapply(fit$chains, `[[`, "log_noise")))))
+    expect_lt(max(internal("mixing_diagnostics")(fit)$rhat), 1.1)
+  }
+})
