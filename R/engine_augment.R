@@ -209,7 +209,6 @@ engine_diagnostics.engine_augment <- function(engine, fit, told) {
 
 # `bound`: of the acceptance probability
 augment_counts <- function(told, bound) {
-  told$work <- NULL
   first <- seq_len(match("least", names(told)))
   data.frame(told[first], bound = bound, told[-first])
 }
@@ -247,11 +246,8 @@ coefficients_line <- function(a) {
   if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded, na.rm = TRUE), 2))
 }
 
-# Seconds of an iteration. Counted work is about the nanoseconds of one machine; it knows nothing of R functions that the sampler calls. NULL: it is not counted.
-counted_seconds <- function(fit) {
-  work <- vapply(fit$chains, function(c) c$diagnostics["work"], 0)
-  if (!anyNA(work) && !calls_r_functions(fit)) 1e-9 * mean(work)
-}
+# Seconds of an iteration. Counted work is about the nanoseconds of one machine; it knows nothing of R functions that the sampler calls.
+counted_seconds <- function(fit) 1e-9 * mean(vapply(fit$chains, function(chain) sum(chain$work) / length(chain$acceptance), 0))
 
 calls_r_functions <- function(fit) {
   releases <- if (inherits(fit, "noiseaware_pool")) fit$release else list(fit$release)
@@ -259,8 +255,7 @@ calls_r_functions <- function(fit) {
 }
 
 cost_line <- function(fit) {
-  iteration <- counted_seconds(fit)
-  if (!is.null(iteration)) sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1000 * iteration))
+  if (!calls_r_functions(fit)) sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1000 * counted_seconds(fit)))
 }
 
 move_line <- function(fit, a) {

@@ -166,6 +166,7 @@ join_blocks <- function(blocks, where, times = NULL, tracked = NULL) {
   if (length(blocks) == 0L) return(NULL)
   names <- setdiff(names(blocks[[1L]]), "made")
   chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
+  chain$work <- sum(vapply(blocks, function(block) block$made$work, 0))
   if (!is.null(tracked) && tracked > 0) chain$table <- chain$statistic[, length(where) + seq_len(tracked), drop = FALSE]
   if (!identical(where, seq_len(ncol(chain$statistic)))) chain$statistic <- chain$statistic[, where, drop = FALSE]
   if (!is.null(times)) chain$statistic <- chain$statistic * rep(times, each = nrow(chain$statistic))

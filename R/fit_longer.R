@@ -6,16 +6,15 @@
 most_longer <- 32
 longest_again <- 45
 
-# `again`: samples with another run; `iteration`: expected seconds, asked for where work was not counted. A second run that is interrupted or fails leaves the
-# first. What R functions cost is timed, and would make the draws depend on the machine: there chains are not run again.
-longer_if_short <- function(fit, again, iteration) {
+# `again`: samples with another run. A second run that is interrupted or fails leaves the first. What R functions cost is timed, and would make the draws
+# depend on the machine: there chains are not run again.
+longer_if_short <- function(fit, again) {
   if (length(fit$chains) < fit$run$chains || calls_r_functions(fit)) return(fit)
   found <- tryCatch(mixing_diagnostics(fit), error = function(e) NULL) # later told by with_troubles()
   if (is.null(found)) return(fit)
   times <- times_longer(found$rhat, found$ess)
   if (times == 1) return(fit)
-  seconds <- tryCatch(counted_seconds(fit) %||% iteration, error = function(e) Inf) * fit$run$chains * fit$run$iter
-  times <- min(times, 2^floor(log2(longest_again / seconds)))
+  times <- min(times, 2^floor(log2(longest_again / (counted_seconds(fit) * fit$run$chains * fit$run$iter))))
   if (times < 2) return(fit)
   run <- longer_run(fit$run, times)
   high <- if (max(found$rhat) > highest_r_hat) sprintf("R-hat up to %s, ", format_number(ceiling(1000 * max(found$rhat)) / 1000, 4))

@@ -103,7 +103,7 @@ fit_sites <- function(releases, model, pool, method, run, init, control, prior_n
 sample_pool <- function(problem, releases, bound, run, init, words, call, free = FALSE) {
   sample <- function(run) pool_from_chains(pool_chains(problem, bound, run, init, words, call), releases, bound, run, problem, words)
   fit <- sample(run)
-  with_pool_troubles(if (free) longer_if_short(fit, sample, Inf) else fit, call)
+  with_pool_troubles(if (free) longer_if_short(fit, sample) else fit, call)
 }
 
 pool_chains <- function(problem, bound, run, init, words, call) {

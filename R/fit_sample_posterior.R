@@ -130,7 +130,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   sample <- function(run) sample_method(method, release, bound, run, init, control, prior_n)
   fit <- sample(run)
   free <- leaves_length(asked) && identical(run, wanted)
-  if (free) fit <- longer_if_short(fit, sample, engine_cost(as_engine(method), release, bound, control, prior_n, environment())$iteration)
+  if (free) fit <- longer_if_short(fit, sample)
   fit$asked <- asked
   fit$whole <- if (length(whole$value) > length(release$value)) whole
   fit$why <- chosen$why

@@ -29,6 +29,7 @@ enum run_status run(const struct sampler *sampler, void *self, int from, int war
         if (sampler->iterate(self, iteration, warmup, &step) != PLUGIN_OK) return RUN_FAILED;
         r->acceptance[r->made++] = step.acceptance;
         if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) keep(sampler, self, r);
+        r->work += step.work;
         since_look += step.work;
         if (since_look > WORK_PER_LOOK) {
             since_look = 0;

@@ -4,7 +4,7 @@
 /* What an iteration tells of itself. */
 struct step {
     double acceptance; /* share of accepted moves */
-    double work;       /* floating-point operations or so */
+    double work;       /* about its nanoseconds on a machine of 2020 */
 };
 
 /* What a chain tells of itself, by name. */
@@ -55,6 +55,7 @@ struct results {
     int reported, width; /* rows of draws, of statistic */
     int iterations;
     int made, saved; /* iterations and draws that are there */
+    double work;     /* of the iterations */
 };
 
 /* Runs on from iteration number `from`; keeps every `thin`-th after warmup.

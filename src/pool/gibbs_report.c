@@ -54,7 +54,7 @@ static void tell_table(const struct collapse *table, struct chain_diagnostics *t
         diagnostics_tell(told, table->class->counters[k], table->counter[k]);
 }
 
-/* The sites' own, on average, work summed; then the walks of what they share. */
+/* The sites' own, on average; then the walks of what they share. */
 void pool_records_diagnostics(const struct pool_records *s, double after,
                               struct chain_diagnostics *told) {
     static const char *const names[POOL_WALKS] = {"given", "held", "carried", "carried_same"};
@@ -68,10 +68,8 @@ void pool_records_diagnostics(const struct pool_records *s, double after,
             augment_diagnostics(&s->site[j].augment, after, &one);
         add_told(&sum, sites, &one);
     }
-    for (int k = 0; k < sum.count; ++k) {
-        const int work = strcmp(sum.name[k], "work") == 0;
-        diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / sites[k]);
-    }
+    for (int k = 0; k < sum.count; ++k)
+        diagnostics_tell(told, sum.name[k], sum.value[k] / sites[k]);
     if (s->gradients) {
         const double made = s->given.counter[POOL_GIVEN_MADE];
         diagnostics_tell(told, "together", s->given.counter[POOL_GIVEN_ACCEPTANCE] / made);

@@ -67,9 +67,9 @@ SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     const int kept = Rf_asInteger(kept_);
     SEXP draw = optional_element(problem, "names"); /* where it is not what the model reports */
     const int reported = draw ? (int)Rf_xlength(draw) : model.reported;
-    SEXP made =
-        PROTECT(named_list(3, "iterations", PROTECT(Rf_ScalarInteger(0)), "draws",
-                           PROTECT(Rf_ScalarInteger(0)), "status", PROTECT(Rf_ScalarInteger(0))));
+    SEXP made = PROTECT(named_list(
+        4, "iterations", PROTECT(Rf_ScalarInteger(0)), "draws", PROTECT(Rf_ScalarInteger(0)),
+        "status", PROTECT(Rf_ScalarInteger(0)), "work", PROTECT(Rf_ScalarReal(0))));
     const char *names[] = {"draws", "statistic", "log_noise", "acceptance", "made", NULL, NULL};
     SEXP values[] = {
         PROTECT(Rf_allocMatrix(REALSXP, reported, kept)),
@@ -84,7 +84,7 @@ SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     if (find_method(problem)->sampler.outside) names[count++] = "outside";
     if (read_size_prior(problem)) names[count++] = "records";
     SEXP block = list_of(count, names, values);
-    UNPROTECT(10);
+    UNPROTECT(11);
     return block;
 }
 
@@ -118,6 +118,7 @@ SEXP ffi_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
     INTEGER(list_element(made, "iterations"))[0] = results.made;
     INTEGER(list_element(made, "draws"))[0] = results.saved;
     INTEGER(list_element(made, "status"))[0] = status;
+    REAL(list_element(made, "work"))[0] = results.work;
     return R_NilValue;
 }
 

@@ -70,5 +70,4 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "rounds", rounds_made(&a->rounds));
     for (const struct move *const *move = augment_moves; *move; ++move)
         if ((*move)->tell) (*move)->tell(a, told);
-    diagnostics_tell(told, "work", a->count.work / fmax(after, 1));
 }

@@ -42,6 +42,7 @@ struct public_totals {
         const double *rows, *bounds; /* (Z o); between which y is clamped */
     } records;                       /* some */
     struct hmc hmc;
+    int leapfrogs; /* of the last transition */
 
     double *coordinates; /* state: those of NUTS; all else of it follows */
 
@@ -262,6 +263,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     hmc_learn(&s->hmc, iteration, warmup, &told, of->rng);
     tell(of);
     hmc_count(of->counter, &told);
+    s->leapfrogs = told.leapfrogs;
     *accepted = told.accept;
     return PLUGIN_OK;
 }
@@ -295,7 +297,7 @@ static double outside(const struct collapse *of) {
 
 static double work(const struct collapse *of) {
     const struct public_totals *s = of->self;
-    return 8.0 * (s->rank + 2) * (s->totals + s->columns) * 4 + 500;
+    return (1.0 + s->leapfrogs) * (8.0 * (s->rank + 2) * (s->totals + s->columns) + 500);
 }
 
 static double density_at(const struct collapse *of, const double *q, double *gradient) {

@@ -44,7 +44,7 @@ test_that("a length that the user gave is kept", {
   }
 })
 
-test_that("it is not made again where that takes long, or where the time is unknown", {
+test_that("it is not made again where that takes long", {
   local_constant("fewest_effective", 1e5)
   local_constant("longest_again", 0)
   expect_identical(fit_births()$run$iter, 2000)
@@ -53,23 +53,26 @@ test_that("it is not made again where that takes long, or where the time is unkn
   again <- function(run) stop("is not run")
   fit <- fit_births(iter = 2000)
   longer <- internal("longer_if_short")
-  expect_identical(longer(fit, again, Inf), fit)
-  expect_identical(longer(fit, again, stop("no such cost")), fit)
-  expect_identical(longer(fit, again, 45 / (2 * 2000 * 1.9)), fit) # a run of twice the length takes 90 / 1.9 seconds
+  local_constant("longest_again", 1.9 * 2 * 2000 * internal("counted_seconds")(fit))
+  expect_identical(longer(fit, again), fit)
 })
 
-test_that("counted work says what an iteration costs, where it is counted", {
-  fit <- sample_posterior(births, model_lm(), "augment", chains = 2, iter = 400, seed = 1) |> suppressMessages()
-  work <- vapply(fit$chains, function(chain) chain$diagnostics[["work"]], 0)
-  expect_equal(internal("counted_seconds")(fit), 1e-9 * mean(work))
-  expect_null(internal("counted_seconds")(fit_births(iter = 400)))
+test_that("chains count their work, which says what an iteration costs", {
   local_constant("fewest_effective", 1e5)
   longer <- internal("longer_if_short")
-  local_constant("longest_again", 1.9 * 2 * 400 * 1e-9 * mean(work))
-  expect_identical(longer(fit, function(run) stop("is not run"), 0), fit)
-  local_constant("longest_again", 2.1 * 2 * 400 * 1e-9 * mean(work))
-  expect_error(suppressMessages(longer(fit, function(run) rlang::abort("runs", "test_runs", run = run), stop("is not asked"))), NA)
-  expect_message(longer(fit, function(run) fit, Inf), "400 iterations were too few .* again, with 800", class = "noiseaware_message_longer")
+  fits <- list(sample_posterior(births, model_lm(), "augment", chains = 2, iter = 400, seed = 1), fit_births(iter = 400),
+               sample_posterior(births, model_lm(), "clt", chains = 2, iter = 400, seed = 1)) |> suppressMessages()
+  for (fit in fits) {
+    work <- vapply(fit$chains, function(chain) chain$work, 0)
+    expect_true(all(work > 400 * 100 & work < 400 * 1e7))
+    expect_equal(internal("counted_seconds")(fit), 1e-9 * mean(work) / 400)
+    local_constant("longest_again", 1.9 * 2 * 1e-9 * mean(work))
+    expect_identical(longer(fit, function(run) stop("is not run")), fit)
+    local_constant("longest_again", 2.1 * 2 * 1e-9 * mean(work))
+    expect_message(longer(fit, function(run) fit), "400 iterations were too few .* again, with 800", class = "noiseaware_message_longer")
+  }
+  long <- suppressMessages(extend(fits[[2L]], iter = 400))
+  expect_identical(internal("counted_seconds")(long), internal("counted_seconds")(fit_births(iter = 800, warmup = 200)))
 })
 
 test_that("chains of R functions are not made again: their time would decide, which is not the same twice", {
@@ -80,18 +83,18 @@ test_that("chains of R functions are not made again: their time would decide, wh
   expect_identical(sample_posterior(totals, model, chains = 1, seed = 1)$run$iter, 2000)
   fit <- fit_births(iter = 2000)
   fit$bound$callbacks <- TRUE
-  expect_identical(internal("longer_if_short")(fit, function(run) stop("is not run"), 0), fit)
+  expect_identical(internal("longer_if_short")(fit, function(run) stop("is not run")), fit)
 })
 
 test_that("nothing is lost where the longer run fails or is interrupted", {
   local_constant("fewest_effective", 1e5)
   fit <- fit_births(iter = 2000)
-  longer <- function(again) suppressMessages(internal("longer_if_short")(fit, again, 1e-6))
+  longer <- function(again) suppressMessages(internal("longer_if_short")(fit, again))
   expect_identical(longer(function(run) stop("broken")), fit)
   broken <- fit
   broken$draws <- NULL # no diagnostic can read that
   expect_identical(longer(function(run) fit), fit)
-  expect_identical(suppressMessages(internal("longer_if_short")(broken, function(run) fit, 1e-6)), broken)
+  expect_identical(suppressMessages(internal("longer_if_short")(broken, function(run) fit)), broken)
   part <- fit_births(iter = 1500)
   expect_silent(interrupted <- longer(function(run) {
     warning(structure(class = c("noiseaware_warning_interrupted", "warning", "condition"), list(message = "interrupted", call = NULL)))
@@ -101,7 +104,7 @@ test_that("nothing is lost where the longer run fails or is interrupted", {
   expect_identical(longer(function(run) fit_births(iter = run$iter, thin = run$thin))$run$iter, 4000)
 })
 
-test_that("pools whose records are imputed run again as well; the work of others is not counted", {
+test_that("pools run again as well", {
   local_constant("fewest_effective", 1e5)
   other <- withr::with_seed(2, simulate_release(MASS::birthwt[61:120, ], st, mech_laplace(epsilon = 2)))
   sites <- list(a = births, b = other)
@@ -111,8 +114,8 @@ test_that("pools whose records are imputed run again as well; the work of others
   fits <- list(
     function(...) sample_posterior(sites, model_lm(), pool = "complete", chains = 2, seed = 1, ...),
     function(...) sample_posterior(sites, model_lm(), pool = "partial", chains = 2, seed = 1, ...),
-    function(...) sample_posterior(sites, model_lm(), pool = ~ 1, chains = 2, seed = 1, ...))
-  expect_identical(suppressMessages(sample_posterior(arms, model_poisson(~ arm), pool = "partial", chains = 2, seed = 1))$run$iter, 2000)
+    function(...) sample_posterior(sites, model_lm(), pool = ~ 1, chains = 2, seed = 1, ...),
+    function(...) sample_posterior(arms, model_poisson(~ arm), pool = "partial", chains = 2, seed = 1, ...))
   for (fit_of in fits) {
     fit <- suppressMessages(fit_of())
     expect_gt(fit$run$iter, 2000)
