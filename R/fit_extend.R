@@ -70,5 +70,6 @@ join_chains <- function(old, more) {
   joined <- lapply(stats::setNames(nm = values), function(name) {
     if (is.matrix(old[[name]])) rbind(old[[name]], more[[name]]) else c(old[[name]], more[[name]])
   })
+  joined$work <- sum(joined$work)
   c(joined, more[c("diagnostics", "state", "status")])
 }
