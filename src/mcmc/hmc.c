@@ -13,7 +13,10 @@
  * default); the metric from windows of 25, 50, 100, ... iterations between a start of 75 and an
  * end of 50, in proportion where warmup is shorter. A window's variances are shrunk as Stan does,
  * 5 pseudo-observations of 1e-3, in the units that hmc_start() was given. If a target provides its
- * information matrix, this is used instead, at the start and in each window.
+ * information matrix, this is used instead, at the start and in each window. If other moves change
+ * the target between transitions, as those of an unknown number of records do, positions spread
+ * more than they do in any one of these targets. Then half the squares of how far transitions lead
+ * are taken instead: their mean is the variance given the target, for transitions that forget.
  *
  * Invariants: a transition leaves the target invariant whatever the metric and the step size; the
  * store determines what follows, given the random stream. No allocation, no R. Cost in addition to
@@ -459,16 +462,16 @@ static void learn_step(struct hmc *hmc, double accept) {
     *hmc->step_size = exp(log_step);
 }
 
-/* Welford's running mean and scatter */
+/* Welford's running mean and scatter; or about where the transition began */
 static void learn_metric(struct hmc *hmc) {
     const int size = hmc->target.size;
     const double count = *hmc->window.count += 1;
     double *away = hmc->scratch;
     for (int i = 0; i < size; ++i) {
-        away[i] = hmc->q[i] - hmc->window.mean[i];
-        hmc->window.mean[i] += away[i] / count;
+        away[i] = hmc->q[i] - (hmc->begun ? hmc->begun[i] : hmc->window.mean[i]);
+        if (!hmc->begun) hmc->window.mean[i] += away[i] / count;
     }
-    const double shrink = (count - 1) / count;
+    const double shrink = hmc->begun ? 0.5 : (count - 1) / count;
     for (int i = 0; i < size; ++i) {
         if (hmc->metric == HMC_DIAGONAL) {
             hmc->window.scatter[i] += shrink * away[i] * away[i];

@@ -57,6 +57,10 @@ struct hmc {
     int width; /* size, padded */
     double target_accept;
 
+    /* Where the last transition began, if the metric is learned from how far it led: of the caller,
+     * who has moves that change the target. NULL: it is learned from positions. */
+    const double *begun;
+
     /* views into the store: with it restored, a chain continues bit for bit */
     double *q;
     double *step_size;

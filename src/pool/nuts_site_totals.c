@@ -231,13 +231,10 @@ void pool_totals_move_sizes(struct pool *s, int iteration, int warmup) {
         for (int i = 0; i < s->model.complete; ++i)
             s->work.rest[i] = s->work.complete[i] - site->density.c[i];
         double log_density = log_of_resized(s, site, q);
-        int first;
-        const int steps = totals_resize_steps(site->resize, iteration, learning, &first);
-        for (int k = first; k < steps; ++k) {
-            s->counter[POOL_SIZE_MADE] += 1;
-            s->counter[POOL_SIZE_ACCEPTED] += resize(
-                s, site, totals_resize_kind(site->resize, iteration, k), learning, &log_density);
-        }
+        for (int k = 0; k < TOTALS_RESIZE_STEPS; ++k)
+            s->counter[POOL_SIZE_ACCEPTED] +=
+                resize(s, site, totals_resize_kind(site->resize, k), learning, &log_density);
+        s->counter[POOL_SIZE_MADE] += TOTALS_RESIZE_STEPS;
         (void)place(site, q);
         for (int i = 0; i < s->model.complete; ++i)
             s->work.complete[i] = s->work.rest[i] + site->density.c[i];

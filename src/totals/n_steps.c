@@ -2,7 +2,11 @@
  *
  * Steps of n propose a number near its current value, or near the values in warmup, and either
  * leave the coordinates as they are or hold c fixed (see totals/n_coordinate.c for the
- * coordinates).
+ * coordinates). With c, the mean and so the response's residuals depend on n. If the residual
+ * standard deviation sigma is not integrated out, it follows them: log sigma moves as the log of
+ * F_dd / sqrt(n) does, with Jacobian 1. Which kind is accepted depends on how wide the noise is, so
+ * that an iteration makes steps of all kinds in turn. Each costs as much as a step of the
+ * trajectory that moves c, and those are tens.
  *
  * If bounds clamp, the variance of clamped totals given c is in proportion to n: Gamma is in
  * proportion to its root. So is the variance that widens the noise, whose density then has a
@@ -15,13 +19,6 @@
 #include "base/block.h"
 #include "base/dist.h"
 #include "contract/model_marginal.h"
-
-/* Steps of an iteration: to a number next to n, in one of SELDOM iterations once warmup saw where n
- * is, and to near there, holding c. That one crosses the centre, so that another one would take n
- * back; but where the sd of log n is WIDE, many are refused, and there is another one,
- * which every second time leaves coordinates as they are: noise may be too wide to hold c. */
-enum { SIZE_STEPS = 2, SELDOM = 4 };
-static const double WIDE = 0.4;
 
 /* variance of component k's noise as widened, over its own */
 static double widening(const struct totals_resize *r, int k, double n) {
@@ -75,6 +72,11 @@ static double log_volume(const struct totals_resize *r, enum totals_step kind) {
     return -(t->d + 1) * sum;
 }
 
+/* of the last column, whose place is the last */
+static double log_residual(const struct totals_resize *r) {
+    return r->size.place[r->density->totals.size - 1] - 0.5 * log(*r->size.n);
+}
+
 static void expand(struct totals_resize *r, const double *q) {
     totals_size_place(&r->size, q);
     totals_expand(&r->density->totals, r->size.place, r->density->c);
@@ -83,7 +85,7 @@ static void expand(struct totals_resize *r, const double *q) {
 
 /* The coordinates of what is held, which `gained` records change as those do that are where the
  * release measures columns from, with n as it is now; 0 if no n records have it. */
-static int hold(struct totals_resize *r, double gained, double *q) {
+static int hold(struct totals_resize *r, double gained, double residual, double *q) {
     struct totals *t = &r->density->totals;
     const int d = t->d, *order = t->column, kept = r->size.size - t->size;
     double *c = r->density->c, *held = r->density->seen;
@@ -98,6 +100,8 @@ static int hold(struct totals_resize *r, double gained, double *q) {
     if (totals_coordinates(t, c, r->size.place) != PLUGIN_OK) return 0;
     totals_size_free(&r->size, r->size.place, q);
     memcpy(q + t->size, r->old + t->size, (size_t)kept * sizeof(double));
+    if (r->sigma >= 0)
+        q[r->sigma] += log_residual(r) - residual + r->old_shift - r->size.shift[r->sigma];
     const double shrink = sqrt((*r->size.n - gained) / *r->size.n);
     for (int j = 0; j < r->directions; ++j) q[r->size.size + j] *= shrink;
     totals_expand(t, r->size.place, c);
@@ -116,9 +120,11 @@ int totals_resize_go(struct totals_resize *r, enum totals_step kind, double n, d
     memcpy(r->old, q, (size_t)(r->size.size + r->directions) * sizeof(double));
     if (!(log_new > -INFINITY)) return 0;
     if (holds(kind)) expand(r, q);
+    const double residual = holds(kind) ? log_residual(r) : 0;
     *log_ratio += log_new - log_size(r, old) - log_volume(r, kind);
+    if (r->sigma >= 0) r->old_shift = r->size.shift[r->sigma];
     totals_resize_set(r, n);
-    if (holds(kind) && !hold(r, n - old, q)) return 0;
+    if (holds(kind) && !hold(r, n - old, residual, q)) return 0;
     *log_ratio += log_volume(r, kind);
     return 1;
 }
@@ -148,6 +154,10 @@ int totals_resize_create(struct totals_resize *r, const struct size_prior *prior
     totals_size_create(&r->size, prior, about, spread, d, size);
     totals_density_vary(density);
     r->pace = doubles((size_t)d);
+    r->sigma = -1;
+    const struct model_marginal *marginal = r->model->marginal;
+    for (int j = 0; marginal->residual > 0 && j < size - density->totals.size; ++j)
+        if (marginal->kept[j] == marginal->residual) r->sigma = density->totals.size + j;
     r->old = doubles((size_t)size);
     for (int k = 0; k < density->noise.size; ++k) {
         const struct component *one = density->component + k;
@@ -188,14 +198,8 @@ void totals_resize_start(struct totals_resize *r, double *pace) {
     totals_resize_set(r, *r->size.n);
 }
 
-int totals_resize_steps(const struct totals_resize *r, int iteration, int learning, int *first) {
-    const int knows = size_slope_knows(&r->size.logarithmic);
-    *first = !knows || iteration % SELDOM == 0 ? 0 : 1;
-    return SIZE_STEPS + (knows && !learning && size_slope_share(&r->size.logarithmic) > WIDE);
-}
-
-enum totals_step totals_resize_kind(const struct totals_resize *r, int iteration, int k) {
-    if (k > 0 && size_slope_knows(&r->size.logarithmic))
-        return k > 1 && iteration % 2 ? TOTALS_FRESH : TOTALS_HELD_FRESH;
-    return (iteration + k) % 2 ? TOTALS_HELD : TOTALS_WALK;
+enum totals_step totals_resize_kind(const struct totals_resize *r, int k) {
+    const enum totals_step kind = (enum totals_step)(k % TOTALS_STEPS);
+    if (size_slope_knows(&r->size.logarithmic)) return kind;
+    return holds(kind) ? TOTALS_HELD : TOTALS_WALK;
 }

@@ -10,7 +10,9 @@
  * or c, measured from where the release measures columns; where bounds clamp, what is expected of
  * the clamped totals in place of c, and Gamma u. With a mean that is far from there in units of the
  * standard deviation the scatter of a known c shrinks fast as n falls, and coordinates bend. */
-enum totals_step { TOTALS_WALK, TOTALS_FRESH, TOTALS_HELD, TOTALS_HELD_FRESH };
+enum totals_step { TOTALS_WALK, TOTALS_FRESH, TOTALS_HELD, TOTALS_HELD_FRESH, TOTALS_STEPS };
+
+enum { TOTALS_RESIZE_STEPS = 3 * TOTALS_STEPS }; /* of an iteration */
 
 struct totals_resize {
     const struct model *model; /* whose marginal_size() counts: of all records it knows of */
@@ -19,7 +21,8 @@ struct totals_resize {
     double others; /* records that are not among the n, but that the model's totals are of, too */
     double *pace;  /* what a column's total gains with a record if what it alone is part of stays */
     double *old;   /* workspace: coordinates before a step */
-    double old_n;
+    double old_n, old_shift;
+    int sigma; /* the coordinate of log sigma, which follows the residuals; -1: there is none */
 
     /* Where bounds clamp: columns of Gamma, whose u are the last coordinates, the weights of the
      * noise that moves c, and the variance that widens it in units of its own. `spread` and
@@ -48,9 +51,8 @@ void totals_resize_start(struct totals_resize *r, double *pace);
 
 void totals_resize_set(struct totals_resize *r, double n);
 
-/* How many steps an iteration makes from `first` on, and the kind of the k-th. */
-int totals_resize_steps(const struct totals_resize *r, int iteration, int learning, int *first);
-enum totals_step totals_resize_kind(const struct totals_resize *r, int iteration, int k);
+/* The kind of an iteration's k-th step. */
+enum totals_step totals_resize_kind(const struct totals_resize *r, int k);
 
 /* Proposes: n and q are new ones. *log_ratio is the log of the acceptance ratio but for the
  * densities there over those before, in coordinates as they are given n. Returns 0 if it is not

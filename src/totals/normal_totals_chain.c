@@ -80,12 +80,13 @@ static const double TABLE_WAITS = 0.5;
 
 /* ---- the state ----------------------------------------------------------------------- */
 
-/* Where noise is small, totals and u are strongly correlated; up to so many coordinates
- * warmup can learn how. */
+/* Where noise is small, totals and u are strongly correlated, and so are the totals of an unknown
+ * number of records; up to so many coordinates warmup can learn how. */
 enum { FEW = 60 };
 
 static enum hmc_metric metric(const struct normal *s) {
-    return s->density.clamped && normal_coordinates(s) <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+    const int correlated = s->density.clamped || s->resize.size.prior;
+    return correlated && normal_coordinates(s) <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
 
 static void pull_residual(struct normal *s, const double *q, double *gradient) {
@@ -250,6 +251,7 @@ static void attach(const struct collapse *of) {
     const struct hmc_target target = {normal_coordinates(s), s, log_density, NULL};
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
     if (s->density.noise.absolute >= MANY) s->hmc.target_accept = BOLD;
+    if (s->resize.size.prior) s->hmc.begun = s->old;
     double *rest = of->store + hmc_stored(target.size, metric(s));
     if (s->resize.size.prior) totals_size_attach(&s->resize.size, rest);
     if (s->table.factors > 0) normal_attach_table(s, rest);
@@ -341,13 +343,9 @@ static int move_size(struct normal *s, enum totals_step kind, int learning) {
 static void move_sizes(struct collapse *of, int iteration, int warmup) {
     struct normal *s = of->self;
     const int learning = iteration < warmup;
-    int first;
-    const int steps = totals_resize_steps(&s->resize, iteration, learning, &first);
-    for (int k = first; k < steps; ++k) {
-        of->counter[SIZE_MADE] += 1;
-        of->counter[SIZE_ACCEPTED] +=
-            move_size(s, totals_resize_kind(&s->resize, iteration, k), learning);
-    }
+    for (int k = 0; k < TOTALS_RESIZE_STEPS; ++k)
+        of->counter[SIZE_ACCEPTED] += move_size(s, totals_resize_kind(&s->resize, k), learning);
+    of->counter[SIZE_MADE] += TOTALS_RESIZE_STEPS;
     normal_measure(s, s->hmc.q);
     if (learning)
         totals_size_learn(&s->resize.size, hmc_window(iteration, warmup) == HMC_LAST, s->hmc.q);

@@ -127,6 +127,54 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
   }
 })
 
+test_that("unknown n: a step that holds totals, which sigma follows, can be undone and counts with its Jacobian", {
+  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 25))
+  model <- model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(12.5))
+  bound <- internal("bind_model")(internal("complete_model")(model, rel), rel$statistic)
+  words <- c(1, 2)
+  prior <- prior_n("negative_binomial", mean = 60, size = 4)
+  problem <- internal("engine_problem")(internal("as_engine")("collapse"), rel, bound, list(), words, 1L, prior, NULL)
+  start <- internal("start_chain")(problem, bound, words, 1, NULL)
+  run <- function(iterations) internal("run_blocks")(problem, start, iterations, list(warmup = 300, thin = 1), function(...) NULL)
+  chain <- run(301)
+  n <- utils::tail(chain$records, 1L)
+  at <- which(chain$state$store == n)
+  expect_length(at, 1L)
+  q <- chain$state$store[1:6] # five of totals, log sigma
+  placed <- function(n, q) utils::modifyList(chain$state, list(store = replace(replace(chain$state$store, at, n), 1:6, q)))
+  step <- function(from, to, hold, q) .Call(internal("ffi_collapse_resize"), problem, placed(from, q), to, hold, q)
+  for (to in n + c(1, 5, 20)) { # fewer may not have these totals
+    after <- step(n, to, TRUE, q)
+    slopes <- vapply(1:6, function(j) {
+      by <- replace(double(6), j, 1e-6)
+      (step(n, to, TRUE, q + by)$at - step(n, to, TRUE, q - by)$at) / 2e-6
+    }, double(6))
+    expect_equal(after$log_ratio - step(n, to, FALSE, q)$log_ratio, as.numeric(determinant(slopes)$modulus), tolerance = 1e-5)
+    # as the logarithm of the residuals' root sum of squares, the last coordinate of the totals
+    expect_equal(slopes[6, ], slopes[5, ] + c(0, 0, 0, 0, -1, 1), tolerance = 1e-6)
+    back <- step(to, n, TRUE, after$at)
+    expect_equal(back$at, q)
+    expect_equal(back$log_ratio, -after$log_ratio)
+  }
+})
+
+test_that("unknown n: no size is released, and collapse mixes as augment does", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(4)
+  x <- rnorm(600, 12, 2)
+  records <- data.frame(y = pmin(pmax(25 + 1.5 * x + rnorm(600, 0, 6), 0), 80), x = pmin(pmax(x, 0), 20))
+  rel <- simulate_release(records, stat_crossprod(y ~ x, list(y = c(0, 80), x = c(0, 20)), outside = "none"), mech_laplace(epsilon = 10), neighbours = "add_remove")
+  fits <- lapply(c("augment", "collapse"), function(method) {
+    suppressMessages(sample_posterior(rel, model_lm(), method = method, chains = 2, iter = 3000, seed = 1))
+  })
+  for (name in posterior::variables(fits[[1]]$draws)) {
+    a <- parameter_draws(fits[[1]], name)
+    b <- parameter_draws(fits[[2]], name)
+    expect_gt(posterior::ess_bulk(b), 300)
+    expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+  }
+})
+
 test_that("unknown n: a prior that is cut off", {
   rel <- size_release(stat_sums(~ x, list(x = c(-1000, 1000))), 60, mech_gaussian(sd = 10), 30, mech_gaussian(sd = 5))
   ask <- function(method) sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8, within = list(x = c(-3, 2.5)))), method = method,
