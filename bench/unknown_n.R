@@ -116,7 +116,11 @@ unknown_defaults <- function(seeds = 12) {
       list(cps, stat_crossprod(wage ~ education + experience, list(wage = c(0, 50), education = c(0, 20), experience = c(0, 60)))),
     "airquality, Ozone ~ Temp" = list(stats::na.omit(datasets::airquality), stat_crossprod(Ozone ~ Temp, list(Ozone = c(0, 200), Temp = c(50, 100)))),
     "AER::CPS1985, wage ~ education + gender" =
-      list(cps, stat_crossprod(wage ~ education + gender, list(wage = c(0, 50), education = c(0, 20), gender = levels(cps$gender)))))
+      list(cps, stat_crossprod(wage ~ education + gender, list(wage = c(0, 50), education = c(0, 20), gender = levels(cps$gender)))),
+    "MASS::nlschools, lang ~ IQ + SES, natural limits" =
+      list(MASS::nlschools, stat_crossprod(lang ~ IQ + SES, list(lang = c(0, 60), IQ = c(0, 20), SES = c(0, 60)), outside = "none")),
+    "datasets::iris, Sepal.Length ~ Petal.Length + Petal.Width, natural limits" =
+      list(datasets::iris, stat_crossprod(Sepal.Length ~ Petal.Length + Petal.Width, list(Sepal.Length = c(0, 10), Petal.Length = c(0, 10), Petal.Width = c(0, 5)), outside = "none")))
   do.call(rbind, lapply(names(cases), function(name) {
     set.seed(1)
     release <- simulate_release(cases[[name]][[1L]], cases[[name]][[2L]], mech_laplace(epsilon = 20), neighbours = "add_remove")

@@ -231,10 +231,11 @@ void pool_totals_move_sizes(struct pool *s, int iteration, int warmup) {
         for (int i = 0; i < s->model.complete; ++i)
             s->work.rest[i] = s->work.complete[i] - site->density.c[i];
         double log_density = log_of_resized(s, site, q);
-        for (int k = 0; k < TOTALS_RESIZE_STEPS; ++k)
+        const int steps = totals_resize_steps(site->resize);
+        for (int k = 0; k < steps; ++k)
             s->counter[POOL_SIZE_ACCEPTED] +=
                 resize(s, site, totals_resize_kind(site->resize, k), learning, &log_density);
-        s->counter[POOL_SIZE_MADE] += TOTALS_RESIZE_STEPS;
+        s->counter[POOL_SIZE_MADE] += steps;
         (void)place(site, q);
         for (int i = 0; i < s->model.complete; ++i)
             s->work.complete[i] = s->work.rest[i] + site->density.c[i];

@@ -5,8 +5,8 @@
  * coordinates). With c, the mean and so the response's residuals depend on n. If the residual
  * standard deviation sigma is not integrated out, it follows them: log sigma moves as the log of
  * F_dd / sqrt(n) does, with Jacobian 1. Which kind is accepted depends on how wide the noise is, so
- * that an iteration makes steps of all kinds in turn. Each costs as much as a step of the
- * trajectory that moves c, and those are tens.
+ * that all are made in turn. Each costs as much as a step of the trajectory that moves c, and those
+ * are tens.
  *
  * If bounds clamp, the variance of clamped totals given c is in proportion to n: Gamma is in
  * proportion to its root. So is the variance that widens the noise, whose density then has a
@@ -19,6 +19,11 @@
 #include "base/block.h"
 #include "base/dist.h"
 #include "contract/model_marginal.h"
+
+/* An iteration makes a step of each kind, or ROUNDS of them where warmup saw that the sd of log n
+ * is more than UNCERTAIN: then n mixes more slowly than the totals. */
+enum { ROUNDS = 3 };
+static const double UNCERTAIN = 0.03;
 
 /* variance of component k's noise as widened, over its own */
 static double widening(const struct totals_resize *r, int k, double n) {
@@ -196,6 +201,10 @@ void totals_resize_start(struct totals_resize *r, double *pace) {
         pace[i] = r->pace[i] * totals_size_told(&r->size, i);
     totals_size_start(&r->size, pace, r->rng);
     totals_resize_set(r, *r->size.n);
+}
+
+int totals_resize_steps(const struct totals_resize *r) {
+    return TOTALS_STEPS * (size_slope_share(&r->size.logarithmic) > UNCERTAIN ? ROUNDS : 1);
 }
 
 enum totals_step totals_resize_kind(const struct totals_resize *r, int k) {

@@ -12,8 +12,6 @@
  * standard deviation the scatter of a known c shrinks fast as n falls, and coordinates bend. */
 enum totals_step { TOTALS_WALK, TOTALS_FRESH, TOTALS_HELD, TOTALS_HELD_FRESH, TOTALS_STEPS };
 
-enum { TOTALS_RESIZE_STEPS = 3 * TOTALS_STEPS }; /* of an iteration */
-
 struct totals_resize {
     const struct model *model; /* whose marginal_size() counts: of all records it knows of */
     struct totals_density *density;
@@ -51,7 +49,8 @@ void totals_resize_start(struct totals_resize *r, double *pace);
 
 void totals_resize_set(struct totals_resize *r, double n);
 
-/* The kind of an iteration's k-th step. */
+/* How many steps an iteration makes, and the kind of the k-th. */
+int totals_resize_steps(const struct totals_resize *r);
 enum totals_step totals_resize_kind(const struct totals_resize *r, int k);
 
 /* Proposes: n and q are new ones. *log_ratio is the log of the acceptance ratio but for the

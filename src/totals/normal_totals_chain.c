@@ -343,9 +343,10 @@ static int move_size(struct normal *s, enum totals_step kind, int learning) {
 static void move_sizes(struct collapse *of, int iteration, int warmup) {
     struct normal *s = of->self;
     const int learning = iteration < warmup;
-    for (int k = 0; k < TOTALS_RESIZE_STEPS; ++k)
+    const int steps = totals_resize_steps(&s->resize);
+    for (int k = 0; k < steps; ++k)
         of->counter[SIZE_ACCEPTED] += move_size(s, totals_resize_kind(&s->resize, k), learning);
-    of->counter[SIZE_MADE] += TOTALS_RESIZE_STEPS;
+    of->counter[SIZE_MADE] += steps;
     normal_measure(s, s->hmc.q);
     if (learning)
         totals_size_learn(&s->resize.size, hmc_window(iteration, warmup) == HMC_LAST, s->hmc.q);
