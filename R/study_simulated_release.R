@@ -227,7 +227,7 @@ known_moments <- function(sim, n, call) {
 record_moments_at <- function(sim, theta) {
   known <- sim$known_moments
   if (is.null(known)) return(lapply(seq_len(ncol(theta)), function(j) pilot_moments(sim, theta[, j])))
-  if (!is.null(known$probability)) return(lapply(seq_len(ncol(theta)), function(j) cell_moments(known, theta[, j])))
+  if (!is.null(known$probability)) return(apply(known$probability(theta), 2L, cell_moments, known$each, simplify = FALSE))
   size <- length(sim$value)
   at <- seq_along(known$index)
   lapply(.Call(ffi_clt_moments, known$spec, theta), function(record) {
@@ -240,7 +240,7 @@ record_moments_at <- function(sim, theta) {
   })
 }
 
-# Of a model of factors alone, what a record of each cell adds to the published numbers, and the cells' probabilities as a function of theta.
+# Of a model of factors alone, what a record of each cell adds to the published numbers, and the cells' probabilities as a function of thetas: a column each.
 known_cells <- function(sim) {
   bound <- sim$bound
   factors <- bound$levels[unique(bound$columns$variable)]
@@ -258,24 +258,25 @@ saturated_cells <- function(bound, cells) {
   labels <- do.call(paste, c(Map(paste0, names(bound$levels), "=", cells[names(bound$levels)]), sep = ":"))
   at <- match(sprintf("prob[%s]", labels), bound$parameters)
   if (anyNA(at) || length(at) != length(bound$parameters)) return(NULL)
-  function(theta) reported(bound, theta)[1L, at]
+  function(theta) t(reported(bound, theta)[, at, drop = FALSE])
 }
 
 cells_by_density <- function(bound, cells) {
   if (!.Call(ffi_model_shape, bound$spec)$has_density) return(NULL)
   x <- model_records(bound, cells)
   function(theta) {
-    log <- vapply(seq_len(nrow(x)), function(i) .Call(ffi_model_log_density, bound$spec, matrix(theta), x[i, , drop = FALSE]), 0)
-    p <- exp(log - max(log))
-    p / sum(p)
+    log <- vapply(seq_len(nrow(x)), function(i) .Call(ffi_model_log_density, bound$spec, theta, x[i, , drop = FALSE]), numeric(ncol(theta)))
+    apply(matrix(log, ncol(theta)), 1L, function(log) {
+      p <- exp(log - max(log))
+      p / sum(p)
+    })
   }
 }
 
-cell_moments <- function(known, theta) {
-  p <- known$probability(theta)
+cell_moments <- function(p, each) {
   if (!all(is.finite(p))) return(NULL)
-  mean <- colSums(p * known$each)
-  list(mean = mean, cov = crossprod(known$each * sqrt(p)) - tcrossprod(mean))
+  mean <- colSums(p * each)
+  list(mean = mean, cov = crossprod(each * sqrt(p)) - tcrossprod(mean))
 }
 
 # the statistic's components of each record

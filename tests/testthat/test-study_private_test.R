@@ -98,7 +98,7 @@ test_that("numbers that are left out are named once", {
   skip_on_cran()
   set.seed(1)
   data <- data.frame(y = rnorm(50), x = rnorm(50), z = rnorm(50))
-  wide <- simulate_release(data, stat_crossprod(y ~ x + z, list(y = c(-4, 4), x = c(-4, 4), z = c(-4, 4))), mech_laplace(epsilon = 5))
+  wide <- simulate_release(data, stat_crossprod(y ~ x + z, list(y = c(-4, 4), x = c(-4, 4), z = c(-4, 4)), outside = "none"), mech_laplace(epsilon = 5))
   heard <- 0
   withCallingHandlers(private_test(wide, y ~ x, replicates = 19, seed = 1), noiseaware_message_components = function(m) {
     heard <<- heard + 1
