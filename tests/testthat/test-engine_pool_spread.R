@@ -210,7 +210,7 @@ five_on_logit <- function(at) {
 test_that("a walk of second order over five sites: draws from the prior, weighted by the likelihood", {
   skip_on_cran()
   set.seed(6)
-  count <- 1.2e6
+  count <- 8e5
   sites <- five_yes()
   at <- seq(-9, 9, by = 0.02)
   log_likelihood <- log(five_on_logit(at))
@@ -240,7 +240,7 @@ test_that("a walk of second order over five sites: draws from the prior, weighte
 test_that("in a walk of either order, coordinates are nearly independent standard normal", {
   sites <- five_yes()
   # totals of many records, so that the likelihood is nearly normal
-  for (j in seq_along(sites)) sites[[j]] <- as_release(c("smoke=yes" = 1e6 * c(0.2, 0.25, 0.33, 0.36, 0.31)[j]), smoking(), mech_gaussian(sd = 2e4 * j), n = 1e6)
+  for (j in seq_along(sites)) sites[[j]] <- as_release(c("smoke=yes" = 2e4 * c(0.2, 0.25, 0.33, 0.36, 0.31)[j]), smoking(), mech_gaussian(sd = 400 * j), n = 2e4)
   for (order in 1:2) for (log_sd in c(-4, -2, 0)) {
     parts <- partial_parts(sites, model_bernoulli(), partial_pooling(sd = prior_half_normal(0.7), walk = order))
     state <- internal("start_pool")(parts$problem, parts$bound, internal("seed_words")(), 1L, NULL)
@@ -293,7 +293,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
     step <- 5 * 4 * ceiling(size / 4) + 1
     state$store[step] <- state$store[step] / 6
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 1000, thin = 8)
+    draws <- geweke_sites(problem, state, 1000, thin = 5)
     bound <- parts$bound
     count <- 50000
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), count)$theta)
