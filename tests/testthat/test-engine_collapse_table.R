@@ -10,7 +10,7 @@ log_prior <- function(tables, alpha) {
   })
 }
 
-table_fit <- function(release, model = model_table(), ..., iter = 2200, warmup = 600) {
+table_fit <- function(release, model = model_table(), ..., iter = 1600, warmup = 500) {
   fit <- by_moves(sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -137,7 +137,7 @@ test_that("one variable is the categorical model", {
 
 test_that("large tables of many records: margins, ranges and sparse cells", {
   skip_on_cran()
-  levels <- list(a = paste0("a", 1:5), b = paste0("b", 1:4), c = paste0("c", 1:6))
+  levels <- list(a = paste0("a", 1:4), b = paste0("b", 1:4), c = paste0("c", 1:5))
   st <- list(ab = stat_counts(~ a:b, levels[1:2]), c = stat_cumulative(stat_counts(~ c, levels["c"])), bc = stat_counts(~ b:c, levels[2:3]))
   noise <- list(ab = mech_gaussian(sd = 30), c = mech_laplace(scale = 20), bc = mech_discrete_gaussian(sd = 30))
   set.seed(5)
@@ -147,7 +147,7 @@ test_that("large tables of many records: margins, ranges and sparse cells", {
   z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
   expect_lt(max(abs(z)), 5)
   d <- posterior::as_draws_matrix(denoise(fit, ~ a + c))
-  expect_true(all(rowSums(d[, 1:5]) == 1e6) && all(d == round(d)) && all(d >= 0))
+  expect_true(all(rowSums(d[, 1:4]) == 1e6) && all(d == round(d)) && all(d >= 0))
 })
 
 test_that("calibration: margins that overlap, and zeros", {
@@ -155,7 +155,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 75, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 50, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -205,7 +205,7 @@ test_that("decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), iter = 2400)
+    fit <- table_fit(rel, model_table(case[[1]]), iter = 1600)
     margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
     counts <- released_of(margins, tables, cells)
     draws <- denoise(fit, stats::as.formula(margins$formula))
@@ -256,7 +256,7 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 75, chains = 1, iter = 700,
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 50, chains = 1, iter = 700,
                    warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -297,7 +297,7 @@ test_that("unknown n: every table of up to five records", {
       log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
       released <- cbind(released, n)
     }
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case[[4]], iter = 2400)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case[[4]], iter = 1600)
     p <- expect_tables(fit, tables, log_p, released, alpha)
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
@@ -413,7 +413,7 @@ test_that("exact numbers: every table that has them, and no other", {
     zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
     log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
     if (inherits(case$prior_n, "prior_n_log_uniform")) log_p <- log_p - log(n)
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case$prior_n, iter = 2400)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), prior_n = case$prior_n, iter = 1600)
     p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
     if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
@@ -435,7 +435,7 @@ test_that("exact numbers: where changes of four cells do not connect the tables"
   # margins of 3 x 3 with a diagonal that cannot be: one cycle or the other
   square <- levels[2:3]
   rel <- with_law(stat_counts(~ r + s, square), rep(2, 6), stat_counts(~ r:s, square), rep(1, 9), mech_laplace(scale = 2), 6)
-  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 2400)
+  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 1600)
   k <- 0:2 # records of one cycle
   log_p <- -6 * abs(k - 1) / 2
   p <- exp(log_p) / sum(exp(log_p))

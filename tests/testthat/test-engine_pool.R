@@ -178,7 +178,7 @@ test_that("sampler and releases together keep the prior (Geweke)", {
     problem <- parts$problem
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
-    draws <- geweke_sites(problem, state, 12000)
+    draws <- geweke_sites(problem, state, 8000)
     bound <- parts$bound
     prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
     expect_prior(draws, prior)
@@ -501,7 +501,7 @@ test_that("the posterior does not depend on the coordinates", {
     problem <- with_coordinates(parts$problem, told, innovates)
     chains <- lapply(1:2, function(k) {
       state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
-      internal("run_blocks")(problem, state, 4000, list(warmup = 1000, thin = 1), function(...) NULL)$draws
+      internal("run_blocks")(problem, state, 2400, list(warmup = 800, thin = 1), function(...) NULL)$draws
     })
     internal("chains_array")(lapply(chains, `colnames<-`, problem$names))
   }
@@ -527,7 +527,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
     step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
     state$store[step] <- state$store[step] / 3
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 900, thin = 8)
+    draws <- geweke_sites(problem, state, 900, thin = 5)
     bound <- parts$bound
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 50000L)$theta)
     coordinates <- internal("site_coordinates")(bound, mean[, c("(Intercept)", "x", "sigma")])
@@ -561,9 +561,9 @@ test_that("a run of partial pooling cut in two is the same run", {
   skip_on_cran()
   set.seed(16)
   sites <- totals_sites(c(first = 40, second = 70, third = 50))
-  whole <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 160, warmup = 100, seed = 1)
-  part <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 130, warmup = 100, seed = 1)
-  expect_identical(extend(part, 30)$draws, whole$draws)
+  whole <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 100, warmup = 60, seed = 1)
+  part <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 80, warmup = 60, seed = 1)
+  expect_identical(extend(part, 20)$draws, whole$draws)
 })
 
 test_that("what partial pooling cannot do is refused", {
