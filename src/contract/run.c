@@ -4,6 +4,8 @@
  */
 #include "contract/run.h"
 
+#include <math.h>
+
 #include "contract/plugin.h"
 
 /* work between two looks at the user's interrupt, about 10 ms */
@@ -29,7 +31,7 @@ enum run_status run(const struct sampler *sampler, void *self, int from, int war
         if (sampler->iterate(self, iteration, warmup, &step) != PLUGIN_OK) return RUN_FAILED;
         r->acceptance[r->made++] = step.acceptance;
         if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) keep(sampler, self, r);
-        r->work += step.work;
+        r->work += rint(step.work); /* whole: the sum does not depend on where a run is cut */
         since_look += step.work;
         if (since_look > WORK_PER_LOOK) {
             since_look = 0;
