@@ -70,7 +70,7 @@ for (i in seq_len(nrow(cases))) {
     rel <- simulate_release(collapse_data(case$n, case$p), st, mechanism)
     model <- collapse_models(case$p)[[case$model]]
     exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = if (case$n > 20) 5000 else 8000, warmup = 1000, seed = 1)
-    fit <- collapse_fit(rel, model, chains = 2, iter = 3000, warmup = 600, seed = 2)
+    fit <- collapse_fit(rel, model, chains = 2, iter = 2000, warmup = 600, seed = 2)
     for (name in posterior::variables(fit$draws)) {
       expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), paste(label, name))
     }
@@ -91,8 +91,8 @@ test_that("multivariate normal records, the model's variables in another order",
   for (k in 1:2) {
     mechanism <- list(mech_laplace(scale = 4), mech_gaussian(sd = 3))[[k]]
     rel <- simulate_release(models[[k]], st, mechanism, n = 6)
-    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 5000, warmup = 600, seed = 1)
-    fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 3500, warmup = 600, seed = 2)
+    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 3200, warmup = 600, seed = 1)
+    fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 2300, warmup = 600, seed = 2)
     for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
   }
 })
@@ -105,8 +105,8 @@ test_that("two statistics with noise of different kinds, one rescaled", {
   data <- collapse_data(5, 1)
   rel <- simulate_release(data, st, mechanism)
   model <- collapse_models(1)$unknown
-  exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 4000, warmup = 600, seed = 1)
-  fit <- collapse_fit(rel, model, chains = 2, iter = 3500, warmup = 600, seed = 2)
+  exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 2600, warmup = 600, seed = 1)
+  fit <- collapse_fit(rel, model, chains = 2, iter = 2300, warmup = 600, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
   expect_identical(posterior::variables(denoise(fit)), names(rel$value))
   expect_equal(fit$problem$fields[c("lower", "upper")], list(lower = c(-100, -300), upper = c(300, 400)))
@@ -132,7 +132,7 @@ test_that("one and two records, no covariate: quadrature", {
       noise <- exp(log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), s))
       likelihood <- if (n == 1) colSums(f * noise) else colSums(f * (matrix(noise, length(y)) %*% f))
       density <- dnorm(beta, 0.5, 2) * likelihood
-      fit <- collapse_fit(rel, model, chains = 2, iter = 5000, warmup = 600, seed = 3)
+      fit <- collapse_fit(rel, model, chains = 2, iter = 3200, warmup = 600, seed = 3)
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
   }
@@ -337,7 +337,7 @@ test_that("with endless noise it is the prior", {
   prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 200000L)$theta)
   releases <- list(as_release(rep(0, 9), st, mech_laplace(scale = 1e9), 2), as_release(rep(0, 9), st, mech_gaussian(sd = 1e9), 40))
   for (rel in releases) {
-    fit <- collapse_fit(rel, model, chains = 2, iter = 3500, warmup = 600, seed = 4)
+    fit <- collapse_fit(rel, model, chains = 2, iter = 2300, warmup = 600, seed = 4)
     for (name in bound$parameters) {
       expect_distribution(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
     }
@@ -356,7 +356,7 @@ test_that("with next to no noise it is the conjugate posterior given the totals"
     theta <- .Call(internal("ffi_model_gibbs"), bound$spec, complete, 50, start$theta, start$state, c(100000L, 1L), NULL)$theta
     exact <- internal("reported")(bound, theta)
     for (mechanism in list(mech_laplace(scale = 1e-5), mech_gaussian(sd = 1e-5))) {
-      fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 2500, warmup = 500, seed = 6)
+      fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 1700, warmup = 500, seed = 6)
       for (name in bound$parameters) {
         expect_distribution(parameter_draws(fit, name), function(p) quantile(exact[, name], p, names = FALSE), errors = 6)
       }
@@ -498,8 +498,8 @@ test_that("a normal variable, totals of a formula, known or unknown mean and sd"
   releases <- list(simulate_release(data, st, mech_laplace(scale = c(2, 8))), simulate_release(data, st, mech_gaussian(sd = c(4, 6))))
   for (k in seq_along(models)) {
     rel <- releases[[k %% 2 + 1]]
-    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 5000, warmup = 600, seed = k)
-    fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 3000, warmup = 600, seed = 2)
+    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 3200, warmup = 600, seed = k)
+    fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 2000, warmup = 600, seed = 2)
     for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
     for (name in st$components) {
       expect_same_distribution(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
@@ -507,8 +507,8 @@ test_that("a normal variable, totals of a formula, known or unknown mean and sd"
   }
   # one total of two: the other is integrated out
   only_mean <- simulate_release(data, stat_sums(~x, bounds = list(x = c(-200, 260)), outside = "drop"), mech_laplace(scale = 2))
-  exact <- sample_posterior(only_mean, models[[3]], method = "augment", chains = 2, iter = 5000, warmup = 600, seed = 9)
-  fit <- collapse_fit(only_mean, models[[3]], chains = 2, iter = 3000, warmup = 600, seed = 2)
+  exact <- sample_posterior(only_mean, models[[3]], method = "augment", chains = 2, iter = 3200, warmup = 600, seed = 9)
+  fit <- collapse_fit(only_mean, models[[3]], chains = 2, iter = 2000, warmup = 600, seed = 2)
   for (name in c("mean", "sd")) expect_same_distribution(log(abs(parameter_draws(fit, name))), log(abs(parameter_draws(exact, name))), name)
   expect_error(collapse_fit(as_release(1, stat_sums(~ I(x^3), list(x = c(0, 1))), mech_laplace(scale = 1), 5), model_normal()),
                "products of two", class = "noiseaware_error_method")
@@ -665,7 +665,7 @@ test_that("as innovations: joint-distribution test", {
   # near a standard deviation of 0 alternate draws of data and parameters are slow: the next test has that
   for (model in innovating_models(prior_inverse_gamma(4, 6))) {
     for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
-      draws <- geweke_totals(model, st, mechanism, 6, 7000, fields = list(innovates = 1))
+      draws <- geweke_totals(model, st, mechanism, 6, 4200, fields = list(innovates = 1))
       expect_prior(draws, prior_draws(model, st))
     }
   }
@@ -683,7 +683,7 @@ test_that("a residual standard deviation that noise hides comes near 0 as often 
   for (model in models) {
     fit <- collapse_fit(rel, model, chains = 4, iter = 2200, seed = 1)
     expect_identical(fit$problem$fields$innovates, 1)
-    records <- sample_posterior(rel, model, method = "augment", chains = 4, iter = 3500, seed = 2)
+    records <- sample_posterior(rel, model, method = "augment", chains = 4, iter = 2100, seed = 2)
     expect_same_quantiles(fit$draws, records$draws)
   }
   precise <- simulate_release(x, rel$statistic, mech_gaussian(sd = 0.01))
@@ -711,8 +711,8 @@ test_that("a prior that is cut off: the posterior is that of imputed records", {
                 list(two, model_lm(prior = prior_normal(c(0.5, 0.8), 1), sigma = prior_inverse_gamma(4, 5),
                                    covariates = prior_niw(0.2, 1, 1, 4, within = c(-1, 1.6)))))
   for (case in cases) {
-    exact <- sample_posterior(case[[1]], case[[2]], method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 3)
-    fit <- collapse_fit(case[[1]], case[[2]], chains = 2, iter = 3500, warmup = 600, seed = 4)
+    exact <- sample_posterior(case[[1]], case[[2]], method = "augment", chains = 2, iter = 3500, warmup = 600, seed = 3)
+    fit <- collapse_fit(case[[1]], case[[2]], chains = 2, iter = 2300, warmup = 600, seed = 4)
     told <- acceptance(fit)
     expect_true(all(told$within > 0.1 & told$within < 0.99))
     expect_equal(told$mean, vapply(fit$chains, function(chain) mean(chain$acceptance[-(1:600)]), 0))

@@ -84,7 +84,7 @@ test_that("where releases tell nothing the standard deviation has its prior", {
   quantiles <- list(function(p) 0.7 * qnorm((1 + p) / 2), function(p) 0.7 * qt((1 + p) / 2, 2), function(p) qexp(p, 2))
   priors <- list(prior_half_normal(0.7), prior_half_t(2, 0.7), prior_exponential(2))
   for (k in 1:3) {
-    fit <- sample_posterior(list(a = nothing, b = nothing), model_bernoulli(), pool = partial_pooling(sd = priors[[k]]), iter = 4000, seed = 1)
+    fit <- sample_posterior(list(a = nothing, b = nothing), model_bernoulli(), pool = partial_pooling(sd = priors[[k]]), iter = 2400, seed = 1)
     expect_distribution(parameter_draws(fit, "sd[logit(prob[yes])]"), quantiles[[k]])
   }
 })
@@ -116,7 +116,7 @@ test_that("three sites with a covariate: quadrature over the mean, the effect an
     joint[, , k] <- density * exp(outer(log_beta(mean), dnorm(effect, 0, 1.5, log = TRUE), "+")) * dnorm(exp(log_sd[k]), 0, 0.8) * exp(log_sd[k])
   }
   pooling <- partial_pooling(~ . | rural, sd = prior_half_normal(0.8), sites = rural, effects = prior_normal(sd = 1.5))
-  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = pooling, iter = 3000, seed = 1)
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = pooling, iter = 1800, seed = 1)
   expect_identical(fit$problem$names[1:3], c("prob[yes]", "sd[logit(prob[yes])]", "rural[logit(prob[yes])]"))
   expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), grid_quantile(mean, apply(joint, 1, sum)))
   expect_distribution(parameter_draws(fit, "rural[logit(prob[yes])]"), grid_quantile(effect, apply(joint, 2, sum)))
@@ -187,7 +187,7 @@ test_that("a walk over three sites: quadrature", {
     cbind(first * drop(crossprod(kernel, likelihood[, 2] * later)), second * later, drop(kernel %*% second) * likelihood[, 3]) *
       dexp(exp(u), 1.5) * exp(u)
   }, likelihood)
-  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_exponential(1.5), walk = TRUE), iter = 3000, seed = 1)
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_exponential(1.5), walk = TRUE), iter = 1800, seed = 1)
   expect_identical(posterior::variables(fit$draws), c("sd[logit(prob[yes])]", sprintf("prob[yes,%s]", c("north", "south", "west"))))
   expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), grid_quantile(log_sd, apply(joint[, 1, ], 2, sum)))
   for (j in 1:3) expect_distribution(qlogis(parameter_draws(fit, sprintf("prob[yes,%s]", names(three_yes())[j]))), grid_quantile(at, rowSums(joint[, j, ])))
@@ -255,8 +255,8 @@ test_that("in a walk of either order, coordinates are nearly independent standar
 
 test_that("no steps are complete pooling, and wide ones separate sites", {
   skip_on_cran() # takes long; `make test` runs it
-  none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4), walk = TRUE), iter = 3000, seed = 1)
-  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 3000, seed = 2)
+  none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4), walk = TRUE), iter = 1800, seed = 1)
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 1800, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes,north]"), parameter_draws(complete, "prob[yes]"))
   expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
   # a standard deviation that is known to be about 40: nothing is borrowed
@@ -326,10 +326,10 @@ test_that("runs cut in two are the same run; predictions of the next site and of
   set.seed(3)
   sites <- totals_sites(c(first = 40, second = 70, third = 50))
   covariates <- data.frame(site = names(sites), rural = factor(c("yes", "no", "yes")))
-  run <- function(pool, iter) sample_posterior(sites, totals_models$conjugate, pool = pool, chains = 2, iter = iter, warmup = 100, seed = 1)
+  run <- function(pool, iter) sample_posterior(sites, totals_models$conjugate, pool = pool, chains = 2, iter = iter, warmup = 60, seed = 1)
   pool <- partial_pooling(~ (Intercept) + x | rural, sites = covariates, correlation = prior_lkj())
-  part <- run(pool, 130)
-  expect_identical(extend(part, 30)$draws, run(pool, 160)$draws)
+  part <- run(pool, 80)
+  expect_identical(extend(part, 20)$draws, run(pool, 100)$draws)
   expect_true(all(c("ruralyes[(Intercept)]", "ruralyes[x]", "cor[(Intercept),x]") %in% posterior::variables(part$draws)))
   newdata <- data.frame(x = 0:1)
   middle <- predict(part, newdata, site = "new", seed = 1)
@@ -337,9 +337,9 @@ test_that("runs cut in two are the same run; predictions of the next site and of
   # a third of the effect, as two of three sites are rural
   effects <- colMeans(internal("parameter_matrix")(part)[, c("ruralyes[(Intercept)]", "ruralyes[x]")])
   expect_equal(rural[2] - rural[1] - (middle[2] - middle[1]), effects[[2]] / 3)
-  walk <- run("walk", 160)
+  walk <- run("walk", 100)
   expect_identical(posterior::variables(walk$draws)[1:4], c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]", "(Intercept)[first]"))
-  expect_identical(extend(run("walk", 130), 30)$draws, walk$draws)
+  expect_identical(extend(run("walk", 80), 20)$draws, walk$draws)
   expect_length(predict(walk, newdata, site = "next", seed = 1), 2)
   expect_equal(predict(walk, newdata, site = "third"), unname(drop(cbind(1, 0:1) %*% coef(walk)["third", 1:2])))
   expect_output(print(pool), "correlation lkj\\(eta = 2\\)\n  covariates ruralyes of 3 sites")

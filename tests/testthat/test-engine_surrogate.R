@@ -180,7 +180,7 @@ test_that("coefficients of factors alone move with the responses: the gradient, 
   size <- (length(here) - 1) / 2
   q <- here[-seq_len(size + 1)] + stats::rnorm(size, 0, 0.01)
   expect_equal(at(q)[1 + seq_len(size)], difference_slopes(at, q, 1e-6 * (1 + abs(q))), tolerance = 1e-4)
-  expect_same_quantiles(moved$draws, draws(iter = 3000, control = list(passes = 0))$draws)
+  expect_same_quantiles(moved$draws, draws(iter = 1800, control = list(passes = 0))$draws)
 })
 
 test_that("the exact density differs between points as the records' totals say", {
@@ -236,7 +236,7 @@ test_that("the joint distribution is right, for both densities and every kind of
     # one chain seldom leaves the tails of a response's coefficients, and does not know how seldom
     chains <- if (kind %in% c("logistic", "categorical", "negative_binomial")) 4L else 1L
     each <- replicate(chains, simplify = FALSE, {
-      geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 4000 else if (chains > 1L) 1500 else if (exact == 1) 5000 else 2500, passes = NULL,
+      geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 2500 else if (chains > 1L) 1000 else if (exact == 1) 3000 else 2000, passes = NULL,
              warmup = 300L, prepare = function(state, problem) {
                state$surrogate[c(2, 4)] <- c(if (exact == 1) 2 else 0.6, exact) # the share of a length, and which density
                if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
@@ -413,7 +413,7 @@ test_that("unknown n: collapse and the moved records agree where nothing is clam
   for (sd in c(2, 60)) {
     release <- sized_release(case, mech_laplace(scale = 60), mech_gaussian(sd = sd), n = 200)
     fit <- function(method) {
-      suppressWarnings(sample_posterior(release, model_lm(), method = method, prior_n = prior_n("uniform", lower = 120, upper = 400), chains = 4, iter = 1400, seed = 2))
+      suppressWarnings(sample_posterior(release, model_lm(), method = method, prior_n = prior_n("uniform", lower = 120, upper = 400), chains = 2, iter = 1400, seed = 2))
     }
     expect_same_posterior(fit("augment"), fit("collapse"))
   }
@@ -424,7 +424,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_n("negative_binomial", mean = 20, size = 4), replicates = 30, method = "augment", chains = 1, iter = 450, warmup = 200, seed = 3,
+                     n = prior_n("negative_binomial", mean = 20, size = 4), replicates = 20, method = "augment", chains = 1, iter = 450, warmup = 200, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

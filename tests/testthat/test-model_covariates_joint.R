@@ -44,7 +44,7 @@ test_that("two factors have the posterior of all tables enumerated", {
   st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(-60, 60), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
   model <- joint_lm(prior = fixed(c(0, 1, 2)), sigma = fixed(1))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 11000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 7000, warmup = 1000, seed = 1)
     cells <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
     for (c in 1:4) expect_same_mean(parameter_draws(fit, cells[c]), expected[c])
     expect_same_mean(parameter_draws(fit, "prob[g=b]"), expected[2] + expected[4])
@@ -74,7 +74,7 @@ test_that("a number has the mean of its level: normal given each table", {
   st <- stat_subset(stat_crossprod(y ~ x + g, list(y = c(-60, 60), x = c(-40, 42), g = c("a", "b")), rescale = FALSE), names(released))
   model <- joint_lm(prior = fixed(c(0, 1, 2)), sigma = fixed(1), covariates = list(mean = prior_niw(1), cov = fixed(variance)))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 11000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 7000, warmup = 1000, seed = 1)
     expect_same_mean(parameter_draws(fit, "prob[g=b]"), weighted.mean(exact[2, ], weight))
     expect_same_mean(parameter_draws(fit, "effect[x,g=b]"), weighted.mean(exact[3, ], weight))
     expect_same_mean(parameter_draws(fit, "mean[x]"), weighted.mean(exact[4, ], weight))
@@ -98,7 +98,7 @@ test_that("a large concentration without effects is independence", {
   release <- simulate_release(model_lm(factors = "independent"), st, mech_laplace(epsilon = 3), n = 40)
   bound <- internal("bind_model")(joint_lm(), st)
   bound$spec$fields[c("effect_kappa", "cells_log_mean", "cells_log_sd")] <- list(1e10, log(1e8), 1e-3)
-  run <- list(chains = 2, iter = 3800, warmup = 800, thin = 1, seed = 1)
+  run <- list(chains = 2, iter = 2600, warmup = 800, thin = 1, seed = 1)
   shown <- c("x", "gb", "gc", "hv", "sigma", "mean[x]", "cov[x,x]", "prob[g=a]", "prob[g=b]", "prob[h=u]")
   for (method in c("augment", "collapse")) {
     draws <- lapply(list(bound, internal("bind_model")(model_lm(factors = "independent"), st)), function(b) {

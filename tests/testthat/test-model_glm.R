@@ -108,14 +108,14 @@ test_that("the coefficients given the records have the posterior on a grid", {
     for (i in 1:12) log_density <- log_density + log(pmax(glm_density(case, y[i], outer(b0, b1 * data$x[i], "+")), 1e-300))
     density <- exp(log_density - max(log_density))
     model <- glm_model(case, prior = prior_normal(c(0.5, -0.3), c(1.5, 1)))
-    fit <- nonprivate_posterior(data, model, stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 6))), chains = 2, iter = 8500, warmup = 1200, thin = 2, seed = 1)
+    fit <- nonprivate_posterior(data, model, stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 6))), chains = 2, iter = 5600, warmup = 1200, thin = 2, seed = 1)
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
     expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
     expect_same_mean(parameter_draws(fit, "(Intercept)") * parameter_draws(fit, "x"), sum(density * outer(b0, b1)) / sum(density))
   }
 })
 
-glm_samplers <- function(release, model, iter = 5000) {
+glm_samplers <- function(release, model, iter = 3000) {
   lapply(list(list(passes = 0), list(passes = 2)), function(control) {
     sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1200, seed = 12, control = control)
   })
@@ -247,7 +247,7 @@ test_that("the coefficient of variation given the records is that of a grid, nea
       for (value in y) log_density <- log_density + log(glm_density(case, value, grid$b0, grid$cv))
       density <- matrix(exp(log_density - max(log_density)), 101)
       model <- glm_model(case, prior = prior_normal(log(mean), 1), cv = prior_half_normal(1))
-      fit <- nonprivate_posterior(data.frame(y = y), model, stat_crossprod(y ~ 1, list(y = c(0, 60))), chains = 2, iter = 7000, warmup = 1200, seed = 1)
+      fit <- nonprivate_posterior(data.frame(y = y), model, stat_crossprod(y ~ 1, list(y = c(0, 60))), chains = 2, iter = 4700, warmup = 1200, seed = 1)
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
       expect_distribution(parameter_draws(fit, "cv"), grid_quantile(cv, colSums(density)), sum(colSums(density) * cv) / sum(density))
       expect_lt(abs(mean(parameter_draws(fit, "(Intercept)")) - log(mean(y))), 0.05)
@@ -280,7 +280,7 @@ test_that("without noise the posterior is that of the records, with noise alone 
   release <- as_release(colSums(r_components(st, cbind(data$y, data$g == "b"))), st, little, 40)
   # from a prior draw one chain in twenty ends with records whose totals no change of a single one brings nearer
   start <- c(`(Intercept)` = 0.7, gb = 0.9, `prob[g=a]` = 0.4, `prob[g=b]` = 0.6)
-  exact <- sample_posterior(release, model, method = "augment", chains = 2, iter = 4000, warmup = 1200, seed = 2, init = start)
+  exact <- sample_posterior(release, model, method = "augment", chains = 2, iter = 2900, warmup = 1200, seed = 2, init = start)
   b0 <- seq(-1, 2.5, length.out = 301)
   b1 <- seq(-1, 3, length.out = 301)
   log_density <- outer(dnorm(b0, 1, 1, log = TRUE), dnorm(b1, 1, 1, log = TRUE), "+") +
@@ -307,7 +307,7 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
     for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4000, passes), prior)
-    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 2200, passes = NULL, warmup = 300L)
+    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1400, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }
 })

@@ -5,7 +5,7 @@ arms <- list(arm = c("a", "b"))
 short <- c(0, 1, 3)
 distributions <- c("weibull", "exponential", "piecewise")
 
-survival_fit <- function(release, model, ..., chains = 2, iter = 3000, warmup = 500) {
+survival_fit <- function(release, model, ..., chains = 2, iter = 1500, warmup = 400) {
   fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -171,7 +171,7 @@ test_that("the draws are those of augment; each arm's own censoring", {
   theta <- matrix(theta, nrow(theta), dimnames = list(NULL, colnames(theta)))
   own <- function(group, j) theta[, sprintf("censored[%g,%g):arm=%s", short[j], short[j + 1], group)]
   expect_equal(log(internal("cell_probabilities")(fast$bound, theta)), log_exits_of(theta, "weibull", short, own), ignore_attr = TRUE)
-  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 1200, seed = 2))
+  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 4700, warmup = 1200, seed = 2))
   for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
 })
 
@@ -262,7 +262,7 @@ test_that("processes: all tables of two records", {
   z <- c(1.1, 0.2, -0.3, 0.9, 0.4, 0.1, 0.3, -0.6, 0.8, 0.5)
   models <- process_models()
   for (name in names(models)) {
-    fit <- survival_fit(as_release(z, exit_table(), mech_laplace(scale = 0.7), 2), models[[name]], iter = 2500)
+    fit <- survival_fit(as_release(z, exit_table(), mech_laplace(scale = 0.7), 2), models[[name]], iter = 1500)
     expect_weighted(fit, name, tables, log_noise("absolute", 0.7, z, tables), log_exits = function(theta) log_process_exits(theta, models[[name]]))
   }
 })
@@ -291,7 +291,7 @@ test_that("a beta process: the intercept's tails are those of the hazards integr
   }
   mass <- cumsum(exp(log_p - max(log_p)))
   known <- grid[findInterval(share * mass[length(mass)], mass) + 1L] - log(3)
-  fit <- survival_fit(as_release(counts, alone, mech_exact(), 4), model_survival(distribution = "discrete"), iter = 4000)
+  fit <- survival_fit(as_release(counts, alone, mech_exact(), 4), model_survival(distribution = "discrete"), iter = 2400)
   expect_quantiles(fit, "(Intercept)", known, share, "exact numbers")
   # nothing known but the prior
   for (model in list(model_survival(distribution = "discrete"), model_survival(distribution = "piecewise", baseline = prior_beta_process()))) {
@@ -306,7 +306,7 @@ test_that("a beta process: some hazards held by data, one that is open, by quadr
   process <- prior_beta_process(3)
   ask <- model_survival(distribution = "piecewise", prior = prior_normal(sd = 2), baseline = process, censoring = prior_beta(1.5, 3))
   statistic <- stat_counts(~ exit, list(exit = internal("exit_levels")(short)))
-  fit <- survival_fit(as_release(counts, statistic, mech_exact(), 27), ask, iter = 4000)
+  fit <- survival_fit(as_release(counts, statistic, mech_exact(), 27), ask, iter = 2400)
   # of a hazard and of censoring, both as logits, given the intercept
   t <- seq(-12, 12, by = 0.1)
   d <- log1p(exp(t))
@@ -331,7 +331,7 @@ test_that("a beta process with coefficients: exact counts, by weights of draws f
   for (distribution in c("discrete", "piecewise")) {
     model <- model_survival(~ arm, distribution, prior = prior_normal(sd = c(`(Intercept)` = 2, armb = 1)), baseline = prior_beta_process(3),
                             censoring = prior_beta(1.5, 3), shares = prior_dirichlet(2))
-    fit <- survival_fit(as_release(counts, exit_table(), mech_exact(), 10), model, iter = 4000)
+    fit <- survival_fit(as_release(counts, exit_table(), mech_exact(), 10), model, iter = 2400)
     set.seed(5)
     theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), 3e5)$theta)
     weight <- drop(log_process_exits(theta, model) %*% counts)

@@ -48,7 +48,7 @@ test_that("built-in samplers are calibrated, log eta too", {
   bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 100, chains = 1, iter = 500, seed = 1)
   expect_true(all(summary(bernoulli)$in_band))
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
-  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 60, chains = 1, iter = 500, seed = 2)
+  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 40, chains = 1, iter = 500, seed = 2)
   expect_true(all(summary(lm)$in_band))
   expect_setequal(summary(lm)$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]", "log_eta"))
   expect_false(any(lm$runs$failed))
@@ -142,7 +142,7 @@ test_that("log eta of the truth is the noise density of the release, up to a con
 test_that("noise with a density of its own is ranked too", {
   skip_on_cran() # takes long; `make test` runs it
   cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, scale = 4, log = TRUE)), r = function(s) s + rcauchy(length(s), scale = 4))
-  cal <- calibrate(known$model, known$statistic, cauchy, 10, 40, chains = 1, iter = 600, seed = 1)
+  cal <- calibrate(known$model, known$statistic, cauchy, 10, 25, chains = 1, iter = 600, seed = 1)
   expect_identical(summary(cal)$variable, c("mean", "log_eta"))
   expect_true(all(summary(cal)$in_band))
 })
