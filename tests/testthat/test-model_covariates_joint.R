@@ -87,8 +87,8 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- joint_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = prior_niw(0.2, 2, 1, 6))
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 7800, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3200, 2), exact)
 })
 
 test_that("a large concentration without effects is independence", {
@@ -98,7 +98,7 @@ test_that("a large concentration without effects is independence", {
   release <- simulate_release(model_lm(factors = "independent"), st, mech_laplace(epsilon = 3), n = 40)
   bound <- internal("bind_model")(joint_lm(), st)
   bound$spec$fields[c("effect_kappa", "cells_log_mean", "cells_log_sd")] <- list(1e10, log(1e8), 1e-3)
-  run <- list(chains = 2, iter = 2600, warmup = 800, thin = 1, seed = 1)
+  run <- list(chains = 2, iter = 2000, warmup = 700, thin = 1, seed = 1)
   shown <- c("x", "gb", "gc", "hv", "sigma", "mean[x]", "cov[x,x]", "prob[g=a]", "prob[g=b]", "prob[h=u]")
   for (method in c("augment", "collapse")) {
     draws <- lapply(list(bound, internal("bind_model")(model_lm(factors = "independent"), st)), function(b) {
@@ -219,7 +219,7 @@ test_that("a factor and two numbers, one with its square, clamped: chains meet w
   data <- data.frame(wage = exp(0.6 + 0.09 * educ + 0.035 * exper - 0.0005 * exper^2 - 0.25 * woman + rnorm(n, 0, 0.43)), educ, exper, sex = c("m", "f")[woman + 1])
   st <- stat_crossprod(log(wage) ~ educ + exper + I(exper^2) + sex, list(wage = c(1, 45), educ = c(2, 18), exper = c(0, 55), sex = c("m", "f")))
   for (seed in 1:2) {
-    fit <- suppressMessages(suppressWarnings(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 20)), model_lm(), seed = seed)))
+    fit <- suppressMessages(suppressWarnings(sample_posterior(simulate_release(data, st, mech_laplace(epsilon = 20)), model_lm(), iter = 1400, seed = seed)))
     expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
   }
 })

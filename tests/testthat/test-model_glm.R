@@ -291,7 +291,7 @@ test_that("without noise the posterior is that of the records, with noise alone 
   for (case in glm_cases) {
     st <- stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 2)))
     model <- glm_model(case, prior = prior_normal(c(0.3, 1), c(1, 0.5)), cv = prior_half_normal(0.5))
-    fit <- sample_posterior(simulate_release(model, st, mech_laplace(scale = 1e6), n = 20), model, method = "augment", chains = 2, iter = 2000, seed = 1)
+    fit <- sample_posterior(simulate_release(model, st, mech_laplace(scale = 1e6), n = 20), model, method = "augment", chains = 2, iter = 1400, seed = 1)
     expect_distribution(parameter_draws(fit, "(Intercept)"), function(p) qnorm(p, 0.3, 1))
     expect_distribution(parameter_draws(fit, "x"), function(p) qnorm(p, 1, 0.5))
     if (!is.null(case$cv)) expect_distribution(parameter_draws(fit, "cv"), function(p) 0.5 * qnorm((1 + p) / 2))
@@ -306,7 +306,7 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- glm_model(case, prior = prior_normal(c(0.3, 0.2, 0, 0.5), 0.7), cv = prior_inverse_gamma(4, 2), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4000, passes), prior)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 2600, passes), prior)
     draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1400, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }
@@ -320,7 +320,7 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     st <- stat_crossprod(y ~ x1 + x2, list(y = if (is.logical(case$y)) case$y else c(0, 4), x1 = c(-1, 1), x2 = c(-1.5, 1)))
     truth <- glm_model(case, prior = fixed(c(0.5, 0.6, -0.5)), covariates = fixed(list(mean = c(0, 0.3), cov = diag(0.4, 2))))
     # quantiles of negative binomial counts take long
-    release <- if (is.null(case$cv)) simulate_release(truth, st, mech_laplace(epsilon = 2), n = 150) else
+    release <- if (is.null(case$cv)) simulate_release(truth, st, mech_laplace(epsilon = 2), n = 100) else
       simulate_release(truth, st, mech_laplace(epsilon = 4), n = 40)
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family, covariates = narrow), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
@@ -337,9 +337,9 @@ test_that("a run continues bit for bit; fits predict and simulate", {
     st <- stat_crossprod(y ~ x + g, list(y = case$y, x = c(-2, 2), g = c("a", "b")))
     set.seed(51)
     rel <- simulate_release(glm_model(case), st, mech_laplace(epsilon = 5), n = 60)
-    run <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, warmup = 150, seed = 1))
-    fit <- run(250)
-    expect_identical(posterior::as_draws_array(suppressWarnings(extend(fit, 60))), posterior::as_draws_array(run(310)))
+    run <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, warmup = 100, seed = 1))
+    fit <- run(150)
+    expect_identical(posterior::as_draws_array(suppressWarnings(extend(fit, 40))), posterior::as_draws_array(run(190)))
     new <- data.frame(x = c(-1, 1), g = c("a", "b"))
     expected <- predict(fit, new, type = "expected")
     beta <- internal("coefficient_draws")(fit)
