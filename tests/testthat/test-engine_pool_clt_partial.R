@@ -59,7 +59,7 @@ test_that("two logistic regressions with one slope: quadrature over the intercep
     kernel <- sweep(kernel, 2, colSums(kernel), "/")
     prior * crossprod(kernel, likelihood[[1L]]) * crossprod(kernel, likelihood[[2L]]) * dnorm(exp(u), 0, 0.7) * exp(u)
   }, prior)
-  fit <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.7)), method = "clt", iter = 4000, seed = 1))
+  fit <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.7)), method = "clt", iter = 2400, seed = 1))
   expect_identical(posterior::variables(fit$draws), c("(Intercept)", "x", "sd[(Intercept)]", "(Intercept)[north]", "x[north]", "(Intercept)[south]", "x[south]"))
   # the middle of the bounds of x is 0, so coordinates are natural values
   expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(at, apply(joint, 1, sum)))
@@ -82,7 +82,7 @@ test_that("sites that hardly differ are pooled completely, and sites that may di
   sites <- logistic_sites(c(north = 200, south = 300))
   model <- model_logistic(y ~ x)
   alike <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(1e-4), covariates = "shared"), method = "clt", iter = 2000, seed = 1))
-  complete <- suppressMessages(sample_posterior(sites, model, pool = "complete", method = "clt", iter = 3000, seed = 1))
+  complete <- suppressMessages(sample_posterior(sites, model, pool = "complete", method = "clt", iter = 1800, seed = 1))
   same_posterior(complete$draws, alike$draws, list(c("(Intercept)", "x"), c("(Intercept)", "x")))
   same_posterior(complete$draws, alike$draws, list(c("(Intercept)", "x"), c("(Intercept)[south]", "x[south]")))
 
@@ -94,7 +94,7 @@ test_that("sites that hardly differ are pooled completely, and sites that may di
   apart <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(100)), method = "clt", iter = 2000, seed = 1))
   # the sites' parameters have the prior N(mean, 1e4), about
   wide <- model_logistic(y ~ x, prior = prior_normal(0, 50))
-  separate <- suppressMessages(sample_posterior(sites, wide, pool = "none", method = "clt", iter = 3000, seed = 1))
+  separate <- suppressMessages(sample_posterior(sites, wide, pool = "none", method = "clt", iter = 1800, seed = 1))
   names <- c("(Intercept)[north]", "x[north]", "(Intercept)[south]", "x[south]")
   same_posterior(separate$draws, apart$draws, list(names, names))
 })
@@ -107,8 +107,8 @@ test_that("a linear regression by clt is what the exact engine says, also in a w
     simulate_release(data.frame(y = slope * x + rnorm(600), x), stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-8, 8))), mech_laplace(scale = 1))
   })
   for (pool in c("partial", "walk")) {
-    exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, iter = 1500, warmup = 500, seed = 1))
-    fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", iter = 1500, warmup = 500, seed = 1))
+    exact <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, chains = 2, iter = 1500, warmup = 500, seed = 1))
+    fit <- suppressMessages(sample_posterior(sites, model_lm(), pool = pool, method = "clt", chains = 2, iter = 1500, warmup = 500, seed = 1))
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     names <- posterior::variables(fit$draws)
     same_posterior(exact$draws, fit$draws, list(names, names), apart = 0.2, wide = 0.2)
@@ -146,7 +146,7 @@ test_that("covariates whose prior is cut off: as imputed records say", {
     simulate_release(data.frame(y = rbinom(n, 1, plogis(x)), x), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4))), mech_gaussian(sd = 20))
   })
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(within = c(0, 1)))
-  by <- function(method, iter) suppressWarnings(sample_posterior(sites, model, pool = "partial", method = method, iter = iter, seed = 1))
+  by <- function(method, iter) suppressWarnings(sample_posterior(sites, model, pool = "partial", method = method, chains = 2, iter = iter, seed = 1))
   approximate <- by("clt", 1000)
   exact <- by("augment", 1000)
   for (name in c("(Intercept)", "x", "sd[x]", "x[south]")) expect_agreement(parameter_draws(approximate, name), parameter_draws(exact, name), label = name)

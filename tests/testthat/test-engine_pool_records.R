@@ -1,6 +1,6 @@
 # Partial pooling and walks by imputing the records of all sites: R/engine_pool_records.R, src/pool/gibbs_chain.c.
 
-imputed <- function(..., iter = 3000) sample_posterior(..., method = "augment", iter = iter, seed = 1)
+imputed <- function(..., iter = 1800) sample_posterior(..., method = "augment", iter = iter, seed = 1)
 
 new_pool <- function(kind, sd) switch(kind, partial = partial_pooling(sd = sd), walk = partial_pooling(sd = sd, walk = TRUE))
 
@@ -9,8 +9,8 @@ test_that("rates of three sites agree with those whose totals are summed out: pa
   sites <- c(two_yes(), list(west = as_release(c("smoke=yes" = 9.3), smoking(), mech_laplace(scale = 1), n = 30)))
   rural <- data.frame(site = names(sites), rural = c(1, 0, 0))
   for (pool in list("partial", "walk", partial_pooling(~ . | rural, sites = rural, sd = prior_half_t(4, 0.7)))) {
-    by_totals <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = "collapse", iter = 3000, seed = 2)
-    by_records <- imputed(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, iter = 3600)
+    by_totals <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, method = "collapse", iter = 1800, seed = 2)
+    by_records <- imputed(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = pool, iter = 2200)
     expect_true(by_records$exact)
     expect_identical(posterior::variables(by_records$draws), posterior::variables(by_totals$draws))
     for (name in posterior::variables(by_totals$draws)) expect_agreement(parameter_draws(by_records, name), parameter_draws(by_totals, name), label = name)
@@ -21,8 +21,8 @@ test_that("rates of three sites agree with those whose totals are summed out: pa
 
 test_that("a spread that is known to be none is complete pooling", {
   skip_on_cran()
-  none <- imputed(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000)
-  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  none <- imputed(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 2400)
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 2400, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes]"), parameter_draws(complete, "prob[yes]"))
   expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
 })
@@ -55,7 +55,7 @@ test_that("categories of one and of two records: draws from the prior, weighted 
   north <- probabilities()
   south <- probabilities()
   log_weight <- log_noise("absolute", 0.6, z[[1]], count(north, 1)) + log_noise("squared", 0.8, z[[2]], count(south, 2))
-  fit <- imputed(sites, model, pool = "partial", iter = 6000)
+  fit <- imputed(sites, model, pool = "partial", iter = 3600)
   expect_weighted_mean(parameter_draws(fit, "prob[a]"), plogis(mean[, 1]), log_weight)
   expect_weighted_mean(parameter_draws(fit, "sd[logit(prob[b])]"), sd[, 2], log_weight)
   for (k in 1:3) expect_weighted_mean(parameter_draws(fit, sprintf("prob[%s,north]", levels$k[k])), north[, k], log_weight)
@@ -80,7 +80,7 @@ test_that("logistic regression whose slope is the same in both sites: draws from
   z <- list(c(0.8, 1.1, 1.4), c(0.3, -0.9, -0.8))
   sites <- list(north = as_release(z[[1]], statistic(2), mech_laplace(scale = 0.7), n = 1), south = as_release(z[[2]], statistic(2), mech_laplace(scale = 1), n = 2))
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = fixed(list(mean = 0.3, cov = matrix(0.8))))
-  fit <- imputed(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.8)), iter = 6000)
+  fit <- imputed(sites, model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.8)), iter = 3600)
   log_weight <- log_noise("absolute", 0.7, z[[1]], site(own[[1]], 1, 2)) + log_noise("absolute", 1, z[[2]], site(own[[2]], 2, 2))
   expect_weighted_mean(parameter_draws(fit, "(Intercept)"), intercept, log_weight)
   expect_weighted_mean(parameter_draws(fit, "x"), slope, log_weight)
@@ -126,7 +126,7 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
     words <- internal("seed_words")()
     problem <- internal("pool_augment_problem")(sites, bound, words, 1L, list(), NULL)
     problem <- internal("pooled_records_problem")(problem, pool, bound, sites, NULL)
-    draws <- geweke_records(problem, internal("start_pool")(problem, bound, words, 1L, NULL), 6000)
+    draws <- geweke_records(problem, internal("start_pool")(problem, bound, words, 1L, NULL), 4000)
     walk <- pool$kind == "walk"
     colnames(draws)[colnames(draws) == if (walk) "x[a]" else "x"] <- "x"
     expect_prior(draws[, c("(Intercept)", "x", "sigma")[if (walk) 2 else 1:3], drop = FALSE], prior)
@@ -198,7 +198,7 @@ test_that("means and variances of sites that bounds cut off: draws from the prio
       own <- model$name == "normal"
       names <- if (own) c("mean", "log(sd)") else c("mean[x]", "log_chol(cov[x,x])")
       scales <- stats::setNames(list(prior_half_normal(0.4), prior_half_normal(0.3)), if (own) c("mean", "sd") else c("mean[x]", "cov[x,x]"))
-      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 2600)
+      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 1600)
       expect_true(fit$exact)
       # trajectories that end at the bounds did not diverge
       expect_lt(sum(vapply(fit$chains, function(c) c$diagnostics[["together_divergent"]], 0)), 40)
@@ -243,7 +243,7 @@ test_that("bounds of the covariates' prior leave the coefficients free", {
   }
   drawn <- list(site(1, 1, 2), site(2, 2, 3))
   log_weight <- log_noise("absolute", 1.5, z[[1]], drawn[[1]]$totals) + log_noise("absolute", 2, z[[2]], drawn[[2]]$totals)
-  fit <- imputed(sites, model, pool = partial_pooling(~ x, sd = prior_half_normal(0.7)), iter = 4000)
+  fit <- imputed(sites, model, pool = partial_pooling(~ x, sd = prior_half_normal(0.7)), iter = 2400)
   expect_weighted_mean(parameter_draws(fit, "(Intercept)"), intercept, log_weight)
   expect_weighted_mean(parameter_draws(fit, "sd[x]"), sd, log_weight)
   for (j in 1:2) {

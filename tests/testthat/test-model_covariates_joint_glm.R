@@ -25,14 +25,14 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- model_logistic(prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 3900, NULL, warmup = 300L), exact)
   expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3000, 2), exact)
   st <- joint_statistic(y ~ x + g + h, y = c("lo", "mid", "hi"))
   model <- model_glm(family = "cumulative", prior = prior_normal(0, 1), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 3900, NULL, warmup = 300L), prior_draws(model, st))
   st <- joint_statistic(y ~ x + g, y = c(0, 6))
   model <- model_glm(family = poisson(), prior = prior_normal(0, 0.5), covariates = numbers, factors = "dependent")
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 6000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 3900, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("the joint distribution is right with a lone covariate beside them", {
@@ -42,7 +42,7 @@ test_that("the joint distribution is right with a lone covariate beside them", {
   covariates <- list(numbers, z = covariate_count(prior_gamma(2, 1)))
   model <- model_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = covariates, factors = "dependent")
   # long: effects leave their tails seldom, and a short chain does not know how seldom
-  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 24000, NULL, warmup = 300L), prior_draws(model, st))
+  expect_prior(geweke(model, st, mech_laplace(scale = 1), 8, 15600, NULL, warmup = 300L), prior_draws(model, st))
 })
 
 test_that("a logistic regression on dependent factors has the posterior of all tables enumerated", {
@@ -71,7 +71,7 @@ test_that("a logistic regression on dependent factors has the posterior of all t
   expected <- vapply(1:4, function(c) sum(weight * outer(grid$a * shares[, c], counts[, c], `+`) / (grid$a + n)) / sum(weight), 0)
   st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(0, 1), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
   model <- model_logistic(prior = fixed(c(0.3, 1.2, -0.8)), factors = "dependent")
-  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 4000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "augment", chains = 2, iter = 2800, warmup = 1000, seed = 1)
   names <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
   for (c in 1:4) expect_same_mean(parameter_draws(fit, names[c]), expected[c])
 })
@@ -129,7 +129,7 @@ test_that("Simpson's paradox: admissions do not depend on gender given the depar
   people$Admit <- factor(people$Admit, c("Rejected", "Admitted"))
   set.seed(1)
   rel <- simulate_release(people, stat_crossprod(Admit ~ Gender + Dept, lapply(people, levels)), mech_laplace(epsilon = 4))
-  fit <- suppressWarnings(suppressMessages(sample_posterior(rel, model_logistic(), "collapse", chains = 2, iter = 600, seed = 1)))
+  fit <- suppressWarnings(suppressMessages(sample_posterior(rel, model_logistic(), "collapse", chains = 2, iter = 400, seed = 1)))
   own <- stats::coef(stats::glm(Admit ~ Gender + Dept, stats::binomial(), people))
   for (name in names(own)) {
     draws <- as.double(parameter_draws(fit, name))
