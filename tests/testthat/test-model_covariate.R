@@ -125,14 +125,14 @@ test_that("shapes near 0 and values at the bounds stay finite", {
 test_that("parameters given the records: importance sampling from the prior", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(42)
-  k <- 2e5
+  k <- 1e5
   for (case in lone_cases) {
     x <- case$draw(lapply(case$prior(1), rep, 8))
     if (all(x == round(x))) x <- pmin(x, 8)
     p <- case$prior(k)
     weight <- exp(Reduce(`+`, lapply(x, function(v) log(case$density(v, p)))))
     data <- data.frame(y = rep(0:1, 4), x = x)
-    fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data, lone_model(case, "logistic"), lone_statistic(case, "logistic"), chains = 2, iter = 8000, warmup = 900, seed = 1)))
+    fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data, lone_model(case, "logistic"), lone_statistic(case, "logistic"), chains = 2, iter = 5200, warmup = 900, seed = 1)))
     expect_weighted(fit, p, weight)
   }
 })
@@ -140,7 +140,7 @@ test_that("parameters given the records: importance sampling from the prior", {
 test_that("one and two records: importance sampling from the prior", {
   skip_on_cran()
   set.seed(43)
-  k <- 2e5
+  k <- 1e5
   for (case in lone_cases) for (response in c("lm", "logistic")) for (n in 1:2) {
     st <- lone_statistic(case, response)
     released <- stats::setNames(rep(0.3 * n, length(st$components)), st$components)
@@ -155,7 +155,7 @@ test_that("one and two records: importance sampling from the prior", {
     }
     weight <- exp(log_noise("absolute", unname(release$scale), unname(released), total))
     for (passes in if (n == 1) 2 else c(0, 2)) {
-      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 3000, warmup = 600, seed = 3, control = list(passes = passes))
+      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 2000, warmup = 600, seed = 3, control = list(passes = passes))
       expect_weighted(fit, p, weight)
     }
   }
@@ -171,7 +171,7 @@ test_that("joint-distribution test: all kinds beside a normal one and a factor",
     prior <- prior_normal(0, 0.5)
     model <- if (response == "lm") model_lm(prior = prior, sigma = fixed(0.7), covariates = covariates) else model_logistic(prior = prior, covariates = covariates)
     exact <- prior_draws(model, st)
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, passes), exact)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3200, passes), exact)
     # a hundredth of them are effective draws of a normal response
     expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, if (response == "lm") 14000 else 4000, NULL, warmup = 300L), exact)
   }
@@ -182,7 +182,7 @@ test_that("noise alone leaves the prior", {
   set.seed(45)
   for (case in lone_cases) {
     release <- simulate_release(lone_model(case, "logistic"), lone_statistic(case, "logistic"), mech_laplace(scale = 1e6), n = 20)
-    fit <- sample_posterior(release, lone_model(case, "logistic"), method = "augment", chains = 2, iter = 3500, seed = 1)
+    fit <- sample_posterior(release, lone_model(case, "logistic"), method = "augment", chains = 2, iter = 2100, seed = 1)
     expect_weighted(fit, case$prior(1e5), rep(1, 1e5))
   }
 })
@@ -195,15 +195,15 @@ test_that("with hardly any noise the posterior is that of the totals", {
   x <- rpois(40, 4)
   release <- as_release(c(y = 17, x = sum(x)), st, mech_laplace(scale = c(1000, 0.2)), 40)
   model <- model_logistic(y ~ x, prior = fixed(c(0, 0)), covariates = list(x = covariate_count(prior_gamma(2, 0.7))))
-  fit <- sample_posterior(release, model, method = "augment", chains = 2, iter = 5000, seed = 1)
+  fit <- sample_posterior(release, model, method = "augment", chains = 2, iter = 3000, seed = 1)
   expect_distribution(parameter_draws(fit, "mean[x]"), function(p) qgamma(p, 2 + sum(x), 40.7))
 })
 
 test_that("a normal covariate that is skewed shows in the check of the release, a beta one does not", {
   skip_on_cran()
   set.seed(47)
-  x <- 10 * rbeta(4000, 0.5, 3)
-  data <- data.frame(y = rbinom(4000, 1, plogis(1 - 0.3 * x)), x = x)
+  x <- 10 * rbeta(2000, 0.5, 3)
+  data <- data.frame(y = rbinom(2000, 1, plogis(1 - 0.3 * x)), x = x)
   statistics <- list(products = stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 10))), shape = stat_histogram(~ x, breaks = 0:5 * 2))
   release <- simulate_release(data, statistics, list(products = mech_laplace(epsilon = 10), shape = mech_laplace(epsilon = 10)))
   check <- function(covariates) {
@@ -291,6 +291,6 @@ test_that("records at the bounds of a beta covariate count by the mass beyond th
   log_density <- function(v) if (v == 1) pbeta(1e-9, a, b, log.p = TRUE) else if (v == 3) pbeta(1e-9, b, a, log.p = TRUE) else dbeta((v - 1) / 2, a, b, log = TRUE)
   log_weight <- Reduce(`+`, lapply(x, log_density))
   fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data.frame(y = rep(0:1, 4), x = x), lone_model(case, "logistic"), lone_statistic(case, "logistic"),
-                                                                chains = 2, iter = 8000, warmup = 900, seed = 1)))
+                                                                chains = 2, iter = 5200, warmup = 900, seed = 1)))
   expect_weighted(fit, p, exp(log_weight - max(log_weight)))
 })
