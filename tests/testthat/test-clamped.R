@@ -170,7 +170,7 @@ test_that("with bounds that bind the posterior is close to that of 'augment', an
   for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 2))) {
     set.seed(21)
     release <- simulate_release(model_lm(), statistic, mechanism, n = 1000, parameters = truth)
-    exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 3500, seed = 3)
+    exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 2100, seed = 3)
     fit <- sample_posterior(release, model_lm(), method = "clt", chains = 4, iter = 2200, seed = 4)
     for (v in names(truth)) {
       a <- parameter_draws(exact, v)
@@ -327,8 +327,8 @@ test_that("with factors, what is left is that of simulated records", {
 test_that("with factors and bounds that bind the posterior is close to that of 'augment'", {
   skip_on_cran() # takes long; `make test` runs it
   release <- simulate_release(crossed_records(2000), crossed_statistic, mech_laplace(epsilon = 5))
-  exact <- sample_posterior(release, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 2000, seed = 3)
-  fit <- sample_posterior(release, model_lm(), method = "clt", seed = 4)
+  exact <- sample_posterior(release, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 1400, seed = 3)
+  fit <- sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 2000, seed = 4)
   expect_identical(fit$problem$sampler, "totals")
   for (v in posterior::variables(fit$draws)) {
     a <- parameter_draws(exact, v)
@@ -513,7 +513,7 @@ test_that("unknown n: with bounds that bind the posterior is close to that of 'a
     simulate_release(model_lm(), statistic, mech_laplace(epsilon = epsilon), n = 1000, parameters = truth, neighbours = "add_remove")
   }
   wide <- function(epsilon) sized_release(statistic, told(epsilon)$value, mech_laplace(epsilon = epsilon), 1075, mech_gaussian(sd = 150))
-  exact <- sample_posterior(wide(1), model_lm(), method = "augment", chains = 2, iter = 5000, seed = 3)
+  exact <- sample_posterior(wide(1), model_lm(), method = "augment", chains = 2, iter = 3000, seed = 3)
   fit <- sample_posterior(wide(1), model_lm(), method = "clt", chains = 4, iter = 2000, seed = 4)
   expect_identical(fit$problem$sampler, "totals")
   for (v in posterior::variables(fit$draws)) {
@@ -529,9 +529,9 @@ test_that("unknown n: with bounds that bind the posterior is close to that of 'a
   expect_gt(min(posterior::summarise_draws(fit$draws, "ess_bulk")$ess_bulk), 600)
 
   near <- sized_release(statistic, told(5)$value, mech_laplace(epsilon = 5), 1000, mech_gaussian(sd = 0.01))
-  unknown <- sample_posterior(near, model_lm(), method = "clt", prior_n = prior_n("poisson", mean = 980), chains = 2, iter = 3000, seed = 1)
+  unknown <- sample_posterior(near, model_lm(), method = "clt", prior_n = prior_n("poisson", mean = 980), chains = 2, iter = 1800, seed = 1)
   known <- sample_posterior(as_release(told(5)$value, statistic, mech_laplace(epsilon = 5), 1000, neighbours = "add_remove"), model_lm(), method = "clt",
-                            chains = 2, iter = 3000, seed = 2)
+                            chains = 2, iter = 1800, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 1000))
   for (v in known$bound$parameters) {
     a <- parameter_draws(known, v)

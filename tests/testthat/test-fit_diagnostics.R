@@ -193,12 +193,12 @@ test_that("divergences per effective draw: a funnel's neck that is missed, a mil
     divergent <- sum(run$told[5L, -seq_len(500)])
     c(below = mean(v < stats::qnorm(0.05, sd = sd)), divergent = divergent, unreached = internal("unreached")(divergent, posterior::ess_bulk(matrix(v))))
   }
-  for (iterations in c(2000L, 5000L)) { # longer chains do not hide it
+  for (iterations in c(2000L, 4000L)) { # longer chains do not hide it
     found <- funnel(3, 3, iterations)
     expect_lt(found[["below"]], 0.02)
     expect_gt(found[["unreached"]], internal("most_unreached"))
   }
-  found <- funnel(1, 1, 5000L)
+  found <- funnel(1, 1, 3000L)
   expect_lt(abs(found[["below"]] - 0.05), 0.02)
   expect_gt(found[["divergent"]], 0)
   expect_lt(found[["unreached"]], internal("most_unreached"))
@@ -207,8 +207,8 @@ test_that("divergences per effective draw: a funnel's neck that is missed, a mil
   data <- data.frame(y = sample(c("a", "b", "c", "d"), 60, TRUE), g = sample(c("u", "v"), 60, TRUE))
   noisy <- simulate_release(data, stat_crossprod(y ~ g, list(y = c("a", "b", "c", "d"), g = c("u", "v"))), mech_laplace(epsilon = 0.3))
   ask <- function(method, ...) sample_posterior(noisy, model_glm(y ~ g, family = "cumulative"), method = method, chains = 2, seed = 2, ...)
-  expect_false("noiseaware_warning_divergences" %in% warned(fit <- ask("collapse", iter = 2500, warmup = 400)))
-  other <- suppressWarnings(ask("augment", iter = 2500, warmup = 400, control = list(passes = 5)))
+  expect_false("noiseaware_warning_divergences" %in% warned(fit <- ask("collapse", iter = 1700, warmup = 400)))
+  other <- suppressWarnings(ask("augment", iter = 1700, warmup = 400, control = list(passes = 5)))
   for (name in fit$bound$parameters) expect_agreement(parameter_draws(fit, name), parameter_draws(other, name), label = name)
 })
 

@@ -66,7 +66,7 @@ test_that("with few records the posterior is that of the prior weighted by the d
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, as.matrix(data[c("y", "x")]))))
     release <- as_release(value, statistic, mech_record_noise(sd = sd), n)
     bound <- internal("bind_model")(model, statistic)
-    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 40000L)$theta
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 25000L)$theta
     log_weight <- log_seen(bound, theta, as.matrix(data[c("y", "x")]), unname(sd))
     natural <- internal("reported")(bound, theta)
     fit <- sample_posterior(release, model, chains = 4, iter = 1500, seed = n)
@@ -89,7 +89,7 @@ test_that("the totals drawn are those of records imputed one by one", {
     seen <- matrix(rnorm(3 * n, centre, 1.5), n, byrow = TRUE, dimnames = list(NULL, names(sd)))
     statistic <- stat_crossprod(a ~ b + c, list(a = c(-9, 9), b = c(-9, 9), c = c(-9, 9)), rescale = FALSE)
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, seen)))
-    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 12500, warmup = 600, seed = 1)
+    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 7700, warmup = 600, seed = 1)
     totals <- internal("parameter_matrix")(list(draws = denoise(fit)))
     noisy <- c(1, 3)
     # a and c given what is seen: mean and covariance of a record
@@ -165,8 +165,8 @@ test_that("much noise leaves slopes right that the noisy values attenuate", {
 test_that("ranks of truths are uniform", {
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
-  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 50,
-                     chains = 2, iter = 800, seed = 5)
+  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 30,
+                     chains = 1, iter = 800, seed = 5)
   expect_gt(min(summary(study)$p.value) * nrow(summary(study)), 0.01)
   expect_false("log_eta" %in% summary(study)$variable)
 })
@@ -369,9 +369,9 @@ test_that("noise on products leaves coefficients right that the noisy values att
   skip_on_cran() # takes long; `make test` runs it
   sd <- c(x = 0.6, z = 0.6)
   formula <- y ~ x * z + I(x^2) + g
-  data <- curved_data(1500, sd)
+  data <- curved_data(1000, sd)
   release <- noisy_release_of(data$seen, formula, sd, list(g = c("a", "b")))
-  fit <- sample_posterior(release, model_lm(), chains = 2, iter = 500, seed = 1)
+  fit <- sample_posterior(release, model_lm(), chains = 2, iter = 400, seed = 1)
   truth <- c("(Intercept)" = 1, x = 1, z = -1, "I(x^2)" = 0.5, gb = 0, "x:z" = 0.7)
   expect_lt(max(abs(coef(fit)[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 3.5)
   expect_gt(max(abs(coef(lm(formula, data$seen))[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 4)

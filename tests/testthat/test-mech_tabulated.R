@@ -89,7 +89,7 @@ test_that("counts: the exact posterior, by enumeration", {
   for (name in names(cases)) {
     density <- cases[[name]][[2]]
     for (z in list(c(9, 14), c(6, 9))) {
-      fit <- sample_posterior(as_release(c(`x=a` = z[1], `x=b` = z[2]), two, cases[[name]][[1]], n = n), model_bernoulli(), chains = 2, iter = 4000, seed = 3)
+      fit <- sample_posterior(as_release(c(`x=a` = z[1], `x=b` = z[2]), two, cases[[name]][[1]], n = n), model_bernoulli(), chains = 2, iter = 2400, seed = 3)
       probability <- density(z[1] - (n - k)) * density(z[2] - k) # k is uniform
       p <- seq(0, 1, by = 0.001)
       posterior <- colSums(probability * outer(k, p, function(k, p) dbeta(p, k + 1, n - k + 1)))
@@ -113,7 +113,7 @@ test_that("totals: the exact posterior of one record, and starts and draws insid
                 list(mech_tabulated(truncated, lower = -5, upper = 5), truncated), list(cut_points(2, 3), function(e) ifelse(abs(e) <= 6, dexp(abs(e), 0.5), 0)))
   for (case in cases) {
     rel <- as_release(c(x = 3, `x^2` = 15), st, case[[1]], n = 1)
-    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 8000, warmup = 600, seed = 8)
+    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 5000, warmup = 600, seed = 8)
     eta <- case[[2]](noise[, 1]) * case[[2]](noise[, 2])
     density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * eta), 0)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
@@ -132,7 +132,7 @@ test_that("mean and sd: the exact posterior when the records are inside the boun
   for (case in list(list(mech_tabulated(function(e) dt(e, 3), scale = 8), function(e) dt(e / 8, 3)),
                     list(cut_points(10, 1.5), function(e) ifelse(abs(e) <= 15, exp(-abs(e) / 10), 0)),
                     list(mech_tabulated(function(e) gap(e / 6), lower = -36, upper = 36), function(e) gap(e / 6)))) {
-    fit <- sample_posterior(as_release(c(x = 30), st, case[[1]], n = n), model, chains = 4, iter = 4000, seed = 5)
+    fit <- sample_posterior(as_release(c(x = 30), st, case[[1]], n = n), model, chains = 4, iter = 2400, seed = 5)
     s <- seq(-40, 100, by = 0.05)
     density <- vapply(mu, function(m) dnorm(m, 0, 2) * sum(dnorm(s, n * m, sqrt(n)) * case[[2]](30 - s)), 0)
     expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mu, density), sum(mu * density) / sum(density))
@@ -180,7 +180,7 @@ test_that("several parts, subsets, queries, sites and unknown numbers of records
   }
   two <- stat_counts(~ x, levels = list(x = c("a", "b")))
   counts <- function(of, a, b, n = NULL) as_release(c(`x=a` = a, `x=b` = b), two, of(scale = 4), n = n)
-  run <- function(model, ...) function(release) suppressWarnings(sample_posterior(release, model, chains = 2, iter = 4000, seed = 2, ...))$draws
+  run <- function(model, ...) function(release) suppressWarnings(sample_posterior(release, model, chains = 2, iter = 2400, seed = 2, ...))$draws
   agree(function(of) list(a = counts(of, 140, 60, 200), b = counts(of, 61, 42, 105), c = counts(of, 38, 40, 75)), run(model_bernoulli(), pool = "complete"))
   agree(function(of) counts(of, 140, 60), run(model_bernoulli(), prior_n = prior_n("uniform", lower = 50, upper = 500)))
   levels <- list(x = c("a", "b", "c"))
@@ -203,7 +203,7 @@ test_that("calibration under bounded and heavy-tailed noise", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-3, 3)), rescale = FALSE)
   for (mechanism in list(cut_points(4, 3), mech_tabulated(function(e) dt(e, 3), scale = 4))) {
-    calibration <- calibrate(model_normal(), st, mechanism, n = 30, replicates = 150, method = "augment", chains = 1, iter = 600, seed = 1) |>
+    calibration <- calibrate(model_normal(), st, mechanism, n = 30, replicates = 60, method = "augment", chains = 1, iter = 600, seed = 1) |>
       suppressWarnings() |> suppressMessages()
     expect_true(all(summary(calibration)$in_band))
   }
