@@ -321,7 +321,7 @@ curved_prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 
 
 # Log density of noisy records of y and x under rows of natural values, where y depends on x and its square: over the
 # confidential x given the noisy one, normal, by quadrature.
-log_curved <- function(natural, records, sd, nodes = seq(-7, 7, length.out = 141)) {
+log_curved <- function(natural, records, sd, nodes = seq(-7, 7, length.out = 71)) {
   variance <- natural[, "cov[x,x]"]
   left <- variance * sd[["x"]]^2 / (variance + sd[["x"]]^2)
   total <- numeric(nrow(natural))
