@@ -30,10 +30,10 @@ test_that("levels have the posterior of the plain sampler where noise is wide", 
   case <- levels_case("lm")
   release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 1), n = 150)
   draws <- function(control, iter) {
-    fit <- sample_posterior(release, case$model, method = "augment", chains = 4, iter = iter, seed = 5, control = control)
+    fit <- sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
     posterior::subset_draws(fit$draws, variable = c("prob", "gb", "gc", "sigma"), regex = TRUE)
   }
-  expect_same_quantiles(draws(list(), 3000), draws(list(passes = 8), 11000))
+  expect_same_quantiles(draws(list(), 2000), draws(list(passes = 8), 7000))
 })
 
 test_that("acceptance() tells how often records were transferred", {

@@ -34,9 +34,9 @@ test_that("it draws from the posterior that other moves draw from, whether total
   told <- function(taken, guide, iterations) {
     as.matrix(posterior::summarise_draws(redraw_chain(release, taken, guide, iterations), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
   }
-  usual <- told(c(0, 0), 0, 30000L) # no new shapes
+  usual <- told(c(0, 0), 0, 18000L) # no new shapes
   for (one in list(list(c(1, 0), 0), list(c(0, 0.4), 0), list(c(0, 0.4), redraw_guide))) {
-    drawn <- told(one[[1]], one[[2]], 15000L)
+    drawn <- told(one[[1]], one[[2]], 9000L)
     expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
   }
 })
@@ -78,7 +78,7 @@ test_that("the mean of five records, clamped on either side, is that of weighted
   set.seed(1)
   value <- c(1.6, 3.1)
   release <- as_release(value, stat_sums(~ x + I(x^2), list(x = c(-0.5, 1)), rescale = FALSE), mech_laplace(scale = 0.04), 5)
-  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 3500, seed = 3)
+  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 2100, seed = 3)
   for (chain in fit$chains) expect_gt(max(chain$state$redraw[2:3]), 0.02) # new shapes are drawn
   prior <- rnorm(2e6, 0.3, 1)
   sum <- square <- numeric(2e6)
@@ -110,7 +110,7 @@ test_that("with next to no noise the mean of three records has the density of th
   density <- dnorm(grid, 0.3, 1) * (none + one)
   density <- density / sum(density)
   release <- as_release(value, stat_sums(~ x + I(x^2), list(x = bounds), rescale = FALSE), mech_laplace(scale = 0.003), 3)
-  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 7000, seed = 1)
+  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 4200, seed = 1)
   for (chain in fit$chains) expect_gt(max(chain$state$redraw[2:3]), 0.02)
   drawn <- parameter_draws(fit, "mean")
   for (power in 1:2) expect_same_mean(drawn^power, sum(density * grid^power))
@@ -123,7 +123,7 @@ test_that("a sum alone, clamped, tells of mean and standard deviation what weigh
   value <- 1.4
   release <- as_release(value, stat_sums(~x, list(x = c(-0.5, 1))), mech_laplace(scale = 0.05), 5)
   prior <- prior_nig(mean = 0.2, precision = 0.5, shape = 3, rate = 2)
-  fit <- sample_posterior(release, model_normal(prior = prior), method = "augment", chains = 4, iter = 12000, seed = 4)
+  fit <- sample_posterior(release, model_normal(prior = prior), method = "augment", chains = 4, iter = 7200, seed = 4)
   for (chain in fit$chains) expect_gt(chain$state$redraw[3], 0.3) # new totals and new scales are drawn
   count <- 8e5
   variance <- 1 / rgamma(count, 3, 2)
@@ -140,7 +140,7 @@ test_that("a sum alone, clamped, moves a standard deviation whose prior does not
   skip_on_cran() # takes long; `make test` runs it
   release <- as_release(1.4, stat_sums(~x, list(x = c(-0.5, 1))), mech_laplace(scale = 0.05), 5)
   prior <- list(mean = prior_normal(0.2, 0.8), sd = prior_inverse_gamma(2, 1))
-  fit <- sample_posterior(release, model_normal(prior = prior), method = "augment", chains = 4, iter = 6000, seed = 3)
+  fit <- sample_posterior(release, model_normal(prior = prior), method = "augment", chains = 4, iter = 3600, seed = 3)
   for (chain in fit$chains) expect_gt(chain$state$redraw[3], 0.3) # new totals and new scales are drawn
   count <- 8e5
   set.seed(2)
@@ -166,7 +166,7 @@ test_that("sums of two numbers tell of their distribution what weighted draws fr
   bounds <- list(a = c(-0.5, 1), b = c(-1, 1))
   release <- as_release(value, stat_sums(~ a + b, bounds, rescale = FALSE), mech_laplace(scale = 0.2), 5)
   fit <- sample_posterior(release, model_mvnormal(prior = prior_niw(mean = c(0.2, -0.1), kappa = 0.5, scale = diag(c(2, 1)), df = 5)),
-                          method = "augment", chains = 4, iter = 6000, seed = 4)
+                          method = "augment", chains = 4, iter = 3600, seed = 4)
   taken <- vapply(fit$chains, function(chain) chain$state$redraw[3], 0)
   expect_gt(max(taken), 0.3)
   count <- 4e5

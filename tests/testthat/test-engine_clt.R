@@ -66,7 +66,7 @@ test_that("without the conjugate step it samples the normal distribution exactly
     rel <- as_release(z, yes_no, mechanism, n)
     noise <- exp(log_noise(mechanism$kernel, unname(rel$scale), z, cbind(n - s, s)))
     density <- vapply(p, function(q) sum(noise * dnorm(s, n * q, sqrt(n * q * (1 - q)))), 0) * dbeta(p, 2, 3)
-    fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 3)), method = "clt", chains = 2, iter = 36000, warmup = 2000,
+    fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 3)), method = "clt", chains = 2, iter = 22400, warmup = 2000,
                             seed = 5, control = list(conjugate = FALSE))
     expect_distribution(parameter_draws(fit, "prob[b]"), grid_quantile(p, density))
   }
@@ -76,7 +76,7 @@ test_that("trajectories round the peak of Laplace noise, and draws do not: as by
   rel <- as_release(c(10, 60), stat_crossprod(y ~ 1, bounds = list(y = c(-1, 1)), outside = "none"), mech_laplace(scale = 40), n = 300)
   # is the expected total so many noise scales from the released number?
   near <- function(sampler, scales) {
-    fit <- sample_posterior(rel, model_lm(y ~ 1), method = "clt", chains = 4, iter = 8000, seed = 1, control = list(sampler = sampler))
+    fit <- sample_posterior(rel, model_lm(y ~ 1), method = "clt", chains = 4, iter = 4800, seed = 1, control = list(sampler = sampler))
     mean <- posterior::extract_variable_matrix(fit$draws, "(Intercept)")
     lapply(scales, function(k) (abs(300 * mean - 10) < k * 40) + 0)
   }
@@ -206,7 +206,7 @@ test_that("with many records it is the exact posterior", {
     sum(total * exp(-abs(5210 - 0:(cells - 1)) / 60))
   }, 0)
   for (control in list(list(), list(conjugate = FALSE), list(sampler = "gibbs"))) {
-    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "clt", chains = 2, iter = 13000, warmup = 1200,
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "clt", chains = 2, iter = 8300, warmup = 1200,
                             seed = 2, control = control)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
   }
@@ -232,7 +232,7 @@ test_that("the inverse-Gaussian update holds from 0 to huge values", {
 test_that("endless noise gives the prior and says so; vanishing noise the exact posterior", {
   skip_on_cran() # takes long; `make test` runs it
   controls <- list(list(), list(conjugate = FALSE), list(sampler = "gibbs"))
-  fit_of <- function(z, mechanism, control, n = 1000, iter = 13000) {
+  fit_of <- function(z, mechanism, control, n = 1000, iter = 7800) {
     sample_posterior(as_release(z, yes_no, mechanism, n), model_bernoulli(prior = prior_beta(2, 5)), method = "clt", chains = 2,
                      iter = iter, warmup = 2000, seed = 4, control = control)
   }
@@ -244,7 +244,7 @@ test_that("endless noise gives the prior and says so; vanishing noise the exact 
   for (control in controls[c(1, 3)]) for (mechanism in list(mech_laplace(epsilon = 1e12), mech_gaussian(mu = 1e10))) {
     fit <- fit_of(c(300, 700), mechanism, control)
     expect_distribution(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 702, 305))
-    expect_lt(max(abs(as.vector(denoise(fit)) - rep(c(300, 700), each = 22000))), 1e-6)
+    expect_lt(max(abs(as.vector(denoise(fit)) - rep(c(300, 700), each = 11600))), 1e-6)
   }
   expect_output(print(fit), "raised to a millionth")
 })
@@ -256,7 +256,7 @@ test_that("all records clamped: a covariance of rank 0", {
   m <- clt_moments(clt_distribution_of(model, rel), c(900, 0))[[1]]
   expect_identical(m$mean[1:2], c(1, 1))
   expect_identical(m$cov[1:2, 1:2], matrix(0, 2, 2))
-  fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 7000, warmup = 600, seed = 1, control = list(conjugate = FALSE))
+  fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 4400, warmup = 600, seed = 1, control = list(conjugate = FALSE))
   expect_distribution(parameter_draws(fit, "mean"), function(p) qnorm(p, 900, 10))
 })
 
@@ -264,7 +264,7 @@ test_that("the distance to the exact posterior shrinks with the number of record
   skip_on_cran() # takes long; `make test` runs it
   distance <- function(n, share) {
     z <- c(n - round(n * share), round(n * share))
-    fit <- sample_posterior(as_release(z, yes_no, mech_laplace(scale = 2), n), model_bernoulli(), method = "clt", chains = 1, iter = 120500,
+    fit <- sample_posterior(as_release(z, yes_no, mech_laplace(scale = 2), n), model_bernoulli(), method = "clt", chains = 1, iter = 72300,
                             warmup = 1000, seed = 1)
     points <- max(1000, n)
     p <- (seq_len(points) - 0.5) / points
@@ -287,7 +287,7 @@ test_that("many levels: LAPACK's factors, redundant counts", {
   set.seed(2)
   counts <- as.vector(rmultinom(1, 4000, 1:24))
   rel <- as_release(c(counts + rnorm(24, 0, 30), counts + rnorm(24, 0, 30)), st, list(a = mech_gaussian(sd = 30), b = mech_gaussian(sd = 30)), 4000)
-  fit <- sample_posterior(rel, model_categorical(), method = "clt", chains = 2, iter = 3500, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(), method = "clt", chains = 2, iter = 2300, warmup = 600, seed = 1)
   exact <- sample_posterior(rel, model_categorical(), method = "augment", chains = 1, iter = 1500, seed = 1)
   for (k in c(1, 12, 24)) {
     name <- sprintf("prob[l%d]", k)
@@ -356,7 +356,7 @@ test_that("unknown n: the posterior of the normal distribution, on a grid of n a
     # the Gibbs sampler draws theta given totals as records have them
     control <- list(sampler = sampler, conjugate = if (sampler == "marginal") FALSE)
     fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), method = "clt", prior_n = prior_n("negative_binomial", mean = 90, size = 2), chains = 2,
-                            iter = 9500, warmup = 1200, seed = 1, control = control[lengths(control) > 0])
+                            iter = 6200, warmup = 1200, seed = 1, control = control[lengths(control) > 0])
     errors <- if (sampler == "marginal") 5 else 12
     expect_same_mean(parameter_draws(fit, "n"), sum(p * grid$n), errors)
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * grid$n^2), errors)
@@ -389,7 +389,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   expect_identical(extend(ask(wide, 2200, seed = 1), 100)$draws, ask(wide, 2300, seed = 1)$draws)
   # two samplers of one distribution
   fits <- lapply(c("marginal", "nuts"), function(sampler) {
-    sample_posterior(wide, model_lm(), method = "clt", chains = 2, iter = 6000, warmup = 1200, seed = 1, control = list(sampler = sampler, conjugate = FALSE))
+    sample_posterior(wide, model_lm(), method = "clt", chains = 2, iter = 4100, warmup = 1200, seed = 1, control = list(sampler = sampler, conjugate = FALSE))
   })
   for (name in posterior::variables(fits[[1]]$draws)) {
     draws <- lapply(fits, parameter_draws, name)

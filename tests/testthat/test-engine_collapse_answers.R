@@ -8,7 +8,7 @@ answers_of <- function(codes, levels, epsilon, formula = stats::reformulate(c("1
 }
 
 # by NUTS, or by independent draws, `family` "row", if that is expected
-answers_fit <- function(release, model, ..., chains = 2, iter = 2200, warmup = 500, family = "answers") {
+answers_fit <- function(release, model, ..., chains = 2, iter = 1500, warmup = 500, family = "answers") {
   ask <- function() suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   fit <- if (family == "row") ask() else by_moves(ask())
   expect_identical(fit$problem$family, family)
@@ -110,7 +110,7 @@ test_that("the draws are those of augment", {
   model <- model_glm(y ~ g, "cumulative")
   rel <- simulate_release(model, stat_records(y ~ g, levels = answer_levels), mech_randomized_response(epsilon = 5), n = 60)
   fast <- answers_fit(rel, model)
-  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 5000, warmup = 600, seed = 2))
+  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 3200, warmup = 600, seed = 2))
   expect_identical(fast$bound$parameters, slow$bound$parameters)
   for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
 })
@@ -163,7 +163,7 @@ test_that("dependent factors: all confidential tables of a few records, shares a
   n <- nrow(codes)
   rel <- answers_of(codes, crossed_levels, 6)
   model <- model_logistic(prior = prior_normal(0.3, 1)) # dependent by default
-  fits <- list(answers_fit(rel, model, iter = 9000), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 12000, warmup = 1000, seed = 2)))
+  fits <- list(answers_fit(rel, model, iter = 5400), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 7600, warmup = 1000, seed = 2)))
   cells <- expand.grid(h = 0:1, g = 0:1, y = 0:1)
   each <- sapply(1:n, function(i) Reduce(`*`, lapply(names(crossed_levels), function(v) response_matrix(2, 2)[codes[i, v] + 1, cells[[v]] + 1])))
   records <- as.matrix(expand.grid(rep(list(1:8), n)))
@@ -291,8 +291,8 @@ test_that("a matrix: with few records the posterior is the mixture over all conf
     alpha <- case[[3]]
     weight <- exact$density * exp(rowSums(lgamma(sweep(exact$counts, 2, alpha, "+"))))
     weight <- weight / sum(weight)
-    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 6000, family = family)),
-              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 12000, seed = 2))))
+    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 3600, family = family)),
+              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 7200, seed = 2))))
     for (fit in fits) for (l in if (inherits(case[[2]], "model_bernoulli")) 2 else seq_along(alpha)) {
       draws <- parameter_draws(fit, tail(fit$bound$parameters, length(alpha))[if (length(fit$bound$parameters) == 1L) 1 else l])
       a <- alpha[l] + exact$counts[, l]
@@ -348,7 +348,7 @@ test_that("a matrix with equal odds is the same as a budget, and a singular one 
   # mid and high are answered alike: what they have together is known, how it is divided is not
   alike <- rbind(low = c(low = 0.8, other = 0.2), mid = c(0.1, 0.9), high = c(0.1, 0.9))
   rel <- as_release(c(low = 500, other = 800), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(matrix = alike))
-  draws <- internal("parameter_matrix")(answers_fit(rel, model_categorical(), iter = 4000))
+  draws <- internal("parameter_matrix")(answers_fit(rel, model_categorical(), iter = 2400))
   share <- draws[, "prob[mid]"] / (draws[, "prob[mid]"] + draws[, "prob[high]"])
   expect_distribution(matrix(share, ncol = 2), qunif, 0.5)
 })
@@ -367,13 +367,13 @@ test_that("k-ary: three levels by quadrature, whatever the budget, the number of
     weight <- exp(log_p - max(log_p))
     weight <- weight / sum(weight)
     rel <- as_release(stats::setNames(answered, answer_levels$y), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = case[[2]]))
-    fit <- answers_fit(rel, model_categorical(prior = prior_dirichlet(alpha)), iter = 20000, warmup = 0, family = "row")
+    fit <- answers_fit(rel, model_categorical(prior = prior_dirichlet(alpha)), iter = 12000, warmup = 0, family = "row")
     draws <- sapply(answer_levels$y, function(l) parameter_draws(fit, sprintf("prob[%s]", l)), simplify = "array")
     for (k in 1:3) for (l in seq_len(k)) expect_same_mean(draws[, , k] * draws[, , l], sum(weight * p[, k] * p[, l]))
     for (k in 1:3) expect_same_mean(draws[, , k], sum(weight * p[, k]))
     likelihood <- drop(log(matrix(draws, ncol = 3) %*% response_matrix(3, case[[2]])) %*% answered)
     expect_equal(unlist(lapply(fit$chains, `[[`, "log_noise")), likelihood)
-    expect_gt(posterior::ess_bulk(draws[, , 1]), 0.8 * 40000)
+    expect_gt(posterior::ess_bulk(draws[, , 1]), 0.8 * 24000)
   }
 })
 
@@ -387,7 +387,7 @@ test_that("k-ary: many levels, the draws are those of NUTS; a fit goes on, and p
     answered <- rmultinom(1, case[2], response_matrix(20, case[1]) %*% (share / sum(share)))[, 1]
     rel <- as_release(stats::setNames(answered, levels$y), st, mech_randomized_response(epsilon = case[1]))
     at_once <- answers_fit(rel, model_categorical(), family = "row")
-    moved <- answers_fit(rel, model_categorical(), iter = 6000)
+    moved <- answers_fit(rel, model_categorical(), iter = 3600)
     for (name in at_once$bound$parameters) expect_agreement(parameter_draws(at_once, name), parameter_draws(moved, name), label = name)
     for (l in 1:20) expect_agreement(sapply(at_once$chains, function(c) c$table[, l]), sapply(moved$chains, function(c) c$table[, l]), label = levels$y[l])
     expect_identical(unique(unlist(lapply(at_once$chains, function(c) rowSums(c$table)))), case[2])

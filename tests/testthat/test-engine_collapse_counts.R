@@ -102,7 +102,7 @@ test_that("naive Bayes: every database of three records enumerated", {
       if (!"x2" %in% names(st$levels)) next
       counts <- enumerated_counts(st, these, levels2)
       kernel <- log_noise(case[[2]]$kernel, unname(rel$scale), unname(rel$value), counts)
-      fit <- counts_fit(rel, model, case[[3]], chains = 2, iter = 8000, warmup = 800, seed = 1)
+      fit <- counts_fit(rel, model, case[[3]], chains = 2, iter = 5100, warmup = 800, seed = 1)
       p <- check_enumerated(fit, counts, these$log_p + kernel)
       # theta given the records, averaged over them
       b <- rowSums(matrix(these$types[these$sequences, 1] == 2, nrow(these$sequences)))
@@ -123,7 +123,7 @@ test_that("several releases of the same counts", {
   counts <- do.call(cbind, lapply(st, enumerated_counts, all, levels2))
   at <- list(1:4, 5:12, 13:14)
   kernel <- Reduce(`+`, Map(function(m, i) log_noise(m$kernel, unname(rel$scale[i]), unname(rel$value[i]), counts[, i]), mechanism, at))
-  fit <- counts_fit(rel, bayes_model(alpha2), TRUE, chains = 2, iter = 7000, warmup = 600, seed = 1)
+  fit <- counts_fit(rel, bayes_model(alpha2), TRUE, chains = 2, iter = 4400, warmup = 600, seed = 1)
   check_enumerated(fit, counts, all$log_p + kernel)
   expect_identical(posterior::variables(denoise(fit)), names(rel$value))
 })
@@ -137,14 +137,14 @@ test_that("categorical and Bernoulli: every table of twelve records", {
     rel <- as_release(c(1, 8, 6), st, mech_laplace(scale = 2), n)
     counts <- as.matrix(subset(expand.grid(0:n, 0:n, 0:n), Var1 + Var2 + Var3 == n))
     weight <- rowSums(lgamma(t(alpha + t(counts))) - lgamma(counts + 1)) + log_noise("absolute", unname(rel$scale), unname(rel$value), counts)
-    fit <- counts_fit(rel, model_categorical(prior = prior_dirichlet(alpha)), moves, chains = 2, iter = 7000, warmup = 600, seed = 2)
+    fit <- counts_fit(rel, model_categorical(prior = prior_dirichlet(alpha)), moves, chains = 2, iter = 4400, warmup = 600, seed = 2)
     p <- check_enumerated(fit, counts, weight)
     expect_same_mean(parameter_draws(fit, "prob[a]"), sum(p * (0.4 + counts[, 1]) / (3.4 + n)))
     st <- stat_counts(~y, list(y = c("a", "b")))
     rel <- as_release(c(11.4, 2.3), st, mech_gaussian(sd = 3), n)
     counts <- cbind(n:0, 0:n)
     weight <- lbeta(2 + counts[, 2], 1.5 + counts[, 1]) + lchoose(n, counts[, 1]) + log_noise("squared", unname(rel$scale), unname(rel$value), counts)
-    fit <- counts_fit(rel, model_bernoulli(prior = prior_beta(2, 1.5)), moves, chains = 2, iter = 7000, warmup = 600, seed = 2)
+    fit <- counts_fit(rel, model_bernoulli(prior = prior_beta(2, 1.5)), moves, chains = 2, iter = 4400, warmup = 600, seed = 2)
     p <- check_enumerated(fit, counts, weight)
     theta <- seq(0, 1, length.out = 2001)
     density <- vapply(theta, function(t) sum(p * dbeta(t, 2 + counts[, 2], 1.5 + counts[, 1])), 0)
@@ -164,7 +164,7 @@ test_that("millions of records: the posterior of a count", {
       p <- exp(weight - max(weight))
       p <- p / sum(p)
       for (moves in c(TRUE, FALSE)) {
-        fit <- counts_fit(rel, model_bernoulli(prior = prior_beta(30, 2)), moves, chains = 2, iter = 7000, warmup = 1200, seed = 3)
+        fit <- counts_fit(rel, model_bernoulli(prior = prior_beta(30, 2)), moves, chains = 2, iter = 4700, warmup = 1200, seed = 3)
         draws <- posterior::extract_variable_matrix(denoise(fit), "y=b")
         expect_distribution(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
         expect_same_mean((draws - 0.3 * n)^2, sum(p * (k - 0.3 * n)^2))
@@ -194,8 +194,8 @@ test_that("the posterior is that of imputed records", {
   for (moves in c(TRUE, FALSE)) {
     st <- stat_counts(if (moves) ~ y:x1 + x2:y + x1 else ~ y:x1 + x2:y, levels)
     rel <- simulate_release(model, st, if (moves) mech_laplace(epsilon = 2) else mech_gaussian(mu = 1), n = 40)
-    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 1)
-    fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 5000, warmup = 600, seed = 2)
+    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 7400, warmup = 600, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3200, warmup = 600, seed = 2)
     expect_identical(fit$problem$family, if (moves) "counts" else "recursion")
     for (name in posterior::variables(fit$draws)) {
       a <- parameter_draws(fit, name)
@@ -216,7 +216,7 @@ test_that("known probabilities and wide noise", {
   st <- stat_counts(~ y:x1, levels)
   rel <- as_release(n * c(0.5 * p[1, ], 0.5 * p[2, ]), st, mech_gaussian(sd = 3e3), n)
   model <- model_naive_bayes("y", prior = prior_dirichlet(1), conditional = list(x1 = fixed(p)))
-  fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 4000, warmup = 1200, seed = 1)
+  fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 2900, warmup = 1200, seed = 1)
   share <- parameter_draws(fit, "prob[y=a]")
   # the class's share is what the four counts say of it: a normal distribution
   direction <- c(p[1, ], -p[2, ])
@@ -314,7 +314,7 @@ test_that("unknown n: every database of up to six records enumerated", {
     rel <- as_release(if (sized) list(counted = z, size = 4) else z, st, noise, n = NULL, neighbours = "add_remove")
     kernel <- log_noise(case[[2]]$kernel, unname(rel$scale)[seq_along(z)], z, all$counts)
     if (sized) kernel <- kernel + log_noise(case[[3]]$kernel, tail(unname(rel$scale), 1), 4, cbind(all$n))
-    fit <- sample_posterior(rel, model(case[[7]]), prior_n = case[[4]], chains = 2, iter = 7000, warmup = 800, seed = 1)
+    fit <- sample_posterior(rel, model(case[[7]]), prior_n = case[[4]], chains = 2, iter = 4500, warmup = 800, seed = 1)
     expect_identical(fit$problem$family, "counts")
     expect_true(fit$exact)
     counts <- if (sized) cbind(all$counts, all$n) else all$counts
@@ -348,7 +348,7 @@ test_that("unknown n: counts drawn again one by one, or all at once, against all
     if (sized) weight <- weight - (24 - n)^2 / (2 * case$size^2)
     p <- exp(weight - max(weight))
     p <- p / sum(p)
-    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), prior_n = case$prior, chains = 2, iter = 6000, warmup = 600, seed = 1)
+    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), prior_n = case$prior, chains = 2, iter = 3800, warmup = 600, seed = 1)
     for (fit in list(by_moves(ask()), ask())) {
       counted <- denoise(fit)
       expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
@@ -373,7 +373,7 @@ test_that("unknown n: what no release tells of is the prior", {
     p <- case[[3]] / sum(case[[3]])
     # with nearly known probabilities the cells hang together: all of them move at once
     for (model in list(model_bernoulli(prior = prior_beta(2, 1)), model_categorical(prior = prior_dirichlet(c(2e4, 8e4))))) {
-      fit <- by_moves(sample_posterior(rel, model, prior_n = case[[1]], chains = 2, iter = 6500, warmup = 600, seed = 1))
+      fit <- by_moves(sample_posterior(rel, model, prior_n = case[[1]], chains = 2, iter = 4100, warmup = 600, seed = 1))
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
     set.seed(1)
@@ -408,8 +408,8 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   st <- list(counted = counted, size = stat_size())
   rel <- as_release(list(counted = z, size = 75), st, list(counted = mech_laplace(scale = 6), size = mech_gaussian(sd = 0.01)), n = NULL,
                     neighbours = "add_remove")
-  unknown <- sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n("negative_binomial", mean = 50, size = 1), chains = 2, iter = 6000, warmup = 600, seed = 1)
-  known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 6000, warmup = 600, seed = 2)
+  unknown <- sample_posterior(rel, model_naive_bayes("y"), prior_n = prior_n("negative_binomial", mean = 50, size = 1), chains = 2, iter = 3800, warmup = 600, seed = 1)
+  known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 3800, warmup = 600, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 75))
   for (name in known$bound$parameters) {
     expect_agreement(parameter_draws(unknown, name), parameter_draws(known, name))
@@ -420,7 +420,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
   noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 70, chains = 1, iter = 800,
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 45, chains = 1, iter = 800,
                    warmup = 300, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -475,7 +475,7 @@ test_that("unknown n: what must know it says so, and what can do without", {
 test_that("unknown n: one cell published, and n beside it", {
   st <- list(one = stat_subset(stat_counts(~ y, levels2["y"]), "y=b"), size = stat_size())
   rel <- as_release(list(one = 4, size = 9), st, list(one = mech_laplace(scale = 2), size = mech_gaussian(sd = 3)), n = NULL, neighbours = "add_remove")
-  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), prior_n = prior_n("poisson", mean = 8), chains = 2, iter = 7000, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), prior_n = prior_n("poisson", mean = 8), chains = 2, iter = 4400, warmup = 600, seed = 1)
   all <- subset(expand.grid(b = 0:60, n = 0:60), b <= n)
   weight <- dpois(all$n, 8, log = TRUE) + lchoose(all$n, all$b) + lbeta(2 + all$b, 1.5 + all$n - all$b) - abs(4 - all$b) / 2 - (9 - all$n)^2 / 18
   p <- check_enumerated(fit, as.matrix(all), weight)

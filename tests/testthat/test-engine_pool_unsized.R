@@ -33,7 +33,7 @@ test_that("numbers of few records and shared, partly pooled and walking rates: d
     own <- rate * exp(shift)
     s <- vapply(1:3, function(j) waiting_total(own[, j], n[, j], c(3, 2, 4)[j]), numeric(draws))
     log_weight <- log_noise("absolute", c(0.7, 0.6), c(3.2, 1.5), s[, 1:2]) + log_noise("squared", 0.8, 2.9, s[, 3, drop = FALSE])
-    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, prior_n = sizes, iter = 3000, seed = 2)
+    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, prior_n = sizes, iter = 1800, seed = 2)
     expect_true(fit$exact)
     expect_weighted_mean(parameter_draws(fit, "n[north]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(fit, "n[north]")^2, n[, 1]^2, log_weight)
@@ -53,7 +53,7 @@ test_that("a number and the rate that it shares with another site: draws from th
   set.seed(6)
   wide <- waiting(60) # nothing is clamped
   sites <- list(north = as_release(c(t = 14), wide, mech_laplace(scale = 1), n = NULL), south = as_release(c(t = 33), wide, mech_laplace(scale = 1), n = 40))
-  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", prior_n = prior_n("negative_binomial", mean = 20, size = 2), iter = 14500, seed = 3)
+  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", prior_n = prior_n("negative_binomial", mean = 20, size = 2), iter = 8700, seed = 3)
   rate <- rgamma(1e6, 3, 2)
   n <- rnbinom(1e6, 2, mu = 20)
   total <- cbind(rgamma(1e6, n, rate), rgamma(1e6, 40, rate))
@@ -91,8 +91,8 @@ test_that("one site is a fit of its release; separate fits take each site's prio
   skip_on_cran()
   sites <- waiting_sites()
   model <- model_exponential(prior = prior_gamma(3, 2))
-  alone <- sample_posterior(sites$north, model, method = "augment", prior_n = prior_n("poisson", mean = 2), iter = 3000, seed = 5)
-  pooled <- sample_posterior(sites["north"], model, pool = "complete", prior_n = prior_n("poisson", mean = 2), iter = 3000, seed = 6)
+  alone <- sample_posterior(sites$north, model, method = "augment", prior_n = prior_n("poisson", mean = 2), iter = 1800, seed = 5)
+  pooled <- sample_posterior(sites["north"], model, pool = "complete", prior_n = prior_n("poisson", mean = 2), iter = 1800, seed = 6)
   expect_agreement(parameter_draws(pooled, "rate"), parameter_draws(alone, "rate"))
   expect_agreement(parameter_draws(pooled, "n[north]"), parameter_draws(alone, "n"))
   none <- sample_posterior(sites, model, pool = "none", prior_n = list(south = prior_n("uniform", lower = 3, upper = 3)), iter = 200, seed = 7)
@@ -155,7 +155,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
     log_weight <- ifelse(possible, 0, -Inf) + log_noise("squared", 3, z$a, own[[1]]$totals) + log_noise("absolute", 3, z$b, own[[2]]$totals) +
       log_noise("absolute", 3, z$c, own[[3]]$totals)
     pooling <- if (pool == "partial") partial_pooling(sd = prior_half_normal(0.4)) else pool
-    fit <- sample_posterior(sites, model, pool = pooling, method = "collapse", prior_n = sizes, iter = 4000, seed = 2)
+    fit <- sample_posterior(sites, model, pool = pooling, method = "collapse", prior_n = sizes, iter = 2400, seed = 2)
     expect_identical(fit$problem$family, "totals")
     expect_weighted_mean(parameter_draws(fit, "n[a]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(fit, "n[a]")^2, n[, 1]^2, log_weight)
@@ -166,7 +166,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
     expect_weighted_mean(parameter_draws(fit, "mean[a]"), own[[1]]$mean, log_weight)
     expect_weighted_mean(parameter_draws(fit, "sd[log(sd)]"), spread[, 2], log_weight)
     several <- sample_posterior(sites, model_mvnormal(prior = prior_niw(0.3, 1, 10, 8)), pool = pooling,
-                                method = "collapse", prior_n = sizes, iter = 4000, seed = 2)
+                                method = "collapse", prior_n = sizes, iter = 2400, seed = 2)
     expect_weighted_mean(parameter_draws(several, "n[a]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(several, "n[c]"), n[, 3], log_weight)
     expect_weighted_mean(parameter_draws(several, "mean[x,a]"), own[[1]]$mean, log_weight)
@@ -203,9 +203,9 @@ test_that("few records: totals and imputed records agree where all have more tha
   sites <- list(a = of(6, 3, 9, 8, 14), b = of(2, 4, 7, 5, 9))
   model <- model_lm(y ~ x, prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 5, 6))
   fit <- function(method, least, iter) sample_posterior(sites, model, pool = "complete", method = method, prior_n = prior_n("uniform", lower = least, upper = 9), iter = iter, seed = 1)
-  totals <- fit("collapse", 3, 6000)
+  totals <- fit("collapse", 3, 3500)
   expect_null(internal("few_records_trouble")(totals))
-  records <- fit("augment", 3, 6000)
+  records <- fit("augment", 3, 3500)
   for (name in c("n[a]", "n[b]", "x", "sigma")) expect_agreement(parameter_draws(totals, name), parameter_draws(records, name), label = name)
   for (k in 3:5) {
     below <- function(fit) (parameter_draws(fit, "n[b]") <= k) + 0
@@ -214,7 +214,7 @@ test_that("few records: totals and imputed records agree where all have more tha
   expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], but are excluded", class = "noiseaware_warning_few_records")
   expect_output(print(few), "upper = 9., at least 3 assumed")
   expect_no_match(paste(capture.output(print(totals)), collapse = " "), "at least . assumed")
-  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n("poisson", mean = 5), chains = 2, iter = 3000, seed = 1)),
+  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", prior_n = prior_n("poisson", mean = 5), chains = 2, iter = 1800, seed = 1)),
                  "plausible for n, ", class = "noiseaware_warning_few_records")
   expect_output(print(alone), "prior poisson.*, at least 3 assumed")
 })

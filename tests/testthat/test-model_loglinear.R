@@ -53,7 +53,7 @@ expect_loglinear <- function(fit, tables, log_p, released, design, mean, sd, dra
   invisible(p)
 }
 
-loglinear_fit <- function(release, model, ..., iter = 3500, warmup = 600) {
+loglinear_fit <- function(release, model, ..., iter = 2300, warmup = 600) {
   fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -175,7 +175,7 @@ test_that("next to no noise gives glm()'s likelihood", {
   admitted <- counts[rep(seq_len(24), counts$Freq), 1:3]
   st <- stat_counts(~ Admit:Gender:Dept, levels = lapply(admitted, levels))
   exact <- as_release(as.vector(aperm(UCBAdmissions, 3:1)), st, mech_gaussian(sd = 0.05), nrow(admitted))
-  fit <- loglinear_fit(exact, model_table(~ Admit:Gender + Admit:Dept + Gender:Dept, prior_normal(sd = 20)), iter = 3000)
+  fit <- loglinear_fit(exact, model_table(~ Admit:Gender + Admit:Dept + Gender:Dept, prior_normal(sd = 20)), iter = 1800)
   same <- stats::glm(Freq ~ (Admit + Gender + Dept)^2, stats::poisson(), counts)
   told <- posterior::summarise_draws(fit$draws, "mean", "sd", "mcse_mean", "rhat")
   want <- summary(same)$coefficients[told$variable, ]
@@ -195,7 +195,7 @@ test_that("a decomposable formula agrees with the Dirichlet prior, weighted", {
   st <- stat_counts(~ x:y + y, cube[1:2])
   rel <- as_release(c(14, 3, 9, 21, 20, 27), st, mech_laplace(scale = 3), 50)
   normal <- loglinear_fit(rel, model_table(~ x:y, prior_normal(0.3, 0.9)))
-  other <- loglinear_fit(rel, model_table(~ x:y), iter = 24500)
+  other <- loglinear_fit(rel, model_table(~ x:y), iter = 14700)
   p <- posterior::as_draws_matrix(other$draws)
   beta <- cbind(xb = log(p[, 3] / p[, 1]), yb = log(p[, 2] / p[, 1]), "xb:yb" = log(p[, 4] * p[, 1] / p[, 2] / p[, 3]))
   # log ratios of uniform probabilities have the density of their product
@@ -217,7 +217,7 @@ test_that("\"augment\" and \"collapse\" agree, its hooks are right, a chain cut 
   st <- stat_counts(~ x:y + y:z, cube)
   set.seed(3)
   rel <- simulate_release(model, st, mech_laplace(epsilon = 1), n = 30)
-  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 2)
+  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 3500, warmup = 600, seed = 2)
   expect_same_quantiles(loglinear_fit(rel, model)$draws, slow$draws)
   result <- debug_model(model, st, n = 300)
   expect_false(any(result$ok %in% FALSE), info = paste(result$hook[result$ok %in% FALSE], collapse = " "))
@@ -241,7 +241,7 @@ test_that("calibration: a cycle of four", {
   skip_on_cran()
   levels <- list(a = c("u", "v", "w"), b = binary, c = binary, d = binary)
   cycle <- ~ a:b + b:c + c:d + d:a
-  cal <- calibrate(model_table(cycle, prior_normal(0, 1)), stat_counts(cycle, levels), mech_laplace(epsilon = 4), n = 60, replicates = 60, chains = 1,
+  cal <- calibrate(model_table(cycle, prior_normal(0, 1)), stat_counts(cycle, levels), mech_laplace(epsilon = 4), n = 60, replicates = 35, chains = 1,
                    iter = 550, warmup = 200, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)

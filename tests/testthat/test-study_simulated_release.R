@@ -33,7 +33,7 @@ test_that("replicates are what simulate_release() makes", {
   sim <- simulator(release, model)
   values <- internal("point_values")(sim, sim$middle)[, 1L]
   z <- internal("simulate_values")(sim, sim$middle)
-  again <- t(vapply(1:600, function(i) simulate_release(model, statistic, mech_laplace(epsilon = 5), n = 40, parameters = values)$value, release$value))
+  again <- t(vapply(1:350, function(i) simulate_release(model, statistic, mech_laplace(epsilon = 5), n = 40, parameters = values)$value, release$value))
   p <- vapply(seq_len(ncol(z)), function(j) suppressWarnings(stats::ks.test(z[, j], again[, j]))$p.value, 0)
   expect_gt(min(p) * ncol(z), 1e-3)
 })
