@@ -21,7 +21,7 @@ test_that("where noise drowns everything n is between the ends of its prior, whe
   skip_on_cran()
   one <- resize_cases()$factor
   release <- as_release(stats::setNames(seq_along(one$at), one$at), one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("uniform", lower = 10, upper = 60), chains = 1, iter = 2200, warmup = 300, seed = 1)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("uniform", lower = 10, upper = 60), chains = 1, iter = 1400, warmup = 300, seed = 1)))
   n <- posterior::extract_variable_matrix(fit$draws, "n")
   expect_lt(abs(mean(n) - 35), 5 * posterior::mcse_mean(n))
   expect_lt(max(abs(range(n) - c(10, 60))), 4)
@@ -34,7 +34,7 @@ test_that("where noise drowns everything n has its prior, whatever was published
     one <- cases[[case]]
     told <- stats::setNames(c(3, -2, 1, 40, 20, 5, 7, 9, 30, 4, 1)[seq_along(one$at)], one$at)
     release <- as_release(told, one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 30, size = 6), chains = 2, iter = 2500,
+    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 30, size = 6), chains = 2, iter = 1500,
                                              warmup = 500, thin = 2, seed = 1))
     expect_gt(min(acceptance(fit)$tilted), 0.1, label = case)
     n <- posterior::extract_variable_matrix(fit$draws, "n")
@@ -50,7 +50,7 @@ test_that("few records: no step leaves what no step comes back to", {
   statistic <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-3, 3)))
   release <- as_release(c(1, 2, 3, 1, 3), statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
   model <- model_lm(prior = prior_nig(), covariates = prior_niw())
-  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 1, upper = 8), chains = 2, iter = 5500, warmup = 500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", prior_n = prior_n("uniform", lower = 1, upper = 8), chains = 2, iter = 3500, warmup = 500, seed = 1))
   n <- posterior::extract_variable_matrix(fit$draws, "n")
   for (cut in 1:7) expect_lt(abs(mean(n <= cut) - cut / 8), 5 * posterior::mcse_mean((n <= cut) + 0), label = cut)
 })
@@ -144,7 +144,7 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, one$mechanism, n = NULL, neighbours = "add_remove")
-    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 3500,
+    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 2100,
                                                           warmup = 500, seed = 1)))
     prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, one$kernel, one$scale, c(25, 4)))
     expect_weighted_draws(fit, prior, case)
@@ -157,7 +157,7 @@ test_that("scatters that are drawn anew: all draws of the prior, weighted, under
   model <- model_lm(prior = prior_nig(0, 1, 3, 3), covariates = prior_niw())
   z <- c(3, 2, 40, 15, 30)
   told <- as_release(stats::setNames(z, statistic$components), statistic, mech_gaussian(sd = 15), n = NULL, neighbours = "add_remove")
-  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 8000, warmup = 500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", prior_n = prior_n("negative_binomial", mean = 25, size = 4), chains = 2, iter = 5000, warmup = 500, seed = 1))
   prior <- with_seed(2, weighted_resize(statistic, model, z, "squared", 15, c(25, 4), 80000))
   expect_weighted_draws(fit, prior, "wide noise")
 })

@@ -268,7 +268,7 @@ test_that("with the normal distribution alone the posterior is that of quadratur
   }, 0) - rowSums(grid^2) / 18
   density <- matrix(exp(log_density - max(log_density)), 121)
   for (sampler in c("noncentred", "marginal")) {
-    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 12000, seed = 2,
+    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 7200, seed = 2,
                             control = list(conjugate = FALSE, passes = 3, sampler = sampler))
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
     expect_distribution(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
@@ -289,7 +289,7 @@ test_that("under Laplace noise the samplers have the same posterior, few records
   for (case in list(list(n = 100, scale = 2, conjugate = FALSE), list(n = 5000, scale = 1, conjugate = TRUE))) {
     rel <- simulate_release(fixed_model(known_lm(2)), st, mech_laplace(scale = case$scale), n = case$n)
     fits <- lapply(c("noncentred", "marginal"), function(sampler) {
-      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 11000, warmup = 2000, seed = 9,
+      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 7400, warmup = 2000, seed = 9,
                        control = list(conjugate = case$conjugate, sampler = sampler, passes = if (sampler == "marginal") 5))
     })
     for (v in posterior::variables(fits[[1]]$draws)) {
@@ -310,13 +310,13 @@ test_that("posteriors are close to those of 'augment' where bounds do not bind",
   set.seed(64)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
   exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 2200, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 6000, seed = 4), exact)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 3600, seed = 4), exact)
 
   # Gaussian noise, an intercept alone
   flat <- lm_problem(0)
   rel <- simulate_release(model_lm(), flat, mech_gaussian(mu = 0.3), n = 1000, parameters = c("(Intercept)" = 2, sigma = 1.5))
   exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 2200, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 6000, seed = 4), exact)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 3600, seed = 4), exact)
 })
 
 test_that("with factors too", {
@@ -326,8 +326,8 @@ test_that("with factors too", {
              "prob[f=w]" = 0.3)
   set.seed(3)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
-  exact <- sample_posterior(rel, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 6000, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 12000, seed = 4), exact)
+  exact <- sample_posterior(rel, model_lm(factors = "independent"), method = "augment", chains = 2, iter = 3600, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 7200, seed = 4), exact)
 })
 
 test_that("both samplers, and all sources of right moments, agree", {
@@ -342,7 +342,7 @@ test_that("both samplers, and all sources of right moments, agree", {
   both <- as_release(unname(c(rel$value, 1e4 * colMeans(outer(x / 10, 1:4, "^")))), list(regression = st, covariates = fourth),
                      list(regression = mechanism, covariates = mechanism), 1e4)
   run <- function(release, covariates, ...) {
-    sample_posterior(release, model_lm(prior = prior_nig(), covariates = covariates), method = "clt", chains = 4, iter = 5000, seed = 5, ...)
+    sample_posterior(release, model_lm(prior = prior_nig(), covariates = covariates), method = "clt", chains = 4, iter = 3000, seed = 5, ...)
   }
   known <- run(rel, fixed(list(mean = 0.5, cov = matrix(2))))
   same_posterior(run(rel, fixed(list(mean = 0.5, cov = matrix(2))), control = list(sampler = "gibbs")), known)

@@ -278,7 +278,7 @@ test_that("posteriors of subsets and of queries of counts are exact", {
       rel <- as_release(value, query, mechanism, 5)
       exact <- table_posterior(weights, value, rel$scale, 5, kernel = mechanism$kernel)
       for (method in c("augment", "collapse")) {
-        fit <- sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 3000, warmup = 600, seed = 1)
+        fit <- sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 2000, warmup = 600, seed = 1)
         for (k in 1:4) expect_same_mean(parameter_draws(fit, paste0("prob[", letters[k], "]")), exact$prob[k])
         imputed <- denoise(fit)
         expect_identical(posterior::variables(imputed), query$components)
@@ -298,7 +298,7 @@ test_that("queries of a variable's counts move as they are: with fractions, besi
   noise <- log_noise("squared", c(0.5, 0.5), c(0.4, 1.1), tables %*% t(weights[1:2, ])) + log_noise("absolute", 1, 2.6, tables %*% weights[3, ])
   weight <- exp(noise - max(noise))
   exact <- colSums(weight * (1 + tables)) / sum(weight) / 9
-  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 6500, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 4100, warmup = 600, seed = 1)
   expect_identical(fit$method, "collapse")
   for (k in 1:4) expect_same_mean(parameter_draws(fit, paste0("prob[", letters[k], "]")), exact[k])
   expect_equal(colMeans(matrix(denoise(fit), ncol = 3)), unname(drop(colSums(weight * tables %*% t(weights)) / sum(weight))), tolerance = 0.05)
@@ -310,7 +310,7 @@ test_that("queries of a variable's counts move as they are: with fractions, besi
   groups <- stat_linear(ages, list(low = c("age=a", "age=b"), high = c("age=c", "age=d")))
   unknown <- as_release(list(g = c(3.2, 1.6), n = 5), list(g = groups, n = stat_size()), list(g = mech_laplace(scale = 1), n = mech_laplace(scale = 0.01)), NULL, "add_remove")
   known <- as_release(c(3.2, 1.6), groups, mech_laplace(scale = 1), 5, "add_remove")
-  means <- lapply(list(unknown, known), function(rel) coef(sample_posterior(rel, model_categorical(), chains = 2, iter = 5000, seed = 3))[paste0("prob[", letters[1:4], "]")])
+  means <- lapply(list(unknown, known), function(rel) coef(sample_posterior(rel, model_categorical(), chains = 2, iter = 3000, seed = 3))[paste0("prob[", letters[1:4], "]")])
   expect_equal(means[[1]], means[[2]], tolerance = 0.05)
   features <- as_release(c(1, 2), stat_linear(crossed, list(p = c("g=u", "g=v"), q = "g=w")), mech_laplace(epsilon = 1), 5)
   expect_error(sample_posterior(features, model_naive_bayes("g"), method = "collapse"), class = "noiseaware_error_method")
@@ -323,12 +323,12 @@ test_that("one count of a binary variable: every method", {
   expect_identical(rel$scale, c(`answer=yes` = 1 / 0.8))
   exact <- table_posterior(rbind(c(0, 1)), 4.6, 1 / 0.8, 6)
   for (method in c("augment", "collapse")) {
-    fit <- sample_posterior(rel, model_bernoulli(), method = method, chains = 2, iter = 6500, warmup = 600, seed = 2)
+    fit <- sample_posterior(rel, model_bernoulli(), method = method, chains = 2, iter = 4100, warmup = 600, seed = 2)
     expect_same_mean(parameter_draws(fit, "prob[yes]"), exact$prob[2])
   }
   expect_identical(fit$method, sample_posterior(rel, model_bernoulli(), chains = 1, iter = 20, seed = 1)$method)
   large <- as_release(c(yes = 412), asked, mech_laplace(epsilon = 1), 500)
-  mean_of <- function(method) coef(sample_posterior(large, model_bernoulli(), method = method, chains = 2, iter = 3500, seed = 3))[[1]]
+  mean_of <- function(method) coef(sample_posterior(large, model_bernoulli(), method = method, chains = 2, iter = 2100, seed = 3))[[1]]
   expect_equal(mean_of("clt"), mean_of("collapse"), tolerance = 0.005)
   expect_equal(mean_of("naive"), 413 / 502, tolerance = 0.005)
 })
@@ -359,9 +359,9 @@ test_that("a component that was not published is one with noise without limit", 
   kept <- c("g=v", "g=u:h=no", "g=w:h=yes")
   scale <- ifelse(names(counts) %in% kept, 2, huge)
   releases <- list(as_release(counts[kept], crossed, mech_laplace(scale = 2), 20), as_release(counts, crossed, mech_laplace(scale = scale), 20))
-  fits <- lapply(releases, sample_posterior, model_naive_bayes("g"), chains = 1, iter = 12000, seed = 4)
+  fits <- lapply(releases, sample_posterior, model_naive_bayes("g"), chains = 1, iter = 7200, seed = 4)
   expect_equal(as.numeric(fits[[1]]$draws), as.numeric(fits[[2]]$draws))
-  fit <- sample_posterior(releases[[1]], model_naive_bayes("g"), method = "augment", chains = 2, iter = 6000, seed = 4)
+  fit <- sample_posterior(releases[[1]], model_naive_bayes("g"), method = "augment", chains = 2, iter = 3600, seed = 4)
   exact <- coef(fits[[1]])
   for (name in names(exact)) expect_lt(abs(mean(parameter_draws(fit, name)) - exact[[name]]), 0.02)
 })
@@ -382,7 +382,7 @@ test_that("totals divided by a public n are those totals", {
   }
   fits <- lapply(list(means, plain), sample_posterior, model_normal(), method = "naive", seed = 5)
   expect_equal(as.numeric(fits[[1]]$draws), as.numeric(fits[[2]]$draws))
-  fits <- lapply(list(means, plain), sample_posterior, model_normal(), method = "clt", chains = 2, iter = 5000, seed = 5)
+  fits <- lapply(list(means, plain), sample_posterior, model_normal(), method = "clt", chains = 2, iter = 3000, seed = 5)
   expect_equal(coef(fits[[1]]), coef(fits[[2]]), tolerance = 0.05)
 })
 
@@ -421,7 +421,7 @@ test_that("clt agrees with collapse on a subset of a regression's totals", {
   rel <- as_release(c(y = 20, x = -4, `y^2` = 15, `x:y` = 11, `x^2` = 21), st, mech_gaussian(sd = 2), 1000)
   some <- as_release(rel$value[c("y", "x^2", "y:x")], st, mech_gaussian(sd = 2), 1000)
   prior <- model_lm(prior = prior_nig(rate = 2), covariates = fixed(list(mean = 0, cov = 2)))
-  fits <- lapply(c("clt", "collapse"), function(method) sample_posterior(some, prior, method = method, chains = 2, iter = 5000, seed = 6))
+  fits <- lapply(c("clt", "collapse"), function(method) sample_posterior(some, prior, method = method, chains = 2, iter = 3000, seed = 6))
   expect_equal(coef(fits[[1]]), coef(fits[[2]]), tolerance = 0.1)
   expect_equal(diag(vcov(fits[[1]])), diag(vcov(fits[[2]])), tolerance = 0.2)
   expect_error(sample_posterior(some, prior, method = "naive"), class = "noiseaware_error_method")
@@ -450,11 +450,11 @@ test_that("joint distributions of queries under augment", {
   skip_on_cran()
   set.seed(9)
   query <- stat_linear(stat_counts(~ x, levels = list(x = c("a", "b", "c"))), list(ab = c("x=a", "x=b"), gap = c(`x=a` = 1, `x=c` = -1)))
-  draws <- geweke(model_categorical(), query, mech_laplace(scale = 1), n = 4, iterations = 10000, passes = 1)
+  draws <- geweke(model_categorical(), query, mech_laplace(scale = 1), n = 4, iterations = 6500, passes = 1)
   expect_prior(draws, prior_draws(model_categorical(), query))
   subset <- stat_subset(stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-2, 2))), c("x", "y:x"))
   model <- model_lm(prior = prior_nig(shape = 5, rate = 1), covariates = fixed(list(mean = 0, cov = 1)))
-  draws <- geweke(model, subset, mech_laplace(epsilon = 1), n = 4, iterations = 10000, passes = 1)
+  draws <- geweke(model, subset, mech_laplace(epsilon = 1), n = 4, iterations = 6500, passes = 1)
   expect_prior(draws, prior_draws(model, subset))
 })
 
@@ -469,7 +469,7 @@ test_that("one total of a 0/1 variable is the count of its ones, under every met
   cell <- as_release(c(`x=1` = 4.6), counts, laplace, 6)
   exact <- table_posterior(rbind(c(0, 1)), 4.6, 1.5, 6)
   for (method in c("augment", "collapse")) {
-    fit <- sample_posterior(one, model_bernoulli(), method = method, chains = 2, iter = 6500, warmup = 600, seed = 2)
+    fit <- sample_posterior(one, model_bernoulli(), method = method, chains = 2, iter = 4100, warmup = 600, seed = 2)
     expect_same_mean(parameter_draws(fit, "prob[1]"), exact$prob[2])
     expect_identical(posterior::variables(denoise(fit)), "x")
     expect_same_mean(matrix(denoise(fit)[, , 1], ncol = 2), exact$queries)
@@ -487,10 +487,10 @@ test_that("one total of a 0/1 variable is the count of its ones, under every met
   around <- as_release(c(x = 2.2), stat_crossprod(x ~ 1, bounds), laplace, 6)
   rescaled <- table_posterior(rbind(c(-1, 1)), 2.2, 1.5, 6)
   for (method in c("augment", "collapse")) {
-    fit <- sample_posterior(twice, model_bernoulli(), method = method, chains = 2, iter = 6500, warmup = 600, seed = 2)
+    fit <- sample_posterior(twice, model_bernoulli(), method = method, chains = 2, iter = 4100, warmup = 600, seed = 2)
     expect_same_mean(parameter_draws(fit, "prob[1]"), exact$prob[2])
   }
-  fit <- sample_posterior(around, model_bernoulli(), chains = 2, iter = 6500, warmup = 600, seed = 2)
+  fit <- sample_posterior(around, model_bernoulli(), chains = 2, iter = 4100, warmup = 600, seed = 2)
   expect_same_mean(parameter_draws(fit, "prob[1]"), rescaled$prob[2])
 })
 
