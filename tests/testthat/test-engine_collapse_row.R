@@ -150,7 +150,7 @@ test_that("a count's distribution far from what was released of it", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ x:y, levels_of)
-  cal <- calibrate(model_table(), st, mech_laplace(epsilon = 0.5), n = 60, replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 1, method = "collapse")
+  cal <- calibrate(model_table(), st, mech_laplace(epsilon = 0.5), n = 60, replicates = 70, chains = 1, iter = 300, warmup = 0, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -158,7 +158,7 @@ test_that("calibrated", {
 test_that("calibrated with n drawn", {
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate(model_table(), list(counts = cells_of, size = stat_size()), list(counts = mech_laplace(scale = 3), size = mech_gaussian(sd = 6)),
-                   n = prior_n("negative_binomial", mean = 40, size = 3), replicates = 120, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
+                   n = prior_n("negative_binomial", mean = 40, size = 3), replicates = 70, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
   expect_gt(min(summary(cal)$p.value), 1e-4)

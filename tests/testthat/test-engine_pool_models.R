@@ -1,6 +1,6 @@
 # Partial pooling and walks of tables, log-linear models and multivariate normal records: src/pool/parameters_nuts.c, src/model/mvnormal.c.
 
-pooled <- function(..., iter = 3000) suppressWarnings(suppressMessages(sample_posterior(..., iter = iter, seed = 1)))
+pooled <- function(..., chains = 2, iter = 1800) suppressWarnings(suppressMessages(sample_posterior(..., chains = chains, iter = iter, seed = 1)))
 
 # sites of normal (y, x) from draws of the prior, their spread on mean and log-Cholesky factor with half-normal standard deviations
 spread_mvnormal <- function(model, draws, scale) {
@@ -119,7 +119,7 @@ test_that("log-linear models of one and of two records: draws from the prior, we
   own <- list(site(1), site(2))
   log_weight <- log_noise("absolute", 0.8, z[[1]], own[[1]]$count) + log_noise("squared", 0.9, z[[2]], own[[2]]$count)
   for (method in c("augment", "collapse")) {
-    fit <- pooled(sites, model_table(~ a + b, prior = prior_normal(0, 1)), pool = partial_pooling(sd = prior_half_normal(0.7)), method = method, iter = 3000)
+    fit <- pooled(sites, model_table(~ a + b, prior = prior_normal(0, 1)), pool = partial_pooling(sd = prior_half_normal(0.7)), method = method, iter = 1800)
     expect_identical(fit$problem$family, if (method == "collapse") "tables" else "records")
     names <- fit$bound$parameters
     expect_length(names, 3L)

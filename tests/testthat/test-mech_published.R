@@ -137,10 +137,10 @@ test_that("methods agree with enumeration of all tables", {
     expect_identical(c(fit$method, fit$problem$family), c("collapse", "row"))
     expect_true(fit$exact)
     expect_enumerated(fit, counts, log_p)
-    fit <- by_moves(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3000, seed = k))
+    fit <- by_moves(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 1800, seed = k))
     expect_identical(fit$problem$family, "counts")
     expect_enumerated(fit, counts, log_p)
-    fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 3000, seed = k)
+    fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 1800, seed = k)
     expect_enumerated(fit, counts, log_p)
     # the noise's log density of draws is that of their tables
     s <- posterior::as_draws_matrix(denoise(fit))
@@ -159,7 +159,7 @@ test_that("subsets, queries and an unknown number of records go along", {
     shown_log("gaussian", 4, counts[, 2] + counts[, 3], 1, list(round = 2))
   released <- cbind(counts[, 1], counts[, 2] + counts[, 3])
   for (method in c("collapse", "augment")) {
-    expect_enumerated(sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 3000, seed = 1), released, log_p)
+    expect_enumerated(sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 1800, seed = 1), released, log_p)
   }
   # the number of records is hidden too
   rel <- as_release(c(a = 3, b = NA, c = NA), three, published(mech_discrete_laplace(scale = 1), threshold = 2), NULL, neighbours = "add_remove")
@@ -169,7 +169,7 @@ test_that("subsets, queries and an unknown number of records go along", {
   # tables of n records are equally likely among (n + 1)(n + 2) / 2
   log_p <- rowSums(vapply(1:3, function(k) shown_log("discrete_laplace", c(3, NA, NA)[k], all[, k], 1, list(threshold = 2)), n + 0)) - log((n + 1) * (n + 2))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(rel, model_categorical(), method = method, prior_n = prior_n("uniform", lower = 0, upper = 12), chains = 2, iter = 3500, seed = 3)
+    fit <- sample_posterior(rel, model_categorical(), method = method, prior_n = prior_n("uniform", lower = 0, upper = 12), chains = 2, iter = 2100, seed = 3)
     expect_enumerated(fit, all, log_p)
   }
 })
@@ -186,7 +186,7 @@ test_that("cells of several variables that were hidden agree with enumeration", 
   # classes equally likely, then the tables of each class
   log_p <- -log((no + 1) * (no + 2)) - log((9 - no) * (10 - no))
   for (k in 1:6) log_p <- log_p + shown_log("discrete_laplace", value[[k]], all[, k], 1, list(threshold = 3))
-  fit <- by_moves(sample_posterior(rel, model_naive_bayes("y"), method = "collapse", chains = 2, iter = 5000, seed = 1))
+  fit <- by_moves(sample_posterior(rel, model_naive_bayes("y"), method = "collapse", chains = 2, iter = 3000, seed = 1))
   expect_identical(fit$problem$family, "counts")
   expect_enumerated(fit, all, log_p)
 })
@@ -212,7 +212,7 @@ test_that("totals of numbers agree with quadrature", {
   p <- exp(log_p - max(log_p))
   model <- model_poisson(prior = prior_gamma(2, 1))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(rel, model, method = method, chains = 2, iter = 3500, seed = 4)
+    fit <- sample_posterior(rel, model, method = method, chains = 2, iter = 2100, seed = 4)
     d <- posterior::extract_variable_matrix(denoise(fit), "x")
     for (q in c(5, 10, 20, 30)) expect_same_mean((d <= q) + 0, sum(p[s <= q]) / sum(p))
   }
@@ -222,7 +222,7 @@ test_that("totals of numbers agree with quadrature", {
   model <- model_normal(prior = prior_nig(mean = 1, precision = 0.5, shape = 4, rate = 6))
   grid <- seq(-250, 350, by = 0.05)
   density <- dt((grid - 12) / sqrt(6 / 4 * (12 + 144 / 0.5)), 8) * (pnorm(50, grid, 15) - pnorm(30, grid, 15))
-  fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 3500, seed = 5)
+  fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 2100, seed = 5)
   expect_distribution(posterior::extract_variable_matrix(denoise(fit), "x"), grid_quantile(grid, density))
 })
 
@@ -230,7 +230,7 @@ test_that("posteriors are calibrated", {
   skip_on_cran()
   mechanisms <- list(published(mech_discrete_gaussian(sd = 3), threshold = 8, round = 3, lower = 0), published(mech_laplace(scale = 4), threshold = 6, listed = FALSE))
   for (mechanism in mechanisms) {
-    cal <- calibrate(model_categorical(), three, mechanism, n = 30, replicates = 110, seed = 1, chains = 1, iter = 400)
+    cal <- calibrate(model_categorical(), three, mechanism, n = 30, replicates = 60, seed = 1, chains = 1, iter = 400)
     expect_true(all(summary(cal)$p.value > 1e-4))
   }
 })

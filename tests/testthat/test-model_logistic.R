@@ -201,7 +201,7 @@ test_that("the coefficients given the records have the posterior on a grid", {
   log_density <- outer(dnorm(b0, 0.5, 2, log = TRUE), dnorm(b1, -0.3, 1, log = TRUE), "+")
   for (i in 1:12) log_density <- log_density + plogis((2 * data$y[i] - 1) * outer(b0, b1 * data$x[i], "+"), log.p = TRUE)
   density <- exp(log_density - max(log_density))
-  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 13000, warmup = 1200, thin = 2, seed = 1)
+  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 8300, warmup = 1200, thin = 2, seed = 1)
   expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
   expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
   product <- parameter_draws(fit, "(Intercept)") * parameter_draws(fit, "x")
@@ -214,7 +214,7 @@ test_that("the coefficients given the records have the posterior on a grid", {
 
 # ---- the sampler: exact answers ----------------------------------------------------------
 
-log_both <- function(release, model, iter = 12000) {
+log_both <- function(release, model, iter = 5000) {
   lapply(list(plain = list(passes = 0), interwoven = list(passes = 2)), function(control) {
     sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 12, control = control)
   })
@@ -349,7 +349,7 @@ test_that("joint-distribution test, with and without non-centred moves", {
   bound <- internal("bind_model")(model, st)
   prior <- log_report(bound, log_prior(bound, 100000, seed = 41))
   set.seed(42)
-  for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 9000, passes), prior)
+  for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 5800, passes), prior)
 })
 
 # ---- the rest ----------------------------------------------------------------------------

@@ -77,7 +77,7 @@ test_that("two records that nothing clamps have the posterior of quadrature", {
     likelihood <- vapply(beta, function(b) sum(noise * dnorm(s, 2 * b, 1.5 * sqrt(2))), 0)
     density <- dnorm(beta, 0.5, 2) * likelihood
     for (method in c("augment", "collapse", "clt")) {
-      fit <- sample_posterior(rel, model, method, chains = 2, iter = 12000, warmup = 1000, seed = 7)
+      fit <- sample_posterior(rel, model, method, chains = 2, iter = 7600, warmup = 1000, seed = 7)
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
     expect_true(sample_posterior(rel, model, chains = 2, iter = 400, seed = 1)$exact)
@@ -113,7 +113,7 @@ test_that("mixed statements clamp the other variable alone", {
   wide <- stat_crossprod(y ~ x, list(y = c(-1, 2), x = c(-40, 40)), rescale = FALSE)
   value <- c(y = 12, x = 70, `y^2` = 40, `y:x` = 30, `x^2` = 330)
   model <- model_lm(prior = prior_normal(0, 1), sigma = prior_half_normal(2), covariates = prior_niw(mean = 1, kappa = 1, df = 4, scale = matrix(2)))
-  of <- function(st, method) sample_posterior(as_release(value, st, mech_laplace(scale = 3), n = 40), model, method, chains = 2, iter = 6000, warmup = 1000, seed = 3)
+  of <- function(st, method) sample_posterior(as_release(value, st, mech_laplace(scale = 3), n = 40), model, method, chains = 2, iter = 2500, warmup = 700, seed = 3)
   expect_same <- function(narrow, wide) {
     for (method in c("augment", "clt")) {
       a <- parameter_draws(of(narrow, method), "x")
