@@ -2,7 +2,7 @@
 # posterior is a mixture over the total, computed by summation or quadrature.
 
 wide <- list(x = c(0, 1e6))
-total_fit <- function(release, model, ...) sample_posterior(release, model, method = "collapse", chains = 2, iter = 7000, warmup = 1200, ...)
+total_fit <- function(release, model, ...) sample_posterior(release, model, method = "collapse", chains = 2, iter = 4700, warmup = 1200, ...)
 
 # noise's log density at the totals s
 noise_at <- function(rel, mechanism, s) log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), cbind(s))
@@ -73,7 +73,7 @@ test_that("two noisy totals of the same variable, against imputed records", {
   mechanism <- list(a = mech_laplace(scale = 5), b = mech_gaussian(sd = 4))
   for (model in list(model_poisson(prior = prior_gamma(2, 0.8)), model_exponential(prior = prior_gamma(6, 8)))) {
     rel <- as_release(c(25, 31), st, mechanism, 8)
-    exact <- parameter_draws(sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 600, seed = 1), "rate")
+    exact <- parameter_draws(sample_posterior(rel, model, method = "augment", chains = 2, iter = 4400, warmup = 600, seed = 1), "rate")
     draws <- parameter_draws(total_fit(rel, model, seed = 2), "rate")
     keep <- function(draws) as.vector(draws)[unique(round(seq(1, length(draws), length.out = posterior::ess_basic(draws) / 2)))]
     expect_gt(suppressWarnings(stats::ks.test(keep(draws), keep(exact)))$p.value, 1e-6)
@@ -108,7 +108,7 @@ test_that("joint-distribution test", {
     st <- stat_sums(~x, bounds = wide)
     prior <- matrix(stats::qgamma(stats::ppoints(1e5), 3, 1), dimnames = list(NULL, "rate"))
     for (mechanism in list(mech_laplace(scale = 8), mech_gaussian(sd = 3))) {
-      expect_prior(geweke_totals(model, st, mechanism, 10, 5000), prior)
+      expect_prior(geweke_totals(model, st, mechanism, 10, 3200), prior)
     }
   }
 })
@@ -149,7 +149,7 @@ test_that("unknown n, Poisson: every total and number of records", {
   )
   for (case in cases) {
     fit <- sample_posterior(case[[1]], model_poisson(prior = prior_gamma(1.7, 0.4)), method = "collapse", prior_n = case[[2]], chains = 2,
-                            iter = 15000, warmup = 1000, seed = 1)
+                            iter = 9400, warmup = 1000, seed = 1)
     expect_identical(fit$problem$family, "total")
     check_sized(fit, grid$s, grid$n, one + case[[3]] + case[[4]], 1.7 + grid$s, 0.4 + grid$n, case[[5]])
   }
@@ -163,7 +163,7 @@ test_that("unknown n, exponential: quadrature over the total, every number of re
   rel <- sized_release(11.1, mech_laplace(scale = 4), 25, mech_gaussian(sd = 8))
   # the prior knows the rate, about 1.5, so that n and the total go together
   fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(30, 20)), method = "collapse", prior_n = prior_n("poisson", mean = 20), chains = 2,
-                          iter = 15000, warmup = 1000, seed = 1)
+                          iter = 9400, warmup = 1000, seed = 1)
   weight <- one + dpois(grid$n, 20, log = TRUE) - abs(grid$s - 11.1) / 4 - (grid$n - 25)^2 / 128
   check_sized(fit, grid$s, grid$n, weight, 30 + grid$n, 20 + grid$s, "t: x")
 })
@@ -174,7 +174,7 @@ test_that("unknown n of a total: the limit of n known, restarts, refusals", {
   long <- ask(8000)
   expect_true(all(parameter_draws(long, "n") == 20))
   known <- sample_posterior(as_release(61.2, stat_sums(~ x, wide), mech_laplace(scale = 6), 20), model_poisson(), method = "collapse", chains = 2,
-                            iter = 5000, warmup = 300, seed = 2)
+                            iter = 3100, warmup = 300, seed = 2)
   expect_agreement(parameter_draws(long, "rate"), parameter_draws(known, "rate"))
   expect_identical(extend(ask(400), 100)$draws, ask(500)$draws)
   loose <- sized_release(61.2, mech_laplace(scale = 6), 20, mech_gaussian(sd = 3))
@@ -192,7 +192,7 @@ test_that("unknown n of a total: calibrated, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(t = stat_sums(~ x, bounds = wide), size = stat_size())
   for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
-    cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_n("poisson", mean = 15), replicates = 90,
+    cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_n("poisson", mean = 15), replicates = 50,
                      method = "collapse", chains = 1, iter = 1300, warmup = 300, seed = 4, neighbours = "add_remove")
     expect_gt(min(summary(cal)$p.value), 1e-4)
   }

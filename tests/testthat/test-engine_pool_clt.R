@@ -55,7 +55,7 @@ test_that("logistic regression of three sites: draws from the prior, weighted by
   weight <- weight / sum(weight)
   effective <- 1 / sum(weight^2)
   expect_gt(effective, 300)
-  fit <- sample_posterior(sites, model, pool = "complete", method = "clt", iter = 3000, seed = 1)
+  fit <- sample_posterior(sites, model, pool = "complete", method = "clt", iter = 1800, seed = 1)
   values <- internal("parameter_matrix")(fit)[, 1:2]
   for (k in 1:2) {
     mean <- sum(weight * theta[k, ])
@@ -69,8 +69,8 @@ test_that("logistic regression of three sites: draws from the prior, weighted by
 test_that("one probability of two sites: near the exact posterior", {
   sites <- list(north = as_release(c("smoke=yes" = 113.2), smoking(), mech_laplace(scale = 4), n = 300),
                 south = as_release(c("smoke=yes" = 61), smoking(), mech_gaussian(sd = 9), n = 200))
-  exact <- sample_posterior(sites, model_bernoulli(), pool = "complete", iter = 3000, seed = 1)
-  fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", method = "clt", iter = 3000, seed = 1)
+  exact <- sample_posterior(sites, model_bernoulli(), pool = "complete", iter = 1800, seed = 1)
+  fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", method = "clt", iter = 1800, seed = 1)
   a <- posterior::summarise_draws(exact$draws)
   b <- posterior::summarise_draws(fit$draws)
   expect_lt(abs(a$mean - b$mean) / a$sd, 0.1)

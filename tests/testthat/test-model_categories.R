@@ -181,7 +181,7 @@ expect_weighted <- function(fit, prior, likelihood) {
   }
 }
 
-category_samplers <- function(release, model, iter = 3000) {
+category_samplers <- function(release, model, iter = 1800) {
   lapply(list(list(passes = 0), list()), function(control) {
     suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1000, seed = 12, control = control))
   })
@@ -237,7 +237,7 @@ test_that("the coefficients given the records are the prior's, weighted", {
     prior <- prior_draws(model, st, 40000L)
     likelihood <- 1
     for (i in 1:12) likelihood <- likelihood * probabilities_of_draws(family, prior, data$x[i], category_levels[1:3])[, as.integer(data$y[i])]
-    fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 3000, warmup = 600, seed = 1)
+    fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 2000, warmup = 600, seed = 1)
     expect_weighted(fit, prior[, internal("coefficients_of")(fit$bound)], likelihood)
   }
 })
@@ -277,8 +277,8 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     prior <- prior_draws(model, st, 1e5)
     # the plain sampler mixes too slowly to be told in less
     if (family$link == "probit") expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 6000, 0), prior)
-    expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4500, 2), prior)
-    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 2500, passes = NULL, warmup = 300L)
+    expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 2900, 2), prior)
+    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1600, passes = NULL, warmup = 300L)
     expect_prior(draws[, c(internal("coefficients_of")(bound), "mean[x]", "cov[x,x]")], prior)
   }
 })

@@ -136,7 +136,7 @@ test_that("the posterior given records is the one of quadrature", {
   x <- 2 + 8 * rbeta(60, 2, 3)
   y <- 1 + sin(x) + rnorm(60, 0, 0.4)
   model <- model_lm(y ~ s(x, k = 8), sigma = prior_exponential(1))
-  fit <- nonprivate_posterior(data.frame(y, x), model, smooth(k), chains = 2, iter = 12000, seed = 1)
+  fit <- nonprivate_posterior(data.frame(y, x), model, smooth(k), chains = 2, iter = 7200, seed = 1)
   exact <- given_records(y, x, k, 5)
   quantile_of <- function(p) uniroot(function(v) sum(exact$weight * pnorm(v, exact$mean, exact$sd)) - p, c(-5, 8), tol = 1e-9)$root
   expect_distribution(matrix(predict(fit, data.frame(x = 5), type = "expected"), ncol = 2), quantile_of, sum(exact$weight * exact$mean))
@@ -153,7 +153,7 @@ test_that("augment: with z drawn again and again the parameters follow their pri
   set.seed(5)
   model <- model_lm(y ~ s(x, k = 6))
   for (passes in c(0, 3)) {
-    draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 5500, passes)
+    draws <- geweke(model, smooth(6), mech_laplace(epsilon = 4), 6, 3600, passes)
     expect_prior(draws, prior_draws(model, smooth(6)))
   }
   # and where records keep a part of their innovations
@@ -172,7 +172,7 @@ test_that("augment and clt agree, and find a curve", {
     fit <- suppressWarnings(sample_posterior(release, model_lm(), method = method, chains = 2, iter = iter, seed = 2, ...))
     lapply(seq_len(4), function(j) matrix(suppressWarnings(predict(fit, at, type = "expected"))[, j], ncol = 2))
   }
-  exact <- curve("augment", 8000)
+  exact <- curve("augment", 4500)
   near <- curve("clt", 600)
   for (j in 1:4) {
     # beside Monte Carlo error a normal approximation's
@@ -293,7 +293,7 @@ test_that("several terms: the posterior given records is the one of quadrature, 
   data <- dependent(60)
   st <- stat_crossprod(several, ends)
   model <- model_lm(several, sigma = prior_exponential(1))
-  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 12000, seed = 1)
+  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 7200, seed = 1)
   bound <- bound_of(model, st)
   design <- cbind(1, internal("term_values")(bound, as.matrix(data[-1])))
   at <- data.frame(x = c(3, 6), u = c(0.4, 0.6), z = c(1, -1))
@@ -338,7 +338,7 @@ test_that("several terms: cells given records are those of all assignments to cl
   skip_on_cran()
   data <- data.frame(y = c(0, 1, 2), x = c(2.1, 2.2, 9), z = c(-3.9, -3.8, 3))
   formula <- y ~ s(x, k = 6) + z
-  fit <- nonprivate_posterior(data, model_lm(formula), stat_crossprod(formula, ends[c("y", "x", "z")]), chains = 2, iter = 20000, seed = 1)
+  fit <- nonprivate_posterior(data, model_lm(formula), stat_crossprod(formula, ends[c("y", "x", "z")]), chains = 2, iter = 12000, seed = 1)
   classes <- internal("classes_of_covariates")
   cells <- list(x = list(count = 6, of = c(1, 1, 6)), z = list(count = 16, of = c(1, 1, 15)))
   assignments <- as.matrix(expand.grid(rep(list(seq_len(classes)), 3)))
@@ -365,12 +365,9 @@ test_that("several terms, augment: with z drawn again and again the parameters f
   formula <- y ~ s(x, k = 6) + s(u, k = 6) + z
   st <- stat_crossprod(formula, ends)
   model <- model_lm(formula)
-  for (passes in c(0, 3)) {
-    draws <- geweke(model, st, mech_laplace(epsilon = 15), 6, 5500, passes)
-    expect_prior(draws, prior_draws(model, st))
-  }
-  draws <- geweke(model, st, mech_laplace(epsilon = 15), 6, 5500, -1, warmup = 300L, kinds = c(1, 1, 0, 0))
-  expect_prior(draws, prior_draws(model, st))
+  prior <- prior_draws(model, st)
+  for (passes in c(0, 3)) expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 3600, passes), prior)
+  expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 4500, -1, warmup = 300L, kinds = c(1, 1, 0, 0)), prior)
 })
 
 test_that("several terms: draws have the cells' probabilities over all classes, and fits do what those of one smooth do", {

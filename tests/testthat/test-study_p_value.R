@@ -72,7 +72,7 @@ test_that("any model, noise and number of records that can be simulated is serve
   expect_lt(p(unsized, model_bernoulli(), c("prob[yes]" = 0.7)), 0.05)
   expect_gt(p(unsized, model_bernoulli(), c(n = 200)), 0.05)
   expect_lt(p(unsized, model_bernoulli(), c(n = 300)), 0.05)
-  own <- mech_custom(log_density = function(noise) -sum(abs(noise)) / 3, r = function(total) total + rexp(length(total), 1 / 3) * sample(c(-1, 1), length(total), TRUE))
+  own <- mech_custom(log_density = function(noise) -sum(abs(noise)) / 3, r = function(total) total + rexp(length(total), 1 / 3) - rexp(length(total), 1 / 3))
   customs <- as_release(c(no = 30, yes = 70), two_levels, own, n = 100)
   expect_lt(p(customs, model_bernoulli(), c("prob[yes]" = 0.5)), 0.05)
   expect_gt(p(customs, model_bernoulli(), c("prob[yes]" = 0.7)), 0.05)
