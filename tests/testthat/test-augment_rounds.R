@@ -44,7 +44,7 @@ test_that("warmup gives slow chains more rounds than quick ones", {
     release <- simulate_release(mtcars, stat_crossprod(formula, bounds[all.vars(formula)]), mech_laplace(epsilon = epsilon))
     widths <- vapply(Filter(is.numeric, bounds[all.vars(formula)[-1]]), diff, 0, USE.NAMES = FALSE)
     model <- model_lm(covariates = prior_niw(kappa = 1, scale = (widths / 6)^2), factors = "independent")
-    acceptance(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 5, iter = 1020, warmup = 1000, seed = 1)))$rounds
+    acceptance(suppressWarnings(sample_posterior(release, model, method = "augment", chains = 3, iter = 1020, warmup = 1000, seed = 1)))$rounds
   }
   expect_lte(mean(rounds(mpg ~ wt + hp + am, 5)), 1.5)
   expect_gte(mean(rounds(mpg ~ wt + hp + qsec + disp + drat + am + cyl + vs + gear, 0.25)), 2)

@@ -7,7 +7,7 @@ yes_likelihood <- function(p) {
 test_that("one probability for two sites: quadrature", {
   grid <- seq(0.0005, 0.9995, by = 0.0005)
   quantile <- grid_quantile(grid, yes_likelihood(grid) * dbeta(grid, 2, 3))
-  fit <- sample_posterior(two_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = "complete", iter = 4000, seed = 1)
+  fit <- sample_posterior(two_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = "complete", iter = 2400, seed = 1)
   expect_distribution(parameter_draws(fit, "prob[yes]"), quantile)
   expect_true(fit$exact)
   # the totals given the releases
@@ -31,7 +31,7 @@ test_that("a total of 0 and 1, and one that was hidden because it was small", {
     log(ifelse(away > 0, 1 - exp(-away) / 2, exp(away) / 2))
   }
   quantile <- grid_quantile(grid, sum_of_totals(grid, 25, function(s) -abs(9.4 - s) / 1.5) * sum_of_totals(grid, 25, below))
-  fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", iter = 2400, seed = 2)
   expect_distribution(parameter_draws(fit, "prob[1]"), quantile)
 })
 
@@ -39,7 +39,7 @@ test_that("an exact number beside a noisy one", {
   sites <- list(exact = as_release(c("smoke=yes" = 9), smoking(), mech_exact(), n = 25), noisy = two_yes()$south)
   grid <- seq(0.0005, 0.9995, by = 0.0005)
   quantile <- grid_quantile(grid, dbinom(9, 25, grid) * sum_of_totals(grid, 20, function(s) -(11 - s)^2 / 18))
-  fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", iter = 2400, seed = 2)
   expect_distribution(parameter_draws(fit, "prob[yes]"), quantile)
   expect_true(all(posterior::extract_variable_matrix(denoise(fit), "smoke=yes[exact]") == 9))
 })
@@ -51,7 +51,7 @@ test_that("a Poisson rate: quadrature", {
   s <- 0:400
   likelihood <- function(n, log_noise) vapply(grid, function(rate) sum(dpois(s, n * rate) * exp(log_noise)), 0)
   density <- likelihood(8, -abs(31.4 - s) / 6) * likelihood(15, -(77 - s)^2 / 50) * dgamma(grid, 2, 0.4)
-  fit <- sample_posterior(sites, model_poisson(prior = prior_gamma(2, 0.4)), pool = "complete", iter = 4000, seed = 3)
+  fit <- sample_posterior(sites, model_poisson(prior = prior_gamma(2, 0.4)), pool = "complete", iter = 2400, seed = 3)
   expect_distribution(parameter_draws(fit, "rate"), grid_quantile(grid, density))
 })
 
@@ -81,7 +81,7 @@ test_that("an exponential rate: R's integration over the totals", {
   grid <- exp(seq(log(0.03), log(3), length.out = 600))
   likelihood <- waits_likelihood(grid)
   model <- model_exponential(prior = prior_gamma(2, 4))
-  fit <- sample_posterior(waits(), model, pool = "complete", iter = 4000, seed = 3)
+  fit <- sample_posterior(waits(), model, pool = "complete", iter = 2400, seed = 3)
   # the nodes' own error
   state <- internal("start_pool")(fit$problem, fit$bound, c(1, 2), 1L, NULL)
   told <- vapply(log(grid), function(t) .Call(internal("ffi_pool_density"), fit$problem, state, t), c(0, 0))
@@ -121,7 +121,7 @@ test_that("many records, much noise: the rate may be in many stretches of its de
   skip_on_cran()
   sites <- list(north = as_release(c("smoke=yes" = 1300), smoking(), mech_laplace(scale = 600), n = 4000),
                 south = as_release(c("smoke=yes" = 2100), smoking(), mech_laplace(scale = 900), n = 3000))
-  fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = "complete", iter = 4000, seed = 1)
+  fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = "complete", iter = 2400, seed = 1)
   at <- seq(-7, 7, by = 0.02)
   density <- sum_of_totals(plogis(at), 4000, function(s) -abs(1300 - s) / 600) * sum_of_totals(plogis(at), 3000, function(s) -abs(2100 - s) / 900)
   expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), grid_quantile(at, density * dbeta(plogis(at), 2, 3) * dlogis(at)))
@@ -144,7 +144,7 @@ test_that("a mean with known standard deviation: the normal distribution in clos
   variance <- n * 1.5^2 + c(4, 9)^2
   precision <- 1 / 4 + sum(n^2 / variance)
   mean <- (1 / 4 + sum(n * c(13.1, 41.9) / variance)) / precision
-  fit <- sample_posterior(sites, model, pool = "complete", iter = 4000, seed = 4)
+  fit <- sample_posterior(sites, model, pool = "complete", iter = 2400, seed = 4)
   expect_distribution(parameter_draws(fit, "mean"), function(p) qnorm(p, mean, 1 / sqrt(precision)), mean)
 })
 
@@ -189,8 +189,8 @@ test_that("one site is what it is alone; almost no noise, and all records togeth
   skip_on_cran() # takes long; `make test` runs it
   set.seed(7)
   sites <- totals_sites()
-  alone <- sample_posterior(sites$first, totals_models$conjugate, method = "collapse", iter = 4000, seed = 1)
-  pooled <- sample_posterior(sites["first"], totals_models$conjugate, pool = "complete", iter = 4000, seed = 2)
+  alone <- sample_posterior(sites$first, totals_models$conjugate, method = "collapse", iter = 2400, seed = 1)
+  pooled <- sample_posterior(sites["first"], totals_models$conjugate, pool = "complete", iter = 2400, seed = 2)
   for (name in c("(Intercept)", "x", "mean[x]")) expect_agreement(parameter_draws(pooled, name), parameter_draws(alone, name), label = name)
 
   data <- lapply(c(a = 60, b = 90), function(n) {
@@ -324,7 +324,7 @@ test_that("two sites, one probability: quadrature over the mean, its spread and 
   log_sd <- seq(-6, 2, by = 0.05)
   joint <- hyper_density(at, cbind(first, second), mean, log_sd, function(m) dbeta(plogis(m), 2, 3, log = TRUE) + dlogis(m, log = TRUE),
                          function(sd) dnorm(sd, 0, 0.8, log = TRUE))
-  fit <- sample_posterior(two_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_half_normal(0.8)), iter = 5000, seed = 1)
+  fit <- sample_posterior(two_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_half_normal(0.8)), iter = 3000, seed = 1)
   quantile <- function(grid, density) grid_quantile(grid, density)
   expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), quantile(mean, rowSums(joint)))
   expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), quantile(log_sd, colSums(joint)))
@@ -355,7 +355,7 @@ test_that("three exponential rates: quadrature over the mean, its spread and the
       prod(colSums(likelihood * weight / sum(weight)))
     }, 0)
   }, mean) * outer(exp(log_prior(mean)), exp(dnorm(exp(log_sd), 0, 0.6, log = TRUE) + log_sd))
-  fit <- sample_posterior(waits(), model_exponential(prior = prior_gamma(2, 4)), pool = partial_pooling(sd = prior_half_normal(0.6)), iter = 4000, seed = 1)
+  fit <- sample_posterior(waits(), model_exponential(prior = prior_gamma(2, 4)), pool = partial_pooling(sd = prior_half_normal(0.6)), iter = 2400, seed = 1)
   expect_distribution(log(parameter_draws(fit, "rate")), grid_quantile(mean, rowSums(joint)))
   expect_distribution(log(parameter_draws(fit, "sd[log(rate)]")), grid_quantile(log_sd, colSums(joint)))
   told <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
@@ -464,8 +464,8 @@ test_that("exact and noisy totals at sites with parameters of their own: quadrat
 
 test_that("a spread that is known to be none is complete pooling", {
   skip_on_cran() # takes long; `make test` runs it
-  none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
-  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 2400, seed = 1)
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 2400, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes]"), parameter_draws(complete, "prob[yes]"))
   expect_agreement(parameter_draws(none, "prob[yes,south]"), parameter_draws(complete, "prob[yes]"))
 })

@@ -2,7 +2,7 @@
 # records are many, against quadrature, and against records that are drawn from the prior.
 
 clt_evidence <- function(release, model, ..., draws = 3000) {
-  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 1000, seed = 1, ...)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 700, seed = 1, ...)))
   log_evidence(fit, draws = draws, seed = 1)
 }
 

@@ -120,7 +120,7 @@ test_that("concentrations and shares have their posterior: joint draws of data a
     truth <- c(`concentration[county]` = a[1], `concentration[block]` = a[2], `share[sex=f]` = top, women = sum(women), first = size[1])
     vapply(names(truth), function(v) (sum(draws[, v] < truth[[v]]) + stats::runif(1) * (1 + sum(draws[, v] == truth[[v]]))) / (nrow(draws) + 1), 0)
   }
-  ranks <- vapply(1:220, of_prior, numeric(5))
+  ranks <- vapply(1:150, of_prior, numeric(5))
   for (v in rownames(ranks)) expect_gt(suppressWarnings(stats::ks.test(ranks[v, ], "punif")$p.value), 1e-3)
 })
 

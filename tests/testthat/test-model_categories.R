@@ -257,7 +257,7 @@ test_that("with noise alone the posterior is the prior; records without noise ha
   st <- stat_crossprod(Sat ~ Infl + Cont, lapply(homes, levels))
   for (link in c("logistic", "probit")) {
     model <- model_glm(family = if (link == "probit") "cumulative_probit" else "cumulative", prior = prior_normal(sd = 10))
-    fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 1400, warmup = 400, seed = 1)
+    fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 1000, warmup = 300, seed = 1)
     exact <- MASS::polr(Sat ~ Infl + Cont, homes, method = link, Hess = TRUE)
     near <- c(exact$zeta, exact$coefficients)[names(coef(fit))]
     expect_lt(max(abs(coef(fit) - near) / sqrt(diag(vcov(fit)))), 0.15)
