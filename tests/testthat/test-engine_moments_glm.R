@@ -207,7 +207,7 @@ test_that("the posterior is that of 'augment', where n is not small", {
   release <- logistic_release(500, 20)
   for (link in rev(binary_links)) {
     model <- binary_model(link, prior = prior_normal(0, 2))
-    fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 3000, seed = 1))
+    fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 1800, seed = 1))
     exact <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 1, iter = 1000, seed = 2))
     for (name in posterior::variables(fit$draws)) {
       a <- posterior::extract_variable_matrix(fit$draws, name)
@@ -228,7 +228,7 @@ test_that("the posterior of a regression of counts is that of 'augment', and tel
   set.seed(75)
   release <- simulate_release(truth, statistic, mech_laplace(epsilon = 5), n = 1000)
   model <- model_glm(family = poisson(), prior = prior_normal(0, 2))
-  fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 2500, seed = 1))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 1500, seed = 1))
   exact <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 1500, seed = 2))
   for (name in posterior::variables(fit$draws)) {
     a <- posterior::extract_variable_matrix(fit$draws, name)
@@ -266,7 +266,7 @@ test_that("the regression's samplers have the same posterior under NUTS", {
   truth <- model_lm(prior = fixed(c(0.5, 1, 0)), sigma = fixed(1), covariates = fixed(list(mean = c(0, 0), cov = diag(2))))
   release <- simulate_release(truth, statistic, mech_laplace(epsilon = 0.1), n = 1000)
   fits <- lapply(c("nuts", "noncentred"), function(sampler) {
-    suppressWarnings(sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 3000, seed = 3,
+    suppressWarnings(sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 1800, seed = 3,
                                       control = list(sampler = sampler, conjugate = FALSE)))
   })
   for (name in posterior::variables(fits[[1]]$draws)) {

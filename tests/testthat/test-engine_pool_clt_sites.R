@@ -56,7 +56,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   for (pool in names(exact)) {
     of <- exact[[pool]]
     pooling <- switch(pool, complete = pool, partial = partial_pooling(sd = prior_half_normal(0.7)), walk = partial_pooling(sd = prior_half_normal(0.7), walk = TRUE))
-    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 3600)
+    fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = pooling, prior_n = sizes_of_two, iter = 2200)
     first <- if (pool == "walk") "prob[v,a]" else "prob[v]"
     expect_distribution(qlogis(parameter_draws(fit, first)), grid_quantile(logit, of$mean))
     # of n given p the sums, weighted by p of all else
@@ -85,7 +85,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   at <- function(of, x) stats::approx(logit, of, x, rule = 2)$y
   log_weight <- Reduce(`+`, lapply(1:3, function(j) at(log(told[[j]]), phi[, j])))
   log_weight[rowSums(phi < -3.5 | phi > 4) > 0] <- -Inf
-  fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = partial_pooling(sd = prior_half_normal(0.7), walk = 2), prior_n = sizes_of_two, iter = 3600)
+  fit <- approximately(sites, model_bernoulli(prior = prior_beta(1, 1)), pool = partial_pooling(sd = prior_half_normal(0.7), walk = 2), prior_n = sizes_of_two, iter = 2200)
   expect_weighted_mean(log(parameter_draws(fit, "sd[logit(prob[v])]")), log(sd), log_weight)
   for (j in 1:3) expect_weighted_mean(qlogis(parameter_draws(fit, sprintf("prob[v,%s]", names(told)[j]))), phi[, j], log_weight)
   for (site in c("a", "b")) {

@@ -27,7 +27,7 @@ test_that("Poisson rates of two groups whose sizes have noise: enumeration and q
   second <- each(30.5, n)
   a <- 0:n
   weight <- noise_of_sizes(a, n - a)
-  fit <- sample_posterior(noisy_groups(n), model_poisson(y ~ g, prior = prior_gamma(2, 0.5)), iter = 3000, seed = 1)
+  fit <- sample_posterior(noisy_groups(n), model_poisson(y ~ g, prior = prior_gamma(2, 0.5)), iter = 1800, seed = 1)
   expect_identical(posterior::variables(fit$draws), c("rate[a]", "rate[b]"))
   expect_distribution(parameter_draws(fit, "rate[a]"), grid_quantile(rate, drop(first %*% (weight * colSums(second)[n - a + 1]))))
   expect_distribution(parameter_draws(fit, "rate[b]"), grid_quantile(rate, drop(second[, n - a + 1] %*% (weight * colSums(first)))))
@@ -53,7 +53,7 @@ test_that("an unknown number of all records", {
   n <- sizes$a + sizes$b
   # n is uniform, and the shares given n
   mass <- ifelse(n >= 3 & n <= most, noise_of_sizes(sizes$a, sizes$b) / (n + 1), 0) * second[sizes$b + 1]
-  fit <- sample_posterior(noisy_groups(NULL), model_poisson(~ g, prior = prior_gamma(2, 0.5)), prior_n = prior_n("uniform", lower = 3, upper = most), iter = 3000, seed = 2)
+  fit <- sample_posterior(noisy_groups(NULL), model_poisson(~ g, prior = prior_gamma(2, 0.5)), prior_n = prior_n("uniform", lower = 3, upper = most), iter = 1800, seed = 2)
   expect_distribution(parameter_draws(fit, "rate[a]"), grid_quantile(rate, drop(first[, sizes$a + 1] %*% mass)))
   joint <- mass * colSums(first)[sizes$a + 1]
   expect_same_mean(parameter_draws(fit, "n"), sum(n * joint) / sum(joint))
@@ -68,7 +68,7 @@ test_that("probabilities by group, from cells, from one level and sizes, and fro
   a <- 0:n
   p <- seq(0.002, 0.998, by = 0.004)
   both <- function(g, s, size) exp(-abs(value[2 * g] - s) / 2 - abs(value[2 * g - 1] - (size - s)) / 2)
-  fit <- sample_posterior(as_release(value, cells, mech_laplace(scale = 2), n = n), model_bernoulli(~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 3)
+  fit <- sample_posterior(as_release(value, cells, mech_laplace(scale = 2), n = n), model_bernoulli(~ g, prior = prior_beta(2, 1.5)), iter = 1800, seed = 3)
   # of noise p(z | s, N) of each group
   exact_of <- function(noise) {
     likelihood <- function(g) vapply(0:n, function(size) {
@@ -92,17 +92,17 @@ test_that("probabilities by group, from cells, from one level and sizes, and fro
     as_release(list(cell = cells_value, size = sizes), list(cell = cells, size = sizes_of), list(cell = mech_laplace(scale = 2), size = mech_gaussian(sd = 1.5)), n = n)
   }
   told_size <- function(g, size) exp(-(sizes[g] - size)^2 / 4.5)
-  fit <- sample_posterior(with_sizes(yes), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 4)
+  fit <- sample_posterior(with_sizes(yes), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 1800, seed = 4)
   exact <- exact_of(function(g, s, size) exp(-abs(yes[g] - s) / 2) * told_size(g, size))
   expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
   expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "size: g=a"), exact$size)
-  fit <- sample_posterior(with_sizes(value), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 5)
+  fit <- sample_posterior(with_sizes(value), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 1800, seed = 5)
   exact <- exact_of(function(g, s, size) both(g, s, size) * told_size(g, size))
   expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
   expect_same_mean(posterior::extract_variable_matrix(denoise(fit), "size: g=a"), exact$size)
   # the other level alone
   no <- value[c("g=a:x=no", "g=b:x=no")]
-  fit <- sample_posterior(with_sizes(no), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 3000, seed = 6)
+  fit <- sample_posterior(with_sizes(no), model_bernoulli(x ~ g, prior = prior_beta(2, 1.5)), iter = 1800, seed = 6)
   exact <- exact_of(function(g, s, size) exp(-abs(no[g] - (size - s)) / 2) * told_size(g, size))
   expect_distribution(parameter_draws(fit, "prob[yes,a]"), exact$quantile)
 })
@@ -122,7 +122,7 @@ test_that("partial pooling with sizes that have noise: quadrature over the mean,
     drop((normal %*% first * normal %*% second) %*% noise)
   }, mean) * outer(dgamma(exp(mean), 2, 0.5) * exp(mean), dnorm(exp(log_sd), 0, 0.8) * exp(log_sd))
   fit <- sample_posterior(noisy_groups(n), model_poisson(~ g, prior = prior_gamma(2, 0.5)), pool = partial_pooling(sd = prior_half_normal(0.8)),
-                          iter = 3500, seed = 7)
+                          iter = 2100, seed = 7)
   expect_distribution(log(parameter_draws(fit, "rate")), grid_quantile(mean, rowSums(joint)))
   expect_distribution(log(parameter_draws(fit, "sd[log(rate)]")), grid_quantile(log_sd, colSums(joint)))
 })
@@ -155,7 +155,7 @@ test_that("sizes that are known: the same as a list of releases", {
   rate <- sample_posterior(grouped, model_exponential(~ g, prior = prior_gamma(2, 3)), pool = "partial", chains = 2, iter = 300, seed = 3)
   expect_identical(rate$draws, sample_posterior(alone, model_exponential(prior = prior_gamma(2, 3)), pool = "partial", chains = 2, iter = 300, seed = 3)$draws)
   # each by itself
-  fit <- sample_posterior(grouped, model_poisson(~ g, prior = prior_gamma(2, 0.5)), iter = 3000, seed = 4)
+  fit <- sample_posterior(grouped, model_poisson(~ g, prior = prior_gamma(2, 0.5)), iter = 1800, seed = 4)
   grid <- seq(0.01, 15, by = 0.01)
   for (k in 1:3) {
     density <- vapply(grid, function(r) sum(dpois(0:300, n[k] * r) * exp(-abs(total[k] - 0:300) / 3)), 0) * dgamma(grid, 2, 0.5)
@@ -180,14 +180,14 @@ test_that("sizes that are known: the same as a list of releases", {
 test_that("noise of sizes that is almost none, and groups without records", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_poisson(~ g, prior = prior_gamma(2, 0.5))
-  nearly <- sample_posterior(noisy_groups(11, mech_laplace(scale = 0.01), c(4, 7)), model, pool = "partial", iter = 3000, seed = 1)
-  known <- sample_posterior(noisy_groups(11, mech_exact(), c(4, 7)), model, pool = "partial", iter = 3000, seed = 2)
+  nearly <- sample_posterior(noisy_groups(11, mech_laplace(scale = 0.01), c(4, 7)), model, pool = "partial", iter = 1800, seed = 1)
+  known <- sample_posterior(noisy_groups(11, mech_exact(), c(4, 7)), model, pool = "partial", iter = 1800, seed = 2)
   for (v in posterior::variables(known$draws)) expect_agreement(parameter_draws(nearly, v), parameter_draws(known, v))
   expect_identical(range(posterior::extract_variable_matrix(denoise(nearly), "size: g=a")), c(4, 4))
   # a group of no records is told of by the others alone, or by the prior
-  empty <- sample_posterior(noisy_groups(7, mech_exact(), c(0, 7)), model, iter = 3000, seed = 3)
+  empty <- sample_posterior(noisy_groups(7, mech_exact(), c(0, 7)), model, iter = 1800, seed = 3)
   expect_distribution(parameter_draws(empty, "rate[a]"), function(p) qgamma(p, 2, 0.5))
-  empty <- sample_posterior(noisy_groups(7, mech_laplace(scale = 0.01), c(0, 7)), model, iter = 3000, seed = 3)
+  empty <- sample_posterior(noisy_groups(7, mech_laplace(scale = 0.01), c(0, 7)), model, iter = 1800, seed = 3)
   expect_distribution(parameter_draws(empty, "rate[a]"), function(p) qgamma(p, 2, 0.5))
 })
 

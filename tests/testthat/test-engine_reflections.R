@@ -28,7 +28,7 @@ test_that("one record under a prior that is not symmetric: the posterior by quad
   skip_on_cran() # takes long; `make test` runs it
   z <- 0.49
   fit <- suppressWarnings(sample_posterior(as_release(z, stat_sums(~ I(y^2), list(y = c(-1, 2))), mech_laplace(scale = 0.05), n = 1),
-                                           model_normal(prior = prior_nig(0.2, 2, 3, 1)), method = "augment", chains = 2, iter = 6000, warmup = 1000, seed = 3))
+                                           model_normal(prior = prior_nig(0.2, 2, 3, 1)), method = "augment", chains = 2, iter = 4000, warmup = 1000, seed = 3))
   y <- seq(-8, 8, by = 0.0005)
   weight <- dt((y - 0.2) / sqrt(1 / 3 * (1 + 1 / 2)), 6) * exp(-abs(z - pmin(pmax(y, -1), 2)^2) / 0.05)
   expected <- sum(weight * (2 * 0.2 + y) / 3) / sum(weight)

@@ -49,7 +49,7 @@ test_that("counts, local noise and several parts give the built-in chain too", {
   same_chain(c(200, 600), twice, list(a = own, b = mech_gaussian(sd = 20)), list(a = built_in, b = mech_gaussian(sd = 20)), 300, model_exponential())
   # counts: the same distribution, by another path of random numbers
   counts <- stat_counts(~ x, levels = list(x = c("a", "b")))
-  fits <- lapply(list(own, built_in), function(m) sample_posterior(as_release(c(9, 3), counts, m, n = 10), model_bernoulli(), method = "augment", chains = 2, iter = 3500, seed = 3))
+  fits <- lapply(list(own, built_in), function(m) sample_posterior(as_release(c(9, 3), counts, m, n = 10), model_bernoulli(), method = "augment", chains = 2, iter = 2100, seed = 3))
   draws <- lapply(fits, parameter_draws, "prob[b]")
   error <- sqrt(posterior::mcse_mean(draws[[1]])^2 + posterior::mcse_mean(draws[[2]])^2)
   expect_lt(abs(mean(draws[[1]]) - mean(draws[[2]])) / error, 5)
@@ -76,7 +76,7 @@ test_that("heavy tails, correlated noise and noise that depends on the totals: t
   )
   for (name in names(cases)) {
     rel <- as_release(z, st, cases[[name]], n = 1)
-    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 5500, warmup = 600, seed = 8)
+    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 3500, warmup = 600, seed = 8)
     density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * exp(log_eta[[name]])), 0)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
   }
@@ -121,7 +121,7 @@ test_that("noise of bounded support: the exact posterior", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x, bounds = list(x = c(0, 60)))
   inside <- mech_custom(log_density = function(noise) ifelse(abs(noise[, 1]) <= 0.4, -noise[, 1], -Inf))
-  fit <- sample_posterior(as_release(3, st, inside, n = 1), model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 5500, warmup = 600, seed = 8)
+  fit <- sample_posterior(as_release(3, st, inside, n = 1), model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 3500, warmup = 600, seed = 8)
   rate <- seq(0.01, 12, by = 0.01)
   x <- seq(2.6005, 3.4, by = 0.001)
   density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * exp(x - 3)), 0)

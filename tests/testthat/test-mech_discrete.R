@@ -135,7 +135,7 @@ test_that("the posterior of a probability is the exact mixture", {
     exact <- count_posterior(rel, 2, 1.5, case[[2]])
     quantile <- function(p) uniroot(function(x) exact$cdf(x) - p, 0:1, tol = 1e-12)$root
     for (control in list(list(passes = 0), list())) {
-      fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 4,
+      fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), method = "augment", chains = 2, iter = 7400, warmup = 600, seed = 4,
                               control = control)
       expect_distribution(parameter_draws(fit, "prob[yes]"), quantile, exact$mean)
       count <- denoise(fit)[, , "y=yes"]

@@ -50,7 +50,7 @@ test_that("one variable: every table that has the exact numbers, and no other", 
   for (case in cases) {
     rel <- as_release(list(law = stats::setNames(case$value, case$exact$components), counts = z4), list(law = case$exact, counts = four),
                       list(law = mech_exact(), counts = mech_laplace(scale = 1.4)), n = 6)
-    draw <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), chains = 2, iter = 7000, warmup = 600, seed = 1)
+    draw <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), chains = 2, iter = 4400, warmup = 600, seed = 1)
     fit <- if (case$moves) by_moves(draw()) else draw()
     expect_true(fit$exact)
     expect_identical(fit$method, "collapse")
@@ -78,7 +78,7 @@ test_that("a class with a feature: exact classes by moves, exact cells where all
     as_release(list(law = stats::setNames(value, exact$components), counts = z), list(law = exact, counts = counts),
                list(law = mech_exact(), counts = mech_gaussian(sd = 1.1)), n = 5)
   }
-  ask <- function(rel) sample_posterior(rel, model, chains = 2, iter = 7000, warmup = 600, seed = 1)
+  ask <- function(rel) sample_posterior(rel, model, chains = 2, iter = 4400, warmup = 600, seed = 1)
   for (moves in c(FALSE, TRUE)) {
     fit <- if (moves) by_moves(ask(released(of_class, 3))) else ask(released(of_class, 3))
     keep <- classes[, 2] == 3
@@ -96,7 +96,7 @@ test_that("an unknown number of records: births and deaths leave the exact numbe
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 1.4), size = mech_gaussian(sd = 2))
   rel <- as_release(list(law = c(ab = 3), counts = z4, size = 5), st, noise, n = NULL, neighbours = "add_remove")
   prior <- prior_n("poisson", mean = 5)
-  fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), prior_n = prior, chains = 2, iter = 18000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), prior_n = prior, chains = 2, iter = 11200, warmup = 1000, seed = 1)
   all <- do.call(rbind, lapply(3:22, function(n) {
     split <- expand.grid(a = 0:3, c = 0:(n - 3))
     cbind(split$a, 3 - split$a, split$c, n - 3 - split$c)
@@ -141,7 +141,7 @@ test_that("releases are made, written, read and printed with what is outside of 
   # all of them exact is what the records say
   alone <- as_release(c(3, 8, 5, 9), four, mech_exact(), n = 25)
   expect_match(paste(capture.output(print(alone)), collapse = "\n"), "guarantee  none: there is no noise")
-  fit <- sample_posterior(alone, model_categorical(prior = prior_dirichlet(alpha4)), chains = 2, iter = 3000, seed = 1)
+  fit <- sample_posterior(alone, model_categorical(prior = prior_dirichlet(alpha4)), chains = 2, iter = 1800, seed = 1)
   expect_same_mean(parameter_draws(fit, "prob[b]"), 10 / 30)
   set.seed(1)
   expect_identical(unname(simulate_release(data, st, noise)$value[1]), 11)
@@ -181,7 +181,7 @@ test_that("an exact total or an exact sum of squares of normal records: quadratu
          weight = function(g) log_totals(g, 90 - g^2 / 12) - (g - 25)^2 / 2 / 9^2)
   )
   for (case in cases) {
-    fit <- sample_posterior(squares_release(case$exact, case$value, case$noise), nig, chains = 2, iter = 3500, warmup = 600, seed = 1)
+    fit <- sample_posterior(squares_release(case$exact, case$value, case$noise), nig, chains = 2, iter = 2300, warmup = 600, seed = 1)
     expect_identical(fit$method, "collapse")
     weight <- case$weight(case$grid)
     density <- exp(weight - max(weight))
@@ -196,7 +196,7 @@ test_that("an exact total or an exact sum of squares of normal records: quadratu
 
 test_that("all totals exact: the posterior given the records", {
   rel <- as_release(c(20, 90), squares, mech_exact(), n = 12)
-  fit <- sample_posterior(rel, nig, chains = 2, iter = 3500, warmup = 600, seed = 1)
+  fit <- sample_posterior(rel, nig, chains = 2, iter = 2300, warmup = 600, seed = 1)
   rate <- 4 + (90 - 20^2 / 12) / 2 + 12 * (20 / 12)^2 / 26
   expect_distribution(parameter_draws(fit, "mean"), function(p) 20 / 13 + qt(p, 18) * sqrt(rate / 9 / 13))
   expect_distribution(parameter_draws(fit, "sd"), function(p) sqrt(rate / qgamma(1 - p, 9)))
@@ -217,7 +217,7 @@ test_that("a regression with exact totals: the limit of small noise, and the den
   ask <- function(mechanism) {
     st2 <- list(law = stat_subset(st, law), noisy = stat_subset(st, rest))
     rel <- as_release(list(law = value[law], noisy = value[rest]), st2, list(law = mechanism, noisy = mech_gaussian(sd = 0.05)), n = 60)
-    sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3000, warmup = 900, seed = 1)
+    sample_posterior(rel, model, method = "collapse", chains = 2, iter = 2200, warmup = 900, seed = 1)
   }
   exact <- ask(mech_exact())
   expect_same_quantiles(exact$draws, ask(mech_gaussian(sd = 1e-4))$draws)

@@ -239,7 +239,7 @@ test_that("two records, intercept alone: enumeration", {
       (eta(0) * plogis(-beta)^2 + 2 * eta(1) * plogis(beta) * plogis(-beta) + eta(2) * plogis(beta)^2)
     rel <- as_release(c(`(Intercept)` = z), one, mechanism, n = 2)
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(rel, model_logistic(prior = prior_normal(-0.5, 1.5)), chains = 2, iter = 6500, warmup = 600, seed = 7,
+      fit <- sample_posterior(rel, model_logistic(prior = prior_normal(-0.5, 1.5)), chains = 2, iter = 4100, warmup = 600, seed = 7,
                               control = list(passes = passes))
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
@@ -264,7 +264,7 @@ test_that("two records with a covariate: quadrature", {
     density <- matrix(rowSums((f %*% matrix(noise, 90)) * f) * dnorm(grid$b0, 0.5, 1.5) * dnorm(grid$b1, 1, 2), 61)
     rel <- as_release(c(x = z[2], `(Intercept)` = z[1]), two, mech_objective(scale = 0.6, ridge = 0.02, norm = case[[1]]), n = 2)
     passes <- case[[2]]
-    fit <- sample_posterior(rel, model, chains = 2, iter = 6500, warmup = 600, seed = 8, control = list(passes = passes))
+    fit <- sample_posterior(rel, model, chains = 2, iter = 4100, warmup = 600, seed = 8, control = list(passes = passes))
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
     expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
   }

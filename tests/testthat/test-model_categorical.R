@@ -296,13 +296,13 @@ test_that("theta given the records is the conjugate posterior", {
   expect_gt(ks.test(draws[, "prob[x1=u|y=a]"], "pbeta", 2 + n_au, 2 + 15 - b - n_au)$p.value, 1e-6)
   # and what nonprivate_posterior() gives for the same records
   data <- internal("record_frame")(x, bound$columns, bound$levels)
-  fit <- nonprivate_posterior(data, discrete_cases$by_class[[1]], pair, chains = 2, iter = 3000, seed = 1)
+  fit <- nonprivate_posterior(data, discrete_cases$by_class[[1]], pair, chains = 2, iter = 1800, seed = 1)
   expect_same_mean(parameter_draws(fit, "prob[x2=t|y=b]"), (3 + n_bt) / (6 + b))
 })
 
 # ---- exact posteriors --------------------------------------------------------------------
 
-all_samplers <- function(release, model, iter = 5000) {
+all_samplers <- function(release, model, iter = 3000) {
   lapply(list(plain = list(passes = 0), learned = list(), interwoven = list(passes = 2)), function(control) {
     sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1000, seed = 11, control = control)
   })
@@ -458,7 +458,7 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   st <- one(letters[1:3])
   model <- model_categorical(prior = prior_dirichlet(c(1, 2, 3)))
   rel <- as_release(c(5, 0, 7), st, mech_laplace(scale = 0.02), 12)
-  for (fit in all_samplers(rel, model, iter = 12000)) {
+  for (fit in all_samplers(rel, model, iter = 7200)) {
     for (l in 1:3) {
       shape <- c(1, 2, 3)[l] + c(5, 0, 7)[l]
       expect_distribution(parameter_draws(fit, paste0("prob[", letters[l], "]")), function(p) qbeta(p, shape, 18 - shape), shape / 18)
@@ -489,7 +489,7 @@ test_that("nine margins of one record, enumerated", {
     weight <- c(1, 2) * c(prod(colMeans(given(0))), prod(colMeans(given(2))))
     exact <- weight[2] / sum(weight) * t(given(2)) / colSums(given(2))
     rel <- as_release(as.vector(z), nine_margins, if (k == 1) mech_laplace(scale = 0.7) else mech_gaussian(sd = 0.7), 1)
-    fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 600, seed = 2, control = list(passes = 0))
+    fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 4400, warmup = 600, seed = 2, control = list(passes = 0))
     counts <- denoise(fit)
     for (j in c(1, 8, 9)) for (x in 1:2) expect_same_mean(counts[, , sprintf("y=b:x%d=%s", j, c("u", "v")[x])], exact[j, x])
   }
@@ -522,7 +522,7 @@ test_that("no acceptance probability falls below exp(-epsilon), and some come ne
   set.seed(5)
   for (case in discrete_cases[c("bernoulli", "three", "bayes")]) {
     rel <- simulate_release(case[[1]], case[[2]], mech_laplace(epsilon = 2), n = 30)
-    a <- acceptance(sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 3000, warmup = 100, seed = 2))
+    a <- acceptance(sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 1800, warmup = 100, seed = 2))
     expect_equal(a$bound, rep(exp(-2), 2))
     expect_true(all(a$least >= a$bound * (1 - 1e-9)))
     expect_lt(min(a$least), exp(-1.5))

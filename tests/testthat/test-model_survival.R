@@ -180,7 +180,7 @@ test_that("the joint distribution is left as it is", {
   for (distribution in c("weibull", "piecewise")) {
     model <- model_survival(distribution = distribution, prior = prior_normal(sd = 1))
     set.seed(6)
-    expect_prior(geweke_totals(model, exit_table(), mech_laplace(scale = 1), 8, 3500), prior_draws(model, exit_table()))
+    expect_prior(geweke_totals(model, exit_table(), mech_laplace(scale = 1), 8, 2300), prior_draws(model, exit_table()))
   }
 })
 

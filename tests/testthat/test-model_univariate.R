@@ -387,7 +387,7 @@ cells_between <- function(bounds, count) {
 }
 cell_mass <- function(edges, cdf) diff(c(0, cdf(edges), 1))
 
-both_samplers <- function(release, model, iter = 6000) {
+both_samplers <- function(release, model, iter = 3600) {
   lapply(list(plain = list(passes = 0), interwoven = list()), function(control) {
     sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 12, control = control)
   })
@@ -478,7 +478,7 @@ test_that("normal records, by quadrature, mean and sd unknown", {
     rel <- case_release(case, ~ x + I(x^2), box, c(0.6, 1.5), c(1, 1.5))
     for (name in names(models)) {
       density <- matrix(cell_density(rel, priors[[name]], mass, cells$value), 181)
-      for (fit in both_samplers(rel, models[[name]], iter = 9000)) {
+      for (fit in both_samplers(rel, models[[name]], iter = 5400)) {
         # sums over a grid even in log sd
         expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mean, drop(density %*% sd)))
         expect_distribution(parameter_draws(fit, "sd"), grid_quantile(sd, colSums(density)))
@@ -528,7 +528,7 @@ test_that("large counts: rejection in the sampler", {
   rel <- as_release(6100, stat_sums(~ x, list(x = c(0, 1e5))), mech_gaussian(sd = 60), 60)
   rate <- seq(60, 150, length.out = 800)
   likelihood <- vapply(rate, function(r) sum(dpois(0:9000, 60 * r) * dnorm(6100, 0:9000, 60)), 0)
-  for (fit in both_samplers(rel, model_poisson(prior = prior_gamma(2, 0.02)), iter = 3500)) {
+  for (fit in both_samplers(rel, model_poisson(prior = prior_gamma(2, 0.02)), iter = 2100)) {
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 0.02)))
   }
 })
@@ -541,7 +541,7 @@ test_that("with endless noise it is the prior", {
   for (model in rates) {
     for (fit in both_samplers(rel, model)) expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 2.5, 0.7), 2.5 / 0.7)
   }
-  for (fit in both_samplers(rel, models$nig, iter = 12000)) {
+  for (fit in both_samplers(rel, models$nig, iter = 7200)) {
     expect_distribution(parameter_draws(fit, "sd"), function(p) sqrt(1 / qgamma(1 - p, 3, 5)))
     expect_distribution(parameter_draws(fit, "mean"), function(p) 1 + sqrt(5 / 3 / 2) * qt(p, 6), 1)
   }

@@ -118,7 +118,7 @@ test_that("engines give what they give for the same totals of stat_crossprod()",
   own <- stat_sums(~ x + I(x^2), c(2, 12), rescale = FALSE)
   raw <- c(x = 5 * value[[1L]] + 7 * 80, `x^2` = 25 * value[[2L]] + 70 * value[[1L]] + 49 * 80)
   exact <- function(st, value) colMeans(as.matrix(as.data.frame(sample_posterior(as_release(value, st, mech_gaussian(sd = 1e-3), n = 80), model_normal(), "collapse",
-                                                                                 chains = 1, iter = 4000, seed = 4)$draws)))
+                                                                                 chains = 1, iter = 2400, seed = 4)$draws)))
   expect_equal(exact(sums, value), exact(own, raw), tolerance = 0.02)
 })
 
