@@ -11,7 +11,7 @@ log_chain <- function(tables, weight = 1) {
     log_gammas(counted(tables, "y:z"), weight) - log_gammas(counted(tables, "y"), 2 * weight)
 }
 
-crossing_fit <- function(release, model, ..., iter = 5000, warmup = 600) {
+crossing_fit <- function(release, model, ..., iter = 3200, warmup = 600) {
   fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
   expect_identical(fit$problem$family, "crossing")
   expect_true(fit$exact)
@@ -68,7 +68,7 @@ test_that("it agrees with method augment; a chain cut in two is the same chain",
   st <- stat_counts(~ x:w + y + z:w, levels)
   set.seed(3)
   rel <- simulate_release(model, st, mech_laplace(epsilon = 2), n = 12)
-  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 2)
+  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 3500, warmup = 600, seed = 2)
   expect_same_quantiles(crossing_fit(rel, model)$draws, slow$draws)
   run <- function(iter) sample_posterior(rel, model, method = "collapse", chains = 1, iter = iter, warmup = 60, seed = 5)
   expect_identical(extend(run(90), 70)$draws, run(160)$draws)

@@ -79,7 +79,7 @@ test_that("where nothing is clamped, moved totals and imputed records agree", {
   set.seed(3)
   sites <- totals_sites()
   by_totals <- sample_posterior(sites, totals_models$conjugate, pool = "complete", method = "collapse", iter = 2000, seed = 1)
-  by_records <- pooled_records(sites, totals_models$conjugate, iter = 3000)
+  by_records <- pooled_records(sites, totals_models$conjugate, iter = 1800)
   for (name in c("(Intercept)", "x", "sigma")) expect_agreement(parameter_draws(by_totals, name), parameter_draws(by_records, name))
 })
 

@@ -34,10 +34,10 @@ test_that("hardly any noise leaves the share, endless noise the prior", {
   skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   for (method in c("augment", "collapse", "clt")) {
-    known <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e6), n = 300), model_bernoulli(), method = method, chains = 2, iter = 3000, seed = 1)
+    known <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e6), n = 300), model_bernoulli(), method = method, chains = 2, iter = 1800, seed = 1)
     beta <- summary(known)
     expect_lt(abs(beta$mean - 201 / 302), 5 * posterior::mcse_mean(posterior::extract_variable_matrix(known$draws, beta$variable)) + if (method == "clt") 0.01 else 0)
-    unknown <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e-6), n = 30), model_bernoulli(), method = method, chains = 2, iter = 3000, seed = 1)
+    unknown <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e-6), n = 30), model_bernoulli(), method = method, chains = 2, iter = 1800, seed = 1)
     draws <- posterior::extract_variable_matrix(unknown$draws, beta$variable)
     expect_lt(abs(mean(draws) - 0.5), 5 * posterior::mcse_mean(draws))
     expect_lt(abs(stats::sd(draws) - sqrt(1 / 12)), 5 * posterior::mcse_sd(draws))
@@ -51,7 +51,7 @@ test_that("endless noise leaves a regression its prior", {
   # "clt" does not reach the upper tail of the default prior of sigma, and warns of divergences
   for (case in list(list("augment", prior_normal()), list("collapse", prior_normal()), list("clt", prior_nig()))) {
     model <- model_lm(prior = case[[2]])
-    fit <- sample_posterior(rel, model, method = case[[1]], chains = 1, iter = 7000, seed = 1)
+    fit <- sample_posterior(rel, model, method = case[[1]], chains = 1, iter = 4200, seed = 1)
     expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(model, st))
   }
 })
@@ -121,7 +121,7 @@ test_that("one record: a regression", {
     c(share, sqrt(sum(weight^2 * (inside - share)^2)))
   }
   events <- list(function(d) d[, "sigma"] < 0.6, function(d) abs(d[, "mean[x]"]) < 0.4, function(d) d[, "(Intercept)"] > 0)
-  fit <- sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 12000, seed = 1)
+  fit <- sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 7200, seed = 1)
   draws <- posterior::as_draws_matrix(fit$draws)
   for (event in events) {
     share <- exact(event(theta) + 0)
@@ -139,10 +139,10 @@ test_that("one record: a factor", {
   # it is b, or it is a and both counts are off by one: a mixture of Beta(2, 1) and Beta(1, 2)
   other <- exp(-2 / 2)
   for (method in c("augment", "collapse")) {
-    fit <- sample_posterior(rel, model_bernoulli(), method = method, chains = 2, iter = 3000, seed = 1)
+    fit <- sample_posterior(rel, model_bernoulli(), method = method, chains = 2, iter = 1800, seed = 1)
     expect_same_mean(parameter_draws(fit, "prob[b]"), (2 / 3 + other / 3) / (1 + other))
   }
-  fit <- sample_posterior(rel, model_bernoulli(), method = "naive", chains = 2, iter = 3000, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(), method = "naive", chains = 2, iter = 1800, seed = 1)
   expect_same_mean(parameter_draws(fit, "prob[b]"), 2 / 3)
   expect_error(sample_posterior(rel, model_bernoulli(), method = "clt", chains = 1, iter = 120), "at least two records", class = "noiseaware_error_method")
 })

@@ -3,7 +3,7 @@
 asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 exact_site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, mech_exact(), n = n)
 sites <- list(north = exact_site(12, 30), south = exact_site(25, 45), "far west" = exact_site(9, 40))
-fit <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 2, iter = 6000, seed = 1)
+fit <- sample_posterior(sites, model_bernoulli(), pool = "none", chains = 2, iter = 3600, seed = 1)
 rate <- function(site) posterior::extract_variable(fit$draws, sprintf("prob[yes,%s]", site))
 
 test_that("separate sites have the comparisons of beta distributions", {

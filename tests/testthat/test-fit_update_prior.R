@@ -5,7 +5,7 @@ rel <- as_release(c("y=yes" = 13.4), y, mech_laplace(scale = 2), n = 40)
 
 test_that("weighted draws have the posterior with the new prior", {
   skip_on_cran()
-  fit <- sample_posterior(rel, model_bernoulli(), iter = 3000, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(), iter = 1800, seed = 1)
   expect_message(new <- update(fit, prior = prior_beta(6, 6), seed = 2), class = "noiseaware_message_weighted")
   # by the sum over all totals and a quadrature
   p <- seq(0.0005, 0.9995, by = 0.001)

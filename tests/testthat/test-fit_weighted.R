@@ -50,12 +50,12 @@ test_that("estimates and standard errors are the survey package's where there is
   }
   set.seed(3)
   mean <- stat_crossprod(api00 ~ 1, bounds[c("api00", "pw")], weights = ~ pw)
-  draws <- rows(regress(sampled_fit(simulate_release(sampled, mean, mech_laplace(epsilon = 1e4)), iter = 3000), api00 ~ 1))
+  draws <- rows(regress(sampled_fit(simulate_release(sampled, mean, mech_laplace(epsilon = 1e4)), iter = 1800), api00 ~ 1))
   known <- survey::svymean(~ api00, design)
   near(draws[, "(Intercept)"], coef(known), survey::SE(known))
   known <- survey::svytotal(~ api00, design)
   near(draws[, "total[api00]"], coef(known), survey::SE(known))
-  draws <- rows(suppressWarnings(regress(sampled_fit(simulate_release(sampled, line, mech_laplace(epsilon = 1e4)), iter = 3000), api00 ~ ell)))
+  draws <- rows(suppressWarnings(regress(sampled_fit(simulate_release(sampled, line, mech_laplace(epsilon = 1e4)), iter = 1800), api00 ~ ell)))
   known <- summary(survey::svyglm(api00 ~ ell, design))$coefficients
   for (name in rownames(known)) near(draws[, name], known[name, 1L], known[name, 2L], 0.15)
 })
@@ -66,7 +66,7 @@ test_that("strata are fitted separately, and their totals add up", {
   mean <- stat_by(stat_crossprod(api00 ~ 1, bounds[c("api00", "pw")], weights = ~ pw), strata)
   set.seed(4)
   release <- simulate_release(sampled, list(n = stat_counts(~ size, strata), t = mean), list(n = mech_exact(), t = mech_laplace(epsilon = 1e4)))
-  both <- sampled_fit(release, iter = 3000)
+  both <- sampled_fit(release, iter = 1800)
   expect_identical(both$pool, "none")
   read <- regress(both, api00 ~ 1)
   expect_output(print(read), "design-weighted mean of api00, weights pw, strata size.*with-replacement linearisation; normal working model of the weighted products")

@@ -16,7 +16,7 @@ test_that("an unknown number of records: draws from the prior, weighted by the n
   set.seed(1)
   draws <- 1.5e5
   release <- as_release(5.2, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(scale = 0.1), n = NULL)
-  fit <- sample_posterior(release, model_normal(prior = spread_widely), prior_n = prior_n("uniform", lower = 5, upper = 7), method = "augment", iter = 4000, seed = 1)
+  fit <- sample_posterior(release, model_normal(prior = spread_widely), prior_n = prior_n("uniform", lower = 5, upper = 7), method = "augment", iter = 2400, seed = 1)
   sd <- sqrt(0.1 / rgamma(draws, 1))
   mean <- 0.5 + 2 * sd * rnorm(draws)
   n <- sample(5:7, draws, TRUE)
@@ -32,7 +32,7 @@ test_that("two sites of a partial pool: draws from the prior, weighted by the no
   set.seed(2)
   draws <- 1.5e5
   site <- function(total, n) as_release(total, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(scale = 0.2), n = n)
-  fit <- sample_posterior(list(a = site(3.4, 5), b = site(4.8, 6)), model_normal(prior = spread_widely), method = "augment", iter = 4000, seed = 1,
+  fit <- sample_posterior(list(a = site(3.4, 5), b = site(4.8, 6)), model_normal(prior = spread_widely), method = "augment", iter = 2400, seed = 1,
                           pool = partial_pooling(sd = list(mean = prior_half_normal(0.2), sd = prior_half_normal(0.4))))
   sd <- sqrt(0.1 / rgamma(draws, 1))
   mean <- 0.5 + 2 * sd * rnorm(draws)

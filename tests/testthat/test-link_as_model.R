@@ -17,10 +17,10 @@ test_that("its functions give the posterior of the built-in parts", {
   skip_on_cran() # takes long; `make test` runs it
   model <- as_model(normal_object(), sdp = 9, init_par = 0)
   expect_output(print(model), "dapper.*records +12")
-  fit <- sample_posterior(model$release, model, chains = 2, iter = 2500, warmup = 500, seed = 1)
+  fit <- sample_posterior(model$release, model, chains = 2, iter = 1700, warmup = 500, seed = 1)
   st <- stat_sums(~ y, bounds = list(y = c(-2, 3)))
   built_in <- model_normal(prior = list(mean = prior_normal(0.5, 2), sd = fixed(1)))
-  reference <- sample_posterior(as_release(9, st, mech_laplace(scale = 1.5), n = 12), built_in, chains = 2, iter = 12500, warmup = 600, seed = 2)
+  reference <- sample_posterior(as_release(9, st, mech_laplace(scale = 1.5), n = 12), built_in, chains = 2, iter = 7700, warmup = 600, seed = 2)
   expect_agreement(parameter_draws(fit, "mu"), parameter_draws(reference, "mean"))
   # and it continues, seeds fix it
   run <- function(iter) sample_posterior(model$release, model, chains = 1, iter = iter, warmup = 20, seed = 3)
@@ -40,10 +40,10 @@ test_that("a matrix of one noisy value a record, names, and the first versions' 
     },
     mechanism_f = function(sdp, sx) -sum(abs(sdp[, "y"] - sx[, "y"])) / 1.5)
   model <- as_model(local_object, sdp = z, init_par = c(centre = 0))
-  fit <- sample_posterior(model$release, model, chains = 2, iter = 2500, warmup = 500, seed = 1)
+  fit <- sample_posterior(model$release, model, chains = 2, iter = 1700, warmup = 500, seed = 1)
   st <- stat_records(~ y, bounds = list(y = c(-2, 3)))
   built_in <- model_normal(prior = list(mean = prior_normal(0.5, 2), sd = fixed(1)))
-  reference <- sample_posterior(as_release(as.vector(z), st, mech_laplace(scale = 1.5), n = 5), built_in, chains = 2, iter = 12500, warmup = 600, seed = 2)
+  reference <- sample_posterior(as_release(as.vector(z), st, mech_laplace(scale = 1.5), n = 5), built_in, chains = 2, iter = 7700, warmup = 600, seed = 2)
   expect_agreement(parameter_draws(fit, "centre"), parameter_draws(reference, "mean"), spread = FALSE)
 
   new <- normal_object()

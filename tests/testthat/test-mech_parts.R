@@ -58,7 +58,7 @@ test_that("the posterior uses all parts: two records against weighted prior draw
   weight <- exp(log_noise("absolute", rep(0.4, 5), unname(rel$value[1:5]), s_a) +
                   log_noise("squared", rep(0.6, 5), unname(rel$value[6:10]), s_b))
   for (control in list(list(passes = 0), list())) {
-    fit <- sample_posterior(rel, model, chains = 2, iter = 24000, warmup = 1000, seed = 3, control = control)
+    fit <- sample_posterior(rel, model, chains = 2, iter = 14800, warmup = 1000, seed = 3, control = control)
     for (name in c("(Intercept)", "x", "mean[x]")) {
       exact <- sum(weight * nat[, name]) / sum(weight)
       error <- sqrt(sum(weight^2 * (nat[, name] - exact)^2)) / sum(weight)

@@ -104,7 +104,7 @@ test_that("the posterior from randomised response is the exact mixture", {
     alpha <- c(1, 2, 0.8)
     exact <- response_posterior(z, 3, epsilon, alpha)
     for (control in list(list(passes = 0), list())) {
-      fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), chains = 2, iter = 12000, warmup = 600, seed = 6,
+      fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), chains = 2, iter = 7400, warmup = 600, seed = 6,
                               control = control)
       for (l in 1:3) {
         draws <- parameter_draws(fit, paste0("prob[", letters[l], "]"))
@@ -129,7 +129,7 @@ test_that("a yes-or-no answer in many records: the closed form of Warner", {
   p <- seq(0, 1, length.out = 20001)
   says_yes <- p * keep + (1 - p) * (1 - keep)
   density <- dbinom(k, n, says_yes)
-  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 3500, seed = 2)
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 2100, seed = 2)
   expect_distribution(parameter_draws(fit, "prob[yes]"), grid_quantile(p, density), sum(p * density) / sum(density))
 })
 

@@ -47,7 +47,7 @@ test_that("the posterior is the mixture over all tables of counts, by both metho
   weight <- weight / sum(weight)
   rel <- as_release(sums, of_three, mech_unary_encoding(p = 0.7, q = 0.2), n)
   for (model in list(model_categorical(prior = prior_dirichlet(alpha)), model_table(prior = prior_dirichlet(alpha)))) for (method in c("auto", "augment")) {
-    fit <- suppressWarnings(sample_posterior(rel, model, method, chains = 2, iter = 4000, seed = 3))
+    fit <- suppressWarnings(sample_posterior(rel, model, method, chains = 2, iter = 2400, seed = 3))
     expect_identical(fit$method, if (method == "auto") "collapse" else "augment")
     expect_true(fit$exact)
     for (l in 1:3) {

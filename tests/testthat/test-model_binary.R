@@ -86,7 +86,7 @@ test_that("the posterior is that of the response as a number", {
   # w^2, rescaled, is 1 of every record
   as_number <- as_release(append(z, 40, 2), numbers, mech_laplace(scale = 3), 40)
   as_factor <- as_release(z, factors, mech_laplace(scale = 3), 40)
-  draw <- function(rel) sample_posterior(rel, model_logistic(), chains = 4, iter = 3500, seed = 1)
+  draw <- function(rel) sample_posterior(rel, model_logistic(), chains = 4, iter = 2100, seed = 1)
   summary <- lapply(list(draw(as_number), draw(as_factor)), function(fit) posterior::summarise_draws(fit$draws, "mean", "mcse_mean"))
   apart <- abs(summary[[1]]$mean - summary[[2]]$mean) / sqrt(summary[[1]]$mcse_mean^2 + summary[[2]]$mcse_mean^2)
   expect_lt(max(apart), 5)

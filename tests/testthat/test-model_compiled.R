@@ -101,7 +101,7 @@ test_that("the compiled model has the exact posterior", {
   z <- 7.5
   scale <- 1.3
   rel <- as_release(z, times, mech_laplace(scale = scale), n = 3)
-  fit <- sample_posterior(rel, gamma_model(2, prior), chains = 2, iter = 12500, warmup = 600, seed = 4)
+  fit <- sample_posterior(rel, gamma_model(2, prior), chains = 2, iter = 7700, warmup = 600, seed = 4)
   # the total of three Gamma(2, rate) is Gamma(6, rate); no record reaches the bound
   rate <- seq(0.02, 5, length.out = 800)
   total <- seq(0.005, 60, by = 0.01)
@@ -119,15 +119,15 @@ test_that("a density in place of an update gives the same posterior", {
   total <- seq(0.005, 60, by = 0.01)
   density <- vapply(rate, function(r) dgamma(r, prior[1], prior[2]) * sum(dgamma(total, 6, r) * exp(-abs(7.5 - total) / 1.3)), 0)
   for (symbol in c("walks", "walks_alone")) {
-    fit <- sample_posterior(rel, variant(symbol, fields = list(shape = 2, prior = prior)), chains = 2, iter = 12500, warmup = 600, seed = 4)
+    fit <- sample_posterior(rel, variant(symbol, fields = list(shape = 2, prior = prior)), chains = 2, iter = 7700, warmup = 600, seed = 4)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
   }
 })
 
 test_that("with shape 1 it is the built-in exponential model", {
   rel <- as_release(30, stat_sums(~ x, bounds = list(x = c(0, 3))), mech_laplace(scale = 3), n = 40)
-  own <- sample_posterior(rel, gamma_model(1, c(3, 2)), chains = 2, iter = 6500, warmup = 600, seed = 5)
-  built_in <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 6500, warmup = 600, seed = 6)
+  own <- sample_posterior(rel, gamma_model(1, c(3, 2)), chains = 2, iter = 4100, warmup = 600, seed = 5)
+  built_in <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 4100, warmup = 600, seed = 6)
   expect_agreement(parameter_draws(own, "rate"), parameter_draws(built_in, "rate"))
 })
 

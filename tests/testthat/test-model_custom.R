@@ -19,7 +19,7 @@ test_that("a model in R has the distribution of the built-in one", {
   built_in <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   set.seed(3)
   rel <- simulate_release(built_in, st, mech_laplace(scale = 0.4), n = 300)
-  reference <- sample_posterior(rel, built_in, chains = 2, iter = 12000, seed = 1)
+  reference <- sample_posterior(rel, built_in, chains = 2, iter = 7200, seed = 1)
   exact <- parameter_draws(reference, "(Intercept)")
   for (move in c(TRUE, FALSE)) {
     fit <- sample_posterior(rel, custom_mean(move), chains = 2, iter = if (move) 3000 else 12000, seed = 2)

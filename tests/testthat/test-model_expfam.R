@@ -83,7 +83,7 @@ test_that("both methods agree with quadrature", {
 test_that("the non-private posterior, fixed by its seed", {
   skip_on_cran() # takes long; `make test` runs it
   x <- c(0.5, 1.4, 2)
-  run <- function() nonprivate_posterior(data.frame(x = x), gamma_family(), stat_sums(~ x, list(x = c(0, 1))), chains = 2, iter = 3500, seed = 3)
+  run <- function() nonprivate_posterior(data.frame(x = x), gamma_family(), stat_sums(~ x, list(x = c(0, 1))), chains = 2, iter = 2100, seed = 3)
   expect_distribution(parameter_draws(run(), "rate"), function(p) qgamma(p, 11, 4.9))
   expect_identical(run()$draws, run()$draws)
 })

@@ -98,7 +98,7 @@ test_that("a spline's posterior from totals: one record, importance sampling fro
   log_weight <- -rowSums(abs(sweep(totals, 2, released))) / 0.5
   model <- model_lm(y ~ ns(x, knots = 2, Boundary.knots = c(1, 4)), prior_normal(c(0.5, 1, -1), 1), fixed(0.7), fixed(list(mean = 2, cov = matrix(0.64))))
   fit <- suppressMessages(suppressWarnings(sample_posterior(as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 0.5), 1), model,
-                                                            chains = 2, iter = 4000, seed = 1)))
+                                                            chains = 2, iter = 2400, seed = 1)))
   expect_identical(fit$method, "augment")
   for (j in 1:3) expect_weighted_mean(parameter_draws(fit, fit$bound$parameters[j]), b[, j], log_weight)
 })
@@ -147,7 +147,7 @@ test_that("one record: importance sampling from the prior", {
     weight <- exp(log_weight - max(log_weight))
     model <- model_lm(y ~ x + g + pmax(x - 2, 0) + I(x > 1.5) + I(x^2), prior_normal(mean, sd), fixed(0.7), fixed(list(mean = 2, cov = matrix(0.64))), prior_dirichlet(c(6e7, 4e7)))
     fit <- suppressMessages(suppressWarnings(sample_posterior(as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 0.5), 1), model, "augment",
-                                                              chains = 2, iter = 2500, seed = 1)))
+                                                              chains = 2, iter = 1500, seed = 1)))
     for (j in 1:6) {
       draws <- parameter_draws(fit, c("(Intercept)", "x", "gv", "pmax(x - 2, 0)", "I(x > 1.5)TRUE", "I(x^2)")[j])
       centre <- sum(weight * b[, j]) / sum(weight)

@@ -44,7 +44,7 @@ test_that("records follow the model and keep their innovations in a move", {
 test_that("given the records it is the conjugate posterior", {
   set.seed(4)
   data <- data.frame(x = rnorm(9, 1), z = rnorm(9, -1, 2))
-  fit <- nonprivate_posterior(data, mv_models$both, mv_sums(), chains = 2, iter = 12000, warmup = 10, seed = 1)
+  fit <- nonprivate_posterior(data, mv_models$both, mv_sums(), chains = 2, iter = 7200, warmup = 10, seed = 1)
   kappa <- 2 + 9
   m0 <- c(0.5, -1)
   mean_n <- (2 * m0 + colSums(data)) / kappa
@@ -68,7 +68,7 @@ test_that("totals with Gaussian noise and wide bounds: closed form of the mean",
   variance <- solve(prior + 25^2 * noise)
   centre <- drop(variance %*% (prior %*% c(0.5, 0.5) + 25 * noise %*% c(31, -12)))
   for (passes in list(0, NULL)) {
-    fit <- sample_posterior(rel, mv_models$mean, chains = 2, iter = 7000, warmup = 600, seed = 1, control = list(passes = passes))
+    fit <- sample_posterior(rel, mv_models$mean, chains = 2, iter = 4400, warmup = 600, seed = 1, control = list(passes = passes))
     for (j in 1:2) {
       draws <- parameter_draws(fit, fit$bound$parameters[j])
       expect_distribution(draws, function(p) qnorm(p, centre[j], sqrt(variance[j, j])), centre[j])
@@ -98,7 +98,7 @@ test_that("two records and bounds that bind: weighted prior draws", {
     }
     weight <- exp(log_noise("absolute", rep(0.6, 5), unname(rel$value), s))
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(rel, mv_models[[name]], chains = 2, iter = 9000, warmup = 600, seed = 1, control = list(passes = passes))
+      fit <- sample_posterior(rel, mv_models[[name]], chains = 2, iter = 5600, warmup = 600, seed = 1, control = list(passes = passes))
       for (parameter in bound$parameters) {
         for (q in quantile(nat[, parameter], c(0.2, 0.5, 0.8))) {
           below <- nat[, parameter] <= q

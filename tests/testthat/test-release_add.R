@@ -49,7 +49,7 @@ test_that("the posterior given both is exact, from the second release or both at
   exact <- sum(weight * (count + 1) / 8)
   for (method in c("augment", "collapse")) {
     fit <- sample_posterior(first, model_bernoulli(), method = method, chains = 2, iter = 400, seed = 1)
-    more <- update(fit, add = second, iter = 6500, warmup = 600)
+    more <- update(fit, add = second, iter = 4100, warmup = 600)
     expect_same_mean(parameter_draws(more, "prob[yes]"), exact)
     expect_identical(more$release, add_release(first, second))
     expect_identical(dim(add_release(fit, second, names = c("a", "b"), chains = 3, iter = 20)$draws)[2], 3L)

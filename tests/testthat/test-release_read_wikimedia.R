@@ -72,7 +72,7 @@ test_that("the posterior of the shares is that of the numbers given that they ar
   skip_on_cran()
   path <- withr::local_tempfile(lines = views, fileext = ".tsv")
   rel <- read_release(path, format = "wikimedia", country = "Malta", date = "2023-06-01")
-  fit <- sample_posterior(rel, model_categorical(), prior_n = prior_n("uniform", lower = 1, upper = 1000), chains = 2, iter = 3000, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(), prior_n = prior_n("uniform", lower = 1, upper = 1000), chains = 2, iter = 1800, seed = 1)
   a <- 0:700
   shown <- function(value) {
     ddiscrete_gaussian(value, a, sqrt(10 / 0.03), log = TRUE) - pdiscrete_gaussian(89, a, sqrt(10 / 0.03), lower.tail = FALSE, log.p = TRUE)

@@ -38,7 +38,7 @@ test_that("a noisy mean and a noisy variance about it: quadrature, by every meth
   p <- exp(weight - max(weight))
   p <- p / sum(p)
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(rel, model, method = method, chains = 2, iter = 5000, warmup = 600, seed = 1)
+    fit <- sample_posterior(rel, model, method = method, chains = 2, iter = 3200, warmup = 600, seed = 1)
     expect_same_mean(parameter_draws(fit, "mean"), sum(p * grid$total / 13))
     expect_same_mean(parameter_draws(fit, "sd")^2, sum(p * rate) / 8)
     variance <- posterior::extract_variable_matrix(denoise(fit), "variance: var(x)")
@@ -55,7 +55,7 @@ test_that("a covariance tells of a regression, as cross-products do", {
   noise <- list(sums = mech_gaussian(sd = 3), spread = mech_gaussian(sd = 8))
   rel <- as_release(value, st, noise, n = 50)
   # the same in terms of raw products would have correlated noise: compare the two exact methods
-  ask <- function(method) sample_posterior(rel, model_lm(y ~ x), method = method, chains = 2, iter = 5000, warmup = 900, seed = 1)
+  ask <- function(method) sample_posterior(rel, model_lm(y ~ x), method = method, chains = 2, iter = 3400, warmup = 900, seed = 1)
   expect_same_quantiles(ask("collapse")$draws, ask("augment")$draws)
 })
 

@@ -82,7 +82,7 @@ test_that("they print, and survive their file", {
 
 # ---- exact posteriors ------------------------------------------------------------
 
-both_samplers <- function(release, model, iter = 18000) {
+both_samplers <- function(release, model, iter = 10800) {
   lapply(list(plain = list(passes = 0), interwoven = list()), function(control) {
     sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 11, control = control)
   })
