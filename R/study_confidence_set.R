@@ -162,18 +162,22 @@ expected_fit <- function(search, value, centre) {
 # Where the parameter's values end: the last that can be, between the estimate and one that is a hundred of the prior's widths away.
 parameter_range <- function(sim, at, centre, estimate, prior_sd) {
   possible <- function(value) !is.null(move_to_null(sim, at(value), centre, Inf))
+  close <- 1e-4 * prior_sd
   vapply(c(-1, 1), function(side) {
     inside <- estimate
     beyond <- estimate + side * 100 * prior_sd
     if (possible(beyond)) return(side * Inf)
+    known <- Filter(function(end) side * (end - estimate) > 0 && possible(end - side * close) && !possible(end + side * close), known_ends)
+    if (length(known)) return(known[1L])
     for (i in seq_len(40L)) {
       middle <- (inside + beyond) / 2
       if (possible(middle)) inside <- middle else beyond <- middle
     }
-    # an end is a round number where it is known: 0 of a variance, 1 of a probability
-    if (abs(beyond - round(beyond)) < 1e-4 * prior_sd) round(beyond) else beyond
+    beyond
   }, 0)
 }
+
+known_ends <- c(0, 1, -1) # of a variance, a probability, a difference of two
 
 # p-value at a value, kept
 p_at <- function(search, value) test_at(search, value)$p
