@@ -136,7 +136,7 @@ new_inversion <- function(sim, null, exact, level) {
   slopes <- drop(null_slopes(sim, at(search$estimate), centre))
   along <- sim$spread^2 * slopes / sum((sim$spread * slopes)^2)
   prior_sd <- sqrt(sum((sim$spread * slopes)^2))
-  search$range <- parameter_range(sim, at, centre, search$estimate, prior_sd)
+  search$range <- parameter_range(sim, at(search$estimate), centre, search$estimate, along, prior_sd)
   if (search$informative) search$se <- min(1 / sqrt(sum(crossprod(score$tested, score$slopes %*% along)^2)), prior_sd)
   search$test <- function(value) null_p(sim, at(value), expected_fit(search, value, centre), enough = search$alpha)
   search
@@ -159,25 +159,28 @@ expected_fit <- function(search, value, centre) {
   fits[[1L]] + min(max(share, -1), 1) * (fits[[2L]] - fits[[1L]])
 }
 
-# Where the parameter's values end: the last that can be, between the estimate and one that is a hundred of the prior's widths away.
-parameter_range <- function(sim, at, centre, estimate, prior_sd) {
-  possible <- function(value) !is.null(move_to_null(sim, at(value), centre, Inf))
-  close <- 1e-4 * prior_sd
+# Where the parameter's values end: where they come to as `along` leads very far, if that is an end as a rule is, or more than a hundred of the prior's widths away.
+# Else the last that can be.
+parameter_range <- function(sim, null, centre, estimate, along, prior_sd) {
+  target <- null$target
+  far <- target + drop(null_gap(sim, null, centre + 1e4 * prior_sd * cbind(-along, along)))
+  possible <- function(value) !is.null(move_to_null(sim, new_null(null$f, value), centre, Inf))
   vapply(c(-1, 1), function(side) {
     inside <- estimate
     beyond <- estimate + side * 100 * prior_sd
+    end <- far[(side + 3) / 2]
+    if (isTRUE(side * (end - beyond) >= 0)) return(side * Inf)
+    known <- c(-1, 0, 1) # of a difference, a variance, a probability
+    if (isTRUE(min(abs(end - known)) < 1e-6 * prior_sd)) return(known[which.min(abs(end - known))])
     if (possible(beyond)) return(side * Inf)
-    known <- Filter(function(end) side * (end - estimate) > 0 && possible(end - side * close) && !possible(end + side * close), known_ends)
-    if (length(known)) return(known[1L])
     for (i in seq_len(40L)) {
       middle <- (inside + beyond) / 2
       if (possible(middle)) inside <- middle else beyond <- middle
     }
-    beyond
+    # an end is a round number where it is known
+    if (abs(beyond - round(beyond)) < 1e-4 * prior_sd) round(beyond) else beyond
   }, 0)
 }
-
-known_ends <- c(0, 1, -1) # of a variance, a probability, a difference of two
 
 # p-value at a value, kept
 p_at <- function(search, value) test_at(search, value)$p
@@ -213,40 +216,46 @@ inside_range <- function(search, value) {
   min(max(value, search$range[1L] + width), search$range[2L] - width)
 }
 
-# Outwards until two in a row are rejected, then back in.
+# Outwards until two in a row are rejected, then back in. After a value that is accepted, a little past where the line through the margins of the last two crosses
+# zero; after one that is rejected, far, since a set may go on.
 end_of_set <- function(search, side) {
   limit <- search$range[if (side < 0) 1L else 2L]
   accepted <- inside_range(search, search$estimate)
   rejected <- NULL
   step <- 2.25 * search$se # most often past the end
+  far <- 1.5 * search$se
   value <- accepted
   for (i in seq_len(40L)) {
+    before <- value
     value <- value + side * step
-    if (side * (value - limit) >= 0) value <- (value - side * step + limit) / 2
+    if (side * (value - limit) >= 0) value <- (before + limit) / 2
+    if (i > 3L) far <- 2 * far
+    step <- far
     if (p_at(search, value) >= search$alpha) {
       accepted <- value
       rejected <- NULL
+      to_zero <- abs(value - before) / (margin_at(search, before) / margin_at(search, value) - 1)
+      if (isTRUE(to_zero > 0)) step <- min(far, 1.25 * to_zero + 0.05 * search$se)
     } else if (is.null(rejected)) {
       rejected <- value
     } else {
       break
     }
-    if (abs(value - limit) < 1e-5 * search$se) break
-    step <- if (i < 4L) 1.5 * search$se else 2 * step
+    if (abs(value - limit) < search$close * search$se) break
   }
   if (is.null(rejected)) return(limit)
   close_in(search, accepted, rejected)
 }
 
-# Between one that is accepted and one that is rejected: where a line through their margins crosses zero, a little to the side of the farther one, so that this one
-# comes close; every fourth time, and at the end, the middle.
+# Between one that is accepted and one that is rejected, until the latter is close: where a line through their margins crosses zero, a little to the side of the
+# farther one, so that this one comes close; every fourth time, and at the end, the middle.
 close_in <- function(search, accepted, rejected) {
   close <- search$close * search$se
   for (i in seq_len(40L)) {
     away <- rejected - accepted
-    if (abs(away) < close) break
     inner <- margin_at(search, accepted)
     share <- inner / (inner - margin_at(search, rejected))
+    if (abs(away) < close || isTRUE((1 - share) * abs(away) < close / 2)) break
     share <- share + (if (share > 0.5) -0.45 else 0.45) * close / abs(away)
     if (!is.finite(share) || i %% 4L == 0L || abs(away) < 2 * close) share <- 0.5
     middle <- accepted + min(max(share, 0.02), 0.98) * away
@@ -270,7 +279,7 @@ end_errors <- function(x, level, replicates, sides = 2) {
 bootstrap_interval <- function(sim, null, search) {
   at <- point_slopes(sim, search$centre)
   r <- (simulate_values(sim, search$centre) - rep(at$mean, each = sim$replicates)) %*% t(at$w)
-  values <- drop(null_gap(sim, null, search$centre + pseudo_inverse(at$slopes) %*% t(r)))
+  values <- drop(null_gap(sim, null, search$centre + .Call(ffi_pseudo_inverse, at$slopes) %*% t(r)))
   tail <- search$alpha / if (search$side == 0) 2 else 1
   ends <- stats::quantile(values, c(tail, 1 - tail), names = FALSE)
   if (search$side != 0) ends[if (search$side > 0) 2L else 1L] <- search$range[if (search$side > 0) 2L else 1L]

@@ -41,7 +41,8 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
                 uniform = matrix(stats::runif(replicates * size), replicates), normal = NULL)
     sim$limits <- cbind(rep(-Inf, size), Inf)
     for (part in parts) sim$limits[part$index, ] <- natural_means(part)
-    sim$added <- diag(unlist(lapply(parts, added_variance)), size)
+    added <- unlist(lapply(parts, added_variance))
+    sim$added <- if (!anyNA(added)) diag(added, size)
     sim$pilot_uniform <- matrix(stats::runif(pilot_releases * size), pilot_releases)
     sim$pilot_normal <- matrix(stats::rnorm(pilot_releases * size), pilot_releases)
     typical <- if (sim$unsized) typical_size(release, prior_n) else list(n = release$n, sd = 0)
@@ -146,7 +147,7 @@ point_values <- function(sim, points) {
     values <- in_each_group(sim, points, point_values)
     return(do.call(rbind, Map(function(of, group) `rownames<-`(of, site_variables(rownames(of), group)), values, names(values))))
   }
-  points <- as.matrix(points)
+  if (!is.matrix(points)) points <- as.matrix(points)
   values <- .Call(ffi_model_report, sim$bound$spec, points_theta(sim, points))
   dimnames(values) <- list(sim$bound$parameters, NULL)
   if (sim$unsized) values <- rbind(values, n = exp(points[nrow(points), ]))
@@ -162,9 +163,9 @@ simulate_values <- function(sim, point) {
   n <- point_size(sim, point)
   theta <- points_theta(sim, cbind(point))
   if (sim$approximate) {
-    record <- record_moments_at(sim, theta)[[1L]]
-    if (is.null(record)) return(NULL)
-    totals <- normal_totals(record, n, sim$normal)
+    moments <- total_moments_at(sim, theta, n)[[1L]]
+    if (is.null(moments)) return(NULL)
+    totals <- normal_totals(moments, sim$normal)
   } else if (length(sim$objectives)) {
     totals <- t(vapply(seq_len(sim$replicates), function(r) released_totals(sim, theta, n, r), numeric(length(sim$value))))
   } else {
@@ -173,9 +174,9 @@ simulate_values <- function(sim, point) {
   with_noise(sim, totals, sim$uniform)
 }
 
-normal_totals <- function(record, n, normal) {
-  root <- semi_root_or_none(n * record$cov)
-  sweep(normal[, seq_len(ncol(root)), drop = FALSE] %*% t(root), 2L, n * record$mean, "+")
+normal_totals <- function(moments, normal) {
+  root <- semi_root_or_none(moments$cov)
+  sweep(normal[, seq_len(ncol(root)), drop = FALSE] %*% t(root), 2L, moments$mean, "+")
 }
 
 semi_root_or_none <- function(cov) {
@@ -206,7 +207,7 @@ part_noise <- function(part, totals, uniform, seed) {
     return(with_seed(seed, t(matrix(apply(totals, 1L, function(s) add_noise(own, part$statistic, s, NULL, part$scale)), ncol(totals)))))
   }
   value <- add_noise(own, part$statistic, as.vector(totals), as.vector(uniform), rep(part$scale, each = nrow(totals)))
-  ifelse(is.na(value), own$after$threshold %||% NA_real_, value)
+  if (is.null(own$after$threshold)) value else ifelse(is.na(value), own$after$threshold, value)
 }
 
 # ---- moments -------------------------------------------------------------------------------------------
@@ -223,21 +224,19 @@ known_moments <- function(sim, n, call) {
   list(spec = found$spec, index = index)
 }
 
-# Mean and covariance of what one record adds to the published numbers, under each theta (a column): a list, NULL where they are not finite
+# Mean and covariance of what one record adds to the published numbers, or to those of known moments, under each theta (a column): a list, NULL where they are not
+# finite
 record_moments_at <- function(sim, theta) {
   known <- sim$known_moments
   if (is.null(known)) return(lapply(seq_len(ncol(theta)), function(j) pilot_moments(sim, theta[, j])))
   if (!is.null(known$probability)) return(apply(known$probability(theta), 2L, cell_moments, known$each, simplify = FALSE))
-  size <- length(sim$value)
-  at <- seq_along(known$index)
-  lapply(.Call(ffi_clt_moments, known$spec, theta), function(record) {
-    if (is.null(record) || identical(known$index, seq_along(record$mean))) return(record)
-    mean <- rep(1, size) # the number of records is a count of all
-    cov <- matrix(0, size, size)
-    mean[known$index] <- record$mean[at]
-    cov[known$index, known$index] <- record$cov[at, at]
-    list(mean = mean, cov = cov)
-  })
+  .Call(ffi_clt_moments, known$spec, theta)
+}
+
+# The same of the totals of n records, and of noise. Numbers without known moments are the number of records, to which each adds 1. Between natural limits lie
+# the means of what records add, too: no other mean is possible, though the model may have it.
+total_moments_at <- function(sim, theta, n, added = matrix(0, length(sim$value), length(sim$value))) {
+  .Call(ffi_total_moments, record_moments_at(sim, theta), as.double(n), sim$known_moments$index %||% seq_along(sim$value), sim$limits, added)
 }
 
 # Of a model of factors alone, what a record of each cell adds to the published numbers, and the cells' probabilities as a function of thetas: a column each.
@@ -361,25 +360,19 @@ moments_at <- function(sim, points) {
   n <- if (sim$unsized) exp(points[nrow(points), ]) else rep(sim$release$n, ncol(points)) # a derivative in log n needs no whole number
   theta <- points_theta(sim, points)
   if (length(sim$objectives)) return(lapply(seq_along(n), function(j) objective_moments(sim, theta[, j], n[j])))
-  records <- record_moments_at(sim, theta)
-  lapply(seq_along(records), function(j) if (is_possible(sim, records[[j]])) release_moments_at(sim, records[[j]], n[j]))
+  if (!is.null(sim$added)) return(total_moments_at(sim, theta, n, sim$added))
+  lapply(total_moments_at(sim, theta, n), function(moments) {
+    values <- if (!is.null(moments)) with_noise(sim, normal_totals(moments, sim$pilot_normal), sim$pilot_uniform)
+    if (!is.null(values)) list(mean = colMeans(values), cov = stats::cov(values))
+  })
 }
 
-# Between natural limits lie the means of what records add, too: no other mean is possible, though the model may have it. With some margin, since derivatives are
-# differences.
+# With some margin, since derivatives are differences.
 natural_means <- function(part) {
   limits <- component_limits(part$statistic)
   unlimited <- cbind(rep(-Inf, length(part$index)), Inf)
   if (!identical(dim(limits), dim(unlimited)) || !all(natural_columns(part$statistic))) return(unlimited)
   unname(limits + 0.01 * (limits[, 2L] - limits[, 1L]) %o% c(-1, 1))
-}
-
-is_possible <- function(sim, record) !is.null(record) && all(record$mean >= sim$limits[, 1L] & record$mean <= sim$limits[, 2L])
-
-release_moments_at <- function(sim, record, n) {
-  if (!anyNA(sim$added)) return(list(mean = n * record$mean, cov = n * record$cov + sim$added))
-  values <- with_noise(sim, normal_totals(record, n, sim$pilot_normal), sim$pilot_uniform)
-  list(mean = colMeans(values), cov = stats::cov(values))
 }
 
 # of independent numbers

@@ -104,6 +104,14 @@ int interrupt_pending(void);
     X(ffi_model_log_jacobian, 2) \
     X(ffi_model_records, 4) \
     X(ffi_simulated_totals, 5) \
+    X(ffi_total_moments, 5) \
+    X(ffi_points, 3) \
+    X(ffi_moments_loss, 3) \
+    X(ffi_point_slopes, 3) \
+    X(ffi_pseudo_inverse, 1) \
+    X(ffi_scoring_step, 6) \
+    X(ffi_score_at, 7) \
+    X(ffi_score_values, 3) \
     X(ffi_model_refresh, 5) \
     X(ffi_model_move, 5) \
     X(ffi_model_complete, 2) \
