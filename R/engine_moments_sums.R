@@ -17,7 +17,7 @@ sums_distribution <- function(bound, release, family, centre, powers, call) {
   if (any(vapply(components, is.null, TRUE))) refuse_clt(bound, release, call)
   aside <- data.frame(lower = -Inf, upper = Inf, drop = 0, shift = centre, factor = 1, power = powers)
   index <- unlist(lapply(parts, `[[`, "index"))
-  fields <- lapply(do.call(rbind, c(components, list(aside))), as.double)
+  fields <- do.call(Map, c(function(...) as.double(c(...)), c(components, list(aside))))
   list(spec = list(name = "sums", fields = c(list(family = as.double(family), released = as.double(length(index))), fields), model = bound$spec),
        index = index)
 }

@@ -197,7 +197,7 @@ declare_outside <- function(release, outside) {
 
 # Columns of all statistics, each once, the levels of factors, and whether all numbers are within natural limits.
 release_columns <- function(statistic) {
-  statistics <- settle_outside(if (is_several(statistic)) statistic else list(statistic))
+  statistics <- if (is_several(statistic)) settle_outside(statistic) else list(statistic)
   columns <- do.call(rbind, unname(lapply(statistics, `[[`, "columns")))
   levels <- do.call(c, unname(lapply(statistics, `[[`, "levels")))
   formulas <- unname(unlist(lapply(statistics, `[[`, "formula")))

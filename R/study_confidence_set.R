@@ -129,7 +129,7 @@ new_inversion <- function(sim, null, exact, level) {
   }
   centre <- best_fit(sim)$point
   search$centre <- centre
-  search$estimate <- drop(null_gap(sim, null, centre))
+  search$estimate <- as.vector(null_gap(sim, null, centre))
   at <- function(value) new_null(null$f, value, null$side)
   score <- score_at(sim, at(search$estimate), centre)
   search$informative <- !is.null(score) && ncol(score$tested) == 1L
@@ -235,7 +235,7 @@ end_of_set <- function(search, side) {
       accepted <- value
       rejected <- NULL
       to_zero <- abs(value - before) / (margin_at(search, before) / margin_at(search, value) - 1)
-      if (isTRUE(to_zero > 0)) step <- min(far, 1.25 * to_zero + 0.05 * search$se)
+      if (isTRUE(to_zero > 0)) step <- min(far, 1.5 * to_zero + 0.1 * search$se)
     } else if (is.null(rejected)) {
       rejected <- value
     } else {

@@ -31,7 +31,7 @@ new_null <- function(f, target, side = 0) list(f = f, target = target, side = si
 
 null_gap <- function(sim, null, points) {
   gap <- null$f(point_values(sim, points))
-  matrix(gap, ncol = NCOL(points)) - null$target
+  (if (is.matrix(gap)) gap else matrix(gap, ncol = NCOL(points))) - null$target
 }
 
 # derivatives of the null hypothesis's numbers: numbers x coordinates
@@ -44,15 +44,14 @@ null_slopes <- function(sim, null, point) {
 
 # The nearest point in the null hypothesis, by steps of at most `longest` of the prior's widths; NULL: none was found.
 move_to_null <- function(sim, null, point, longest = 3) {
-  scale <- sim$spread^2
   tolerance <- 1e-7 * (abs(null$target) + 1e-3)
   for (i in seq_len(60L)) {
     gap <- null_gap(sim, null, point)
     if (!all(is.finite(gap))) return(NULL)
     if (all(abs(gap) <= tolerance)) return(point)
-    slopes <- null_slopes(sim, null, point)
-    move <- tryCatch(drop(-scale * crossprod(slopes, solve(slopes %*% (scale * t(slopes)), gap))), error = function(e) NULL)
-    if (is.null(move) || !all(is.finite(move))) return(NULL)
+    slopes <- null_slopes(sim, null, point) * rep(sim$spread, each = length(gap))
+    if (!all(is.finite(slopes))) return(NULL)
+    move <- -sim$spread * drop(.Call(ffi_pseudo_inverse, slopes) %*% gap)
     far <- max(abs(move) / sim$spread, 1e-300)
     point <- shorten_gap(sim, null, point, move * min(1, longest / far), max(abs(gap) / tolerance))
     if (is.null(point)) return(NULL)
@@ -74,14 +73,15 @@ shorten_gap <- function(sim, null, point, move, before) {
 # ---- the statistic -------------------------------------------------------------------------------------
 
 # Moments at a point, and the mean's derivatives in every coordinate, in units of its standard deviation (`w` times them, w V w' = 1); `point` alone where there are
-# none. `moments`: also those a `step` to each side.
+# none. `moments`: also those a `step` to each side, and in two coordinates.
 point_slopes <- function(sim, point) {
   step <- if (is.null(sim$known_moments)) pilot_step(sim, point) else short_step(sim)
   (if (!is.null(step)) slopes_over(sim, point, step)) %||% list(point = point)
 }
 
 slopes_over <- function(sim, point, step) {
-  .Call(ffi_point_slopes, moments_at(sim, .Call(ffi_points, point, step, FALSE)), point, step)
+  pairs <- !is.null(sim$known_moments) && length(point) <= most_curved[[1L]]
+  .Call(ffi_point_slopes, moments_at(sim, .Call(ffi_points, point, step, pairs)), point, step)
 }
 
 short_step <- function(sim) 1e-3 * sim$spread
@@ -100,12 +100,9 @@ most_curved <- c(coordinates = 8L, numbers = 60L)
 # hypothesis's own. `at`: of point_slopes(). NULL where there are no moments.
 score_at <- function(sim, null, point, at = point_slopes(sim, point)) {
   if (is.null(at$slopes)) return(NULL)
-  d <- length(point)
   smooth <- !is.null(sim$known_moments)
-  points <- .Call(ffi_points, point, short_step(sim), smooth)
-  if (smooth && d > 1L && d <= most_curved[[1L]]) at$moments <- c(at$moments, moments_at(sim, points[, -seq_len(1L + 2L * d), drop = FALSE]))
-  at$signed <- null$side != 0
-  c(at, .Call(ffi_score_at, at, null_gap(sim, null, points), short_step(sim), sim$spread, null$side, smooth, most_curved))
+  gaps <- null_gap(sim, null, .Call(ffi_points, point, short_step(sim), smooth))
+  c(at, signed = null$side != 0, .Call(ffi_score_at, at, gaps, short_step(sim), sim$spread, null$side, smooth, most_curved))
 }
 
 # T, and the squared length in the nuisance directions, for rows of z. The latter is near a likelihood ratio: in a direction whose variance changes to 1 + own from
@@ -128,7 +125,7 @@ point_test <- function(sim, at, enough = 1) {
   rank <- function(values) rank_p(values[1L], values[-1L])
   if (ncol(at$nuisance) && rank(score$nuisance) <= region_gamma(sim)) return(none)
   allowed <- ceiling(enough * (sim$replicates + 1) - 1e-9) - 1
-  limit <- if (allowed < 1) Inf else -sort(-score$tested[-1L], partial = allowed)[allowed]
+  limit <- if (allowed < 1) Inf else -sort.int(-score$tested[-1L], partial = allowed)[allowed]
   list(p = rank(score$tested), margin = signed_root(limit) - signed_root(score$tested[1L]))
 }
 

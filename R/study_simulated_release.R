@@ -54,6 +54,7 @@ new_simulator <- function(release, model, prior_n, replicates, seed, call = call
     draws <- theta[bound$unknown, , drop = FALSE]
     sim$spread <- c(apply(draws, 1L, robust_sd), if (sim$unsized) max(typical$sd / typical$n, 1e-3))
     sim$middle <- c(apply(draws, 1L, stats::median), if (sim$unsized) log(max(typical$n, 1)))
+    sim$all_unknown <- !sim$unsized && identical(as.integer(bound$unknown), seq_along(sim$theta))
     sim$starts <- rbind(draws, if (sim$unsized) sim$middle[length(sim$middle)])
     if (length(sim$objectives) == 0L) sim$known_moments <- known_moments(sim, max(typical$n, 2), call) %||% known_cells(sim)
     sim
@@ -132,6 +133,7 @@ shown_value <- function(value, parts) {
 # ---- a point -------------------------------------------------------------------------------------------
 
 points_theta <- function(sim, points) {
+  if (sim$all_unknown) return(points)
   theta <- matrix(sim$theta, length(sim$theta), ncol(points))
   theta[sim$bound$unknown, ] <- points[seq_along(sim$bound$unknown), ]
   theta

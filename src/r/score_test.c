@@ -190,10 +190,10 @@ SEXP ffi_moments_loss(SEXP moments, SEXP value, SEXP joint) {
 }
 
 /* Of moments at a point and around it: mean, w of whiten(), and the derivatives of the mean times
- * w. NULL where one is missing. */
+ * w. NULL where there are none at a step to a side. */
 SEXP ffi_point_slopes(SEXP moments, SEXP point, SEXP step) {
     const struct moments a = moments_read(moments, step);
-    for (int i = 0; i < a.count; ++i)
+    for (int i = 0; i < 1 + 2 * a.d; ++i)
         if (!a.mean[i] || !all_finite(a.m, a.mean[i])) return R_NilValue;
     double log_det = 0;
     const struct matrix w = whiten(a.m, a.cov[0], &log_det), slope = matrix_new(a.m, a.d);
