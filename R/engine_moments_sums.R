@@ -15,7 +15,7 @@ sums_distribution <- function(bound, release, family, centre, powers, call) {
   parts <- release_parts(release)
   components <- lapply(parts, function(p) power_components(p$statistic))
   if (any(vapply(components, is.null, TRUE))) refuse_clt(bound, release, call)
-  aside <- data.frame(lower = -Inf, upper = Inf, drop = 0, shift = centre, factor = 1, power = powers)
+  aside <- c(lapply(list(lower = -Inf, upper = Inf, drop = 0, shift = centre, factor = 1), rep_len, length(powers)), list(power = powers))
   index <- unlist(lapply(parts, `[[`, "index"))
   fields <- do.call(Map, c(function(...) as.double(c(...)), c(components, list(aside))))
   list(spec = list(name = "sums", fields = c(list(family = as.double(family), released = as.double(length(index))), fields), model = bound$spec),

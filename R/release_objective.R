@@ -71,7 +71,7 @@ simulated_part.mech_objective <- function(part, data, call, uniform = stats::run
   noise <- objective_noise(part$mechanism, statistic, call, part$neighbours)
   d <- length(statistic$components)
   b <- perturbation(d, noise$scale, part$mechanism, uniform)
-  list(value = minimise_objective(statistic, x, b, noise$ridge, call), scale = rep(noise$scale, d), unit = numeric(d))
+  list(value = minimise_objective(objective_spec(statistic, numeric(d)), x, b, noise$ridge, call), scale = rep(noise$scale, d), unit = numeric(d))
 }
 
 # exp(-|b| / scale): a uniform direction, |b| Gamma(d, scale); or a point of a cube, whose size is Gamma(d + 1, scale)
@@ -82,18 +82,17 @@ perturbation <- function(d, scale, mechanism, uniform) {
   b / sqrt(sum(b^2)) * scale * sum(-log(uniform(d)))
 }
 
-# Newton's steps, halved while they overshoot. One of log(1 + r) / r, r = B |step|, never
+# Newton's steps from the specification's coefficients, halved while they overshoot. One of log(1 + r) / r, r = B |step|, never
 # does: the loss's third derivative is at most B |v| times its second.
-minimise_objective <- function(statistic, x, b, ridge, call) {
+minimise_objective <- function(spec, x, b, ridge, call) {
   d <- length(b)
-  size <- row_length(statistic)
-  spec <- objective_spec(statistic, numeric(d))
+  size <- spec$fields$radius
   sums_at <- function(z) {
     spec$fields$coefficients <- z
     total <- .Call(ffi_stat_total, spec, x)
     list(gradient = total[seq_len(d)] + ridge * z + b, hessian = total[-seq_len(d)])
   }
-  z <- numeric(d)
+  z <- spec$fields$coefficients
   at <- sums_at(z)
   for (k in 1:200) {
     root <- diag(ridge, d)

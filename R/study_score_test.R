@@ -42,30 +42,26 @@ null_slopes <- function(sim, null, point) {
   (gap[, seq_len(d), drop = FALSE] - gap[, d + seq_len(d), drop = FALSE]) / rep(2 * step, each = nrow(gap))
 }
 
-# The nearest point in the null hypothesis, by steps of at most `longest` of the prior's widths; NULL: none was found.
+# The nearest point in the null hypothesis, by steps of at most `longest` of the prior's widths, halved until the gap shrinks; NULL: none was found.
 move_to_null <- function(sim, null, point, longest = 3) {
   tolerance <- 1e-7 * (abs(null$target) + 1e-3)
+  gap <- null_gap(sim, null, point)
   for (i in seq_len(60L)) {
-    gap <- null_gap(sim, null, point)
     if (!all(is.finite(gap))) return(NULL)
-    if (all(abs(gap) <= tolerance)) return(point)
+    before <- max(abs(gap) / tolerance)
+    if (before <= 1) return(point)
     slopes <- null_slopes(sim, null, point) * rep(sim$spread, each = length(gap))
     if (!all(is.finite(slopes))) return(NULL)
-    move <- -sim$spread * drop(.Call(ffi_pseudo_inverse, slopes) %*% gap)
-    far <- max(abs(move) / sim$spread, 1e-300)
-    point <- shorten_gap(sim, null, point, move * min(1, longest / far), max(abs(gap) / tolerance))
-    if (is.null(point)) return(NULL)
-  }
-  NULL
-}
-
-# half the step until the gap shrinks
-shorten_gap <- function(sim, null, point, move, before) {
-  tolerance <- 1e-7 * (abs(null$target) + 1e-3)
-  for (k in seq_len(25L)) {
-    gap <- null_gap(sim, null, point + move)
-    if (all(is.finite(gap)) && max(abs(gap) / tolerance) < before) return(point + move)
-    move <- move / 2
+    move <- -drop(.Call(ffi_pseudo_inverse, slopes) %*% gap)
+    move <- sim$spread * move * min(1, longest / max(abs(move), 1e-300))
+    for (k in seq_len(25L)) {
+      gap <- null_gap(sim, null, point + move)
+      shrinks <- all(is.finite(gap)) && max(abs(gap) / tolerance) < before
+      if (shrinks) break
+      move <- move / 2
+    }
+    if (!shrinks) return(NULL)
+    point <- point + move
   }
   NULL
 }
@@ -167,13 +163,13 @@ scoring_step <- function(sim, null, at) {
   gaps <- if (!is.null(null)) null_gap(sim, null, .Call(ffi_points, at$point, short_step(sim), FALSE))
   move <- .Call(ffi_scoring_step, at, sim$value, c(sim$middle, sim$spread), gaps, short_step(sim), least_gained)
   if (is.null(move)) return(NULL)
-  distance <- function(there) sum((at$w %*% (sim$value - there$mean))^2) + sum(((there$point - sim$middle) / sim$spread)^2)
-  before <- distance(at)
+  distance <- function(mean, point) sum((at$w %*% (sim$value - mean))^2) + sum(((point - sim$middle) / sim$spread)^2)
+  before <- distance(at$mean, at$point)
   for (k in 0:8) {
     next_point <- at$point + move / 2^k
     if (!is.null(null)) next_point <- move_to_null(sim, null, next_point)
-    there <- if (!is.null(next_point)) point_slopes(sim, next_point)
-    if (!is.null(there$slopes) && distance(there) < before) return(there)
+    there <- if (!is.null(next_point)) moments_at(sim, cbind(next_point))[[1L]]
+    if (!is.null(there) && distance(there$mean, next_point) < before) return(point_slopes(sim, next_point))
   }
   NULL
 }

@@ -149,7 +149,7 @@ point_values <- function(sim, points) {
     values <- in_each_group(sim, points, point_values)
     return(do.call(rbind, Map(function(of, group) `rownames<-`(of, site_variables(rownames(of), group)), values, names(values))))
   }
-  if (!is.matrix(points)) points <- as.matrix(points)
+  if (!is.matrix(points)) dim(points) <- c(length(points), 1L)
   values <- .Call(ffi_model_report, sim$bound$spec, points_theta(sim, points))
   dimnames(values) <- list(sim$bound$parameters, NULL)
   if (sim$unsized) values <- rbind(values, n = exp(points[nrow(points), ]))
@@ -324,7 +324,7 @@ released_totals <- function(sim, theta, n, r) {
   unlist(Map(function(part, spec) {
     own <- columns_of(x, spec)
     if (part$mechanism$kernel != "objective") return(if (length(spec$column)) .Call(ffi_stat_total, spec, own) else n)
-    minimise_objective(part$statistic, own, part$perturbation[r, ], part$ridge, NULL)
+    minimise_objective(spec, own, part$perturbation[r, ], part$ridge, NULL)
   }, sim$parts, sim$specs), use.names = FALSE)
 }
 
@@ -338,7 +338,7 @@ objective_moments <- function(sim, theta, n) {
       values <- if (length(spec$column)) .Call(ffi_stat_eval, spec, own) else matrix(1, nrow(x), 1L)
       return(list(values = values, mean = n * colMeans(values), added = diag(added_variance(part), d)))
     }
-    centre <- minimise_objective(part$statistic, own, numeric(d), part$ridge * nrow(x) / n, NULL)
+    centre <- minimise_objective(spec, own, numeric(d), part$ridge * nrow(x) / n, NULL)
     spec$fields$coefficients <- centre
     sums <- .Call(ffi_stat_eval, spec, own)
     hessian <- matrix(0, d, d)
