@@ -116,6 +116,7 @@ void hmc_attach(struct hmc *hmc, const struct hmc_target *target, enum hmc_metri
     hmc->target = *target;
     hmc->metric = metric;
     hmc->target_accept = HMC_TARGET_ACCEPT;
+    hmc->begun = NULL;
     hmc->width = (int)width;
     hmc->q = take(&store, width);
     hmc->unit = take(&store, width);
