@@ -46,6 +46,8 @@ test_that("a named value and a function of the parameters are the same null hypo
   release <- regression()
   named <- p_value(release, model_lm(), c(x = 0.1), replicates = 99, seed = 2)
   expect_equal(p_value(release, model_lm(), function(p) p[["x"]] - 0.1, replicates = 99, seed = 2)$p, named$p)
+  # and numbers that repeat each other are one
+  expect_equal(p_value(release, model_lm(), function(p) c(1, 2) * (p[["x"]] - 0.1), replicates = 99, seed = 2)$p, named$p)
 })
 
 test_that("one parameter of several is rejected where it is wrong, and several at once", {

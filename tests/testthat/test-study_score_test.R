@@ -139,3 +139,23 @@ test_that("the region of nuisance parameters is near that of the likelihood rati
   exact <- n * (x - 1 - log(x))
   expect_lt(max(abs(found - exact) / (exact + 0.01)), 0.12)
 })
+
+# two means on a circle: T is that of the distance to it, from each of its points
+test_that("the score of a null hypothesis that bends is that of the way to it", {
+  n <- 400
+  s2 <- 1.1
+  radius <- 2
+  at_angle <- function(length, angle) length * c(cos(angle), sin(angle))
+  arms <- list(arm = c("a", "b"))
+  statistic <- list(size = stat_counts(~ arm, arms), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(-20, 20)), outside = "none", rescale = FALSE), arms))
+  records_mean <- at_angle(2.15, 0.7)
+  value <- c(n, n, n * records_mean, n * (s2 + records_mean^2))
+  release <- as_release(value, statistic, list(size = mech_exact(), total = mech_gaussian(sd = 1e-3)), n = 2 * n)
+  sim <- internal("new_simulator")(release, model_normal(y ~ arm), NULL, 19, 1)
+  circle <- internal("new_null")(function(p) p["mean[a]", , drop = FALSE]^2 + p["mean[b]", , drop = FALSE]^2, radius^2)
+  for (angle in c(0.5, 0.7, 0.85)) {
+    point <- unlist(Map(function(one, mean) internal("bound_theta")(one$bound, c(mean = mean, sd = sqrt(s2))), sim$groups, at_angle(radius, angle)))
+    found <- internal("observed_score")(sim, internal("score_at")(sim, circle, point))$tested
+    expect_equal(found, (2.15 - radius)^2 * n / s2, tolerance = 0.1)
+  }
+})
