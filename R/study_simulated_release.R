@@ -289,10 +289,7 @@ component_values <- function(sim, x) {
 
 pilot_moments <- function(sim, theta) {
   x <- with_callback_seed(sim$bound, sim$draw_seed, .Call(ffi_model_records, sim$bound$spec, theta, sim$pilot_records, sim$pilot))$records
-  each <- component_values(sim, x)
-  mean <- colMeans(each)
-  if (!all(is.finite(mean))) return(NULL)
-  list(mean = mean, cov = crossprod(each - rep(mean, each = nrow(each))) / (nrow(each) - 1))
+  .Call(ffi_sample_moments, component_values(sim, x))
 }
 
 # ---- perturbed objectives --------------------------------------------------------------------------------
@@ -349,8 +346,8 @@ objective_moments <- function(sim, theta, n) {
   }, sim$parts, sim$specs)
   values <- do.call(cbind, lapply(each, `[[`, "values"))
   mean <- unlist(lapply(each, `[[`, "mean"), use.names = FALSE)
-  if (!all(is.finite(values))) return(NULL)
-  list(mean = mean, cov = n * stats::cov(values) + join_moments(lapply(each, function(one) list(mean = one$mean, cov = one$added)))$cov)
+  sampled <- .Call(ffi_sample_moments, values)
+  if (!is.null(sampled)) list(mean = mean, cov = n * sampled$cov + join_moments(lapply(each, function(one) list(mean = one$mean, cov = one$added)))$cov)
 }
 
 # of the published numbers at points, one a column: a list, NULL where there are none

@@ -104,6 +104,7 @@ int interrupt_pending(void);
     X(ffi_model_log_jacobian, 2) \
     X(ffi_model_records, 4) \
     X(ffi_simulated_totals, 5) \
+    X(ffi_sample_moments, 1) \
     X(ffi_total_moments, 5) \
     X(ffi_points, 3) \
     X(ffi_moments_loss, 3) \

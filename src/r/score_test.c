@@ -28,6 +28,26 @@ static SEXP r_matrix(struct matrix a) {
 /* ---- moments ----------------------------------------------------------------------------------
  */
 
+/* Mean and covariance of rows; NULL where they are not finite. */
+SEXP ffi_sample_moments(SEXP rows) {
+    const struct matrix x = matrix_read(rows), centred = matrix_new(x.rows, x.columns);
+    SEXP mean = PROTECT(Rf_allocVector(REALSXP, x.columns)),
+         cov = PROTECT(Rf_allocMatrix(REALSXP, x.columns, x.columns));
+    for (int j = 0; j < x.columns; ++j) {
+        double sum = 0;
+        for (int i = 0; i < x.rows; ++i) sum += column(x, j)[i];
+        REAL(mean)[j] = sum / x.rows;
+        for (int i = 0; i < x.rows; ++i) column(centred, j)[i] = column(x, j)[i] - sum / x.rows;
+        for (int k = 0; k <= j; ++k) REAL(cov)
+        [j + x.columns * k] = REAL(cov)[k + x.columns * j] =
+            linalg_dot(x.rows, column(centred, j), column(centred, k)) / (x.rows - 1);
+    }
+    const int finite = all_finite(x.columns, REAL(mean));
+    SEXP out = finite ? named_list(2, "mean", mean, "cov", cov) : R_NilValue;
+    UNPROTECT(2);
+    return out;
+}
+
 /* Of totals of n records under each parameter: from `records`, the moments of what one record adds,
  * whose numbers come to the places `index`; of others each record adds 1. NULL where a mean is
  * outside `limits`. */
