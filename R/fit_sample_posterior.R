@@ -36,9 +36,9 @@
 #' forecast has changed by half. An interrupted run returns the draws made so far, with a warning; [extend()] continues it.
 #'
 #' **Length.** 2000 iterations may turn out too few: an R-hat above 1.01, or fewer than 400 effective draws. The chains then run once
-#' more, two to 32 times as long, if this is expected to take at most 45 seconds. They do not if you gave `iter`, `warmup`, `thin` or `init`, if the model,
-#' the statistic or the noise consists of R functions, if covariates are public, or if a pool does without imputing records. `thin` keeps as many draws as
-#' before, and a message of class `noiseaware_message_longer` gives the new length. A call with this `iter` and `thin` gives the same draws.
+#' more, two to 32 times as long, if this is expected to take at most 45 seconds. They do not if you gave `iter`, `warmup`, `thin` or `init`, or if the
+#' model, the statistic or the noise consists of R functions. `thin` keeps as many draws as before, and a message of class `noiseaware_message_longer` gives
+#' the new length. A call with this `iter` and `thin` gives the same draws.
 #'
 #' **Narrow questions.** A model that names some of the release's variables (`model_lm(bwt ~ age)`, `model_normal("age")`,
 #' `model_table(~ smoke:low)`) uses only the released numbers that involve these variables. Their noise is independent of the noise in the others, so the
@@ -96,8 +96,9 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_release(release)
   check_model(model)
   if (has_public(release)) {
-    fit <- sample_public(release, model, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, prior_n, asked)
-    return(with_troubles(fit))
+    sample <- function(run) sample_public(release, model, method, run, init, control, prior_n, asked)
+    fit <- sample(check_run(chains, iter, warmup, thin, check_seed(seed)))
+    return(with_troubles(if (leaves_length(asked)) longer_if_short(fit, sample) else fit))
   }
   prior_n <- check_size_prior(prior_n, release)
   check_choice(method, "method", c("auto", sampling_methods), "method")

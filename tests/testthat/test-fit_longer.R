@@ -104,7 +104,7 @@ test_that("nothing is lost where the longer run fails or is interrupted", {
   expect_identical(longer(function(run) fit_births(iter = run$iter, thin = run$thin))$run$iter, 4000)
 })
 
-test_that("pools run again as well", {
+test_that("pools and regressions on public covariates run again as well", {
   local_constant("fewest_effective", 1e5)
   local_constant("most_longer", 2)
   other <- withr::with_seed(2, simulate_release(MASS::birthwt[61:120, ], st, mech_laplace(epsilon = 2)))
@@ -112,11 +112,14 @@ test_that("pools run again as well", {
   arm <- list(arm = c("a", "b"))
   of_arms <- list(size = stat_counts(~ arm, arm), totals = stat_by(stat_sums(~ y, list(y = c(0, 20)), outside = "none"), arm))
   arms <- withr::with_seed(1, simulate_release(data.frame(arm = rep(arm$arm, 40), y = rpois(80, 3)), of_arms, list(size = mech_laplace(epsilon = 2), totals = mech_laplace(epsilon = 2))))
+  public <- data.frame(x = seq(-3, 3, length.out = 80))
+  given <- as_release(c(y = 4, "y:x" = 60), stat_sums(~ y + y:x, list(y = c(-9, 9), x = c(-3, 3)), rescale = FALSE), mech_laplace(scale = 9), public = public)
   fits <- list(
     function(...) sample_posterior(sites, model_lm(), pool = "complete", chains = 1, seed = 1, ...),
     function(...) sample_posterior(sites, model_lm(), pool = "partial", chains = 1, seed = 1, ...),
     function(...) sample_posterior(sites, model_lm(), pool = ~ 1, chains = 1, seed = 1, ...),
-    function(...) sample_posterior(arms, model_poisson(~ arm), pool = "partial", chains = 1, seed = 1, ...))
+    function(...) sample_posterior(arms, model_poisson(~ arm), pool = "partial", chains = 1, seed = 1, ...),
+    function(...) sample_posterior(given, model_lm(y ~ x), chains = 1, seed = 1, ...))
   for (fit_of in fits) {
     fit <- suppressMessages(fit_of())
     expect_identical(fit$run[c("iter", "warmup", "thin")], list(iter = 4000, warmup = 2000, thin = 2))
