@@ -21,7 +21,7 @@ test_that("the posterior is the plain sampler's", {
     fit <- suppressWarnings(sample_posterior(release, model_lm(), "augment", chains = 4, iter = iter, seed = 1, control = control))
     posterior::subset_draws(fit$draws, c("sigma", "prob\\[x=", "prob\\[z="), regex = TRUE)
   }
-  expect_same_quantiles(draws(list(), 6000), draws(list(passes = 0), 40000))
+  expect_same_quantiles(draws(list(), 4000), draws(list(passes = 0), 24000))
 })
 
 test_that("where noise says nothing, many records do not hold the cells' probabilities", {
@@ -29,7 +29,7 @@ test_that("where noise says nothing, many records do not hold the cells' probabi
   release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(scale = 1e5), n = 300)
   fit <- suppressWarnings(sample_posterior(release, model_lm(), "augment", chains = 2, iter = 3000, warmup = 1000, seed = 1))
   draws <- as.matrix(fit)[, grepl("^prob", posterior::variables(fit$draws))]
-  prior <- prior_draws(model_lm(), statistic, 1e5L)
+  prior <- prior_draws(model_lm(), statistic)
   expect_prior(draws, prior[, colnames(draws)])
   effective <- posterior::summarise_draws(posterior::subset_draws(fit$draws, "prob", regex = TRUE), "ess_bulk")$ess_bulk
   expect_gt(min(as.double(effective)), 400)

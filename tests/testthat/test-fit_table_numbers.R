@@ -4,7 +4,7 @@
 breaks <- c(0, 10, 25, 30, 60, 100)
 waits <- stat_histogram(~ wait, breaks)
 exact <- as_release(c(12, 20, 9, 30, 7), waits, mech_exact(), n = 78)
-fit <- sample_posterior(exact, model_table(), chains = 2, iter = 4800, seed = 1)
+fit <- sample_posterior(exact, model_table(), chains = 2, iter = 8000, seed = 1)
 probs <- c(0.05, 0.5, 0.9)
 weights <- c(12, 20, 9, 30, 7) + 1
 matrix_of <- function(draws) unclass(posterior::as_draws_matrix(draws))

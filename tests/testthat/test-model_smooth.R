@@ -317,7 +317,7 @@ test_that("several terms: the posterior given records is the one of quadrature, 
   weight <- exp(each[, 1] - max(each[, 1]))
   weight <- weight / sum(weight)
   exact <- colSums(weight * each[, -1]) + c(1, 1, 0)
-  draws <- cbind(predict(fit, at, type = "expected"), parameter_draws(fit, "z")[seq_len(12000)])
+  draws <- predict(fit, at, type = "expected")
   for (j in 1:2) expect_same_mean(matrix(draws[, j], ncol = 2), exact[j])
   expect_same_mean(parameter_draws(fit, "z"), exact[3])
   expect_same_mean(log(parameter_draws(fit, "sigma")), sum(weight * log(grid$sigma)))
@@ -365,7 +365,7 @@ test_that("several terms, augment: with z drawn again and again the parameters f
   formula <- y ~ s(x, k = 6) + s(u, k = 6) + z
   st <- stat_crossprod(formula, ends)
   model <- model_lm(formula)
-  prior <- prior_draws(model, st)
+  prior <- prior_draws(model, st, 20000L)
   for (passes in c(0, 3)) expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 3600, passes), prior)
   expect_prior(geweke(model, st, mech_laplace(epsilon = 15), 6, 4500, -1, warmup = 300L, kinds = c(1, 1, 0, 0)), prior)
 })
