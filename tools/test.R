@@ -7,12 +7,13 @@ library(noiseaware)
 chosen <- commandArgs(TRUE)
 files <- find_test_scripts("tests/testthat")
 # what takes long does not come last
-long <- c("engine_surrogate", "engine_collapse_table", "engine_pool", "model_survival", "model_glm", "mech_record_noise", "engine_collapse_normal", "input", "engine_collapse_glm",
-          "model_covariate", "engine_augment", "model_categories", "engine_supported", "update_theta", "mech_objective", "totals_normal_table", "release", "totals_size",
-          "engine_moments_lm", "study_calibrate", "stat_linear", "mech_privacy", "engine_moments_glm", "engine_collapse_counts", "mech_published", "registry", "engine_collapse_row",
-          "engine_pool_clt_partial", "engine_pool_spread", "model_univariate", "release_budget_table", "model_loglinear", "utils_terms", "model_expfam", "release_budget_file", "study_calibrate_file",
-          "study_calibrate_futures", "exact", "engine_clt", "geography", "clamped", "engine_collapse_total", "stat_products", "model_categorical", "model_logistic",
-          "plugin", "engine_pool_models")
+long <- c("engine_surrogate", "model_smooth", "model_survival", "engine_collapse_normal", "engine_pool", "engine_collapse_table", "engine_collapse_glm",
+          "engine_supported", "hole_crossings", "engine_pool_spread", "model_covariates_joint", "model_glm", "engine_augment", "model_covariates_joint_glm",
+          "augment_cells", "clamped", "model_categories", "input", "engine_collapse_answers", "study_calibrate", "model_covariate", "study_private_test",
+          "mech_record_noise", "totals_normal_table", "engine_pool_clt_partial", "utils_terms", "augment_resize", "update_theta", "engine_moments_lm",
+          "fit_diagnostics", "study_design", "engine_pool_records", "mech_exponential", "fit_report", "registry", "engine_collapse_counts", "fit_evidence_totals",
+          "study_test_evidence", "augment_levels", "engine_pool_tables", "mech_objective", "engine_pool_models", "augment_redraw", "release_budget_table",
+          "release_budget_file", "study_calibrate_file", "study_calibrate_futures", "plugin")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
 if (length(chosen)) {
   files <- files[grepl(chosen, name)]
