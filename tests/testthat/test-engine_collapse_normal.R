@@ -69,7 +69,7 @@ for (i in seq_len(nrow(cases))) {
     mechanism <- if (case$mechanism == "laplace") mech_laplace(scale = size) else mech_gaussian(sd = size)
     rel <- simulate_release(collapse_data(case$n, case$p), st, mechanism)
     model <- collapse_models(case$p)[[case$model]]
-    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = if (case$n > 20) 5000 else 8000, warmup = 1000, seed = 1)
+    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = if (case$n > 20) 3500 else 5000, warmup = 800, seed = 1)
     fit <- collapse_fit(rel, model, chains = 2, iter = 2000, warmup = 600, seed = 2)
     for (name in posterior::variables(fit$draws)) {
       expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), paste(label, name))

@@ -501,7 +501,7 @@ test_that("the posterior does not depend on the coordinates", {
     problem <- with_coordinates(parts$problem, told, innovates)
     chains <- lapply(1:2, function(k) {
       state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
-      internal("run_blocks")(problem, state, 2400, list(warmup = 800, thin = 1), function(...) NULL)$draws
+      internal("run_blocks")(problem, state, 1800, list(warmup = 700, thin = 1), function(...) NULL)$draws
     })
     internal("chains_array")(lapply(chains, `colnames<-`, problem$names))
   }

@@ -212,7 +212,7 @@ test_that("chains start with means between the bounds and without effects of fac
 test_that("a factor and two numbers, one with its square, clamped: chains meet within warmup", {
   skip_on_cran()
   set.seed(1)
-  n <- 534
+  n <- 300
   woman <- runif(n) < 0.46
   educ <- round(pmin(pmax(rnorm(n, 13, 2.6), 2), 18))
   exper <- pmin(pmax(rnorm(n, 17 + 2 * woman, 12), 0), 55)
