@@ -6,7 +6,7 @@
 # limit (600 s of all its releases; --quick: 3 releases and 20 s) is stopped, and what was finished by then counts. Rows of
 # the designs that were run replace theirs in bench/real_data.csv: parts may be run on different days. Needs the packages of the table
 # (Debian: r-cran-cardata, r-cran-aer, r-cran-plm, r-cran-modeldata, r-cran-pscl, r-cran-mlbench, r-cran-th.data, r-cran-mlmrev,
-# r-cran-robustbase, r-cran-reshape2); sets whose package is not there are named and left out.
+# r-cran-robustbase, r-cran-reshape2, r-cran-survey); sets whose package is not there are named and left out.
 #
 # --outside none declares that all bounds are natural limits, as they are for most of these data; rows of their own, designs of numbers alone.
 
@@ -164,7 +164,7 @@ report <- function(d) {
          figure("below 80% without a word", "coefficients", nrow(silent), 0, at_most = TRUE),
          figure("below 80% without a word, natural limits declared", "coefficients", nrow(silent_declared), 0, at_most = TRUE),
          figure("R-hat at most 1.01 and 400 effective draws", paste(sum(mixed$releases), "calls"), sum(mixed$well) / sum(mixed$releases), 0.9),
-         figure("median seconds of a call", "elapsed", stats::median(calls$seconds), 2, at_most = TRUE)),
+         figure("median seconds of a call", "elapsed", stats::median(calls$seconds, na.rm = TRUE), 2, at_most = TRUE)),
     details = list("by kind of design" = by_kind, "below 80% without a word" = utils::head(quiet, 40L)),
     notes = sprintf("%d designs of %d data sets.", nrow(calls), length(unique(d$data))))
 }

@@ -153,3 +153,30 @@ data_set("carData", "Arrests", list(age = c(10, 100), checks = c(0, 6), year = c
          logistic = released ~ age + colour + checks, lm = checks ~ age + colour + sex, graph = ~ colour:released + released:employed)
 data_set("carData", "TitanicSurvival", list(age = years),
          logistic = survived ~ sex + age + passengerClass, table = ~ survived:sex:passengerClass, one = ~ age)
+
+# ---- met for the first time on 30 November 2026 -----------------------------------------
+
+data_set("AER", "GSOEP9402", list(income = c(0, 300000), size = c(1, 15), birthyear = c(1970, 1990), meducation = schooling),
+         categories = school ~ meducation + size, lm = size ~ meducation + gender, table = ~ school:marital, epsilon = c(5, 3, 1))
+data_set("MASS", "nlschools", list(lang = c(0, 60), IQ = c(0, 20), SES = c(0, 60), GS = c(5, 50)),
+         lm = lang ~ IQ + SES + COMB, together = ~ lang + IQ + SES, unsized = lang ~ IQ + SES, epsilon = c(1, 1, 2))
+data_set("datasets", "ToothGrowth", list(len = c(0, 40), dose = c(0, 3)),
+         lm = len ~ supp + dose, one = ~ len, epsilon = c(5, 2))
+data_set("datasets", "warpbreaks", list(breaks = c(0, 100)),
+         lm = breaks ~ wool + tension, negative_binomial = breaks ~ wool + tension, epsilon = c(5, 8))
+data_set("survival", "lung", list(time = c(0, 2000), age = adult, ph.karno = c(0, 100), wt.loss = c(-50, 100)),
+         lm = wt.loss ~ age + ph.karno, one = ~ time, together = ~ age + ph.karno + wt.loss, epsilon = c(5, 3, 5))
+data_set("rpart", "kyphosis", list(Age = c(0, 250), Number = c(1, 15), Start = c(0, 20)),
+         logistic = Kyphosis ~ Age + Number + Start, lm = Start ~ Age + Number, epsilon = c(10, 5))
+data_set("pscl", "bioChemists", list(art = c(0, 30), kid5 = c(0, 5), phd = c(0, 5), ment = c(0, 100)),
+         negative_binomial = art ~ fem + mar + kid5, poisson = art ~ fem + mar + kid5, lm = ment ~ phd + fem, epsilon = c(5, 5, 5))
+data_set("plm", "Hedonic", list(mv = c(8, 12), rm = c(0, 100), nox = c(0, 100), lstat = c(-4, 0)),
+         lm = mv ~ rm + nox + lstat, together = ~ mv + rm + lstat, epsilon = c(5, 5))
+data_set("nlme", "MathAchieve", list(MathAch = c(-5, 30), SES = c(-4, 4)),
+         lm = MathAch ~ SES + Sex + Minority, table = ~ Minority:Sex, one = ~ MathAch, epsilon = c(1, 0.5, 1))
+data_set("survey", "api", list(api00 = c(200, 1000), meals = c(0, 100), ell = c(0, 100)),
+         lm = api00 ~ meals + ell + stype, together = ~ api00 + meals + ell, epsilon = c(3, 3))
+data_set("datasets", "esoph", list(ncontrols = c(0, 100)),
+         table = ~ agegp:alcgp, epsilon = 2)
+data_set("datasets", "swiss", list(Fertility = c(0, 150), Agriculture = c(0, 100), Education = c(0, 100), Catholic = c(0, 100)),
+         lm = Fertility ~ Agriculture + Education + Catholic, one = ~ Catholic, epsilon = c(20, 5))
