@@ -1,7 +1,9 @@
 /* Steps of an unknown number of records n that also move theta: if a total is known more precisely
  * than n, the two are strongly dependent. The coordinates of theta move by slope * (r(n') - r(n)),
  * with the slope of their regression on r(n), such as log n, in a window of warmup. The reverse
- * step moves them back, so such a step is symmetric.
+ * step moves them back, so such a step is symmetric. As many values of n as the window has count
+ * beside them, with a variance of one record and no slope: where n hardly moved, a slope is chance,
+ * and one that is wrong would keep n from moving.
  *
  * A step proposes n near its current value or, once a window of warmup has located n, from a fixed
  * distribution: n is the whole part of a continuous m, and h(m) has a Student distribution. The
@@ -158,9 +160,10 @@ double size_slope_spread(const struct size_slope *s) {
 }
 
 void size_slope_close(struct size_slope *s) {
-    const double square = *s->at_square;
+    const double moved = s->in[PLAIN].square, weight = moved / (moved + *s->count);
     choose_scale(s);
-    for (int j = 0; j < s->moving && square > 0; ++j) s->slope[j] = s->cross[j] / square;
+    for (int j = 0; j < s->moving; ++j)
+        s->slope[j] = moved > 0 ? weight * s->cross[j] / *s->at_square : 0;
     memset(s->mean, 0, (size_t)s->moving * sizeof(double));
     memset(s->cross, 0, (size_t)s->moving * sizeof(double));
     memset(s->in, 0, SIZE_SLOPE_SCALES * sizeof *s->in);

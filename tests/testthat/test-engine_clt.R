@@ -413,7 +413,7 @@ test_that("unknown n: method clt agrees with method augment where records are ma
     z <- simulate_release(case[[4]], case[[2]], case[[3]], neighbours = "add_remove")
     rel <- as_release(list(t = z$value, size = 2030), list(t = case[[2]], size = stat_size()), list(t = case[[3]], size = mech_laplace(scale = 30)), n = NULL,
                       neighbours = "add_remove")
-    fits <- lapply(c("augment", "clt"), function(method) sample_posterior(rel, case[[1]], method = method, chains = 2, iter = 1600, seed = 1))
+    fits <- lapply(c("augment", "clt"), function(method) sample_posterior(rel, case[[1]], method = method, chains = 2, iter = 4100, seed = 1))
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
       b <- parameter_draws(fits[[2]], name)
@@ -462,4 +462,20 @@ test_that("a regression on two factors and no number is served, and agrees with 
   exact <- by("augment")
   expect_lt(max(abs(clt$mean - exact$mean) / exact$sd), 0.3)
   expect_lt(max(abs(log(clt$sd / exact$sd))), 0.25)
+})
+
+test_that("unknown n: a window in which n hardly moved does not keep it from moving", {
+  set.seed(1e5)
+  n <- 1e5
+  records <- data.frame(x = rnorm(n))
+  records$y <- rbinom(n, 1, plogis(records$x - 0.5))
+  st <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4)))
+  totals <- simulate_release(records, st, mech_laplace(epsilon = 1), neighbours = "add_remove")$value
+  rel <- as_release(list(t = totals, size = n + 1), list(t = st, size = stat_size()), list(t = mech_laplace(epsilon = 1), size = mech_gaussian(sd = 1)), n = NULL,
+                    neighbours = "add_remove")
+  moved <- vapply(1:8, function(seed) {
+    fit <- suppressMessages(sample_posterior(rel, model_logistic(), method = "clt", chains = 1, iter = 800, seed = seed))
+    mean(diff(posterior::extract_variable(fit$draws, "n")) != 0)
+  }, 0)
+  expect_gt(min(moved), 0.02) # with slopes as the windows had them n stands still in half of the chains
 })
