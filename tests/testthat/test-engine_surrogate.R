@@ -236,7 +236,7 @@ test_that("the joint distribution is right, for both densities and every kind of
     # one chain seldom leaves the tails of a response's coefficients, and does not know how seldom
     chains <- if (kind %in% c("logistic", "categorical", "negative_binomial")) 4L else 1L
     each <- replicate(chains, simplify = FALSE, {
-      geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 1800 else if (chains > 1L) 800 else if (exact == 1) 3000 else 2000, passes = NULL,
+      geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 4000 else if (chains > 1L) 1500 else if (exact == 1) 5000 else 2500, passes = NULL,
              warmup = 300L, prepare = function(state, problem) {
                state$surrogate[c(2, 4)] <- c(if (exact == 1) 2 else 0.6, exact) # the share of a length, and which density
                if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds

@@ -87,8 +87,8 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- joint_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = prior_niw(0.2, 2, 1, 6))
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 7800, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3200, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, 2), exact)
 })
 
 test_that("a large concentration without effects is independence", {
