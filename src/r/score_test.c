@@ -33,14 +33,15 @@ SEXP ffi_sample_moments(SEXP rows) {
     const struct matrix x = matrix_read(rows), centred = matrix_new(x.rows, x.columns);
     SEXP mean = PROTECT(Rf_allocVector(REALSXP, x.columns)),
          cov = PROTECT(Rf_allocMatrix(REALSXP, x.columns, x.columns));
+    double *spread = REAL(cov);
     for (int j = 0; j < x.columns; ++j) {
         double sum = 0;
         for (int i = 0; i < x.rows; ++i) sum += column(x, j)[i];
         REAL(mean)[j] = sum / x.rows;
         for (int i = 0; i < x.rows; ++i) column(centred, j)[i] = column(x, j)[i] - sum / x.rows;
-        for (int k = 0; k <= j; ++k) REAL(cov)
-        [j + x.columns * k] = REAL(cov)[k + x.columns * j] =
-            linalg_dot(x.rows, column(centred, j), column(centred, k)) / (x.rows - 1);
+        for (int k = 0; k <= j; ++k)
+            spread[j + x.columns * k] = spread[k + x.columns * j] =
+                linalg_dot(x.rows, column(centred, j), column(centred, k)) / (x.rows - 1);
     }
     const int finite = all_finite(x.columns, REAL(mean));
     SEXP out = finite ? named_list(2, "mean", mean, "cov", cov) : R_NilValue;
@@ -62,11 +63,12 @@ SEXP ffi_total_moments(SEXP records, SEXP n, SEXP index, SEXP limits, SEXP added
         SEXP one = list_element(record, "mean"), spread = list_element(record, "cov");
         const double size = REAL(n)[j];
         for (int i = 0; i < m; ++i) REAL(mean)[i] = 1;
+        double *whole = REAL(cov);
         for (int i = 0; i < known; ++i) {
             REAL(mean)[at[i] - 1] = REAL(one)[i];
-            for (int k = 0; k < known; ++k) REAL(cov)
-            [at[i] - 1 + (R_xlen_t)m * (at[k] - 1)] +=
-                size * REAL(spread)[i + (R_xlen_t)Rf_nrows(spread) * k];
+            for (int k = 0; k < known; ++k)
+                whole[at[i] - 1 + (R_xlen_t)m * (at[k] - 1)] +=
+                    size * REAL(spread)[i + (R_xlen_t)Rf_nrows(spread) * k];
         }
         int possible = 1;
         for (int i = 0; i < m; ++i) {
@@ -288,9 +290,10 @@ SEXP ffi_scoring_step(SEXP at, SEXP value, SEXP prior, SEXP numbers, SEXP null_s
     linalg_forward(q, root.x, change.x);
     linalg_backward(q, root.x, change.x);
     if (!(linalg_dot(q, downhill.x, change.x) >= Rf_asReal(least))) return R_NilValue;
-    SEXP move = Rf_allocVector(REALSXP, d);
-    doubles_copy(REAL(move), matrix_product("NN", along, change).x, d);
-    return move;
+    const struct matrix move = matrix_product("NN", along, change);
+    SEXP out = Rf_allocVector(REALSXP, d);
+    doubles_copy(REAL(out), move.x, d);
+    return out;
 }
 
 /* ---- the statistic ----------------------------------------------------------------------------
