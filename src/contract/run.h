@@ -4,7 +4,7 @@
 /* What an iteration tells of itself. */
 struct step {
     double acceptance; /* share of accepted moves */
-    double work;       /* about its nanoseconds on a machine of 2020 */
+    double work;       /* roughly its nanoseconds */
 };
 
 /* What a chain tells of itself, by name. */

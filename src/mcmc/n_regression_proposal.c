@@ -163,7 +163,7 @@ void size_slope_close(struct size_slope *s) {
     const double moved = s->in[PLAIN].square, weight = moved / (moved + *s->count);
     choose_scale(s);
     for (int j = 0; j < s->moving; ++j)
-        s->slope[j] = moved > 0 ? weight * s->cross[j] / *s->at_square : 0;
+        s->slope[j] = *s->at_square > 0 ? weight * s->cross[j] / *s->at_square : 0;
     memset(s->mean, 0, (size_t)s->moving * sizeof(double));
     memset(s->cross, 0, (size_t)s->moving * sizeof(double));
     memset(s->in, 0, SIZE_SLOPE_SCALES * sizeof *s->in);

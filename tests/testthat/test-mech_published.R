@@ -230,7 +230,7 @@ test_that("posteriors are calibrated", {
   skip_on_cran()
   mechanisms <- list(published(mech_discrete_gaussian(sd = 3), threshold = 8, round = 3, lower = 0), published(mech_laplace(scale = 4), threshold = 6, listed = FALSE))
   for (mechanism in mechanisms) {
-    cal <- calibrate(model_categorical(), three, mechanism, n = 30, replicates = 60, seed = 1, chains = 1, iter = 400)
+    cal <- calibrate(model_categorical(), three, mechanism, n = 30, replicates = 110, seed = 1, chains = 1, iter = 400)
     expect_true(all(summary(cal)$p.value > 1e-4))
   }
 })

@@ -203,7 +203,7 @@ test_that("calibration under bounded and heavy-tailed noise", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-3, 3)), rescale = FALSE)
   for (mechanism in list(cut_points(4, 3), mech_tabulated(function(e) dt(e, 3), scale = 4))) {
-    calibration <- calibrate(model_normal(), st, mechanism, n = 30, replicates = 60, method = "augment", chains = 1, iter = 600, seed = 1) |>
+    calibration <- calibrate(model_normal(), st, mechanism, n = 30, replicates = 150, method = "augment", chains = 1, iter = 600, seed = 1) |>
       suppressWarnings() |> suppressMessages()
     expect_true(all(summary(calibration)$in_band))
   }

@@ -112,7 +112,8 @@ test_that("with little noise the answer is lme4's", {
   skip_if_not_installed("lme4")
   schools <- as.data.frame(nlme::MathAchieve)
   largest <- names(sort(table(schools$School), decreasing = TRUE))[1:12]
-  sets <- list(list(data = subset(as.data.frame(nlme::Orthodont), Sex == "Male"), formula = distance ~ age + (1 | Subject), bounds = list(distance = c(10, 40), age = c(6, 16))),
+  sets <- list(list(data = lme4::sleepstudy, formula = Reaction ~ Days + (Days | Subject), bounds = list(Reaction = c(100, 600), Days = c(0, 9))),
+               list(data = subset(as.data.frame(nlme::Orthodont), Sex == "Male"), formula = distance ~ age + (1 | Subject), bounds = list(distance = c(10, 40), age = c(6, 16))),
                list(data = subset(schools, School %in% largest), formula = MathAch ~ SES + (SES | School), bounds = list(MathAch = c(-8, 33), SES = c(-4, 3))))
   for (set in sets) {
     split <- internal("split_bars")(set$formula)
