@@ -80,6 +80,8 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
                              control = list(), ..., prior_n = NULL, pool = NULL) {
   check_given()
   check_no_dots(...)
+  compiler_level <- pause_compiler(release, model)
+  on.exit(compiler::enableJIT(compiler_level))
   asked <- list(model = model, method = method, chains = chains, seed = seed, init = init, control = control, prior_n = prior_n)
   lengths <- intersect(c("iter", "warmup", "thin"), names(match.call()))
   asked[lengths] <- mget(lengths)

@@ -37,3 +37,10 @@ rethrow_user_error <- function(problem, code) {
     if (nzchar(name)) user_failed(name, e)
   })
 }
+
+# A fit's R code runs once or twice: its loops are in C. R would compile each function that is called twice, which takes as long as the sampling in a fresh
+# session and saves nothing. Users' functions are called thousands of times, and are compiled. Returns the compiler's level, for who must set it back.
+pause_compiler <- function(...) {
+  user_code <- any(rapply(list(...), is.function, how = "unlist"))
+  compiler::enableJIT(if (user_code) -1L else 0L) # -1 changes nothing
+}

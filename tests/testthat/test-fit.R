@@ -76,3 +76,22 @@ test_that("heavy tails are told in print, normal ones are not", {
   expect_match(line(fit_with(mean = at, sd = qcauchy(ppoints(4000)))), "means and standard deviations of sd are unreliable")
   expect_null(line(fit_with(mean = rep(1, 4000))))
 })
+
+test_that("R's compiler is paused while a fit runs, but for users' functions, and is set back", {
+  before <- compiler::enableJIT(2L)
+  withr::defer(compiler::enableJIT(before))
+  level <- function() compiler::enableJIT(-1L)
+  during <- NULL
+  wrong <- function() sample_posterior(rel, model_lm(), method = "clt", init = 3)
+  expect_error(withCallingHandlers(wrong(), error = function(e) during <<- level()), class = "noiseaware_error")
+  expect_identical(during, 0L)
+  expect_identical(level(), 2L)
+  listening <- mech_custom(log_density = function(noise) {
+    options(noiseaware_test_level = compiler::enableJIT(-1L))
+    -rowSums(abs(noise)) / 50
+  })
+  withr::local_options(noiseaware_test_level = NULL)
+  sample_posterior(as_release(c(3, 2, 20, 10, 30), st, listening, n = 50), model_lm(), method = "augment", chains = 1, iter = 4, seed = 1)
+  expect_identical(getOption("noiseaware_test_level"), 2L)
+  expect_identical(level(), 2L)
+})
