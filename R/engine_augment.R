@@ -254,8 +254,14 @@ calls_r_functions <- function(fit) {
   isTRUE(fit$bound$callbacks) || any(vapply(releases, function(release) !is.null(release) && calls_r(release, fit$bound), TRUE))
 }
 
+# What was expected before the run may be far from it: see R/engine_cost.R.
 cost_line <- function(fit) {
-  if (!calls_r_functions(fit)) sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1000 * counted_seconds(fit)))
+  if (calls_r_functions(fit)) return(NULL)
+  seconds <- counted_seconds(fit)
+  effective <- min(apply(unclass(fit$draws), 3L, posterior::ess_bulk))
+  made <- fit$run$iter * dim(fit$draws)[2L]
+  sprintf("  time       about %s%s for 1,000 iterations of a chain", if (is.finite(effective))
+    sprintf("%s for 1,000 effective draws of each parameter, ", format_time(1000 * seconds * made / effective)) else "", format_time(1000 * seconds))
 }
 
 move_line <- function(fit, a) {

@@ -95,3 +95,16 @@ test_that("R's compiler is paused while a fit runs, but for users' functions, an
   expect_identical(getOption("noiseaware_test_level"), 2L)
   expect_identical(level(), 2L)
 })
+
+test_that("the printed time is for 1,000 effective draws of the parameter with fewest", {
+  set.seed(2)
+  slow <- stats::arima.sim(list(ar = 0.9), 2000)
+  fit <- with_draws(matrix(rnorm(2000), 1000), matrix(slow, 1000), method = "augment")
+  fit$run[c("iter", "warmup")] <- list(2000, 1000)
+  for (k in 1:2) fit$chains[[k]]$work <- 1e7 * length(fit$chains[[k]]$acceptance) # 0.01 seconds an iteration
+  seconds <- 0.01 * 4000 * 1000 / posterior::ess_bulk(matrix(slow, 1000))
+  line <- grep("^  time ", shown(fit), value = TRUE)
+  expect_match(line, "effective draws of each parameter, 10 seconds for 1,000 iterations of a chain$")
+  expect_equal(as.numeric(sub("^  time +about ([0-9.]+) seconds.*|^  time +about ([0-9.]+) minutes.*", "\\1\\2", line)) * if (grepl("minutes", line)) 60 else 1,
+               seconds, tolerance = 0.06)
+})
