@@ -110,6 +110,11 @@ summary.noiseaware_fit <- function(object, ..., level = NULL, prob = level) {
   written <- vapply(as.list(substitute(list(...)))[-1L], function(x) if (is.name(x)) as.character(x) else "", "")
   unnamed <- !nzchar(rlang::names2(measures)) & vapply(measures, is.function, TRUE)
   if (any(unnamed)) names(measures) <- ifelse(unnamed, written, rlang::names2(measures))
+  chosen <- intersect(names(measures), c("variable", "variables", "pars", "parm"))
+  if (length(chosen)) {
+    stop_classed("argument", c("Further arguments must be summaries of draws, but {.arg {chosen[1L]}} chooses variables.",
+                               i = "The summary has a row for each variable: take those you want, as in {.code subset(summary(fit), variable == \"sigma\")}."))
+  }
   strange <- Filter(function(one) !is.function(one) && !is.character(one) && !rlang::is_formula(one), measures[!startsWith(rlang::names2(measures), ".")])
   if (length(strange)) {
     stop_classed("argument", c("Further arguments must be summaries of draws: functions, formulas, or names of functions, as in {.fn posterior::summarise_draws}.",

@@ -168,7 +168,7 @@ test_that("summary() takes the probability of the interval by either name", {
   expect_equal(unname(as.matrix(wide[c("q10", "q90")])), unname(confint(fit, level = 0.8, variables = "all")))
   expect_identical(summary(fit, prob = 0.8), wide)
   expect_identical(names(summary(fit, mean, "sd", level = 0.5)), c("variable", "mean", "sd", "q25", "q75"))
-  for (code in expression(summary(fit, foo = 1), summary(fit, 0.9), summary(fit, level = 2), summary(fit, prob = "a"))) {
+  for (code in expression(summary(fit, foo = 1), summary(fit, 0.9), summary(fit, level = 2), summary(fit, prob = "a"), summary(fit, variables = "all"))) {
     expect_error(eval(code), class = "noiseaware_error_argument")
   }
 })
