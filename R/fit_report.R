@@ -71,9 +71,10 @@ part_or_reason <- function(code) {
 
 # text that markdown and HTML leave as it is: signs as entities, as pandoc takes a backslash before a bracket for mathematics
 html_text <- function(x) {
-  signs <- strsplit("&<>[]\\`*_{}#+~^$|!-\"'", "")[[1L]]
-  x <- strsplit(cli::ansi_strip(enc2utf8(x)), "")
-  vapply(x, function(letters) paste(ifelse(letters %in% signs, sprintf("&#%d;", utf8ToInt(paste(letters, collapse = ""))), letters), collapse = ""), "")
+  x <- cli::ansi_strip(enc2utf8(x))
+  # those that entities are made of come first
+  for (sign in strsplit("&#;<>[]\\`*_{}+~^$|!-\"'", "")[[1L]]) x <- gsub(sign, sprintf("\r%d\n", utf8ToInt(sign)), x, fixed = TRUE)
+  gsub("\r([0-9]+)\n", "&#\\1;", x)
 }
 
 bullets <- function(lines) knitr::asis_output(paste0("\n", paste0("- ", html_text(lines), collapse = "\n"), "\n\n"))
@@ -139,9 +140,8 @@ number_table <- function(table, digits = 4, ...) {
 }
 
 # Sentences on how far the draws are to be trusted.
-diagnosis <- function(fit) {
+diagnosis <- function(fit, table = printed_summary(fit$draws)) {
   if (!is.null(fit$fits)) return(unlist(lapply(names(fit$fits), function(site) paste0(site, ": ", diagnosis(fit$fits[[site]])))))
-  table <- without_capping(posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail"))
   named <- function(x) stats::setNames(as.numeric(x), table$variable)
   rhat <- named(table$rhat)
   ess <- named(pmin(table$ess_bulk, table$ess_tail))
@@ -168,7 +168,7 @@ prior_words <- function(fit) {
 }
 
 # Paragraphs that a methods section and the results can quote.
-methods_words <- function(fit) {
+methods_words <- function(fit, table = printed_summary(fit$draws)) {
   pooled <- inherits(fit, "noiseaware_pool")
   releases <- if (!pooled) list(fit$whole %||% fit$release) else if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
   noise <- unique(vapply(unlist(lapply(releases, release_parts), recursive = FALSE), function(p) format(p$mechanism), ""))
@@ -178,7 +178,7 @@ methods_words <- function(fit) {
           if (pooled) paste("in", length(fit$release), "groups"))
   paste0("The model was: ", describe_model(fit$bound), ". ", bounds_sentence(releases), "Its posterior given ", trimws(given), " (", shorten_list(noise, 4L),
          ") was computed by the R package noiseaware ", utils::packageVersion("noiseaware"), " under R ", getRversion(), ". ",
-         method_sentence(fit, pooled), drawn_sentence(fit), if (!is.null(fit$asked$seed)) paste0(" The seed was ", fit$asked$seed, "."), priors_sentence(fit))
+         method_sentence(fit, pooled), drawn_sentence(fit, table), if (!is.null(fit$asked$seed)) paste0(" The seed was ", fit$asked$seed, "."), priors_sentence(fit))
 }
 
 # of one release, or of several with the same bounds
@@ -216,11 +216,10 @@ method_sentence <- function(fit, pooled) {
   paste0(how, ", ", if (all(vapply(fits, function(f) isTRUE(f$exact), TRUE))) "exactly under the model, up to Monte Carlo error. " else "approximately. ")
 }
 
-drawn_sentence <- function(fit) {
+drawn_sentence <- function(fit, table) {
   chained <- !is.null((fit$fits[[1L]] %||% fit)$chains)
   size <- dim(fit$draws)
   if (!chained) return(sprintf("There were %s independent draws.", format_size(prod(size[1:2]))))
-  table <- without_capping(posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail"))
   sprintf(paste("There were %d chain%s of %s draws, after %s warmup iterations each. The largest R-hat was %s; the smallest effective number of draws, bulk or",
                 "tail, was %s."), size[2L], if (size[2L] == 1L) "" else "s", format_size(size[1L]),
           format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(unlist(table[c("ess_bulk", "ess_tail")])))))

@@ -99,5 +99,5 @@ record_frame <- function(records, columns, levels) {
     code <- if (is.na(columns$level[at[1L]])) records[, at] else drop(records[, at, drop = FALSE] %*% seq_along(at))
     factor(levels[[v]][1 + code], levels[[v]])
   })
-  as.data.frame(out, optional = TRUE)
+  list2DF(out, nrow(records))
 }

@@ -177,7 +177,7 @@ read_function <- function(side, call = caller_env()) {
 
 # The function that a variable's name says, NULL where it says none.
 named_function <- function(name) {
-  if (!grepl("[^[:alnum:]._]", name) || nchar(name, "bytes") > most_label) return(NULL)
+  if (!may_be_function(name) || nchar(name, "bytes") > most_label) return(NULL)
   said <- spline_name(name)
   side <- tryCatch(str2lang(said$label), error = function(e) NULL)
   if (!is.call(side)) return(NULL)
@@ -187,7 +187,12 @@ named_function <- function(name) {
 
 most_label <- 1e4
 
-functions_named <- function(names) Filter(Negate(is.null), lapply(stats::setNames(nm = names), named_function))
+may_be_function <- function(names) grepl("[^[:alnum:]._]", names)
+
+functions_named <- function(names) {
+  names <- names[may_be_function(names)]
+  if (length(names)) Filter(Negate(is.null), lapply(stats::setNames(nm = names), named_function)) else list()
+}
 
 # the variable behind each name
 base_variables <- function(names) {
