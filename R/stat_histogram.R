@@ -115,6 +115,17 @@ bins_as_levels <- function(statistic) {
   statistic
 }
 
+# Records with the bins of their numbers, as bins_as_levels() describes them.
+bin_records <- function(data, statistic) {
+  if (is_several(statistic)) return(Reduce(bin_records, statistic, data))
+  if (inherits(statistic, "stat_linear")) statistic <- statistic$statistic
+  if (!inherits(statistic, "stat_histogram")) return(data)
+  for (v in intersect(names(statistic$breaks), names(data))) if (is.numeric(data[[v]])) {
+    data[[v]] <- cut(data[[v]], c(-Inf, inner_breaks(statistic$breaks[[v]]), Inf), statistic$bins[[v]], right = statistic$right)
+  }
+  data
+}
+
 # counts of cells, of which a record is in one of each margin
 is_table <- function(statistic) inherits(statistic, c("stat_counts", "stat_histogram"))
 

@@ -123,10 +123,11 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   if (!is.null(data)) check_person_named(neighbours)
   check_design(statistic, mechanism, neighbours)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours)
+  n <- if (is.null(data)) check_calibrated_size(n, neighbours) else check_data_size(data, n, neighbours)
+  if (!is.null(data) && describes_factors(model)) data <- bin_records(data, statistic)
   narrow <- narrow_design(model, statistic, mechanism, neighbours)
   statistic <- narrow$statistic
   mechanism <- narrow$mechanism
-  n <- if (is.null(data)) check_calibrated_size(n, neighbours) else check_data_size(data, n, neighbours)
   model <- settle_factors(model, statistic, n, method, has_noisy_records(design_parts(statistic, mechanism)))
   bound <- bind_model(model, statistic)
   check_records_distribution(bound)

@@ -337,3 +337,19 @@ test_that("a fit stands for its design", {
   confidential <- nonprivate_posterior(data.frame(y = c("no", "yes")), model, st, chains = 1, iter = 20, seed = 1)
   expect_error(calibrate(confidential), "fit", class = "noiseaware_error_argument")
 })
+
+test_that("the owner's numbers are put into the bins that a table has as levels", {
+  data <- data.frame(age = c(-5, 0, 19, 20, 39, 40, 150), sex = c("f", "m", "m", "f", "m", "f", "m"))
+  binned <- list(c("a", "a", "a", "b", "b", "c", "c"), c("a", "a", "a", "a", "b", "b", "c"))
+  for (right in c(FALSE, TRUE)) {
+    ages <- stat_histogram(~ age:sex, list(age = c(0, 20, 40, 60)), levels = list(sex = c("f", "m")), right = right)
+    run <- function(statistic, data) {
+      calibrate(model_table(~ age:sex), statistic, mech_laplace(scale = 1e-3), replicates = 2, iter = 40, seed = 1, data = data)
+    }
+    of_bins <- run(ages, data)
+    of_levels <- run(stat_counts(~ age:sex, list(age = c("a", "b", "c"), sex = c("f", "m"))), transform(data, age = binned[[1 + right]]))
+    expect_equal(unname(of_bins$problem$data$estimates), unname(of_levels$problem$data$estimates), tolerance = 1e-10)
+    expect_false(any(of_bins$runs$failed))
+    expect_identical(as.integer(of_bins$problem$data$records$age), match(binned[[1 + right]], c("a", "b", "c")))
+  }
+})
