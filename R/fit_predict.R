@@ -175,10 +175,13 @@ add_residual <- function(fit, expected) {
 simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   check_no_dots(...)
   nsim <- check_count(nsim, "nsim")
-  if (are_public(object$bound$model)) return(with_seed(check_seed(seed), simulate_responses(object, nsim)))
-  check_records_distribution(object$bound)
-  draws <- all_parameters(object)
-  sets <- with_seed(check_seed(seed), lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ])))
+  beside_public <- are_public(object$bound$model)
+  if (!beside_public) check_records_distribution(object$bound)
+  all_records <- function() {
+    draws <- all_parameters(object)
+    lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ]))
+  }
+  sets <- with_seed(check_seed(seed), if (beside_public) simulate_responses(object, nsim) else all_records())
   beyond <- simulated_beyond(object, sets)
   if (!is.null(beyond)) cli::cli_inform("Simulated: {beyond}.", class = "noiseaware_message_limits")
   sets

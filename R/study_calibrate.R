@@ -124,7 +124,7 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   check_design(statistic, mechanism, neighbours)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours)
   n <- if (is.null(data)) check_calibrated_size(n, neighbours) else check_data_size(data, n, neighbours)
-  if (!is.null(data) && describes_factors(model)) data <- bin_records(data, statistic)
+  data <- data_in_bins(data, statistic, model)
   narrow <- narrow_design(model, statistic, mechanism, neighbours)
   statistic <- narrow$statistic
   mechanism <- narrow$mechanism

@@ -9,6 +9,9 @@ check_data_size <- function(data, n, neighbours, call = caller_env()) {
   stop_argument("n", "left out, or a prior for the number of records, if {.arg data} is given", describe(n), call = call)
 }
 
+# as narrow_design() changes the statistic
+data_in_bins <- function(data, statistic, model) if (is.null(data) || !describes_factors(model)) data else bin_records(data, statistic)
+
 # Records and what they say of the parameters; estimates of the caller's own replace theirs.
 calibrated_data <- function(bound, data, given, call = caller_env()) {
   all <- reported_parameters(bound)

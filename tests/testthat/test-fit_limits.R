@@ -62,6 +62,16 @@ test_that("synthetic and simulated records say which share is beyond", {
   expect_null(message_of(simulate(near, seed = 1)))
 })
 
+test_that("responses simulated beside public covariates count", {
+  noisy <- as_release(scores$score, stat_records(~ score, list(score = c(0, 100)), outside = "none"), mech_laplace(scale = 2), public = scores["age"])
+  beside <- suppressWarnings(suppressMessages(sample_posterior(noisy, model_lm(score ~ age), chains = 1, iter = 400, seed = 1)))
+  sets <- NULL
+  said <- message_of(sets <- simulate(beside, 20, seed = 1))
+  share <- mean(vapply(sets, function(set) mean(set$score < 0 | set$score > 100), 0))
+  expect_gt(share, 0.05)
+  expect_match(said, sprintf("Simulated: `score` is beyond 0 and 100 in %s%% of records", format(100 * share, digits = 2)), fixed = TRUE)
+})
+
 test_that("sites say it once for all rows", {
   skip_on_cran()
   sites <- list(north = released, south = simulate_release(transform(scores, score = rev(score)), statistic("none"), mech_laplace(epsilon = 5)))

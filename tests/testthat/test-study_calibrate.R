@@ -332,7 +332,8 @@ test_that("a fit stands for its design", {
   of_fit <- calibrate(fit, replicates = 4, chains = 1, iter = 400, seed = 1)
   expect_identical(of_fit$results, calibrate(model, st, noise, 20, replicates = 4, chains = 1, iter = 400, seed = 1)$results)
   expect_identical(calibrate(fit, n = 9, replicates = 1, chains = 1, iter = 400, seed = 1)$problem$n, 9)
-  unknown <- sample_posterior(as_release(c(12, 8), st, noise, n = NULL, neighbours = "add_remove"), model, prior_n = prior_n("poisson", mean = 20), chains = 2, iter = 1000, seed = 1)
+  unknown <- sample_posterior(as_release(c(12, 8), st, noise, n = NULL, neighbours = "add_remove"), model, prior_n = prior_n("poisson", mean = 20),
+                              chains = 2, iter = 1000, seed = 1)
   expect_true("n" %in% calibrate(unknown, replicates = 1, chains = 1, iter = 400, seed = 1)$results$variable)
   confidential <- nonprivate_posterior(data.frame(y = c("no", "yes")), model, st, chains = 1, iter = 20, seed = 1)
   expect_error(calibrate(confidential), "fit", class = "noiseaware_error_argument")
