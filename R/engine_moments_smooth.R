@@ -15,7 +15,7 @@ clt_distribution.bound_smooth <- function(bound, release, call) {
   }
   units <- open_fields(statistic, statistic_fields(statistic))
   fields <- c(bound$spec$fields[c("intervals", "expand")],
-              list(units = c(units$scale[1L], units$shift[1L], units$lower, units$upper, bound$spec$fields$centre[1L])))
+              list(units = c(units$scale[1L], units$shift[1L], units$lower[1L], units$upper[1L], bound$spec$fields$centre[1L])))
   spec <- list(name = "smooth", fields = fields, model = bound$spec)
   list(spec = with_innovations(list(spec = spec), bound), index = parts[[1L]]$index, innovations = TRUE, update = FALSE)
 }

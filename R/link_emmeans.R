@@ -5,7 +5,7 @@ recover_data.noiseaware_fit <- function(object, data = NULL, ...) {
   refuse_own_parameters(object, "object", environment())
   smooth <- object$bound$smooth
   # emmeans would call s()
-  formula <- if (is.null(smooth)) stats::formula(object) else called_formula(stats::reformulate(vapply(c(smooth$variable, smooth$numbers), format_name, "")))
+  formula <- if (is.null(smooth)) stats::formula(object) else called_formula(stats::reformulate(vapply(smooth$variables[-1L], format_name, "")))
   terms <- stats::delete.response(stats::terms(formula))
   emmeans::recover_data(call("sample_posterior"), terms, na.action = NULL, data = data %||% covariate_grid(object), ...)
 }

@@ -7,7 +7,7 @@
 #' @param formula `response ~ covariates`, with variables of the release. If the release has more variables, the fit uses only the numbers that involve the ones
 #'   in the formula, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are possible, whatever was released; see below.
 #'   Functions such as `log(x)` must be in the release, or be functions of its variables: see [noiseaware_terms]. A bar, as in
-#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `y ~ s(x, k = 10) + z` has a smooth curve; see below.
+#'   `y ~ x + (1 + x | g)`, marks coefficients that vary between groups; see below. `y ~ s(x, k = 10) + z + g` has a smooth curve; see below.
 #'   `NULL` means the statistic's own formula.
 #' @param prior Prior for the coefficients (intercept first): [prior_normal()], [prior_student_t()], [prior_nig()] (jointly with sigma), or `fixed(beta)`.
 #' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_lognormal()], [prior_half_normal()], [prior_half_t()], [prior_exponential()],
@@ -61,16 +61,18 @@
 #'   number of splines. Method `"clt"` needs the splines of the release; its cost does not grow with the number of records. It is better from
 #'   about 10,000 records on. `predict()`, `fitted()` and `plot(fit, "predictive")` show the curve.
 #'
-#'   *Several smooths and numbers add up*, as in `y ~ s(x1) + s(x2, k = 8) + z`, or `s(x) + log(z)`. There is one intercept. Each smooth has a slope, second
-#'   differences `s(x1)1`, ... and a standard deviation `tau[x1]`; each number has a slope. Factors, products and groups are not possible next to a smooth.
-#'   `plot(fit, "predictive", covariate = "x1")` shows one curve, with the other covariates in the middle of their bounds.
+#'   *Several smooths, numbers and factors add up*, as in `y ~ s(x1) + s(x2, k = 8) + z + g`, or `s(x) + log(z)`. There is one intercept. Each smooth has a
+#'   slope, second differences `s(x1)1`, ... and a standard deviation `tau[x1]`; each number has a slope. Each level of a factor, except the first, has a
+#'   coefficient: its difference from the first, the same at every x. Products and groups are not possible next to a smooth.
+#'   `plot(fit, "predictive", covariate = "x1")` shows one curve, with other numbers in the middle of their bounds and factors at their first levels.
 #'
 #'   Covariates depend on each other through 8 latent classes (Dunson and Xing 2009). Given the class of a record, they are independent, and each is in one of its
-#'   intervals. A number has 16 of them. The classes' probabilities have the prior Dirichlet(1), and the intervals' in a class have the weights of `levels` divided by 8.
-#'   Draws have the probabilities over all classes, `prob[x1=...]`; the classes have no order and are not reported. More dependence than 8
-#'   classes can describe biases the curves where one covariate is far from what the others predict. Only method `"augment"` is available, and it is exact.
-#'   Where the noise is wide, or most records are in one interval, a default call may warn that its chains are too short: then [extend()] the fit.
-#'   [p_value()] and [confidence_set()] are not available. Each term adds to the sensitivity: it is 3.75 with one smooth, and 15 with two smooths and a number.
+#'   intervals, or has one of its levels. A number has 16 intervals. The classes' probabilities have the prior Dirichlet(1). In a class, the intervals' and the
+#'   levels' have the weights of `levels` divided by 8. Draws have the probabilities over all classes, `prob[x1=...]` and `prob[g=...]`. The classes have no order
+#'   and are not reported. More dependence than 8 classes can describe biases the curves where one covariate is far from what the others predict. Only
+#'   method `"augment"` is available, and it is exact. Where the noise is wide, or most records are in one interval, a default call may warn that its chains
+#'   are too short: then [extend()] the fit. [p_value()] and [confidence_set()] are not available. Each term adds to the sensitivity: it is 3.75 with one
+#'   smooth, 7.5 with a factor as well, and 15 with two smooths and a number.
 #'
 #' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
 #'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
@@ -181,14 +183,7 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
     stop_classed("formula", c("A linear regression cannot have offsets.", i = "Subtract the offset from the response in the data."), call = call)
   }
   variables <- said$variables
-  coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
-  if (length(coded)) {
-    of_groups <- length(coded) == 1L && length(variables) == 2L && variables[2L] == coded
-    stop_classed("variables", c("A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
-                                i = if (of_groups) paste0("Use {.code model_normal(~ {coded})} for totals by {.var {coded}}, as made by {.fn stat_by}: ",
-                                                           "a mean for each group."),
-                                i = "Put groups of one release after a bar: {.code (1 | {coded[1L]})}."), call = call)
-  }
+  check_not_coded(columns, levels, variables, call)
   if (variables[1L] %in% names(levels)) {
     stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)
   }
@@ -216,6 +211,16 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
                         if (is_student(model) && !inherits(model$errors$df, "fixed")) "df",
                         covariate_parameters(bound$base[-1L, ], model, bound$levels))
   structure(bound, class = c(if (is_student(model)) "bound_student" else "bound_lm", "bound_regression", "noiseaware_bound"))
+}
+
+check_not_coded <- function(columns, levels, variables, call) {
+  coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
+  if (length(coded) == 0L) return(invisible())
+  of_groups <- length(coded) == 1L && length(variables) == 2L && variables[2L] == coded
+  stop_classed("variables", c("A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
+                              i = if (of_groups) paste0("Use {.code model_normal(~ {coded})} for totals by {.var {coded}}, as made by {.fn stat_by}: ",
+                                                         "a mean for each group."),
+                              i = "Put groups of one release after a bar: {.code (1 | {coded[1L]})}."), call = call)
 }
 
 # the response comes first in `columns`

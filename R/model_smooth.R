@@ -1,4 +1,4 @@
-# Linear regression on smooth curves that add up, and on numbers, made by model_lm(y ~ s(x, k = 10) + z): see src/model/smooth.c.
+# Linear regression on smooth curves that add up, on numbers and on factors, made by model_lm(y ~ s(x, k = 10) + z + g): see src/model/smooth.c.
 
 # model_lm() without a formula uses the formula of the statistic.
 #' @export
@@ -21,7 +21,7 @@ format.model_smooth <- function(x, ...) {
 variable_kinds.model_smooth <- function(x) "number"
 
 #' @export
-model_variables.model_smooth <- function(model, public) unlist(read_smooth(text_formula(model$formula))[c("response", "variable", "numbers")], use.names = FALSE)
+model_variables.model_smooth <- function(model, public) read_smooth(text_formula(model$formula))$variables
 
 # Intervals between knots are divided into so many cells, so that the distribution of x within one can be learned. With more the totals hardly tell how
 # likely each is, and chains of "clt" mix slowly; with fewer the curve is biased where the density of x bends.
@@ -34,26 +34,27 @@ cells_of_number <- 16
 # biases curves by up to two standard deviations, with 8 by one half.
 classes_of_covariates <- 8
 
-has_classes <- function(smooth) length(c(smooth$variable, smooth$numbers)) > 1L
+has_classes <- function(smooth) length(smooth$variables) > 2L
 
 # Student-t prior of tau, in the units of half the range of the response.
 tau_prior <- list(df = 3, scale = 1 / 4)
 
 #' @export
 bind_columns.model_smooth <- function(model, columns, levels, formula, call) {
-  smooth <- read_smooth(text_formula(model$formula), call)
-  covariates <- c(smooth$variable, smooth$numbers)
-  variables <- c(smooth$response, covariates)
+  smooth <- with_factors(read_smooth(text_formula(model$formula), call), names(levels))
+  variables <- smooth$variables
   check_all_described(variables, columns, NULL, call)
-  factors <- intersect(variables, names(levels))
-  if (length(factors)) stop_classed("variables", "A smooth needs numbers, but {.var {factors}} {?is a factor/are factors}.", call = call)
-  columns <- columns_in_order(variables, columns, call)
+  factors <- intersect(c(smooth$response, smooth$variable), names(levels))
+  if (length(factors)) stop_classed("variables", "The response and smooths need numbers, but {.var {factors}} {?is a factor/are factors}.", call = call)
+  check_not_coded(columns, levels, variables, call)
+  columns <- columns[order(match(columns$variable, variables)), ]
+  rownames(columns) <- NULL
   for (name in c("sigma", smooth_taus(smooth))) check_not_covariate(name, "a standard deviation of the model", columns, call)
-  bound <- list(model = model, columns = columns, levels = list(), smooth = smooth, formula = model$formula)
-  bound$design <- design_columns(columns, list())
+  bound <- list(model = model, columns = columns, levels = levels[smooth$factors], smooth = smooth, formula = model$formula)
+  bound$design <- design_columns(columns, bound$levels)
   half <- half_of_response(columns)
   line <- independent_coefficient_fields(model$prior, bound$design, centring(bound$design$centre), default_coefficient_sd(bound$design), call)
-  cells <- smooth_cells(smooth, columns[-1L, ], model, call)
+  cells <- smooth_cells(smooth, columns[-1L, ], bound$levels, model, call)
   splined <- seq_along(smooth$k)
   lower <- columns$lower[-1L]
   upper <- columns$upper[-1L]
@@ -64,35 +65,39 @@ bind_columns.model_smooth <- function(model, columns, levels, formula, call) {
   bound$spec <- list(name = "smooth", fields = fields)
   bound$breaks <- cells$breaks
   bound$hidden <- cells$hidden
-  bound$parameters <- c(smooth_coefficients(smooth), "sigma", smooth_taus(smooth), cells$margins, cells$hidden)
+  bound$parameters <- c(smooth_coefficients(bound), "sigma", smooth_taus(smooth), cells$margins, cells$hidden)
   structure(bound, class = c("bound_smooth", "bound_regression", "noiseaware_bound"))
 }
 
-# list(breaks =, one vector a covariate; fields =, of src/model/class_cells.h; margins =, hidden =, names of parameters)
-smooth_cells <- function(smooth, columns, model, call) {
+# list(breaks =, one vector a number; fields =, of src/model/class_cells.h; margins =, hidden =, names of parameters). A factor's cells are its levels.
+smooth_cells <- function(smooth, columns, levels, model, call) {
+  numbers <- columns[is.na(columns$level), ]
   cells <- c((smooth$k - 3) * cells_of_interval, rep(cells_of_number, length(smooth$numbers)))
-  width <- (columns$upper - columns$lower) / cells
+  width <- (numbers$upper - numbers$lower) / cells
   classes <- if (has_classes(smooth)) classes_of_covariates else 1
-  breaks <- Map(function(lower, upper, cells) lower + (upper - lower) * seq(0, cells) / cells, columns$lower, columns$upper, cells)
-  labels <- Map(function(name, breaks) paste0(name, "=", interval_labels(breaks)), columns$variable, breaks)
+  breaks <- Map(function(lower, upper, cells) lower + (upper - lower) * seq(0, cells) / cells, numbers$lower, numbers$upper, cells)
+  labels <- Map(function(name, cells) paste0(name, "=", cells), c(numbers$variable, smooth$factors), c(lapply(breaks, interval_labels), unname(levels)))
+  cells <- c(cells, lengths(levels, use.names = FALSE))
+  none <- numeric(length(levels))
   weight <- unlist(lapply(cells, function(count) expand_prior(model$levels$alpha, count, "levels", call)))
   hidden <- if (classes > 1) {
     in_class <- lapply(labels, function(label) sprintf("prob[%s|class=%d]", rep(label, classes), rep(seq_len(classes), each = length(label))))
     c(sprintf("class[%d]", seq_len(classes)), unlist(in_class, use.names = FALSE))
   }
   list(breaks = breaks, margins = sprintf("prob[%s]", unlist(labels, use.names = FALSE)), hidden = hidden,
-       fields = list(cells = cells, cell_lower = columns$lower, cell_width = width, classes = classes, class_weight = rep(1, classes), weight = weight / classes))
+       fields = list(cells = cells, cell_lower = c(numbers$lower, none), cell_width = c(width, none), classes = classes, class_weight = rep(1, classes),
+                     weight = weight / classes))
 }
 
 #' @export
-coefficients_of.bound_smooth <- function(bound) smooth_coefficients(bound$smooth)
+coefficients_of.bound_smooth <- function(bound) smooth_coefficients(bound)
 
 #' @export
 describe_model.bound_smooth <- function(bound) paste("smooth regression", called_formula(bound$formula))
 
 # its cells and the products that are not 0
 #' @export
-counted_size.bound_smooth <- function(bound) sum(7 * bound$smooth$k - 11) + length(bound$smooth$numbers)
+counted_size.bound_smooth <- function(bound) sum(7 * bound$smooth$k - 11) + length(bound$smooth$numbers) + sum(lengths(bound$levels))
 
 #' @export
 response_of.bound_smooth <- function(bound) response_of.bound_lm(bound)

@@ -15,7 +15,7 @@ model_variables.model_lm <- function(model, public) {
   formula <- text_formula(model$formula %||% public$formula %||% "~ 1")
   if (length(formula) != 3L) return(NULL)
   smooth <- read_smooth(formula)
-  if (!is.null(smooth)) return(c(smooth$response, smooth$variable, smooth$numbers))
+  if (!is.null(smooth)) return(smooth$variables)
   variables <- setdiff(model_terms(formula)$variables, names(model$covariates$constants))
   functions <- names(model_functions(variables, public$columns$variable))
   unique(c(ifelse(variables %in% functions, base_variables(variables), variables), model$group))
@@ -175,8 +175,8 @@ narrow_statistic.stat_smooth <- function(statistic, variables) {
   splined <- all$variable %in% variables
   if (all(statistic$columns$variable %in% variables) || !all$response %in% variables || !any(splined)) return(NextMethod())
   smooth <- new_smooth(all$response, all$variable[splined], all$k[splined], intersect(all$numbers, variables))
-  kept <- c(smooth$response, smooth$variable, smooth$numbers)
-  kept_components(statistic, stat_crossprod(text_formula(smooth$formula), declared_bounds(statistic, kept), outside = kept_outside(statistic, kept)))
+  bounds <- declared_bounds(statistic, smooth$variables)
+  kept_components(statistic, stat_crossprod(text_formula(smooth$formula), bounds, outside = kept_outside(statistic, smooth$variables)))
 }
 
 #' @export

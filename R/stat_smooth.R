@@ -1,30 +1,43 @@
-# Totals for smooth curves that add up, and for numbers beside them, made by stat_crossprod(y ~ s(x, k = 10) + z): products of cubic B-splines with equal
-# knots, of numbers and of y. See src/stat/smooth.c and utils_smooths.R.
+# Totals for smooth curves that add up, and for numbers and factors beside them, made by stat_crossprod(y ~ s(x, k = 10) + z + g): products of cubic B-splines
+# with equal knots, of numbers, of indicators of all levels and of y. See src/stat/smooth.c and utils_smooths.R.
+#
+# A level more than there are dummies costs no privacy: two records are in two levels, however many there are. It halves the noise of what is different
+# between levels, which is otherwise the small difference of two large totals.
 
 most_smooth_totals <- 10000
 
 new_smooth_statistic <- function(smooth, bounds, outside, call) {
-  variables <- c(smooth$response, smooth$variable, smooth$numbers)
-  bounds <- check_bounds(bounds, variables, call)
-  factors <- variables[vapply(bounds[variables], is.character, TRUE)]
-  if (length(factors)) stop_classed("bounds", "A smooth needs two numbers as {.arg bounds} of each variable, but {.var {factors}} {?has/have} levels.", call = call)
-  outside <- check_outside(outside, variables, call = call)
-  columns <- expand_columns(variables, bounds)
-  size <- smooth_totals(smooth$k, length(smooth$numbers))
+  bounds <- check_bounds(bounds, smooth$variables, call)
+  functions <- attr(bounds, "functions")
+  smooth <- with_factors(smooth, names(bounds)[vapply(bounds, is.character, TRUE)])
+  bounds <- bounds[smooth$variables]
+  strange <- names(Filter(is.character, bounds[c(smooth$response, smooth$variable)]))
+  if (length(strange)) {
+    stop_classed("bounds", "The response and smooths need two numbers as {.arg bounds}, but {.var {strange}} {?has/have} levels.", call = call)
+  }
+  outside <- check_outside(outside, setdiff(smooth$variables, smooth$factors), call = call)
+  columns <- expand_columns(smooth$variables, bounds, call)
+  levels <- bounds[smooth$factors]
+  size <- smooth_totals(smooth$k, length(smooth$numbers), lengths(levels))
   if (size > most_smooth_totals) {
     stop_classed("formula", c("A statistic with smooths must have at most {format_number(most_smooth_totals)} totals, but would have {format_number(size, 8L)}.",
                               i = "Choose smaller {.arg k}, or fewer terms."), call = call)
   }
-  statistic <- new_statistic("smooth", "totals", columns = columns, levels = list(), components = smooth_components(smooth), formula = smooth$formula,
+  components <- smooth_components(smooth, levels)
+  check_names_differ(components, columns, call)
+  statistic <- new_statistic("smooth", "totals", columns = columns, levels = levels, components = components, formula = smooth$formula,
                              outside = outside, splines = smooth$k, class = "stat_smooth")
   if (!all(is.finite(unlist(statistic_fields(statistic))))) {
     stop_classed("bounds", c("{.arg bounds} must be small enough to be rescaled, but the results overflow.", i = "Change the units of the data."), call = call)
   }
-  with_functions(statistic, attr(bounds, "functions"))
+  with_functions(statistic, functions)
 }
 
-# how many there are: `k` of the smooths, so many numbers
-smooth_totals <- function(k, numbers) sum(3 * k - 3) + (sum(k)^2 - sum(k^2)) / 2 + numbers * sum(k) + numbers * (numbers + 1) / 2 + sum(k) + numbers + 1
+# how many there are: `k` of the smooths, so many numbers, and levels of each factor
+smooth_totals <- function(k, numbers, levels) {
+  plain <- sum(3 * k - 3) + (sum(k)^2 - sum(k^2)) / 2 + numbers * sum(k) + numbers * (numbers + 1) / 2 + sum(k) + numbers + 1
+  plain + sum(levels) * (sum(k) + numbers + 1) + (sum(levels)^2 - sum(levels^2)) / 2
+}
 
 # of two smooths
 smooth_pairs <- function(p) {
@@ -33,7 +46,7 @@ smooth_pairs <- function(p) {
 }
 
 # in the order of C
-smooth_components <- function(smooth) {
+smooth_components <- function(smooth, levels) {
   splines <- Map(function(label, k) paste0(label, seq_len(k)), smooth$label, smooth$k)
   product <- function(a, b) ifelse(a == b, paste0(a, "^2"), paste0(a, ":", b))
   own <- lapply(splines, function(b) {
@@ -44,11 +57,16 @@ smooth_components <- function(smooth) {
   across <- Map(function(i, j) paste0(rep(splines[[i]], each = length(splines[[j]])), ":", splines[[j]]), both$first, both$second)
   z <- smooth$numbers
   squares <- spline_pairs(length(z), length(z))
+  indicators <- Map(paste0, smooth$factors, levels)
+  of_levels <- lapply(seq_along(indicators), function(f) {
+    with <- c(unlist(splines), z, unlist(indicators[seq_len(f - 1L)]), smooth$response)
+    paste0(rep(indicators[[f]], each = length(with)), ":", with)
+  })
   unlist(c(own, across, lapply(z, function(name) paste0(name, ":", unlist(splines))), product(z[squares$first], z[squares$second]),
-           paste0(smooth$response, ":", c(unlist(splines), z)), paste0(smooth$response, "^2")), use.names = FALSE)
+           paste0(smooth$response, ":", c(unlist(splines), z)), paste0(smooth$response, "^2"), of_levels), use.names = FALSE)
 }
 
-# Smooths in intervals between their knots, all else in [-1, 1]. Only bounds of the latter may be natural limits for C: x stays where the splines are.
+# Smooths in intervals between their knots, dummies as they are, all else in [-1, 1].
 #' @export
 statistic_fields.stat_smooth <- function(statistic) {
   lower <- statistic$columns$lower
@@ -60,33 +78,41 @@ statistic_fields.stat_smooth <- function(statistic) {
   to <- to / (upper - lower)
   shift <- -(upper + lower) / (upper - lower)
   shift[splined] <- -lower[splined] * to[splined]
-  others <- length(lower) - length(intervals)
-  list(scale = to, shift = shift, lower = rep(-1, others), upper = rep(1, others), intervals = as.double(intervals))
+  dummy <- !is.na(statistic$columns$level)
+  to[dummy] <- 1
+  shift[dummy] <- 0
+  list(scale = to, shift = shift, lower = ifelse(dummy, 0, -1), upper = rep(1, length(to)), intervals = as.double(intervals),
+       levels = as.double(lengths(statistic$levels)))
 }
 
 #' @export
 variable_kinds.stat_smooth <- function(x) "number"
 
-# Of p smooths and m numbers, the response among them; see ?stat_crossprod. At a knot the sum of the splines' squares and of their fourth powers is largest.
+# Of p smooths, m numbers, the response among them, and f factors; see ?stat_crossprod. At a knot the sum of the splines' squares and of their fourth powers is
+# largest. Of two records in other levels a factor is like a smooth whose splines are 1 at a knot, and which has no products of its own.
 #' @export
 sensitivity.stat_smooth <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   norm <- match_norm(norm)
   p <- length(statistic$splines)
-  m <- nrow(statistic$columns) - p
+  m <- sum(is.na(statistic$columns$level)) - p
+  f <- length(statistic$levels)
   squares <- 1 / 2
   fourth <- (1 + 4^4 + 1) / 6^4
   pairs <- p * (p - 1) / 2
   if (norm == "L1") {
-    products <- p * (1 + squares) / 2 + pairs
-    return(if (replaces(neighbours)) 2 * products + farthest_numbers(p, m) else products + p * m + m * (m + 1) / 2)
+    products <- p * (1 + squares) / 2 + pairs + f * p + f * (f - 1) / 2
+    return(if (replaces(neighbours)) 2 * products + farthest_numbers(p + f, m) else products + (p + f) * m + m * (m + 1) / 2)
   }
-  products <- p * (squares^2 + fourth) / 2 + pairs * squares^2
-  if (!replaces(neighbours)) return(sqrt(products + p * m * squares + m * (m + 1) / 2))
-  # B: of how many numbers records differ in sign; Q: the common splines
+  products <- p * (squares^2 + fourth) / 2 + pairs * squares^2 + f * p * squares + f * (f - 1) / 2
+  numbers <- (p * squares + f) * m
+  if (!replaces(neighbours)) return(sqrt(products + numbers + m * (m + 1) / 2))
+  # B: of how many numbers records differ in sign; R: of how many factors they have the same level; Q: the common splines. Without factors Q is multiplied by
+  # B, not 2 B - m, which is looser: files state budgets, so a smaller sensitivity would be wrong of the noise in those that there are.
   bend <- 1 + 1 / (4 * p)
-  sign <- if (p > 1 || m == 1) 0:m else (4 * m + 1) / 8
-  common <- pmin(p / 2, sign / bend)
-  sqrt(2 * products + p * m + max(4 * sign * (m - sign) + 2 * common * sign - bend * common^2))
+  at <- expand.grid(B = if (p + f > 1 || m == 1) 0:m else (4 * m + 1) / 8, R = 0:f)
+  lean <- if (f > 0) 2 * at$B - m else at$B
+  common <- pmin(pmax((lean - at$R) / bend, 0), p / 2)
+  sqrt(2 * (products + numbers) + max(4 * at$B * (m - at$B) + 2 * lean * (common + at$R) - bend * common^2 - at$R * (2 * common + at$R - 1)))
 }
 
 # The largest 2 T (m - T) + 2 T - 2 sum(t^2) + 2 p sum(max(t, 1 - t)), T = sum(t), of m numbers t in [0, 1]: concave where each t stays on one side of 1/2, so
@@ -117,7 +143,8 @@ integer_valued.stat_smooth <- function(statistic) FALSE
 #' @export
 component_limits.stat_smooth <- function(statistic) {
   k <- statistic$splines
-  numbers <- nrow(statistic$columns) - 1L - length(k)
+  numbers <- sum(is.na(statistic$columns$level)) - 1L - length(k)
+  levels <- lengths(statistic$levels)
   single <- vapply(seq_len(4L), function(i) max(cubic_splines(c(0, 1))[, i]), 0)
   # which of the four of an interval a spline can be
   at <- function(j, k) intersect(seq_len(4L), j - seq(0, k - 4))
@@ -132,8 +159,12 @@ component_limits.stat_smooth <- function(statistic) {
   with_numbers <- rep(unlist(largest), numbers)
   squares <- with(spline_pairs(numbers, numbers), first == second)
   with_response <- c(unlist(largest), rep(1, numbers))
-  cbind(c(numeric(length(own)), -with_numbers, ifelse(squares, 0, -1), -with_response, 0),
-        c(own, with_numbers, rep(1, length(squares)), with_response, 1))
+  # of each level: with splines, numbers, levels of earlier factors, the response
+  of_levels <- function(splines, number, level) {
+    unlist(lapply(seq_along(levels), function(f) rep(c(splines, rep(number, numbers), rep(level, sum(levels[seq_len(f - 1L)])), number), levels[f])))
+  }
+  cbind(c(numeric(length(own)), -with_numbers, ifelse(squares, 0, -1), -with_response, 0, of_levels(0 * unlist(largest), -1, 0)),
+        c(own, with_numbers, rep(1, length(squares)), with_response, 1, of_levels(unlist(largest), 1, 1)))
 }
 
 # Polynomials of few operations, of numbers of at most 1.
@@ -147,12 +178,14 @@ describe_statistic.stat_smooth <- function(statistic) paste0("splines of ", call
 
 #' @export
 statistic_json.stat_smooth <- function(statistic) {
-  c(list(name = "smooth", formula = statistic$formula, bounds = exact_bounds(statistic$columns)), outside_json(statistic))
+  c(list(name = "smooth", formula = statistic$formula, bounds = exact_bounds(statistic$columns, statistic$levels)), outside_json(statistic))
 }
 
 stat_smooth_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", intersect("outside", names(x))), "statistic", refuse)
   smooth <- read_smooth(json_formula(x$formula, refuse, smooth = TRUE))
-  claim(smooth_totals(smooth$k, length(smooth$numbers)))
-  new_smooth_statistic(smooth, json_bounds(x$bounds, refuse), outside_from_json(x), caller_env())
+  bounds <- json_bounds(x$bounds, refuse)
+  factors <- names(bounds)[vapply(bounds, is.character, TRUE)]
+  claim(smooth_totals(smooth$k, length(setdiff(smooth$numbers, factors)), lengths(bounds[factors])))
+  new_smooth_statistic(smooth, bounds, outside_from_json(x), caller_env())
 }

@@ -81,8 +81,11 @@ exact_numbers <- function(x) {
 }
 
 # of columns that are numbers
-exact_bounds <- function(columns) {
-  stats::setNames(Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper), columns$name)
+exact_bounds <- function(columns, levels = list()) {
+  lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
+    at <- match(v, columns$variable)
+    levels[[v]] %||% exact_numbers(c(columns$lower[at], columns$upper[at]))
+  })
 }
 
 # JSON texts; what needs no escape is not sent through toJSON(), which is slow

@@ -5,9 +5,9 @@
 
 struct rng;
 
-/* Cells of equal width, in their order. */
+/* Cells of equal width, in their order, or levels without one. */
 struct model_cells_of {
-    int cells;
+    int cells, levels;    /* levels: are they? */
     const double *weight; /* Dirichlet, of the cells in each class */
 };
 
@@ -21,8 +21,9 @@ struct model_classes {
     /* Goal: each record's cell of a covariate, 0, 1, ... */
     void (*read_cells)(void *self, int covariate, int m, const double *const *x, int *cell);
 
-    /* Goal: the records with the covariate so many cells higher, at the same place of its cell, and
-     * the other columns as move() has them. Must be reversible. Writes all columns. */
+    /* Goal: the records, all in one cell, with the covariate so many cells higher, at the same
+     * place of its cell, and the other columns as move() has them. Must be reversible. Writes all
+     * columns. */
     void (*shift)(void *self, int covariate, int by, int m, const double *const *x,
                   double *const *x_new);
 

@@ -111,12 +111,27 @@ static inline int find(int levels, const double *bound, double u) {
     return below;
 }
 
-/* x with that distribution function */
-static inline double quantile(const struct cell_covariate *of, const double *bound, double u) {
+static inline void set_level(const struct cell_covariate *of, int level, int i, double *const *x) {
+    for (int l = 1; l < of->cells; ++l) x[of->column + l - 1][i] = l == level;
+}
+
+int class_cells_level(const struct cell_covariate *of, int i, const double *const *x) {
+    int level = of->cells - 1;
+    while (level > 0 && x[of->column + level - 1][i] < 0.5) --level;
+    return level;
+}
+
+/* The quantile u is that of record i in x. */
+static inline void set_quantile(const struct cell_covariate *of, const double *bound, double u,
+                                int i, double *const *x) {
     const int cell = find(of->cells, bound, u);
+    if (cells_are_levels(of)) {
+        set_level(of, cell, i, x);
+        return;
+    }
     const double mass = bound[cell + 1] - bound[cell];
     const double share = mass > 0 ? fmin((u - bound[cell]) / mass, 1) : 0.5;
-    return of->lower + of->width * (cell + share);
+    x[of->column][i] = of->lower + of->width * (cell + share);
 }
 
 /* in cells from the lower bound */
@@ -124,22 +139,26 @@ static inline double place(const struct cell_covariate *of, double x) {
     return fmin(fmax((x - of->lower) / of->width, 0), of->cells);
 }
 
-static inline int cell_of(const struct cell_covariate *of, double x) {
-    const int cell = (int)place(of, x);
+static inline int cell_of(const struct cell_covariate *of, int i, const double *const *x) {
+    if (cells_are_levels(of)) return class_cells_level(of, i, x);
+    const int cell = (int)place(of, x[of->column][i]);
     return cell < of->cells ? cell : of->cells - 1;
 }
 
-static inline double probability_below(const struct cell_covariate *of, const double *bound,
-                                       double x) {
-    const int cell = cell_of(of, x);
-    return bound[cell] + (place(of, x) - cell) * (bound[cell + 1] - bound[cell]);
+/* of record i in x, drawn where it gives a level */
+static inline double quantile_of(const struct cell_covariate *of, const double *bound,
+                                 struct rng *rng, int i, const double *const *x) {
+    const int cell = cell_of(of, i, x);
+    const double share =
+        cells_are_levels(of) ? rng_uniform(rng) : place(of, x[of->column][i]) - cell;
+    return bound[cell] + share * (bound[cell + 1] - bound[cell]);
 }
 
 /* of record i, given its covariates */
 static int class_of(const struct class_cells *s, struct rng *rng, int i, const double *const *x) {
     if (s->classes == 1) return 0;
     double *odds = s->work;
-    for (int j = 0; j < s->covariates; ++j) s->cell[j] = cell_of(s->covariate + j, x[j][i]);
+    for (int j = 0; j < s->covariates; ++j) s->cell[j] = cell_of(s->covariate + j, i, x);
     for (int c = 0; c < s->classes; ++c) {
         odds[c] = s->now.log_class[c];
         for (int j = 0; j < s->covariates; ++j)
@@ -159,7 +178,7 @@ void class_cells_draw(const struct class_cells *s, struct rng *rng, int m, doubl
         const int class = s->classes > 1 ? find(s->classes, s->now.class, rng_uniform(rng)) : 0;
         for (int j = 0; j < s->covariates; ++j) {
             const struct cell_covariate *of = s->covariate + j;
-            x_new[j][i] = quantile(of, s->now.bound + bound_at(of, class), x_new[j][i]);
+            set_quantile(of, s->now.bound + bound_at(of, class), x_new[of->column][i], i, x_new);
         }
     }
 }
@@ -182,9 +201,9 @@ void class_cells_refresh(const struct class_cells *s, double rho, struct rng *rn
         }
         for (int j = 0; j < s->covariates; ++j) {
             const struct cell_covariate *of = s->covariate + j;
-            const double u = probability_below(of, s->now.bound + bound_at(of, from), x[j][i]);
-            x_new[j][i] =
-                quantile(of, s->now.bound + bound_at(of, to), partial_refresh(rho, u, x_new[j][i]));
+            const double u = quantile_of(of, s->now.bound + bound_at(of, from), rng, i, x);
+            set_quantile(of, s->now.bound + bound_at(of, to),
+                         partial_refresh(rho, u, x_new[of->column][i]), i, x_new);
         }
     }
 }
@@ -197,8 +216,8 @@ void class_cells_move(const struct class_cells *s, struct rng *rng, int m, const
             s->classes > 1 ? find(s->classes, s->next.class, uniform_of(s, rng, from)) : 0;
         for (int j = 0; j < s->covariates; ++j) {
             const struct cell_covariate *of = s->covariate + j;
-            const double u = probability_below(of, s->now.bound + bound_at(of, from), x[j][i]);
-            x_new[j][i] = quantile(of, s->next.bound + bound_at(of, to), u);
+            const double u = quantile_of(of, s->now.bound + bound_at(of, from), rng, i, x);
+            set_quantile(of, s->next.bound + bound_at(of, to), u, i, x_new);
         }
     }
 }
@@ -212,7 +231,18 @@ void class_cells_classes(const struct class_cells *s, struct rng *rng, int m,
 
 void class_cells_find(const struct class_cells *s, int covariate, int m, const double *const *x,
                       int *cell) {
-    for (int i = 0; i < m; ++i) cell[i] = cell_of(s->covariate + covariate, x[covariate][i]);
+    for (int i = 0; i < m; ++i) cell[i] = cell_of(s->covariate + covariate, i, x);
+}
+
+void class_cells_shift(const struct class_cells *s, int covariate, int by, int m,
+                       const double *const *x, double *const *x_new) {
+    const struct cell_covariate *of = s->covariate + covariate;
+    for (int v = 0; v < s->columns; ++v) memcpy(x_new[v], x[v], (size_t)m * sizeof(double));
+    for (int i = 0; i < m; ++i)
+        if (cells_are_levels(of))
+            set_level(of, class_cells_level(of, i, x) + by, i, x_new);
+        else
+            x_new[of->column][i] += by * of->width;
 }
 
 void class_cells_add(const struct class_cells *s, struct rng *rng, int m, const double *const *x,
@@ -222,7 +252,7 @@ void class_cells_add(const struct class_cells *s, struct rng *rng, int m, const 
         c[class] += 1;
         for (int j = 0; j < s->covariates; ++j) {
             const struct cell_covariate *of = s->covariate + j;
-            c[of->count + class * of->cells + cell_of(of, x[j][i])] += 1;
+            c[of->count + class * of->cells + cell_of(of, i, x)] += 1;
         }
     }
 }
@@ -267,10 +297,11 @@ int class_cells_create(const struct fields *fields, int offset, struct class_cel
     if (!s->class_weight || !cells || !lower || !width || !weight) return PLUGIN_BAD_FIELDS;
     s->covariate = plugin_memory((size_t)s->covariates, sizeof *s->covariate);
     int stick = offset + s->classes - 1, count = s->classes, bound = 0, most = s->classes;
-    s->margins = 0;
+    s->columns = s->margins = 0;
     for (int j = 0; j < s->covariates; ++j) {
         const int size = (int)cells[j];
         s->covariate[j] = (struct cell_covariate){.cells = size,
+                                                  .column = s->columns,
                                                   .lower = lower[j],
                                                   .width = width[j],
                                                   .weight = weight + s->margins,
@@ -281,6 +312,7 @@ int class_cells_create(const struct fields *fields, int offset, struct class_cel
         count += s->classes * size;
         bound += s->classes * (size + 1);
         s->margins += size;
+        s->columns += cells_are_levels(s->covariate + j) ? size - 1 : 1;
         if (size > most) most = size;
     }
     if (fields_length(fields, "weight") != s->margins) return PLUGIN_BAD_FIELDS;

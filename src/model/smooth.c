@@ -1,17 +1,18 @@
-/* Model "smooth": y = sum of f_j(x_j), j a smooth, and of a slope times z, z a number, + sigma e. f
- * = sum_k beta_k b_k(x) is a penalised cubic spline with equal knots between the bounds of x
- * (Eilers & Marx 1996; Lang & Brezger 2004). The covariates are in cells: model/class_cells.h.
+/* Model "smooth": y = sum of f_j(x_j), j a smooth, of a slope times z, z a number, and of a
+ * coefficient of each level but the first of each factor, + sigma e. f = sum_k beta_k b_k(x) is a
+ * penalised cubic spline with equal knots between the bounds of x (Eilers & Marx 1996; Lang &
+ * Brezger 2004). The covariates are in cells: model/class_cells.h.
  *
- * beta, of all splines and then of all numbers, is E t. t_0 is the level in the middle of the
- * bounds, less the centre of y; then t has a slope of each covariate, all normal. The others are
- * the second differences of a smooth's beta, normal with that smooth's standard deviation tau, and
- * E, a field, has for them the columns of D'(D D')^-1.
+ * beta, of all splines, then of all numbers and of all dummies, is E t. t_0 is the level in the
+ * middle of the bounds, less the centre of y; then t has a slope of each covariate or dummy, all
+ * normal. The others are the second differences of a smooth's beta, normal with that smooth's
+ * standard deviation tau, and E, a field, has for them the columns of D'(D D')^-1.
  *
  * theta: t; log sigma; log tau of each smooth; classes and cells. Complete-data statistic: counts
- * of classes and cells; totals of products of the rows (splines and numbers less their centres), of
- * (y - centre) with them, and of (y - centre)^2. Update: t | sigma, tau is normal, then sigma, tau
- * and the rest. A move holds the covariates' innovations and y less its mean, in units of sigma,
- * fixed. A draw reports margins before classes, where there are several.
+ * of classes and cells; totals of products of the rows (splines, numbers less their centres, and
+ * dummies), of (y - centre) with them, and of (y - centre)^2. Update: t | sigma, tau is normal,
+ * then sigma, tau and the rest. A move holds the covariates' innovations and y less its mean, in
+ * units of sigma, fixed. A draw reports margins before classes, where there are several.
  */
 #include "base/block.h"
 #include "base/cubic_splines.h"
@@ -37,13 +38,14 @@ struct curve {
 
 /* A covariate's rows. */
 struct term {
-    int intervals, first; /* intervals: 0 of a number */
+    int intervals, first; /* intervals: 0 but of a smooth */
     double lower, width;  /* of an interval */
     double centre;        /* of a number */
+    const struct cell_covariate *cells;
 };
 
 struct smooth {
-    int covariates, smooths, rows, coefficients, linear;
+    int covariates, columns, smooths, rows, coefficients, linear;
     double centre; /* of y */
     struct term *term;
     struct class_cells cells;
@@ -139,6 +141,17 @@ static inline int splines_of(const struct term *of, double x, double *b) {
     return of->first + interval;
 }
 
+/* What record i adds to the one row of a number or a factor that is not 0, which is `at` after the
+ * first; 0 of a factor's first level. */
+static inline double value_of(const struct term *of, int i, const double *const *x, int *at) {
+    *at = 0;
+    if (!cells_are_levels(of->cells)) return x[COVARIATES + of->cells->column][i] - of->centre;
+    const int level = class_cells_level(of->cells, i, x + COVARIATES);
+    if (level == 0) return 0;
+    *at = level - 1;
+    return 1;
+}
+
 /* of record i */
 static double mean_of(const struct smooth *s, const struct curve *curve, int i,
                       const double *const *x) {
@@ -147,8 +160,10 @@ static double mean_of(const struct smooth *s, const struct curve *curve, int i,
         const int at = splines_of(s->term + j, x[COVARIATES + j][i], b);
         mean += linalg_dot(SPLINES_AT_ONCE, b, curve->beta + at);
     }
-    for (int j = s->smooths; j < s->covariates; ++j)
-        mean += curve->beta[s->term[j].first] * (x[COVARIATES + j][i] - s->term[j].centre);
+    for (int j = s->smooths, at; j < s->covariates; ++j) {
+        const double value = value_of(s->term + j, i, x, &at);
+        mean += curve->beta[s->term[j].first + at] * value;
+    }
     return mean;
 }
 
@@ -157,7 +172,8 @@ static inline const double *const *read_only(double *const *x) { return (const d
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct smooth *s = self;
     rng_fill_normal(rng, m, x[Y]);
-    for (int j = 0; j < s->covariates; ++j) rng_fill_uniform(rng, m, x[COVARIATES + j]);
+    for (int j = 0; j < s->covariates; ++j)
+        rng_fill_uniform(rng, m, x[COVARIATES + s->term[j].cells->column]);
     class_cells_draw(&s->cells, rng, m, x + COVARIATES);
     for (int i = 0; i < m; ++i)
         x[Y][i] = mean_of(s, &s->now, i, read_only(x)) + s->now.sigma * x[Y][i];
@@ -167,7 +183,9 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
                     double *const *x_new) {
     struct smooth *s = self;
     const double fresh = sqrt(1 - rho * rho);
-    for (int j = 0; j <= s->covariates; ++j) rng_fill_normal(rng, m, x_new[j]);
+    rng_fill_normal(rng, m, x_new[Y]);
+    for (int j = 0; j < s->covariates; ++j)
+        rng_fill_normal(rng, m, x_new[COVARIATES + s->term[j].cells->column]);
     class_cells_refresh(&s->cells, rho, rng, m, x + COVARIATES, x_new + COVARIATES);
     for (int i = 0; i < m; ++i)
         x_new[Y][i] = mean_of(s, &s->now, i, read_only(x_new)) +
@@ -181,7 +199,7 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     class_cells_read(&s->cells, theta_new, &s->cells.next);
     changed[Y] = 1;
     s->moves_covariates = class_cells_differ(&s->cells);
-    for (int j = 0; j < s->covariates; ++j) changed[COVARIATES + j] = s->moves_covariates;
+    for (int j = 0; j < s->columns; ++j) changed[COVARIATES + j] = s->moves_covariates;
 }
 
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
@@ -210,14 +228,10 @@ static void read_cells(void *self, int covariate, int m, const double *const *x,
 static void shift(void *self, int covariate, int by, int m, const double *const *x,
                   double *const *x_new) {
     const struct smooth *s = self;
-    const double step = by * s->cells.covariate[covariate].width;
-    for (int j = 0; j < s->covariates; ++j)
-        memcpy(x_new[COVARIATES + j], x[COVARIATES + j], (size_t)m * sizeof(double));
-    for (int i = 0; i < m; ++i) {
-        x_new[COVARIATES + covariate][i] += step;
+    class_cells_shift(&s->cells, covariate, by, m, x + COVARIATES, x_new + COVARIATES);
+    for (int i = 0; i < m; ++i)
         x_new[Y][i] =
             x[Y][i] + (mean_of(s, &s->now, i, read_only(x_new)) - mean_of(s, &s->now, i, x));
-    }
 }
 
 static void draw_cells(void *self, struct rng *rng, int covariate, const double *count,
@@ -243,9 +257,9 @@ static void add(void *self, int m, const double *const *x, double *c) {
             const int at = splines_of(s->term + j, x[COVARIATES + j][i], s->row + count);
             for (int k = 0; k < SPLINES_AT_ONCE; ++k) s->at[count++] = at + k;
         }
-        for (int j = s->smooths; j < s->covariates; ++j, ++count) {
-            s->at[count] = s->term[j].first;
-            s->row[count] = x[COVARIATES + j][i] - s->term[j].centre;
+        for (int j = s->smooths, at; j < s->covariates; ++j, ++count) {
+            s->row[count] = value_of(s->term + j, i, x, &at);
+            s->at[count] = s->term[j].first + at;
         }
         for (int j = 0; j < count; ++j) {
             double *products = gram + triangle(s->at[j], 0);
@@ -386,7 +400,8 @@ static void describe_classes(struct smooth *s) {
     struct model_cells_of *of = plugin_memory((size_t)s->covariates, sizeof *of);
     for (int j = 0; j < s->covariates; ++j) {
         const struct cell_covariate *from = s->cells.covariate + j;
-        of[j] = (struct model_cells_of){.cells = from->cells, .weight = from->weight};
+        of[j] = (struct model_cells_of){
+            .cells = from->cells, .levels = cells_are_levels(from), .weight = from->weight};
     }
     s->classes = (struct model_classes){.classes = s->cells.classes,
                                         .covariates = s->covariates,
@@ -400,30 +415,36 @@ static void describe_classes(struct smooth *s) {
 }
 
 /* The terms, from fields of one number for each smooth: intervals, lower and width (of an
- * interval); and centre, of y and of all covariates. */
+ * interval); those of the cells; and centre, of y and of all columns of covariates. */
 static int read_terms(const struct fields *fields, struct smooth *s) {
     s->smooths = fields_length(fields, "intervals");
-    s->covariates = fields_length(fields, "cells");
-    s->linear = 1 + s->covariates;
+    s->linear = fields_length(fields, "centre");
+    s->columns = s->linear - 1;
     const double *intervals = fields_vector(fields, "intervals", s->smooths);
     const double *lower = fields_vector(fields, "lower", s->smooths);
     const double *width = fields_vector(fields, "width", s->smooths);
     const double *centre = fields_vector(fields, "centre", s->linear);
-    if (!intervals || !lower || !width || !centre || s->covariates < s->smooths)
-        return PLUGIN_BAD_FIELDS;
+    if (!intervals || !lower || !width || !centre) return PLUGIN_BAD_FIELDS;
     s->centre = centre[0];
-    s->term = plugin_memory((size_t)s->covariates, sizeof *s->term);
     s->coefficients = s->linear;
+    for (int j = 0; j < s->smooths; ++j) s->coefficients += (int)intervals[j] + 1;
+    if (class_cells_create(fields, s->coefficients + 1 + s->smooths, &s->cells) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    s->covariates = s->cells.covariates;
+    if (s->covariates < s->smooths || s->cells.columns != s->columns) return PLUGIN_BAD_FIELDS;
+    s->term = plugin_memory((size_t)s->covariates, sizeof *s->term);
     for (int j = 0; j < s->covariates; ++j) {
         struct term *of = s->term + j;
-        *of = (struct term){.first = s->rows, .centre = centre[1 + j]};
+        const struct cell_covariate *cells = s->cells.covariate + j;
+        *of = (struct term){.first = s->rows, .centre = centre[1 + cells->column], .cells = cells};
         if (j < s->smooths) {
             of->intervals = (int)intervals[j];
             of->lower = lower[j];
             of->width = width[j];
-            s->coefficients += differences(s, j);
         }
-        s->rows += j < s->smooths ? of->intervals + 3 : 1;
+        s->rows += j < s->smooths            ? of->intervals + 3
+                   : cells_are_levels(cells) ? cells->cells - 1
+                                             : 1;
     }
     return PLUGIN_OK;
 }
@@ -459,14 +480,11 @@ static int create(const struct fields *fields, struct model *model) {
     struct smooth *s = plugin_memory(1, sizeof *s);
     const double *tau = fields_vector(fields, "tau_half_t", 2);
     if (!tau || read_terms(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    const int offset = s->coefficients + 1 + s->smooths;
     s->expand = fields_vector(fields, "expand", s->rows * s->coefficients);
     s->mean = fields_vector(fields, "linear_mean", s->linear);
     s->precision = fields_vector(fields, "linear_precision", s->linear * s->linear);
     s->tau = (struct scale_prior){.kind = SCALE_HALF_T, .a = tau[0], .b = tau[1]};
-    if (!s->expand || !s->mean || !s->precision ||
-        scale_prior_read(fields, &s->sigma) != PLUGIN_OK ||
-        class_cells_create(fields, offset, &s->cells) != PLUGIN_OK)
+    if (!s->expand || !s->mean || !s->precision || scale_prior_read(fields, &s->sigma) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
     const size_t rows = (size_t)s->rows, count = (size_t)s->coefficients;
     s->chol = doubles((size_t)(s->linear * s->linear));
@@ -479,7 +497,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->at = plugin_memory(rows, sizeof *s->at);
     const int several = s->cells.classes > 1;
     model->self = s;
-    model->columns = COVARIATES + s->covariates;
+    model->columns = COVARIATES + s->columns;
     model->complete = s->cells.counts + (int)triangle(s->rows, 0) + s->rows + 1;
     model->prior = &prior_hooks;
     model->statistic = several ? &latent_hooks : &statistic_hooks;
@@ -493,7 +511,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (several) {
         describe_classes(s);
         model->move = &s->move;
-        model->moving = offset;
+        model->moving = s->cells.offset;
         group(s, model);
         model->values = &values_hooks;
         model->reported += s->cells.margins;

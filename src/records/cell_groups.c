@@ -8,8 +8,9 @@
  * (Ferguson 1973): records of a class are in groups, and each group is in a cell, independently
  * with probability proportional to alpha. Given the cells, the groups of a cell are a Chinese
  * restaurant process of its alpha (Blackwell & MacQueen 1973; Antoniak 1974), which is drawn. So
- * groups have sizes of all orders of magnitude. A group moves from cell a to a neighbour b, its
- * records at the same place of the cell and the innovations of the other columns held fixed, and is
+ * groups have sizes of all orders of magnitude. A group moves from cell a to a neighbour b, of a
+ * factor to any other level, its records at the same place of the cell and the innovations of the
+ * other columns held fixed, and is
  *
  *   accepted with (alpha_b / alpha_a) eta(z | s') / eta(z | s).
  *
@@ -115,10 +116,17 @@ static void shift(struct augment *a, int covariate, int by, int m) {
     }
 }
 
+/* as likely as the way back */
+static int step_from(const struct model_cells_of *of, int from, struct rng *rng) {
+    if (!of->levels) return rng_bits(rng) >> 63 ? 1 : -1;
+    const int to = (int)(rng_uniform(rng) * (of->cells - 1));
+    return (to < from ? to : to + 1) - from;
+}
+
 static int move_group(struct augment *a, int covariate, int group) {
     struct cells *g = OWN(a, cells);
     const struct model_cells_of *of = g->of->covariate + covariate;
-    const int by = rng_bits(a->rng) >> 63 ? 1 : -1, from = g->place[group] % of->cells;
+    const int from = g->place[group] % of->cells, by = step_from(of, from, a->rng);
     const int m = g->first_member[group + 1] - g->first_member[group];
     if (from + by < 0 || from + by >= of->cells || m > MOST_GROUPED) return 0;
     int *list = g->member + g->first_member[group]; /* of places, then of records */

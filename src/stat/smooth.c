@@ -7,11 +7,14 @@
  *   - of each pair of x, the products of their splines;
  *   - of each z and x, z b_k;
  *   - z z' of each pair of z, squares included;
- *   - of each x, y b_k; then y z of each z; and y^2.
+ *   - of each x, y b_k; then y z of each z; and y^2;
+ *   - of each level of each factor, over its records: b_k of all x, z, how many are of each level
+ * of each earlier factor, and y.
  *
- * All are clamped to their bounds. Columns: y, x, z. Fields: scale and shift of the columns, x in
- * intervals; lower and upper of y and z; intervals of each x. Invariant: a record enters through
- * clamped values alone. Cost: of a record, an addition for each total that it moves in total(), as
+ * Numbers are clamped to their bounds. Columns: y, x, z, and of each factor a dummy for each level
+ * but the first. Fields: scale, shift, lower and upper of y, x and z, x in intervals; intervals of
+ * each x; levels of each factor. Invariant: a record enters through clamped values, and one level
+ * of each factor, alone. Cost: of a record, an addition for each total that it moves in total(), as
  * many numbers as there are totals in eval().
  */
 #include "base/block.h"
@@ -30,14 +33,20 @@ struct splined {
     int *pair;         /* of an interval, the first place of each row: SPLINES_AT_ONCE */
 };
 
+struct factor {
+    int levels, column; /* of its first dummy */
+    int first, each;    /* where its totals begin, and how many a level has */
+};
+
 struct smooth {
     const double *scale, *shift, *lower, *upper;
-    int smooths, numbers, columns, size;
+    int smooths, numbers, factors, columns, size;
     struct splined *x;
-    int products, response; /* where z z' and y z begin; y^2 is the last */
+    struct factor *factor;
+    int products, response; /* where z z' and y z begin; y^2 follows */
     double *column;         /* clamped, MAX_BLOCK apart */
     double *b;              /* of a record: SPLINES_AT_ONCE of each x */
-    int *interval;
+    int *interval, *level;  /* of a record: of each x, and of each factor */
 };
 
 static void number_components(struct smooth *s) {
@@ -71,19 +80,42 @@ static void number_components(struct smooth *s) {
         at += s->x[j].splines;
     }
     s->response = at;
-    s->size = at + s->numbers + 1;
+    at += s->numbers + 1;
+    int each = s->numbers + 1;
+    for (int j = 0; j < s->smooths; ++j) each += s->x[j].splines;
+    for (int f = 0; f < s->factors; ++f) {
+        s->factor[f].first = at;
+        s->factor[f].each = each;
+        at += s->factor[f].levels * each;
+        each += s->factor[f].levels;
+    }
+    s->size = at;
+}
+
+/* Factors, and so how many of the columns are numbers. */
+static void read_factors(const struct fields *fields, struct smooth *s) {
+    s->factors = fields_length(fields, "levels");
+    const double *levels = fields_vector(fields, "levels", s->factors);
+    s->factor = plugin_memory((size_t)s->factors, sizeof *s->factor);
+    s->level = plugin_memory((size_t)s->factors, sizeof *s->level);
+    int column = s->columns;
+    for (int f = s->factors; f-- > 0;) {
+        column -= (int)levels[f] - 1;
+        s->factor[f] = (struct factor){.levels = (int)levels[f], .column = column};
+    }
+    s->numbers = column - 1 - s->smooths;
 }
 
 static int create(const struct fields *fields, struct stat *stat) {
     struct smooth *s = plugin_memory(1, sizeof *s);
     s->smooths = fields_length(fields, "intervals");
     s->columns = fields_length(fields, "scale");
-    s->numbers = s->columns - 1 - s->smooths;
+    read_factors(fields, s);
     if (s->numbers < 0) return PLUGIN_BAD_FIELDS;
     s->scale = fields_vector(fields, "scale", s->columns);
     s->shift = fields_vector(fields, "shift", s->columns);
-    s->lower = fields_vector(fields, "lower", 1 + s->numbers);
-    s->upper = fields_vector(fields, "upper", 1 + s->numbers);
+    s->lower = fields_vector(fields, "lower", s->columns);
+    s->upper = fields_vector(fields, "upper", s->columns);
     const double *intervals = fields_vector(fields, "intervals", s->smooths);
     if (!s->scale || !s->shift || !s->lower || !s->upper || !intervals) return PLUGIN_BAD_FIELDS;
     s->x = plugin_memory((size_t)s->smooths, sizeof *s->x);
@@ -103,6 +135,24 @@ static int create(const struct fields *fields, struct stat *stat) {
 /* weight times the four splines b, to components of an interval */
 static inline void add_splines(double weight, const double *b, ptrdiff_t stride, double *t) {
     for (int k = 0; k < SPLINES_AT_ONCE; ++k) t[k * stride] += weight * b[k];
+}
+
+/* What levels of the block's record i contribute, whose splines are known. */
+static void contribute_levels(const struct smooth *s, int i, ptrdiff_t stride, double *t) {
+    const double *value = s->column + i;
+    const double *z = value + (ptrdiff_t)(COVARIATES + s->smooths) * MAX_BLOCK;
+    for (int f = 0; f < s->factors; ++f) {
+        const struct factor *of = s->factor + f;
+        int level = of->levels - 1; /* the first has no dummy */
+        while (level > 0 && value[(ptrdiff_t)(of->column + level - 1) * MAX_BLOCK] < 0.5) --level;
+        s->level[f] = level;
+        double *to = t + (of->first + level * of->each) * stride;
+        for (int j = 0; j < s->smooths; to += s->x[j++].splines * stride)
+            add_splines(1, s->b + j * SPLINES_AT_ONCE, stride, to + s->interval[j] * stride);
+        for (int k = 0; k < s->numbers; ++k, to += stride) *to += z[(ptrdiff_t)k * MAX_BLOCK];
+        for (int e = 0; e < f; to += s->factor[e++].levels * stride) to[s->level[e] * stride] += 1;
+        *to += value[Y];
+    }
 }
 
 /* Adds contributions of the block's record i to components that are `stride` apart. */
@@ -136,15 +186,16 @@ static void contribute(const struct smooth *s, int i, ptrdiff_t stride, double *
             t[at * stride] += own * z[(ptrdiff_t)l * MAX_BLOCK];
         t[(s->response + k) * stride] += y * own;
     }
-    t[(s->size - 1) * stride] += y * y;
+    t[(s->response + s->numbers) * stride] += y * y;
+    contribute_levels(s, i, stride, t);
 }
 
+/* x stays where the splines are, whatever its limits. */
 static void clamp(struct smooth *s, int m, const double *const *x) {
     for (int v = 0; v < s->columns; ++v) {
-        const int number = v - s->smooths, splined = v > Y && number < COVARIATES;
-        const double lower = splined ? 0 : s->lower[v == Y ? 0 : number];
-        const double upper =
-            splined ? s->x[v - COVARIATES].intervals : s->upper[v == Y ? 0 : number];
+        const int splined = v > Y && v - COVARIATES < s->smooths;
+        const double lower = splined ? 0 : s->lower[v];
+        const double upper = splined ? s->x[v - COVARIATES].intervals : s->upper[v];
         block_clamp(s->scale[v], s->shift[v], lower, upper, m, x[v],
                     s->column + (ptrdiff_t)v * MAX_BLOCK);
     }

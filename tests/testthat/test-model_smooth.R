@@ -227,14 +227,15 @@ test_that("what is refused says why", {
   other <- as_release(rep(1, 26), st, mech_laplace(epsilon = 1), 100)
   refused <- c(
     refusals("formula", alist(model_lm(y ~ s(x) + x), model_lm(y ~ s(x) + s(x, k = 7)), model_lm(y ~ s(x) + y), model_lm(y ~ s(x) + z:x),
-                              model_lm(y ~ s(x) + z:s(w)), model_lm(y ~ s(x) + (1 | g)), model_lm(y ~ s(x) + factor(g)), model_lm(y ~ s(x) - 1),
+                              model_lm(y ~ s(x) + z:s(w)), model_lm(y ~ s(x) + (1 | g)), model_lm(y ~ s(x) * g), model_lm(y ~ s(x) - 1),
                               stat_crossprod(y ~ s(a, k = 50) + s(b, k = 50) + s(c, k = 50) + s(d, k = 50) + s(e, k = 50),
                                              stats::setNames(rep(list(0:1), 6), c("y", letters[1:5]))),
                               model_lm(y ~ s(x, z)), model_lm(y ~ s(x, k = 3)), model_lm(y ~ s(x, k = m)),
                               model_lm(y ~ s(x, bs = "cr")), model_lm(y ~ s(y)), model_lm(y ~ s(foo(x))), model_glm(y ~ s(x), binomial()),
                               stat_sums(~ s(x), bounds["x"]))),
     refusals("argument", alist(smooth(7, rescale = FALSE), smooth(7, weights = ~ w))),
-    refusals("bounds", alist(stat_crossprod(y ~ s(x), list(y = c(0, 1), x = c("a", "b"))))),
+    refusals("bounds", alist(stat_crossprod(y ~ s(x), list(y = c(0, 1), x = c("a", "b"))),
+                             stat_crossprod(y ~ s(x) + g, list(y = c("a", "b"), x = 0:1, g = c("a", "b"))))),
     refusals("prior", alist(model_lm(y ~ s(x), prior_nig()), model_lm(y ~ s(x), sigma = fixed(1)), model_lm(y ~ s(x), errors = student()),
                             model_lm(y ~ s(x), covariates = list(x = covariate_beta())))),
     refusals("variables", alist(sample_posterior(release, model_lm(y ~ s(x) + z)))),
