@@ -75,7 +75,7 @@ fit_beside <- function(fit) {
 }
 
 both_answers <- function(fit, other) {
-  names <- intersect(fit$bound$parameters, other$bound$parameters)
+  names <- intersect(reported_parameters(fit$bound), reported_parameters(other$bound))
   a <- parameter_matrix(fit)[, names, drop = FALSE]
   b <- parameter_matrix(other)[, names, drop = FALSE]
   sd <- apply(a, 2L, stats::sd)

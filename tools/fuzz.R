@@ -139,7 +139,7 @@ statistics <- list(
   factors = stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(-2, 2), g = c("a", "b"))),
   sums = stat_sums(~ k, list(k = c(0, 10))), squares = stat_sums(~ x + I(x^2), list(x = c(-2, 2)), rescale = FALSE), counts = stat_counts(~ g, levels["g"]),
   crossed = stat_counts(~ g:h, levels), single = stat_records(~ g, levels = levels["g"]), values = stat_records(~ x, bounds = list(x = c(0, 2))),
-  logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))), smooth = stat_crossprod(y ~ s(x, k = 6), list(y = c(-3, 3), x = c(-2, 2))),
+  logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))), smooth = stat_crossprod(y ~ s(x, k = 6) + g, list(y = c(-3, 3), x = c(-2, 2), g = c("a", "b"))),
   quartiles = stat_quantiles(~ x, list(x = c(-2, 2)), steps = 8),
   own = stat_custom(function(records) cbind(a = as.numeric(records[, 1] > 1)), names = "a", sensitivity = 1, bounds = list(x = c(0, 3))))
 mechanisms <- list(mech_laplace(epsilon = 1), mech_gaussian(mu = 1), mech_discrete_laplace(epsilon = 1), mech_laplace(scale = 2), mech_discrete_gaussian(rho = 1), mech_randomized_response(epsilon = 2),

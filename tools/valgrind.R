@@ -27,7 +27,7 @@ table <- supported()
 
 statistics <- list(
   crossprod = list(stat_crossprod(y ~ x, bounds[1:2]), stat_crossprod(y ~ x + g, bounds[c("y", "x", "g")]), stat_crossprod(b ~ x, bounds[c("b", "x")]), stat_crossprod(w ~ 1, bounds["w"])),
-  smooth = list(stat_crossprod(y ~ s(x, k = 6), bounds[1:2]), stat_crossprod(y ~ s(x, k = 6) + s(w, k = 7) + b, bounds[c("y", "x", "w", "b")])),
+  smooth = list(stat_crossprod(y ~ s(x, k = 6), bounds[1:2]), stat_crossprod(y ~ s(x, k = 6) + s(w, k = 7) + b + g, bounds)),
   moments4 = list(stat_moments4(~ x, bounds["x"])),
   sums = list(stat_sums(~ w, bounds["w"]), stat_sums(~ w + I(w^2), bounds["w"], outside = "drop", rescale = FALSE), stat_sums(~ x + y + I(x * y) + I(x^2) + I(y^2), bounds[1:2], rescale = FALSE)),
   counts = list(stat_counts(~ g, levels["g"]), stat_counts(~ g:h, levels)),

@@ -48,7 +48,7 @@ wide_statistics <- list(
   linear = stat_linear(stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
                        list(uv = c("g=u", "g=v"), gap = c(`g=u:h=no` = 1, `g=w:h=yes` = -0.5))),
   smooth = stat_crossprod(y ~ s(x, k = 6), wide[c("y", "x")]), smooth = stat_crossprod(y ~ s(x, k = 10), wide[c("y", "x")]),
-  smooth = stat_crossprod(y ~ s(x, k = 6) + z, list(y = wide$y, x = wide$x, z = c(-1, 1))),
+  smooth = stat_crossprod(y ~ s(x, k = 6) + z + g, c(wide, list(z = c(-1, 1)))),
   custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"),
                        list(replace = c(L1 = 8, L2 = sqrt(50)), add_remove = c(L1 = 6, L2 = sqrt(26))), wide[c("y", "x")])
 )

@@ -400,6 +400,8 @@ test_that("several terms: draws have the cells' probabilities over all classes, 
   expect_setequal(posterior::variables(said$draws), names)
   shown <- internal("prior_summary.noiseaware_fit")(fit)
   expect_s3_class(shown, "data.frame")
+  # with a fit as if bounds were natural limits
+  expect_identical(internal("both_answers")(fit, fit)$parameter, names)
   expect_s3_class(plot(fit, "predictive", covariate = "u"), "ggplot")
   effects <- internal("conditional_effects.noiseaware_fit")(fit)
   expect_named(effects, c("x", "u", "z"))

@@ -132,6 +132,13 @@ test_that("files, and a narrow question", {
   data <- data.frame(y = rnorm(50), a = runif(50, 2, 10), b = runif(50), z = exp(rnorm(50)), w = runif(50, 1, 3))
   st <- stat_crossprod(y ~ w + s(a, k = 6) + log(z) + s(b, k = 7), c(bounds[c("y", "a", "b", "w")], list(z = c(0.1, 10))), outside = c(w = "none", z = "above"))
   expect_equal(st$columns$name, c("y", "a", "b", "w", "log(z)"))
+  # natural limits are those of the number itself, for records of a model
+  beyond <- as.matrix(data.frame(y = 1, a = 3, b = 0.5, w = c(0, 4), z = log(c(0.01, 100))))
+  total <- stats::setNames(.Call(internal("ffi_stat_total"), internal("statistic_spec")(st), beyond), st$components)
+  ends <- log(c(0.1, 10))
+  unclamped <- function(x, ends) 2 * (x - ends[1]) / diff(ends) - 1
+  expect_equal(total[["w^2"]], sum(unclamped(c(0, 4), c(1, 3))^2))
+  expect_equal(total[["log(z)^2"]], unclamped(log(0.01), ends)^2 + 1)
   release <- simulate_release(data, st, mech_laplace(epsilon = 5))
   file <- withr::local_tempfile()
   write_release(release, file)
