@@ -50,6 +50,9 @@ engine_method.engine_pool_records <- function(engine) "augment"
 engine_imputes.engine_pool_records <- function(engine) TRUE
 
 #' @export
+engine_clamps.engine_pool_records <- function(engine, bound) TRUE
+
+#' @export
 engine_lines.engine_pool_records <- function(engine, fit) cost_line(fit)
 
 #' @export

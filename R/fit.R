@@ -65,7 +65,8 @@
 #'     `"collapse"`, and `"clt"` for the regressions that [method_clt] names. For other regressions by `"clt"`: more than 30 per cent of the values are outside.
 #'   * `noiseaware_warning_clamping`: the answer depends on what lies outside the bounds. If more than 0.001 of the values are expected there, and the fit
 #'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. This second fit has its own seeds. It uses the fastest
-#'     method available and takes at most as long as the fit itself, or two seconds if that is longer. The warning gives both answers for the parameters that
+#'     method available and takes at most as long as the fit itself, or two seconds if that is longer. In a pool of imputed records it has half of the default's
+#'     chains, and at most as many iterations as the fit. The warning gives both answers for the parameters that
 #'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
 #'     was no second fit, or by how much the lengths of the intervals differ.
 #'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.

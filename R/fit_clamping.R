@@ -4,7 +4,8 @@
 # sd; for the print, the ratio of the lengths of their 90% intervals as well.
 #
 # The second fit has its own seeds, derived from the first one's: draws are the same with or without it. It costs as much as `beside_run`, at most `beside_seconds`
-# or the expected cost of the fit itself. Otherwise it is skipped, and the fit says so.
+# or the expected cost of the fit itself. Otherwise it is skipped, and the fit says so. In a pool it has no more iterations than the fit itself, and half of
+# the default's chains; the share outside is known where each site's draws have all parameters of its records, and otherwise both are always fitted.
 
 # Shares of values beyond the bounds below this are negligible.
 negligible_share <- 0.001
@@ -18,11 +19,11 @@ beside_run <- list(chains = 2, iter = 1500, warmup = 500, thin = 1)
 beside_seconds <- 2
 
 # A list: `share` beyond the bounds, `shares` of single variables, `table` of both answers, or why there is none, `skipped`. NULL where nothing is compared.
-compare_clamping <- function(fit) {
+compare_clamping <- function(fit, refit = NULL) {
   if (isFALSE(fit$asked$control$beside) || !has_clamping(fit)) return(NULL)
   share <- share_beyond(fit)
-  if (is.na(share) || share <= negligible_share) return(NULL)
-  made <- fit_beside(fit)
+  if (!is.na(share) && share <= negligible_share || is.na(share) && !is_pooled(fit)) return(NULL)
+  made <- if (is_pooled(fit)) pool_beside(fit, refit) else fit_beside(fit)
   if (is.character(made)) return(list(share = share, skipped = made))
   list(share = share, shares = shares_beyond(fit), table = both_answers(fit, made))
 }
@@ -32,23 +33,35 @@ has_clamping <- function(fit) {
   if (!engine_clamps(engine_of(fit), fit$bound)) return(FALSE)
   known <- !is.null(fit$chains) && !is.null(fit$words) && !isTRUE(fit$bound$callbacks)
   if (!known || isTRUE(fit$bound$natural) || !without_refusal(check_records_distribution(fit$bound))) return(FALSE)
-  statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
-  any(vapply(statistics, function(s) says_outside(s) && !is_dropped(s) && !all_natural(list(s)), TRUE))
+  any(vapply(if (is_pooled(fit)) fit$release else list(fit$release), may_clamp, TRUE))
+}
+
+may_clamp <- function(release) {
+  any(vapply(lapply(release_parts(release), `[[`, "statistic"), function(s) says_outside(s) && !is_dropped(s) && !all_natural(list(s)), TRUE))
 }
 
 # Expected share of a model's values beyond the bounds that clamp them: what the method reports, or of records that are drawn.
 share_beyond <- function(fit) if (!is.null(fit$chains[[1L]][["outside"]])) outside_bounds(fit)[["share"]] else sum(shares_beyond(fit))
 
-# of each column, in records that are drawn
-shares_beyond <- function(fit, draws = 40L, records = 100L) {
+# of each column: in a pool of the records of all sites, NA where draws do not have all parameters of a site's records
+shares_beyond <- function(fit) {
+  if (!is_pooled(fit)) return(shares_in_records(fit, own_parameters(fit), fit$release))
+  own <- reported_as(fit, fit$bound$parameters)
+  of <- function(site) if (is.null(fit$problem$partial)) own_parameters(fit) else plain_matrix(draws_of_site(fit, site))[, own, drop = FALSE]
+  if (!is.null(fit$problem$partial) && !all(own %in% fit$problem$partial$reported)) return(NA_real_)
+  n <- vapply(names(fit$release), function(site) as.double(fit$release[[site]]$n %||% mean(site_size_draws(fit, site))), 0)
+  Reduce(`+`, Map(function(site, weight) weight * shares_in_records(fit, of(site), fit$release[[site]]), names(n), n / sum(n)))
+}
+
+# in records that are drawn; a row of `values` a draw of the model's parameters, in their order
+shares_in_records <- function(fit, values, release, draws = 40L, records = 100L) {
   bound <- fit$bound
-  bounds <- tightest_bounds(bound$columns$name, release_parts(fit$release))
-  values <- own_parameters(fit)
+  bounds <- tightest_bounds(bound$columns$name, release_parts(release))
   rows <- round(seq(1, nrow(values), length.out = draws))
   stream <- new_stream(fit$words, fit$run$chains + 20L)
   beyond <- 0
   for (i in rows) {
-    made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, values[i, ]), records, stream)
+    made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, stats::setNames(values[i, ], bound$parameters)), records, stream)
     stream <- made$state
     beyond <- beyond + rowSums(t(made$records) < bounds$lower | t(made$records) > bounds$upper)
   }
@@ -74,8 +87,19 @@ fit_beside <- function(fit) {
            noiseaware_error = function(e) "the fit without clamping failed")
 }
 
+# `refit`: samples a pool again, given releases and a run
+pool_beside <- function(fit, refit) {
+  natural <- function(release) if (may_clamp(release)) declare_outside(release, "none") else release
+  release <- if (is_of_groups(fit)) natural(fit$problem$groups$release) else lapply(fit$release, natural)
+  run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
+  run[c("iter", "warmup")] <- lapply(c("iter", "warmup"), function(name) min(beside_run[[name]], fit$run[[name]]))
+  tryCatch(without_troubles(without_progress(suppressMessages(suppressWarnings(refit(release, run), classes = "noiseaware_warning_method")))),
+           noiseaware_error = function(e) "the fit without clamping failed")
+}
+
 both_answers <- function(fit, other) {
-  names <- intersect(reported_parameters(fit$bound), reported_parameters(other$bound))
+  of <- if (is_pooled(fit)) function(fit) setdiff(posterior::variables(fit$draws), size_names(names(fit$release))) else function(fit) reported_parameters(fit$bound)
+  names <- intersect(of(fit), of(other))
   a <- parameter_matrix(fit)[, names, drop = FALSE]
   b <- parameter_matrix(other)[, names, drop = FALSE]
   sd <- apply(a, 2L, stats::sd)
@@ -104,8 +128,8 @@ clamping_trouble <- function(fit) {
   if (is.null(found) || nrow(found) == 0L) return(NULL)
   shown <- utils::head(found, 4L)
   list(list(kind = "clamping", text = c(
-    sprintf("The answer depends on records outside the bounds, where %s%% of the records are expected%s.", format_number(100 * min(fit$clamping$share, 1), 2),
-            shares_words(fit$clamping$shares)),
+    paste0("The answer depends on records outside the bounds", if (!is.na(fit$clamping$share))
+      sprintf(", where %s%% of the records are expected%s", format_number(100 * min(fit$clamping$share, 1), 2), shares_words(fit$clamping$shares)), "."),
     stats::setNames(paste0(answer_words(shown), "."), rep("x", nrow(shown))),
     x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
     i = "These draws are right if values outside were moved to the bounds.",

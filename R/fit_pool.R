@@ -122,14 +122,6 @@ as_fit_of_site <- function(fit, site, call = caller_env()) {
   one
 }
 
-# iterations x chains of an unknown number of records; otherwise NULL
-site_size_draws <- function(fit, site) {
-  if (!is.null(fit$release[[site]]$n)) return(NULL)
-  name <- size_names(site)
-  if (name %in% posterior::variables(fit$draws)) return(posterior::extract_variable_matrix(fit$draws, name))
-  if (isTRUE(fit$problem$sized)) return(vapply(fit$chains, function(chain) chain$statistic[, fit$problem$first[[site]] + 2L], numeric(nrow(fit$draws))))
-}
-
 #' @rdname pool_methods
 #' @export
 nobs.noiseaware_pool <- function(object, ...) if (isTRUE(object$problem$sized)) object$problem$groups$release$n %||% NA_real_ else sum(site_sizes(object$release))
@@ -240,7 +232,7 @@ pool_fit_lines <- function(x) {
     if (is_centred_spread(x)) "  sd, cor    with covariates at the middle of their bounds; lme4::VarCorr() gives them with covariates at 0",
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-    decided_lines(x), engine_lines(engine, x))
+    decided_lines(x), clamping_lines(x), engine_lines(engine, x))
 }
 
 # Do slopes vary that make the spread of the intercept depend on where covariates are?

@@ -11,7 +11,7 @@ method_for_clamped <- function(made, releases, bound, run, words, partial, imput
   approximate <- !bearable && !clt_leaves_out_bounds(bound) && serves_by_clt(releases, bound, call)
   if (!bearable && !approximate) return("collapse")
   short <- utils::modifyList(run, list(chains = 1, iter = 240, warmup = 120, thin = 1))
-  trial <- without_troubles(without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, call)))
+  trial <- without_troubles(without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, short, call)))
   if (!isTRUE(outside_bounds(trial)[["share"]] > most_left_out)) return("collapse")
   if (bearable) return("augment")
   warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
@@ -34,9 +34,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
       stop_classed("pool", "{.arg pool} must be \"none\" for a release by strata: they are fitted separately, and their totals are added up.", call = call)
     }
     pool <- if (is.null(model$bars)) pool %||% "none" else pooling_of_bars(pool, model, bound, call)
-    fit <- fit_sites(groups, one, pool, method, run, init, control, check_site_priors(prior_n, groups, call), asked, call, told)
-    fit$asked <- asked
-    return(fit)
+    return(fit_sites(groups, one, pool, method, run, init, control, check_site_priors(prior_n, groups, call), asked, call, told))
   }
   prior_n <- check_size_prior(prior_n, release, call)
   pool <- as_pooling(pool %||% "none", call)
@@ -54,18 +52,14 @@ sample_groups <- function(release, model, pool, method, run, init, control, prio
   problem$groups <- told
   if (partial) problem <- partial_problem(problem, pool, bound, groups, call)
   if (identical(pool, "none")) problem <- separate_problem(problem, bound, names(groups))
-  fit <- sample_pool(problem, groups, bound, run, NULL, words, call, leaves_length(asked))
-  fit$asked <- asked
-  fit
+  sample_pool(problem, groups, bound, run, NULL, words, asked, call)
 }
 
 sample_sites <- function(releases, model, pool, method, run, init, control, prior_n, asked, call = caller_env()) {
   check_sites(releases, pool, call)
   prior_n <- check_site_priors(prior_n, releases, call)
   check_model(model, call)
-  fit <- fit_sites(releases, model, pool, method, run, init, control, prior_n, asked, call)
-  fit$asked <- asked
-  fit
+  fit_sites(releases, model, pool, method, run, init, control, prior_n, asked, call)
 }
 
 # `groups`: the release of all groups, and their factor; NULL if each site has its own release
@@ -76,6 +70,7 @@ fit_sites <- function(releases, model, pool, method, run, init, control, prior_n
   if (identical(pool, "none")) {
     fit <- separate_fits(releases, model, prior_n, asked, call)
     if (!is.null(groups)) fit$problem <- list(groups = groups)
+    fit$asked <- asked
     return(fit)
   }
   check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
@@ -95,15 +90,24 @@ fit_sites <- function(releases, model, pool, method, run, init, control, prior_n
     if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, prior_n, call)
   }
   made$problem$groups <- groups
-  sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call, leaves_length(asked))
+  sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, asked, call)
 }
 
 
-# `free`: the length of chains is left to us
-sample_pool <- function(problem, releases, bound, run, init, words, call, free = FALSE) {
+# `asked`: the arguments that were given
+sample_pool <- function(problem, releases, bound, run, init, words, asked, call) {
   sample <- function(run) pool_from_chains(pool_chains(problem, bound, run, init, words, call), releases, bound, run, problem, words)
   fit <- sample(run)
-  with_pool_troubles(if (free) longer_if_short(fit, sample) else fit, call)
+  if (leaves_length(asked)) fit <- longer_if_short(fit, sample)
+  fit$asked <- asked
+  with_pool_troubles(fit, function(releases, run) sample_again(fit, releases, run, call), call)
+}
+
+# The same of other releases, by the method that suits them
+sample_again <- function(fit, releases, run, call) {
+  asked <- fit$asked
+  sample <- if (is_of_groups(fit)) sample_groups else sample_sites
+  sample(releases, asked$model, asked$pool, "auto", run, NULL, list(), asked$prior_n, run, call)
 }
 
 pool_chains <- function(problem, bound, run, init, words, call) {
@@ -153,5 +157,6 @@ extend.noiseaware_pool <- function(fit, iter, ...) {
   run <- extended_run(fit, iter)
   extended <- pool_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
   extended$asked <- extended_asked(fit, run)
-  with_pool_troubles(extended)
+  call <- environment()
+  with_pool_troubles(extended, function(releases, run) sample_again(extended, releases, run, call))
 }

@@ -13,6 +13,14 @@ draws_of_site <- function(fit, site) {
   draws
 }
 
+# iterations x chains of an unknown number of records; otherwise NULL
+site_size_draws <- function(fit, site) {
+  if (!is.null(fit$release[[site]]$n)) return(NULL)
+  name <- size_names(site)
+  if (name %in% posterior::variables(fit$draws)) return(posterior::extract_variable_matrix(fit$draws, name))
+  if (isTRUE(fit$problem$sized)) return(vapply(fit$chains, function(chain) chain$statistic[, fit$problem$first[[site]] + 2L], numeric(nrow(fit$draws))))
+}
+
 # draws x variables as chains again
 as_chains <- function(values, fit) {
   posterior::as_draws_array(array(values, c(dim(fit$draws)[1:2], ncol(values)), list(NULL, NULL, colnames(values))))

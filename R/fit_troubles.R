@@ -20,13 +20,15 @@ with_troubles <- function(fit, call = caller_env()) {
   fit
 }
 
-with_pool_troubles <- function(fit, call = caller_env()) {
+# `refit`: a function of releases and a run
+with_pool_troubles <- function(fit, refit, call = caller_env()) {
   if (session$quiet) return(fit)
   of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
   found <- function(what, code) try_diagnostic(what, code, call)
+  of_releases <- found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE))
+  if (length(of_releases) == 0L) fit$clamping <- found("clamping", compare_clamping(fit, refit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
-                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)),
-                    found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE)))
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)), of_releases)
   tell_troubles(fit, call)
   fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
   try_diagnostic("what the prior decides", tell_decided(fit), call)

@@ -106,3 +106,63 @@ test_that("shares beyond the bounds are those of the model", {
   expect_equal(shares[["y"]], pnorm(1 / 3, lower.tail = FALSE) + pnorm(-3), tolerance = 0.2)
   expect_match(internal("shares_words")(c(x = 0.02, z = 0, y = 0.345)), ": y 34%, x 2%")
 })
+
+# ---- pools -------------------------------------------------------------------------------
+
+lumpy_sites <- function(outside = "clamp", bounds = c(0, 10)) {
+  asked <- stat_sums(~ y + I(y^2), list(y = bounds), outside = outside)
+  set.seed(1)
+  lapply(list(small = lumps(120), large = lumps(400)), simulate_release, asked, mech_laplace(epsilon = 20))
+}
+pool_lumps <- function(release, pool, model = model_normal(), iter = 600) {
+  told(suppressMessages(suppressWarnings(sample_posterior(release, model, pool = pool, chains = 2, iter = iter, seed = 2))))
+}
+
+test_that("pools of sites and groups are compared, too", {
+  for (pool in c("complete", "partial")) {
+    fit <- pool_lumps(lumpy_sites(), pool)
+    expect_true("clamping" %in% kinds(fit), info = pool)
+    table <- fit$clamping$table
+    sd <- if (pool == "complete") "sd" else "sd[large]"
+    of <- table[table$parameter == sd, ]
+    expect_lt(abs(of$none - sd(lumps()$y)), 3 * of$none_sd)
+    expect_gt(of$clamp - sd(lumps()$y), 3 * of$clamp_sd)
+    # the other answer is that of the fit itself
+    none <- pool_lumps(lumpy_sites("none"), pool)
+    expect_lt(abs(of$none - mean(parameter_draws(none, sd))) / of$none_sd, 0.3)
+    expect_null(none$clamping)
+    expect_match(paste(capture.output(print(fit)), collapse = " "), "if no record lies outside")
+  }
+  levels <- list(site = c("small", "large"))
+  data <- data.frame(lumps(), site = rep(levels$site, c(100, 300)))
+  asked <- list(size = stat_counts(~ site, levels), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(0, 10))), levels))
+  set.seed(1)
+  grouped <- simulate_release(data, asked, list(size = mech_laplace(epsilon = 5), total = mech_laplace(epsilon = 20)))
+  expect_true("clamping" %in% kinds(pool_lumps(grouped, "partial", model_normal(~ site))))
+})
+
+test_that("shares beyond the bounds are those of the sites, by their sizes", {
+  fit <- pool_lumps(lumpy_sites(), "partial")
+  of <- function(site) {
+    value <- function(name) parameter_draws(fit, sprintf("%s[%s]", name, site))
+    mean(pnorm((0 - value("mean")) / value("sd")) + pnorm((10 - value("mean")) / value("sd"), lower.tail = FALSE))
+  }
+  expect_equal(internal("share_beyond")(fit), (120 * of("small") + 400 * of("large")) / 520, tolerance = 0.1)
+  # where the covariates' distribution is not among the draws, both are fitted
+  set.seed(1)
+  sites <- lapply(1:2, function(i) {
+    data <- data.frame(lumps(120), x = rnorm(120, 5))
+    simulate_release(data, stat_crossprod(y ~ x, list(y = c(0, 10), x = c(0, 10))), mech_laplace(epsilon = 20))
+  })
+  fit <- pool_lumps(stats::setNames(sites, c("a", "b")), "partial", model_lm())
+  expect_identical(fit$clamping$share, NA_real_)
+  text <- paste(unlist(internal("clamping_trouble")(fit)[[1L]]$text), collapse = " ")
+  expect_match(text, "records outside the bounds. ", fixed = TRUE)
+  expect_match(text, "sigma")
+})
+
+test_that("in pools where next to nothing lies beyond nothing is fitted", {
+  fit <- pool_lumps(lumpy_sites(bounds = c(-30, 40)), "partial")
+  expect_null(fit$clamping)
+  expect_false("clamping" %in% kinds(fit))
+})
