@@ -13,6 +13,8 @@
 # adapts to the totals. By that the limits below give a false alarm in at most 1.2 of 1,000 releases. In about 1,500 simulated releases of right models (normal,
 # linear, logistic, Poisson, table; n from 5 to 30,000, epsilon from 0.3 to 200) there were two, of chains that were short or had not converged.
 #
+# In pools the noise of all sites is checked together. Their records are not simulated.
+#
 # Cost: `predicted_records` simulated records, whatever n is.
 
 noise_limit <- 5e-4
@@ -31,7 +33,7 @@ contradiction_trouble <- function(fit) {
   totals <- checked_totals(fit)
   if (is.null(totals)) return(NULL)
   noise <- noise_check(fit, totals)
-  records <- records_check(fit, totals)
+  records <- if (!is_pooled(fit)) records_check(fit, totals)
   if (noise$p >= noise_limit && !isTRUE(records$p < records_limit)) return(NULL)
   # of each total, how far it is from what the model predicts, by the check that finds more
   away <- if (isTRUE(records$p / records_limit < noise$p / noise_limit)) records else noise
@@ -41,20 +43,36 @@ contradiction_trouble <- function(fit) {
   unit <- if (identical(away, noise)) "noise scales" else "standard deviations"
   each <- sprintf("%s by %s", totals$name[shown], format_number(floor(abs(away$distance[shown])), 3))
   reasons <- contradiction_reasons(fit$bound, totals[far, ])
+  several <- if (is_of_groups(fit)) "groups" else "sites"
   list(list(kind = "contradiction", text = c(
     sprintf("The release contradicts the model: published numbers are far from what it predicts (%s %s%s).", paste(each, collapse = ", "), unit,
             if (length(far) > length(shown)) sprintf("; %d more are far", length(far) - length(shown)) else ""),
     stats::setNames(reasons$why, rep("x", length(reasons$why))),
     i = reasons$advice,
-    i = "bayesplot::pp_check() shows what the model predicts for each number. If the model can produce these numbers, the chains are stuck.")))
+    i = if (identical(fit$pool, "complete")) sprintf("All %s have the same parameters; `pool = \"partial\"` lets them differ.", several),
+    i = if (!is_pooled(fit)) "bayesplot::pp_check() shows what the model predicts for each number.",
+    i = "If the model can produce these numbers, the chains are stuck.")))
 }
 
-# Published totals with noise of known distribution: a row each, `column` of the chains' draws. NULL where there are none, or several sites.
+# Published totals with noise of known distribution: a row each, `column` of the draws of totals that the chains hold. NULL where there are none.
 checked_totals <- function(fit) {
-  problem <- fit$problem
-  summed <- problem$summed
-  if (length(summed) == 0L || has_public(fit$release) || !is.null(problem$sites) || !is.null(problem$groups) || !is.matrix(fit$chains[[1L]]$statistic)) return(NULL)
-  rows <- lapply(release_parts(fit$release), function(part) {
+  if (!is.matrix(fit$chains[[1L]]$statistic)) return(NULL)
+  if (!is_pooled(fit)) return(if (!has_public(fit$release)) release_totals(fit$release, fit$problem$summed))
+  index <- lapply(stats::setNames(nm = names(fit$release)), function(site) fit$problem$sites[[site]]$index %||% seq_along(fit$release[[site]]$value))
+  before <- cumsum(lengths(index)) - lengths(index)
+  do.call(rbind, unname(Map(function(site, index, before) {
+    totals <- release_totals(fit$release[[site]], index)
+    if (is.null(totals)) return(NULL)
+    totals$column <- before + totals$column
+    if (!is_of_groups(fit)) totals$name <- site_variables(totals$name, site)
+    totals
+  }, names(index), index, before)))
+}
+
+# `summed`: which of its components
+release_totals <- function(release, summed) {
+  if (length(summed) == 0L) return(NULL)
+  rows <- lapply(release_parts(release), function(part) {
     if (!part$mechanism$kernel %in% c("absolute", "squared")) return(NULL)
     data.frame(index = part$index, absolute = part$mechanism$kernel == "absolute", value = part$value, scale = part$scale, unit = part$granularity,
                variables = I(component_variables(part$statistic)), component = part$statistic$components)
@@ -62,15 +80,21 @@ checked_totals <- function(fit) {
   totals <- do.call(rbind, rows)
   if (is.null(totals)) return(NULL)
   totals$column <- match(totals$index, summed)
-  totals$name <- names(fit$release$value)[totals$index]
+  totals$name <- names(release$value)[totals$index]
   totals <- totals[!is.na(totals$column) & is.finite(totals$value) & totals$scale > 0, ]
   if (nrow(totals)) totals
+}
+
+# draws x columns of one chain; in a pool those of all sites, side by side
+held_totals <- function(fit, chain) {
+  if (!is_pooled(fit)) return(chain$statistic)
+  do.call(cbind, lapply(names(fit$release), function(site) site_totals(fit$problem, site, chain$statistic)))
 }
 
 # ---- noise ---------------------------------------------------------------------------------------------
 
 noise_check <- function(fit, totals) {
-  held <- do.call(rbind, lapply(fit$chains, function(chain) chain$statistic[, totals$column, drop = FALSE]))
+  held <- do.call(rbind, lapply(fit$chains, function(chain) held_totals(fit, chain)[, totals$column, drop = FALSE]))
   held <- held[round(seq(1, nrow(held), length.out = min(checked_draws, nrow(held)))), , drop = FALSE]
   u <- sweep(totals$value - t(held), 1L, totals$scale, "/")
   tail <- noise_tail(u, totals$absolute, totals$unit / totals$scale)

@@ -29,6 +29,7 @@ with_pool_troubles <- function(fit, refit, call = caller_env()) {
   if (length(of_releases) == 0L) fit$clamping <- found("clamping", compare_clamping(fit, refit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
                     found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)), of_releases)
+  if (length(of_releases) == 0L) fit$troubles <- c(fit$troubles, found("whether the releases contradict the model", contradiction_trouble(fit)))
   tell_troubles(fit, call)
   fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
   try_diagnostic("what the prior decides", tell_decided(fit), call)

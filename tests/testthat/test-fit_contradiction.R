@@ -166,3 +166,51 @@ test_that("a rare level that no simulated record has is no contradiction", {
     expect_length(contradictions(fit), 0L)
   }
 })
+
+# ---- pools -------------------------------------------------------------------------------
+
+# sites of equal size, with these means
+sites_about <- function(mean, mechanism = mech_laplace(epsilon = 10)) {
+  set.seed(1)
+  asked <- stat_sums(~ y + I(y^2), list(y = c(0, 10)), outside = "none")
+  lapply(stats::setNames(mean, letters[seq_along(mean)]), function(m) simulate_release(data.frame(y = m + rnorm(400)), asked, mechanism))
+}
+pooled <- function(release, pool, model = model_normal(), method = "auto", iter = 400) {
+  told(suppressMessages(suppressWarnings(sample_posterior(release, model, method, pool = pool, chains = 2, iter = iter, seed = 1))))
+}
+
+test_that("sites that differ are told where they have the same parameters", {
+  apart <- sites_about(c(3, 5, 7))
+  for (method in c("collapse", "augment")) {
+    found <- contradictions(pooled(apart, "complete", method = method))
+    expect_length(found, 1L)
+    text <- paste(found[[1L]]$text, collapse = " ")
+    expect_match(text, "y[a]", fixed = TRUE)
+    expect_match(text, "`pool = \"partial\"` lets them differ", fixed = TRUE)
+    expect_no_match(text, "pp_check")
+  }
+  expect_length(contradictions(pooled(apart, "partial")), 0L)
+  # the same of groups of one release
+  levels <- list(g = c("a", "b"))
+  set.seed(1)
+  data <- data.frame(y = rep(c(3, 7), each = 400) + rnorm(800), g = rep(levels$g, each = 400))
+  asked <- list(size = stat_counts(~ g, levels), total = stat_by(stat_sums(~ y + I(y^2), list(y = c(0, 10)), outside = "none"), levels))
+  release <- simulate_release(data, asked, list(size = mech_laplace(epsilon = 5), total = mech_laplace(epsilon = 10)))
+  text <- paste(contradictions(pooled(release, "complete", model_normal(~ g), iter = 1000))[[1L]]$text, collapse = " ")
+  expect_match(text, "y:g=", fixed = TRUE)
+  expect_match(text, "All groups have the same parameters")
+})
+
+test_that("sites that are alike are not told", {
+  alike <- sites_about(c(5, 5.02, 4.97))
+  for (pool in c("complete", "partial")) expect_length(contradictions(pooled(alike, pool)), 0L)
+})
+
+test_that("the noise of a pool is that of its sites' totals", {
+  fit <- pooled(sites_about(c(4, 5, 6), mech_gaussian(sd = 3)), "partial")
+  totals <- internal("checked_totals")(fit)
+  expect_identical(totals$name, c("y[a]", "y^2[a]", "y[b]", "y^2[b]", "y[c]", "y^2[c]"))
+  expect_equal(totals$value, unname(unlist(lapply(fit$release, `[[`, "value"))))
+  held <- internal("held_totals")(fit, fit$chains[[1L]])[, totals$column]
+  expect_equal(held, unname(unclass(posterior::as_draws_matrix(denoise(fit)[, 1, ]))), ignore_attr = TRUE)
+})
