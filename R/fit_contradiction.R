@@ -42,7 +42,7 @@ contradiction_trouble <- function(fit) {
   shown <- utils::head(far, 4L)
   unit <- if (identical(away, noise)) "noise scales" else "standard deviations"
   each <- sprintf("%s by %s", totals$name[shown], format_number(floor(abs(away$distance[shown])), 3))
-  reasons <- contradiction_reasons(fit$bound, totals[far, ])
+  reasons <- contradiction_reasons(fit$bound, totals[far, ], narrow_variables(fit))
   several <- if (is_of_groups(fit)) "groups" else "sites"
   list(list(kind = "contradiction", text = c(
     sprintf("The release contradicts the model: published numbers are far from what it predicts (%s %s%s).", paste(each, collapse = ", "), unit,
@@ -221,18 +221,38 @@ component_variables.stat_linear <- function(statistic) {
 }
 
 # `totals` that are far off, the farthest first. Pairs say more than single variables: these are off, too, where the model finds a compromise.
-contradiction_reasons <- function(bound, totals) {
+contradiction_reasons <- function(bound, totals, narrow = character()) {
   sizes <- lengths(totals$variables)
   told <- if (any(sizes > 1L)) sizes > 1L else sizes == 1L
   found <- unique(lapply(totals$variables[told], sort))
-  each <- lapply(utils::head(found, 3L), contradiction_reason, bound = bound)
+  each <- lapply(utils::head(found, 3L), contradiction_reason, bound = bound, narrow = narrow)
   list(why = unique(unlist(lapply(each, `[[`, "why"))), advice = unique(unlist(lapply(each, `[[`, "advice"))))
 }
 
-contradiction_reason <- function(variables, bound) {
+# Default priors have 5% of the probability of a standard deviation below about this share of the bounds' width, and next to none far below: they hold
+# the spread of data in far wider bounds up, against the noise.
+narrow_share <- 0.06
+
+# Numbers with a spread that the default prior hardly expects
+narrow_variables <- function(fit) {
+  bound <- fit$bound
+  columns <- bound$columns
+  names <- if (inherits(bound, "bound_normal")) rep("sd", nrow(columns)) else sprintf("cov[%s,%s]", columns$name, columns$name)
+  known <- names %in% posterior::variables(fit$draws) & !columns$variable %in% names(bound$levels)
+  spread <- vapply(names[known], function(name) mean(posterior::extract_variable(fit$draws, name)), 0)
+  spread <- ifelse(names[known] == "sd", spread, sqrt(spread))
+  columns$variable[known][spread < narrow_share * (columns$upper - columns$lower)[known]]
+}
+
+contradiction_reason <- function(variables, bound, narrow = character()) {
   names <- paste0("`", variables, "`", collapse = " and ")
   response <- if (!is.null(response_of(bound))) bound$columns$variable[1L]
   advice <- if (any(variables %in% response)) spread_advice(bound) else count_advice(variables, bound)
+  if (all(variables %in% narrow)) {
+    prior <- if (inherits(bound, "bound_normal")) "prior_nig(rate = )" else "prior_niw(scale = )"
+    return(list(why = sprintf("The prior hardly allows the spread of %s to be this small relative to the bounds, or its distribution is not the model's.", names),
+                advice = sprintf("If values vary over little of the bounds, give a prior for a smaller spread: %s, see ?priors.", prior)))
+  }
   if (length(variables) == 1L) return(list(why = single_reason(variables, names, bound), advice = advice))
   if (length(variables) == 2L && any(variables %in% response)) {
     other <- setdiff(variables, response)

@@ -167,6 +167,29 @@ test_that("a rare level that no simulated record has is no contradiction", {
   }
 })
 
+test_that("a prior that holds the spread up is named where bounds are far wider than the data", {
+  told_of <- function(statistic, model, data) {
+    set.seed(1)
+    paste(contradictions(sampled(simulate_release(data, statistic, mech_laplace(epsilon = 20)), model))[[1L]]$text, collapse = " ")
+  }
+  set.seed(1)
+  data <- data.frame(y = rnorm(1000, 400, 30), x = rnorm(1000, 450, 30))
+  wide <- list(y = c(-1000, 3000), x = c(-1000, 3000))
+  text <- told_of(stat_sums(~ y + I(y^2), wide["y"]), model_normal(), data)
+  expect_match(text, "The prior hardly allows the spread of `y`", fixed = TRUE)
+  expect_match(text, "prior_nig(rate = )", fixed = TRUE)
+  expect_match(told_of(stat_crossprod(y ~ x, wide), model_mvnormal(), data), "spread of `x`.*prior_niw\\(scale = \\)")
+  # with such a prior, no contradiction and the spread of the records
+  set.seed(1)
+  release <- simulate_release(data, stat_sums(~ y + I(y^2), wide["y"]), mech_laplace(epsilon = 20))
+  fit <- sampled(release, model_normal(prior = prior_nig(rate = 500)))
+  expect_length(contradictions(fit), 0L)
+  expect_lt(abs(mean(parameter_draws(fit, "sd")) - 30), 3 * sd(parameter_draws(fit, "sd")))
+  # where numbers spread it is not named
+  expect_identical(internal("narrow_variables")(fit), "y")
+  expect_identical(internal("narrow_variables")(list(bound = fit$bound, draws = posterior::as_draws_array(posterior::draws_matrix(sd = c(239, 242))))), character())
+})
+
 # ---- pools -------------------------------------------------------------------------------
 
 # sites of equal size, with these means
