@@ -39,7 +39,7 @@ test_that("counted work gives the time of an iteration, of a run in parts too", 
   time <- function(passes, iter = 900, more = 0) {
     fit <- sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = iter, warmup = 300, seed = 2, control = list(passes = passes))
     line <- internal("cost_line")(if (more) extend(fit, more) else fit)
-    as.numeric(sub(".*about ([0-9.]+) milliseconds.*", "\\1", line))
+    as.numeric(sub(".* ([0-9.]+) milliseconds for 1,000 iterations.*", "\\1", line))
   }
   plain <- time(0)
   expect_gt(plain, 0)
