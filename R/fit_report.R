@@ -21,10 +21,10 @@
 #'   missing.
 #' @family summaries of fits
 #' @examples
-#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' st <- stat_sums(~ bwt + I(bwt^2), bounds = list(bwt = c(500, 5500)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
-#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' fit <- sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' if (requireNamespace("rmarkdown", quietly = TRUE) && rmarkdown::pandoc_available("1.14")) {
 #'   report(fit, tempfile(fileext = ".html"))
 #' }
