@@ -233,9 +233,12 @@ contradiction_reasons <- function(bound, totals, narrow = character()) {
 # the spread of data in far wider bounds up, against the noise.
 narrow_share <- 0.06
 
-# Numbers with a spread that the default prior hardly expects
+# Numbers with a spread that the default prior hardly expects; none where the user has given its scale
 narrow_variables <- function(fit) {
   bound <- fit$bound
+  model <- bound$model
+  prior <- if (inherits(bound, "bound_normal")) model$prior$sd else model$covariates$cov
+  if (is.null(prior) || inherits(prior, "fixed") || !is.null(prior$rate) || !is.null(prior$scale)) return(character())
   columns <- bound$columns
   names <- if (inherits(bound, "bound_normal")) rep("sd", nrow(columns)) else sprintf("cov[%s,%s]", columns$name, columns$name)
   known <- names %in% posterior::variables(fit$draws) & !columns$variable %in% names(bound$levels)

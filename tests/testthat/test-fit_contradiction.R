@@ -185,9 +185,16 @@ test_that("a prior that holds the spread up is named where bounds are far wider 
   fit <- sampled(release, model_normal(prior = prior_nig(rate = 500)))
   expect_length(contradictions(fit), 0L)
   expect_lt(abs(mean(parameter_draws(fit, "sd")) - 30), 3 * sd(parameter_draws(fit, "sd")))
+  # the prior is the user's own: it is not blamed
+  expect_identical(internal("narrow_variables")(fit), character())
+  regression <- function(...) sampled(simulate_release(data, stat_crossprod(y ~ x, wide), mech_laplace(epsilon = 20)), model_lm(...))
+  expect_identical(internal("narrow_variables")(regression(prior = prior_normal(0, 500))), "x")
+  expect_identical(internal("narrow_variables")(regression(covariates = prior_niw(scale = 1e4))), character())
   # where numbers spread it is not named
+  fit$bound <- internal("bind_model")(model_normal(), release$statistic)
   expect_identical(internal("narrow_variables")(fit), "y")
-  expect_identical(internal("narrow_variables")(list(bound = fit$bound, draws = posterior::as_draws_array(posterior::draws_matrix(sd = c(239, 242))))), character())
+  fit$draws <- posterior::as_draws_array(posterior::draws_matrix(sd = c(239, 242)))
+  expect_identical(internal("narrow_variables")(fit), character())
 })
 
 # ---- pools -------------------------------------------------------------------------------
