@@ -77,7 +77,9 @@ check_one <- function(fit, draws, level, seed, call) {
   data <- suppressMessages(stats::simulate(fit, draws, seed), "noiseaware_message_limits")
   # with the noise of the release: that of a group has the sensitivity of all groups' numbers
   parts <- lapply(release_parts(release), function(p) replace(p, "statistic", list(as_simulated(p$statistic))))
-  again <- with_seed(seed, vapply(data, function(d) unlist(lapply(parts, function(p) simulated_part(p, d, call)$value)), unname(release$value)))
+  totals <- lapply(parts, totals_when_asked, data, call)
+  noised <- function(j) unlist(Map(function(part, total_of) simulated_part(part, data[[j]], call, total = total_of(j))$value, parts, totals))
+  again <- with_seed(seed, vapply(seq_along(data), noised, unname(release$value)))
   again <- matrix(again, ncol = draws)
   # a hidden number stands at its threshold, and no higher than any that is shown
   threshold <- unlist(lapply(release_parts(release), function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))
@@ -96,6 +98,13 @@ check_one <- function(fit, draws, level, seed, call) {
   table <- data.frame(component = rownames(numbers), value = unname(value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
                       lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above), row.names = NULL)
   structure(table, replicates = unname(again))
+}
+
+# A function of the number of a data set; nothing is added up for a mechanism that asks for no total.
+totals_when_asked <- function(part, sets, call) {
+  if (part$statistic$kind == "records") return(function(j) part_total(part, sets[[j]], call))
+  delayedAssign("totals", set_totals(part$statistic, sets, call, confidential = TRUE, empty = !replaces(part$neighbours)))
+  function(j) totals[, j]
 }
 
 # Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.

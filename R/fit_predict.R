@@ -179,7 +179,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   if (!beside_public) check_records_distribution(object$bound)
   all_records <- function() {
     draws <- all_parameters(object)
-    lapply(sample.int(nrow(draws), nsim, replace = TRUE), function(i) simulated_records(object, draws[i, ]))
+    simulated_sets(object, draws[sample.int(nrow(draws), nsim, replace = TRUE), , drop = FALSE])
   }
   sets <- with_seed(check_seed(seed), if (beside_public) simulate_responses(object, nsim) else all_records())
   beyond <- simulated_beyond(object, sets)
@@ -188,14 +188,26 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 }
 
 # new records with these parameters
-simulated_records <- function(fit, draw, n = size_of_draw(fit, draw)) {
-  bound <- fit$bound
-  theta <- bound_theta(bound, draw[bound$parameters])
-  raw_records(record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound)))
+simulated_records <- function(fit, draw, n = size_of_draw(fit, draw)) raw_records(named_records(fit, drawn_records(fit, draw, n)))
+
+drawn_records <- function(fit, draw, n) .Call(ffi_model_records, fit$bound$spec, bound_theta(fit$bound, draw[fit$bound$parameters]), n, new_stream())$records
+
+named_records <- function(fit, records) record_frame(records, fit$bound$columns, data_levels(fit$bound))
+
+# A data set for each row of `draws`. They are named a million records at a time, as that costs far more than drawing a small set.
+simulated_sets <- function(fit, draws, most = 1e6) {
+  sizes <- if (has_drawn_size(fit, draws)) draws[, "n"] else rep(nobs(fit), nrow(draws))
+  of_piece <- function(piece) {
+    records <- do.call(rbind, lapply(piece, function(i) drawn_records(fit, draws[i, ], sizes[i])))
+    split_sets(raw_records(named_records(fit, records)), sizes[piece])
+  }
+  unlist(unname(lapply(split(seq_along(sizes), cumsum(sizes) %/% most), of_piece)), recursive = FALSE)
 }
 
 # how many records there are: one of the parameters if it is not known
-size_of_draw <- function(fit, draw) if ("n" %in% setdiff(names(draw), fit$bound$parameters)) draw[["n"]] else nobs(fit)
+size_of_draw <- function(fit, draw) if (has_drawn_size(fit, t(draw))) draw[["n"]] else nobs(fit)
+
+has_drawn_size <- function(fit, draws) "n" %in% setdiff(colnames(draws), fit$bound$parameters)
 
 # new responses beside public covariates
 simulate_responses <- function(fit, nsim) {

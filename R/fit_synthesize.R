@@ -86,10 +86,8 @@ check_records_fit <- function(records, call = caller_env()) {
 
 # new records under the parameters of a draw
 records_of_draw <- function(fit, draw, n) {
-  bound <- fit$bound
-  check_records_distribution(bound, caller_env(2L))
-  theta <- bound_theta(bound, draw[bound$parameters])
-  record_frame(.Call(ffi_model_records, bound$spec, theta, n %||% size_of_draw(fit, draw), new_stream())$records, bound$columns, data_levels(bound))
+  check_records_distribution(fit$bound, caller_env(2L))
+  named_records(fit, drawn_records(fit, draw, n %||% size_of_draw(fit, draw)))
 }
 
 check_has_table <- function(fit, n, call = caller_env()) {

@@ -97,12 +97,14 @@ privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu
   list2DF(list(epsilon = epsilon, delta = delta, rho = rho, mu = mu))
 }
 
-# noise by inversion of uniform(count), in floating-point arithmetic; a part of a release has its scale
-simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("simulated_part", part$mechanism)
+# Noise by inversion of uniform(count), in floating-point arithmetic; a part of a release has its scale. `total`: what the statistic is of the data,
+# which not all mechanisms need.
+simulated_part <- function(part, data, call, uniform = stats::runif, total = part_total(part, data, call)) UseMethod("simulated_part", part$mechanism)
+
+part_total <- function(part, data, call) statistic_total(part$statistic, data, call, confidential = TRUE, empty = !replaces(part$neighbours))
 
 #' @export
-simulated_part.default <- function(part, data, call, uniform = stats::runif) {
-  total <- statistic_total(part$statistic, data, call, confidential = TRUE, empty = !replaces(part$neighbours))
+simulated_part.default <- function(part, data, call, uniform = stats::runif, total = part_total(part, data, call)) {
   scale <- part$scale %||% mechanism_scale(part$mechanism, part$statistic, call, neighbours = part$neighbours)
   scale <- rep(scale, each = length(total) / length(scale))
   list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),

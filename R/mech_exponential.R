@@ -128,7 +128,7 @@ exact_quantiles <- function(part, counts, call) {
 }
 
 #' @export
-simulated_part.mech_exponential <- function(part, data, call, uniform = stats::runif) {
+simulated_part.mech_exponential <- function(part, data, call, uniform = stats::runif, total) {
   statistic <- part$statistic
   scale <- part$scale %||% mechanism_scale(part$mechanism, statistic, call, neighbours = part$neighbours)
   distance <- rank_distances(statistic, point_counts(statistic, part_records(part, data, call)))

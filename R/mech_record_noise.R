@@ -185,7 +185,7 @@ check_pair.mech_record_noise <- function(statistic, mechanism, call) {
 }
 
 #' @export
-simulated_part.mech_record_noise <- function(part, data, call, uniform = stats::runif) {
+simulated_part.mech_record_noise <- function(part, data, call, uniform = stats::runif, total) {
   statistic <- part$statistic
   x <- record_matrix(data, statistic$columns, statistic$levels, call)
   for (j in which(record_sd(part$mechanism, statistic$columns) > 0)) {

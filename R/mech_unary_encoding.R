@@ -128,8 +128,7 @@ check_noisy.mech_unary_encoding <- function(mechanism, statistic, value, call = 
 }
 
 #' @export
-simulated_part.mech_unary_encoding <- function(part, data, call, uniform = stats::runif) {
-  total <- statistic_total(part$statistic, data, call, confidential = TRUE)
+simulated_part.mech_unary_encoding <- function(part, data, call, uniform = stats::runif, total = part_total(part, data, call)) {
   mechanism <- sized_mechanism(part$mechanism, nrow(data), part$neighbours, call)
   own <- stats::qbinom(uniform(length(total)), total, mechanism$p)
   others <- stats::qbinom(uniform(length(total)), mechanism$n - total, mechanism$q)

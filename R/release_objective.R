@@ -65,7 +65,7 @@ release_objective <- function(data, statistic, mechanism, budget = NULL, neighbo
 }
 
 #' @export
-simulated_part.mech_objective <- function(part, data, call, uniform = stats::runif) {
+simulated_part.mech_objective <- function(part, data, call, uniform = stats::runif, total) {
   statistic <- part$statistic
   x <- record_matrix(data, statistic$columns, statistic$levels, call, empty = !replaces(part$neighbours))
   noise <- objective_noise(part$mechanism, statistic, call, part$neighbours)

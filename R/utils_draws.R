@@ -45,3 +45,14 @@ column_errors <- function(x, fit) {
 without_capping <- function(code) {
   withCallingHandlers(code, warning = function(w) if (startsWith(conditionMessage(w), "The ESS has been capped")) invokeRestart("muffleWarning"))
 }
+
+# Data sets whose rows follow each other in one; the number of rows of each.
+split_sets <- function(data, sizes) {
+  Map(function(last, size) list2DF(lapply(data, `[`, last - size + seq_len(size)), size), cumsum(sizes), sizes)
+}
+
+# the same backwards
+stack_sets <- function(sets) {
+  if (length(sets) == 1L) return(sets[[1L]])
+  list2DF(lapply(stats::setNames(nm = names(sets[[1L]])), function(v) do.call(c, lapply(sets, `[[`, v))))
+}

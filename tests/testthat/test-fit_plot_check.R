@@ -89,3 +89,20 @@ test_that("histograms of replicates have panels for what is shown alone", {
   expect_identical(max(ggplot2::ggplot_build(plot(fit, "trace"))$layout$layout$COL), 4L)
   expect_identical(max(ggplot2::ggplot_build(plot(fit, "prior"))$layout$layout$COL), 4L)
 })
+
+test_that("data sets that are drawn and added up in pieces are those of one at a time", {
+  st <- stat_crossprod(log(y) ~ x + g, list(y = c(1, 50), x = c(0, 10), g = c("a", "b", "c")))
+  set.seed(1)
+  x <- runif(40, 0, 10)
+  data <- data.frame(y = exp(0.2 * x + rnorm(40, 1, 0.3)), x = x, g = factor(rep_len(c("a", "b", "c", "c"), 40), c("a", "b", "c")))
+  release <- simulate_release(data, st, mech_laplace(epsilon = 4), neighbours = "add_remove")
+  fit <- suppressWarnings(sample_posterior(release, model_lm(), prior_n = prior_n("uniform", lower = 5, upper = 80), chains = 2, iter = 200, seed = 1))
+  draws <- noiseaware:::all_parameters(fit)[1:9, ]
+  expect_gt(length(unique(draws[, "n"])), 2L)
+  alone <- noiseaware:::with_seed(3, lapply(1:9, function(i) noiseaware:::simulated_records(fit, draws[i, ])))
+  for (most in c(10, 100, 1e6)) {
+    together <- noiseaware:::with_seed(3, noiseaware:::simulated_sets(fit, draws, most))
+    expect_identical(unname(together), alone)
+    expect_identical(noiseaware:::set_totals(st, alone, NULL, most = most), vapply(alone, noiseaware:::statistic_total, numeric(length(st$components)), statistic = st))
+  }
+})
