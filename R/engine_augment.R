@@ -138,9 +138,7 @@ engine_control.engine_augment <- function(engine) {
 
 #' @export
 engine_size.engine_augment <- function(engine, release, sized, bound, control, prior_n) {
-  row <- augment_row(sized, bound, control, is.null(release$n))
-  # of one or two columns the exact density is often followed, which is about as much work as the surrogate of three
-  list(engine = row, size = counted_size(bound) %||% max(bound$sizes$columns, if (row == "shape") 3))
+  list(engine = augment_row(sized, bound, control, is.null(release$n)), size = counted_size(bound) %||% bound$sizes$columns)
 }
 
 augment_row <- function(release, bound, control, unknown) {

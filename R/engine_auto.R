@@ -32,9 +32,9 @@ auto_method <- function(release, bound, run, control, prior_n = NULL, limits = a
   exact <- able[is_right %in% TRUE]
   if (length(exact) == 0L) return(choose_only_clt(bound, run))
   costs <- ask_engines(able, engine_cost, release, bound, control, prior_n, call)
+  about <- vapply(costs, function(cost) about_time(cost$thousand), "")
   thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
   best <- exact[which.min(thousand[exact])]
-  about <- vapply(thousand, about_time, "")
   is_exact <- sprintf("%sexpected to take %s for 1,000 effective draws", if (is_approximate(release)) "" else "exact, ", about[[best]])
   if (thousand[[best]] <= limits$soon) return(chosen(best, run, is_exact))
 
@@ -86,7 +86,11 @@ why_approximate <- function(about, method, exact) {
 
 format_share <- function(outside) paste0(format_number(100 * outside[["share"]], 2), "%")
 
-about_time <- function(seconds) if (seconds > no_time) paste("about", rough_time(seconds)) else "under 0.1 seconds"
+# `seconds` of the machine that was measured; in words, of this one
+about_time <- function(seconds) {
+  here <- seconds * slower_machine()
+  if (here > no_time) paste("about", rough_time(here)) else "under 0.1 seconds"
+}
 
 chosen <- function(method, run, why, init = NULL) list(method = method, run = run, why = why, init = init)
 
@@ -122,7 +126,7 @@ shorten_run <- function(run, iteration, longest) {
 
 # a run of an exact method that takes long, or that was shortened because others are wrong
 tell_long <- function(method, release, asked, run, iteration, left_out, others) {
-  time <- function(run) format_time(iteration * run$iter * run$chains)
+  time <- function(run) format_time(iteration * run$iter * run$chains * slower_machine())
   size <- if (is.null(release$n)) "the" else format_size(release$n)
   why <- if (length(left_out)) stats::setNames(paste0(left_out, "."), rep("i", length(left_out))) else c(i = "No faster method is available for this model and release.")
   if (run$iter == asked$iter) {

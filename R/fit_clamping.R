@@ -29,11 +29,11 @@ compare_clamping <- function(fit, refit = NULL) {
 }
 
 # Does the fit account for clamping, which a fit without it would not?
-has_clamping <- function(fit) {
-  if (!engine_clamps(engine_of(fit), fit$bound)) return(FALSE)
-  known <- !is.null(fit$chains) && !is.null(fit$words) && !isTRUE(fit$bound$callbacks)
-  if (!known || isTRUE(fit$bound$natural) || !without_refusal(check_records_distribution(fit$bound))) return(FALSE)
-  any(vapply(if (is_pooled(fit)) fit$release else list(fit$release), may_clamp, TRUE))
+has_clamping <- function(fit) !is.null(fit$chains) && !is.null(fit$words) && takes_clamping(engine_of(fit), fit$release, fit$bound)
+
+takes_clamping <- function(engine, release, bound) {
+  if (!engine_clamps(engine, bound) || isTRUE(bound$callbacks) || isTRUE(bound$natural) || !without_refusal(check_records_distribution(bound))) return(FALSE)
+  any(vapply(if (inherits(release, "noiseaware_release")) list(release) else release, may_clamp, TRUE))
 }
 
 may_clamp <- function(release) {
@@ -68,11 +68,10 @@ shares_in_records <- function(fit, values, release, draws = 40L, records = 100L)
   stats::setNames(beyond / (draws * records), bound$columns$name)
 }
 
-# The fit as if bounds were natural limits, or why there is none
-fit_beside <- function(fit) {
+# How it would be fitted as if bounds were natural limits, with the `seconds` that this is expected to take; or why it is not. `fit`: what there is before a run
+plan_beside <- function(fit, prior_n) {
   release <- declare_outside(fit$release, "none")
   bound <- bind_model(settle_released(fit$asked$model, release, fit$method), release$statistic)
-  prior_n <- fit$problem$prior_n
   # an approximation that allows for bounds takes them for clamps
   without_bounds <- function(method) !isFALSE(engine_exact(as_engine(method), bound)) || !engine_clamps(as_engine(method), bound)
   methods <- Filter(without_bounds, able_methods(release, bound, list()))
@@ -81,9 +80,15 @@ fit_beside <- function(fit) {
   own <- each(fit$method, fit$release, fit$bound) * fit$run$chains * fit$run$iter
   if (length(costs) == 0L) return("no method can fit it without clamping")
   if (!isTRUE(min(costs) <= max(own, beside_seconds))) return(sprintf("that would take %s", about_time(min(costs))))
-  method <- methods[which.min(costs)]
+  list(method = methods[which.min(costs)], release = release, bound = bound, seconds = min(costs))
+}
+
+# The fit as if bounds were natural limits, or why there is none
+fit_beside <- function(fit) {
+  plan <- plan_beside(fit, fit$problem$prior_n)
+  if (is.character(plan)) return(plan)
   run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
-  tryCatch(without_troubles(without_progress(suppressMessages(sample_method(method, release, bound, run, prior_n = prior_n)))),
+  tryCatch(without_troubles(without_progress(suppressMessages(sample_method(plan$method, plan$release, plan$bound, run, prior_n = fit$problem$prior_n)))),
            noiseaware_error = function(e) "the fit without clamping failed")
 }
 

@@ -130,13 +130,15 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     engine_announce(as_engine(method), release, bound, control, prior_n)
   }
   tell_binary(bound)
+  free <- leaves_length(asked) && identical(run, wanted)
+  expected <- if (!is.null(chosen)) expect_call(list(method = method, release = release, bound = bound, run = run, asked = asked), prior_n, free)
   sample <- function(run) sample_method(method, release, bound, run, init, control, prior_n)
   fit <- sample(run)
-  free <- leaves_length(asked) && identical(run, wanted)
   if (free) fit <- longer_if_short(fit, sample)
   fit$asked <- asked
   fit$whole <- if (length(whole$value) > length(release$value)) whole
-  fit$why <- chosen$why
+  fit$why <- with_expected(chosen$why, expected)
+  fit$expected <- expected
   with_troubles(fit)
 }
 

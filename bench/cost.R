@@ -6,8 +6,9 @@
 #                                            bench/cost.csv, then fits and writes the constants
 #   Rscript bench/cost.R fit                 fits and writes alone
 #
-# Each case is a default call of two chains. The longest takes about half a minute, all of them
-# a quarter of an hour.
+# Each case samples two chains by default. The longest takes about half a minute, all of them
+# a quarter of an hour. Calls on real data count as well, but for those held out (bench/forecast.R).
+# Seconds are converted to the fastest machine that was measured, by what yardstick() took there.
 
 if (!exists("bench_result")) source("bench/helpers.R")
 
@@ -155,48 +156,52 @@ cases <- function() {
     grid("nuts of responses", "clt", logistic_release, function() model_logistic(), c(1000, 2, 1), c(1e5, 2, 1), c(1e5, 2, 10), c(1000, 2, 0.1), c(1e4, 5, 1), c(1e5, 5, 10), c(1e4, 10, 1)))
 }
 
+# The sampling alone: what else a call does is counted by bench/forecast.R. Effective draws: the fewer of bulk and tail.
 measure <- function(one, quick) {
+  package <- asNamespace("noiseaware")
   release <- do.call(one$release, one$arguments)
-  bound <- noiseaware:::bind_model(noiseaware:::complete_model(one$model(), release), release$statistic)
-  features <- noiseaware:::cost_features(one$method, release, bound, one$control)
-  if (features$engine != one$engine) stop("the engine is \"", features$engine, "\" and not \"", one$engine, "\"", call. = FALSE)
-  iterations <- if (quick) 200 else 2000
-  call <- function() suppressWarnings(suppressMessages(sample_posterior(
-    release, one$model(), method = one$method, chains = 2, iter = iterations, seed = 1, control = one$control)))
+  model <- package$settle_factors(package$complete_model(one$model(), release), release$statistic, release$n, one$method, package$has_record_noise(release))
+  bound <- package$bind_model(model, release$statistic)
+  features <- package$cost_features(one$method, release, bound, one$control)
+  if (features$engine != one$engine) say("the engine is \"%s\" and not \"%s\"", features$engine, one$engine)
+  run <- list(chains = 2, iter = if (quick) 200 else 2000, warmup = if (quick) 100 else 1000, thin = 1, seed = 1)
+  call <- function() suppressWarnings(suppressMessages(package$sample_method(one$method, release, bound, run, control = one$control)))
   time <- seconds(fit <- call())
   if (time < 0.1) time <- seconds(for (k in 1:10) call()) / 10 # the clock has ticks of a hundredth
+  mixing <- package$mixing_diagnostics(fit)
   out <- data.frame(as.data.frame(features), arguments = paste(vapply(unlist(one$arguments), format, ""), collapse = " "), seconds = time,
-                    iterations = 2 * iterations, ess = min_ess(posterior::as_draws_array(fit)), rhat = max(noiseaware:::mixing_diagnostics(fit)$rhat))
-  say("%s %s: %.2f s, ESS %.0f, R-hat %.3f", one$engine, out$arguments, out$seconds, out$ess, out$rhat)
+                    iterations = 2 * run$iter, yardstick = package$yardstick(), ess = min(mixing$ess), rhat = max(mixing$rhat))
+  say("%s %s: %.2f s, ESS %.0f, R-hat %.3f", out$engine, out$arguments, out$seconds, out$ess, out$rhat)
   out
 }
 
 # ---- the fit -------------------------------------------------------------------------
 
-# Least squares on the log scale; exponents and effects are drawn to 0 where little tells of them.
+# Least squares on the log scale; exponents, from 0, and effects are drawn to 0 where little tells of them.
 # Chains that have not met do not say what draws cost.
 fit_engine <- function(measured) {
   measured <- measured[measured$rhat < 1.2, ]
   by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses", "levels", "crossing")
   log_iteration <- log(measured$seconds / measured$iterations)
-  iteration <- function(k) exp(k[1L]) * measured$size^k[2L] + if (by_record) measured$n * exp(k[3L]) * measured$size^k[4L] else 0
-  loss <- function(k) sum((log_iteration - log(iteration(k)))^2) + 0.05 * sum(k[c(2L, 4L)]^2)
+  distance <- pmax(-noiseaware:::farthest_noise, pmin(noiseaware:::farthest_noise, log(measured$noise)))
+  iteration <- function(k) exp(k[1L] + k[5L] * distance) * measured$size^k[2L] + if (by_record) measured$n * exp(k[3L]) * measured$size^k[4L] else 0
+  loss <- function(k) sum((log_iteration - log(iteration(k)))^2) + 0.05 * sum(k[c(2L, 4L, 5L)]^2)
   starts <- expand.grid(fixed = mean(log_iteration) - c(0, 2), record = log(c(1e-8, 1e-7)))
-  fits <- lapply(seq_len(nrow(starts)), function(i) stats::optim(c(starts$fixed[i], 1, starts$record[i], 0.5), loss, method = "BFGS", control = list(maxit = 1000)))
+  fit <- function(i) stats::optim(c(starts$fixed[i], 1, starts$record[i], 0.5, 0), loss, method = "L-BFGS-B", lower = c(-30, 0, -40, 0, -2), control = list(maxit = 1000))
+  fits <- lapply(seq_len(nrow(starts)), fit)
   best <- fits[[which.min(vapply(fits, `[[`, 0, "value"))]]$par
   if (!by_record) best[3:4] <- c(-Inf, 0)
   # what remains of the seconds to 1,000 effective draws
-  distance <- pmax(-noiseaware:::farthest_noise, pmin(noiseaware:::farthest_noise, log(measured$noise)))
   x <- cbind(1, log(measured$size), pmax(0, -distance), pmax(0, distance), log1p(measured$levels))
   y <- log(iteration(best)) - log(measured$seconds / measured$ess)
   effects <- solve(crossprod(x) + diag(c(0, 0.3, 0.3, 0.3, 0.3)), crossprod(x, y))
-  data.frame(engine = measured$engine[1L], fixed = best[1L], fixed_size = best[2L], record = best[3L], record_size = best[4L],
+  data.frame(engine = measured$engine[1L], fixed = best[1L], fixed_size = best[2L], fixed_noise = best[5L], record = best[3L], record_size = best[4L],
              draws = effects[1L], draws_size = effects[2L], quiet = effects[3L], loud = effects[4L], levels = effects[5L])
 }
 
 constants_file <- "R/engine_cost_constants.R"
 
-write_constants <- function(constants) {
+write_constants <- function(constants, yardstick) {
   column <- function(name) {
     values <- constants[[name]]
     values <- if (is.character(values)) paste0("\"", values, "\"") else as.character(signif(values, 3))
@@ -204,12 +209,21 @@ write_constants <- function(constants) {
     sprintf("  %s = c(%s)", name, paste(vapply(lines, paste, "", collapse = ", "), collapse = paste0(",\n", strrep(" ", nchar(name) + 7L))))
   }
   writeLines(c("# Written by bench/cost.R, which measures them: the constants of the cost model in R/engine_cost.R.", "",
-               "cost_constants <- data.frame(", paste(vapply(names(constants), column, ""), collapse = ",\n"), ")"), constants_file)
+               "cost_constants <- data.frame(", paste(vapply(names(constants), column, ""), collapse = ",\n"), ")", "",
+               "# seconds that yardstick() took on the machine whose seconds these are", sprintf("measured_yardstick <- %s", format(signif(yardstick, 3)))), constants_file)
 }
 
 stored_file <- "bench/cost.csv"
 
 stored <- function() if (file.exists(stored_file)) utils::read.csv(stored_file)
+
+# calls on real data
+with_calls <- function(cases) {
+  calls <- utils::read.csv("bench/forecast.csv")
+  calls <- calls[!calls$held_out, ]
+  calls$arguments <- paste(calls$data, calls$kind)
+  rbind(cases, calls[names(cases)])
+}
 
 cost_table <- function(all, constants) {
   predicted <- vapply(seq_len(nrow(all)), function(i) noiseaware:::predict_cost(as.list(all[i, ]), constants)$thousand, 0)
@@ -235,10 +249,12 @@ bench_cost <- function(quick = FALSE, engines = character(), again = TRUE) {
     utils::write.csv(rbind(old[!old$engine %in% measured$engine, ], measured), stored_file, row.names = FALSE)
   }
   all <- stored()
+  all <- with_calls(all)
   all <- all[order(match(all$engine, unique(vapply(cases(), `[[`, "", "engine")))), ]
+  all$seconds <- all$seconds * min(all$yardstick) / all$yardstick
   constants <- do.call(rbind, lapply(split(all, factor(all$engine, unique(all$engine))), fit_engine))
   constants[-1L] <- lapply(constants[-1L], signif, 3)
-  write_constants(constants)
+  write_constants(constants, min(all$yardstick))
   cost_table(all, constants)
 }
 

@@ -26,44 +26,13 @@ outside <- argument("outside", "clamp")
 
 # ---- a design ------------------------------------------------------------------------
 
-read_set <- function(set) {
-  there <- new.env()
-  suppressWarnings(utils::data(list = set$name, package = set$package, envir = there))
-  if (!exists(set$name, there)) { # of a file with several data sets, or lazily loaded
-    loaded <- tryCatch(getExportedValue(set$package, set$name), error = function(e) NULL)
-    if (is.null(loaded)) return(NULL)
-    assign(set$name, loaded, there)
-  }
-  set$prepare(as.data.frame(get(set$name, there)))
-}
-
-# bounds of the numbers, levels of the factors
-declared <- function(set, data, variables) {
-  stats::setNames(lapply(variables, function(v) if (v %in% names(set$bounds)) set$bounds[[v]] else levels(factor(data[[v]]))), variables)
-}
-
-design_of <- function(set, kind, formula, data) {
-  variables <- all.vars(formula)
-  bounds <- declared(set, data, variables)
-  # all totals of degree 1 and 2
-  products <- function(v) stats::reformulate(c(v, unlist(lapply(seq_along(v), function(j) sprintf("I(%s * %s)", v[j], v[j:length(v)])))))
-  statistic <- switch(kind, one = , together = stat_sums(products(variables), bounds, outside = outside), table = , graph = stat_counts(formula, bounds),
-                      stat_crossprod(formula, bounds, outside = outside))
-  model <- switch(kind, lm = , unsized = model_lm(), logistic = model_logistic(), poisson = model_glm(family = poisson()),
-                  negative_binomial = model_glm(family = "negative_binomial"), categories = model_glm(family = "categorical"),
-                  one = model_normal(), together = model_mvnormal(), table = , graph = model_table(formula))
-  list(model = model, statistic = statistic, neighbours = if (kind == "unsized") "add_remove" else "replace")
-}
-
 # A row for each coefficient. In a process of its own, which is stopped at the limit; finished releases are in the file.
 measure <- function(set, kind, formula, epsilon) {
-  data <- read_set(set)
-  data <- stats::na.omit(data[all.vars(formula)])
-  data[] <- lapply(data, function(v) if (is.factor(v)) factor(v, levels(v)) else if (is.character(v) || is.logical(v)) factor(v) else as.double(v))
+  data <- read_set(set, formula)
   kept <- tempfile()
   on.exit(unlink(kept))
   run <- function(count) {
-    design <- design_of(set, kind, formula, data)
+    design <- design_of(set, kind, formula, data, outside)
     suppressWarnings(calibrate(design$model, design$statistic, mech_laplace(epsilon = epsilon), replicates = count, seed = 1, file = kept,
                                neighbours = design$neighbours, data = data))
   }
