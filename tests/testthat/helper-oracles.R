@@ -53,11 +53,27 @@ difference_slopes <- function(at, q, step) {
   }, 0)
 }
 
-# The mean of draws is `exact`, up to so many Monte Carlo errors, each `least` or more. To count effective draws takes long, and is
-# needed only beyond the error that S log10(S) of S draws leave: posterior counts no more.
+# Monte Carlo errors if all draws were as good as posterior ever counts them, S log10(S) of S draws: the real ones are larger. To count
+# effective draws takes long, and is needed only for what is further away than these.
+most_effective <- function(draws) length(draws) * log10(length(draws))
+least_error <- list(
+  mean = function(draws) stats::sd(draws) / sqrt(most_effective(draws)),
+  sd = function(draws) {
+    square <- (draws - base::mean(draws))^2
+    sqrt((base::mean(square^2) - base::mean(square)^2) / most_effective(draws) / base::mean(square) / 4)
+  },
+  quantiles = function(draws, probabilities) {
+    size <- length(draws)
+    below <- most_effective(draws) * probabilities
+    one_sd <- function(p, round) pmin(pmax(round(size * stats::qbeta(p, below + 1, most_effective(draws) - below + 1)), 1), size)
+    draws <- sort(as.numeric(draws))
+    (draws[one_sd(0.8413447, ceiling)] - draws[one_sd(0.1586553, floor)]) / 2
+  })
+
+# The mean of draws is `exact`, up to so many Monte Carlo errors, each `least` or more.
 expect_near_mean <- function(draws, exact, errors = 5, least = NULL) {
   away <- abs(mean(draws) - exact)
-  if (isTRUE(away < errors * stats::sd(draws) / sqrt(length(draws) * log10(length(draws))))) return(passed(away))
+  if (isTRUE(away < errors * least_error$mean(draws))) return(passed(away))
   expect_lt(away / max(posterior::mcse_mean(draws), least, na.rm = !is.null(least)), errors)
 }
 
@@ -82,21 +98,33 @@ expect_weighted_mean <- function(draws, values, log_weight, errors = 5, label = 
 
 # two samplers of one distribution: their means, and standard deviations, up to Monte Carlo error
 expect_agreement <- function(a, b, spread = TRUE, errors = 5, label = NULL) {
-  agree <- function(of, mcse) expect_lt(abs(of(a) - of(b)) / sqrt(mcse(a)^2 + mcse(b)^2), errors, label = label)
-  agree(base::mean, posterior::mcse_mean)
-  if (spread) agree(stats::sd, posterior::mcse_sd)
+  agree <- function(of, least, mcse) {
+    away <- abs(of(a) - of(b))
+    if (isTRUE(away < errors * sqrt(least(a)^2 + least(b)^2))) return(passed(away))
+    expect_lt(away / sqrt(mcse(a)^2 + mcse(b)^2), errors, label = label)
+  }
+  agree(base::mean, least_error$mean, posterior::mcse_mean)
+  if (spread) agree(stats::sd, least_error$sd, posterior::mcse_sd)
 }
 
 # The same for quantiles of all variables of two samplers' draws.
 expect_same_quantiles <- function(a, b, probabilities = c(0.1, 0.5, 0.9), errors = 5) {
+  both <- lapply(list(a, b), posterior::as_draws_array)
+  stopifnot(dim(both[[1L]])[3L] == dim(both[[2L]])[3L])
+  far <- vapply(seq_len(dim(both[[1L]])[3L]), function(j) {
+    away <- Reduce(`-`, lapply(both, function(draws) stats::quantile(draws[, , j], probabilities, names = FALSE)))
+    least <- lapply(both, function(draws) least_error$quantiles(draws[, , j], probabilities))
+    !isTRUE(all(abs(away) < errors * sqrt(least[[1L]]^2 + least[[2L]]^2)))
+  }, TRUE)
+  if (!any(far)) return(passed(both))
   told <- function(draws) {
-    as.matrix(posterior::summarise_draws(draws, ~ posterior::quantile2(.x, probabilities, names = FALSE),
+    as.matrix(posterior::summarise_draws(draws[, , far], ~ posterior::quantile2(.x, probabilities, names = FALSE),
                                          ~ posterior::mcse_quantile(.x, probabilities, names = FALSE))[-1])
   }
-  a <- told(a)
-  b <- told(b)
+  of_a <- told(both[[1L]])
+  of_b <- told(both[[2L]])
   k <- seq_along(probabilities)
-  expect_lt(max(abs(a[, k] - b[, k]) / sqrt(a[, -k]^2 + b[, -k]^2)), errors)
+  expect_lt(max(abs(of_a[, k] - of_b[, k]) / sqrt(of_a[, -k]^2 + of_b[, -k]^2)), errors)
 }
 
 parameter_draws <- function(fit, name) {

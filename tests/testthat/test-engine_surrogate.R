@@ -236,7 +236,7 @@ test_that("the joint distribution is right, for both densities and every kind of
     # one chain seldom leaves the tails of a response's coefficients, and does not know how seldom
     chains <- if (kind %in% c("logistic", "categorical", "negative_binomial")) 4L else 1L
     each <- replicate(chains, simplify = FALSE, {
-      geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 4000 else if (chains > 1L) 1500 else if (exact == 1) 5000 else 2500, passes = NULL,
+      geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "categorical") 2400 else if (chains > 1L) 1100 else if (exact == 1) 3300 else 2000, passes = NULL,
              warmup = 300L, prepare = function(state, problem) {
                state$surrogate[c(2, 4)] <- c(if (exact == 1) 2 else 0.6, exact) # the share of a length, and which density
                if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
@@ -352,8 +352,8 @@ test_that("a chain cut in two is the same chain", {
     case <- surrogate_case(kind)
     chains <- if (kind == "several") 1 else 2
     release <- simulate_release(case$model, case$statistic, if (kind == "several") mech_laplace(scale = 0.2) else mech_laplace(epsilon = 3), n = 30)
-    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = chains, iter = 180, warmup = 120, seed = 1))
-    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = chains, iter = 150, warmup = 120, seed = 1), 30))
+    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = chains, iter = 120, warmup = 80, seed = 1))
+    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = chains, iter = 100, warmup = 80, seed = 1), 20))
     expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
   }
 })
@@ -424,7 +424,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_n("negative_binomial", mean = 20, size = 4), replicates = 20, method = "augment", chains = 1, iter = 450, warmup = 200, seed = 3,
+                     n = prior_n("negative_binomial", mean = 20, size = 4), replicates = 20, method = "augment", chains = 1, iter = 340, warmup = 140, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -128,7 +128,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
 })
 
 test_that("unknown n: a step that holds totals, which sigma follows, can be undone and counts with its Jacobian", {
-  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 25))
+  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 4))
   model <- model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(12.5))
   bound <- internal("bind_model")(internal("complete_model")(model, rel), rel$statistic)
   words <- c(1, 2)
