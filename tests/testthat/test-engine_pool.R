@@ -104,7 +104,7 @@ test_that("many exponential records: nodes are as dense as their total is sure",
   for (scale in c(1e2, 1e4, 1e6)) {
     sites <- list(a = as_release(2.1e6, total, mech_laplace(scale = scale), n = 1e6))
     fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(2, 4)), pool = "complete", chains = 1, iter = 60, seed = 1)
-    grid <- seq(log(0.475), log(0.478), length.out = 20)
+    grid <- seq(log(0.475), log(0.478), length.out = 10)
     state <- internal("start_pool")(fit$problem, fit$bound, c(1, 2), 1L, NULL)
     told <- vapply(grid, function(t) .Call(internal("ffi_pool_density"), fit$problem, state, t)[1L], 0)
     exact <- log(vapply(exp(grid), function(rate) {
@@ -178,7 +178,7 @@ test_that("sampler and releases together keep the prior (Geweke)", {
     problem <- parts$problem
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
-    draws <- geweke_sites(problem, state, 8000)
+    draws <- geweke_sites(problem, state, 5500)
     bound <- parts$bound
     prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
     expect_prior(draws, prior)
@@ -317,11 +317,11 @@ hyper_density <- function(at, likelihood, mean, log_sd, log_prior_mean, log_prio
 
 test_that("two sites, one probability: quadrature over the mean, its spread and the sites", {
   skip_on_cran() # takes long; `make test` runs it
-  at <- seq(-7, 7, by = 0.02)
+  at <- seq(-7, 7, by = 0.04)
   first <- sum_of_totals(plogis(at), 30, function(s) -abs(7.3 - s) / 2 - abs(21.2 - (30 - s)) / 2)
   second <- sum_of_totals(plogis(at), 20, function(s) -(11 - s)^2 / 18)
-  mean <- seq(-5, 5, by = 0.05)
-  log_sd <- seq(-6, 2, by = 0.05)
+  mean <- seq(-5, 5, by = 0.1)
+  log_sd <- seq(-6, 2, by = 0.1)
   joint <- hyper_density(at, cbind(first, second), mean, log_sd, function(m) dbeta(plogis(m), 2, 3, log = TRUE) + dlogis(m, log = TRUE),
                          function(sd) dnorm(sd, 0, 0.8, log = TRUE))
   fit <- sample_posterior(two_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_half_normal(0.8)), iter = 3000, seed = 1)
@@ -501,7 +501,7 @@ test_that("the posterior does not depend on the coordinates", {
     problem <- with_coordinates(parts$problem, told, innovates)
     chains <- lapply(1:2, function(k) {
       state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
-      internal("run_blocks")(problem, state, 1800, list(warmup = 700, thin = 1), function(...) NULL)$draws
+      internal("run_blocks")(problem, state, 1250, list(warmup = 450, thin = 1), function(...) NULL)$draws
     })
     internal("chains_array")(lapply(chains, `colnames<-`, problem$names))
   }
@@ -527,7 +527,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
     step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
     state$store[step] <- state$store[step] / 3
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 900, thin = 5)
+    draws <- geweke_sites(problem, state, 650, thin = 5)
     bound <- parts$bound
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 50000L)$theta)
     coordinates <- internal("site_coordinates")(bound, mean[, c("(Intercept)", "x", "sigma")])

@@ -293,7 +293,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
     step <- 5 * 4 * ceiling(size / 4) + 1
     state$store[step] <- state$store[step] / 6
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 1000, thin = 5)
+    draws <- geweke_sites(problem, state, 700, thin = 5)
     bound <- parts$bound
     count <- 50000
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), count)$theta)
@@ -430,8 +430,8 @@ test_that("totals and imputed records agree with the default prior of standard d
   sites <- Map(function(z, n) as_release(z, asked, mech_laplace(scale = 3), n = n), list(a = c(3, 2, 9, 4, 5), b = c(-1, 3, 7, 2, 6), c = c(4, 1, 8, 1, 9)), 4:6)
   model <- model_lm(prior = prior_normal(0, 0.3), sigma = prior_inverse_gamma(10, 8), covariates = prior_niw(0, 2, 8, 10))
   fit <- function(method, iter) sample_posterior(sites, model, pool = "partial", method = method, iter = iter, seed = 1)
-  totals <- fit("collapse", 2000)
-  records <- fit("augment", 1800)
+  totals <- fit("collapse", 1400)
+  records <- fit("augment", 1300)
   for (name in c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]", "x", "x[b]")) {
     f <- if (startsWith(name, "sd")) log else identity
     expect_agreement(f(parameter_draws(totals, name)), f(parameter_draws(records, name)), label = name)

@@ -14,7 +14,7 @@ test_that("a total of records under an unknown rate: on both sides, by quadratur
   narrow <- function(z) mech_tabulated(function(m) as.numeric(abs(m - 1) >= 0.09), lower = 0.9, upper = 1.1, product = z)
   for (case in cases) for (noise in list(list(times, hole), list(narrow, function(m) as.numeric(abs(m - 1) >= 0.09 & abs(m - 1) <= 0.1)))) {
     z <- c(x = 1100)
-    fit <- suppressWarnings(sample_posterior(as_release(z, case[[1]], noise[[1]](z), n = 200), case[[2]], chains = 4, iter = 4000, seed = 1))
+    fit <- suppressWarnings(sample_posterior(as_release(z, case[[1]], noise[[1]](z), n = 200), case[[2]], chains = 4, iter = 2900, seed = 1))
     s <- case[[3]]
     log_density <- case[[4]](s, 200)
     weight <- exp(log_density - max(log_density)) * noise[[2]](z / s) / s
@@ -39,7 +39,7 @@ test_that("the sum and the sum of squares of normal records: four modes, by quad
     list(model_normal(prior = prior_nig(0, 0.1, 2, 4)), -(2 + n / 2) * log(4 + scatter / 2 + 0.1 * n / (n + 0.1) * (moments$x / n)^2 / 2)),
     list(model_lm(x ~ 1, prior = prior_normal(0, 3), sigma = prior_lognormal(0, 0.5)), log(rowSums(given_sigma))))
   for (case in cases) {
-    fit <- sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 4000, seed = 1)
+    fit <- sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 3000, seed = 1)
     log_density <- (n - 3) / 2 * log(scatter) + case[[2]]
     weight <- exp(log_density - max(log_density)) * hole(z[[1]] / moments$x) / moments$x * hole(z[[2]] / moments$square) / moments$square
     totals <- posterior::as_draws_array(denoise(fit))
@@ -124,7 +124,7 @@ test_that("counts and their margins, each with a factor of its own: the tables o
     expect_same_mean(1 * (counts[, , st$components[j]] < z[[j]]), weighted.mean(totals[inside, j] < z[[j]], weight))
   }
   # nothing fits: no chain looks for ever
-  expect_error(sample_posterior(as_release(z, st, noise, n = 45), model_table(~ a:b), chains = 1, iter = 300, seed = 1), class = "noiseaware_error_impossible")
+  expect_error(sample_posterior(as_release(z, st, noise, n = 45), model_table(~ a:b), chains = 1, iter = 60, seed = 1), class = "noiseaware_error_impossible")
 })
 
 test_that("chains find tables outside fourteen holes at once", {

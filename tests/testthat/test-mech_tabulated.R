@@ -89,7 +89,7 @@ test_that("counts: the exact posterior, by enumeration", {
   for (name in names(cases)) {
     density <- cases[[name]][[2]]
     for (z in list(c(9, 14), c(6, 9))) {
-      fit <- sample_posterior(as_release(c(`x=a` = z[1], `x=b` = z[2]), two, cases[[name]][[1]], n = n), model_bernoulli(), chains = 2, iter = 2400, seed = 3)
+      fit <- sample_posterior(as_release(c(`x=a` = z[1], `x=b` = z[2]), two, cases[[name]][[1]], n = n), model_bernoulli(), chains = 2, iter = 1800, seed = 3)
       probability <- density(z[1] - (n - k)) * density(z[2] - k) # k is uniform
       p <- seq(0, 1, by = 0.001)
       posterior <- colSums(probability * outer(k, p, function(k, p) dbeta(p, k + 1, n - k + 1)))
@@ -113,7 +113,7 @@ test_that("totals: the exact posterior of one record, and starts and draws insid
                 list(mech_tabulated(truncated, lower = -5, upper = 5), truncated), list(cut_points(2, 3), function(e) ifelse(abs(e) <= 6, dexp(abs(e), 0.5), 0)))
   for (case in cases) {
     rel <- as_release(c(x = 3, `x^2` = 15), st, case[[1]], n = 1)
-    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 5000, warmup = 600, seed = 8)
+    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 3600, warmup = 500, seed = 8)
     eta <- case[[2]](noise[, 1]) * case[[2]](noise[, 2])
     density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * eta), 0)
     expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
@@ -132,7 +132,7 @@ test_that("mean and sd: the exact posterior when the records are inside the boun
   for (case in list(list(mech_tabulated(function(e) dt(e, 3), scale = 8), function(e) dt(e / 8, 3)),
                     list(cut_points(10, 1.5), function(e) ifelse(abs(e) <= 15, exp(-abs(e) / 10), 0)),
                     list(mech_tabulated(function(e) gap(e / 6), lower = -36, upper = 36), function(e) gap(e / 6)))) {
-    fit <- sample_posterior(as_release(c(x = 30), st, case[[1]], n = n), model, chains = 4, iter = 2400, seed = 5)
+    fit <- sample_posterior(as_release(c(x = 30), st, case[[1]], n = n), model, chains = 4, iter = 1800, seed = 5)
     s <- seq(-40, 100, by = 0.05)
     density <- vapply(mu, function(m) dnorm(m, 0, 2) * sum(dnorm(s, n * m, sqrt(n)) * case[[2]](30 - s)), 0)
     expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mu, density), sum(mu * density) / sum(density))
@@ -180,7 +180,7 @@ test_that("several parts, subsets, queries, sites and unknown numbers of records
   }
   two <- stat_counts(~ x, levels = list(x = c("a", "b")))
   counts <- function(of, a, b, n = NULL) as_release(c(`x=a` = a, `x=b` = b), two, of(scale = 4), n = n)
-  run <- function(model, ...) function(release) suppressWarnings(sample_posterior(release, model, chains = 2, iter = 2400, seed = 2, ...))$draws
+  run <- function(model, ...) function(release) suppressWarnings(sample_posterior(release, model, chains = 2, iter = 1800, seed = 2, ...))$draws
   agree(function(of) list(a = counts(of, 140, 60, 200), b = counts(of, 61, 42, 105), c = counts(of, 38, 40, 75)), run(model_bernoulli(), pool = "complete"))
   agree(function(of) counts(of, 140, 60), run(model_bernoulli(), prior_n = prior_n("uniform", lower = 50, upper = 500)))
   levels <- list(x = c("a", "b", "c"))
@@ -203,7 +203,7 @@ test_that("calibration under bounded and heavy-tailed noise", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-3, 3)), rescale = FALSE)
   for (mechanism in list(cut_points(4, 3), mech_tabulated(function(e) dt(e, 3), scale = 4))) {
-    calibration <- calibrate(model_normal(), st, mechanism, n = 30, replicates = 150, method = "augment", chains = 1, iter = 600, seed = 1) |>
+    calibration <- calibrate(model_normal(), st, mechanism, n = 30, replicates = 80, method = "augment", chains = 1, iter = 440, seed = 1) |>
       suppressWarnings() |> suppressMessages()
     expect_true(all(summary(calibration)$in_band))
   }
@@ -216,12 +216,12 @@ test_that("random factors with a hole about 1: the exact posterior of a count an
   two <- stat_counts(~ x, levels = list(x = c("a", "b")))
   k <- 1:400
   for (f in list(hole, skewed)) {
-    fit <- sample_posterior(as_release(c(b = 131), two, times(f, 131), n = 400), model_bernoulli(), chains = 4, iter = 2000, seed = 1)
+    fit <- sample_posterior(as_release(c(b = 131), two, times(f, 131), n = 400), model_bernoulli(), chains = 4, iter = 1500, seed = 1)
     counts <- posterior::extract_variable_matrix(denoise(fit), "x=b")
     expect_same_mean(counts, weighted.mean(k, f(131 / k) / k))
     expect_same_mean(1 * (counts < 131), weighted.mean(k < 131, f(131 / k) / k))
     # of each count its own factor
-    both <- sample_posterior(as_release(c(a = 240, b = 131), two, times(f, c(a = 240, b = 131)), n = 400), model_bernoulli(), chains = 4, iter = 2000, seed = 1)
+    both <- sample_posterior(as_release(c(a = 240, b = 131), two, times(f, c(a = 240, b = 131)), n = 400), model_bernoulli(), chains = 4, iter = 1500, seed = 1)
     weight <- f(131 / k) / k * c(f(240 / (400 - k[-400])) / (400 - k[-400]), 0)
     counts <- posterior::extract_variable_matrix(denoise(both), "x=b")
     expect_same_mean(counts, weighted.mean(k, weight))
@@ -230,7 +230,7 @@ test_that("random factors with a hole about 1: the exact posterior of a count an
   # one record cannot cross the hole
   st <- stat_sums(~ x, list(x = c(-40, 60)), rescale = FALSE)
   model <- model_normal(prior = list(mean = prior_normal(0, 10), sd = fixed(1)))
-  fit <- sample_posterior(as_release(c(x = 1000), st, times(hole, 1000), n = 200), model, chains = 4, iter = 2000, seed = 2)
+  fit <- sample_posterior(as_release(c(x = 1000), st, times(hole, 1000), n = 200), model, chains = 4, iter = 1500, seed = 2)
   mean <- seq(3, 7, by = 0.002)
   total <- seq(800, 1250, by = 0.25)
   density <- vapply(mean, function(m) dnorm(m, 0, 10) * sum(dnorm(total, 200 * m, sqrt(200)) * hole(1000 / total) / total), 0)

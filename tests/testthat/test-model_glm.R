@@ -108,14 +108,14 @@ test_that("the coefficients given the records have the posterior on a grid", {
     for (i in 1:12) log_density <- log_density + log(pmax(glm_density(case, y[i], outer(b0, b1 * data$x[i], "+")), 1e-300))
     density <- exp(log_density - max(log_density))
     model <- glm_model(case, prior = prior_normal(c(0.5, -0.3), c(1.5, 1)))
-    fit <- nonprivate_posterior(data, model, stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 6))), chains = 2, iter = 5600, warmup = 1200, thin = 2, seed = 1)
+    fit <- nonprivate_posterior(data, model, stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 6))), chains = 2, iter = 4200, warmup = 1000, thin = 2, seed = 1)
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
     expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
     expect_same_mean(parameter_draws(fit, "(Intercept)") * parameter_draws(fit, "x"), sum(density * outer(b0, b1)) / sum(density))
   }
 })
 
-glm_samplers <- function(release, model, iter = 3000) {
+glm_samplers <- function(release, model, iter = 2300) {
   lapply(list(list(passes = 0), list(passes = 2)), function(control) {
     sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1200, seed = 12, control = control)
   })
@@ -247,7 +247,7 @@ test_that("the coefficient of variation given the records is that of a grid, nea
       for (value in y) log_density <- log_density + log(glm_density(case, value, grid$b0, grid$cv))
       density <- matrix(exp(log_density - max(log_density)), 101)
       model <- glm_model(case, prior = prior_normal(log(mean), 1), cv = prior_half_normal(1))
-      fit <- nonprivate_posterior(data.frame(y = y), model, stat_crossprod(y ~ 1, list(y = c(0, 60))), chains = 2, iter = 4700, warmup = 1200, seed = 1)
+      fit <- nonprivate_posterior(data.frame(y = y), model, stat_crossprod(y ~ 1, list(y = c(0, 60))), chains = 2, iter = 3600, warmup = 1000, seed = 1)
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
       expect_distribution(parameter_draws(fit, "cv"), grid_quantile(cv, colSums(density)), sum(colSums(density) * cv) / sum(density))
       expect_lt(abs(mean(parameter_draws(fit, "(Intercept)")) - log(mean(y))), 0.05)
@@ -306,8 +306,8 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- glm_model(case, prior = prior_normal(c(0.3, 0.2, 0, 0.5), 0.7), cv = prior_inverse_gamma(4, 2), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 2600, passes), prior)
-    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1400, passes = NULL, warmup = 300L)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 1900, passes), prior)
+    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1100, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }
 })
@@ -325,9 +325,9 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family, covariates = narrow), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
-    moved <- fit(list(), 1500)
+    moved <- fit(list(), 1200)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-    expect_same_quantiles(moved$draws, fit(list(passes = 8), 1800)$draws)
+    expect_same_quantiles(moved$draws, fit(list(passes = 8), 1400)$draws)
   }
 })
 

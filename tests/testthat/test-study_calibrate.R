@@ -45,10 +45,10 @@ test_that("the interval of coverage is that of Clopper and Pearson", {
 test_that("built-in samplers are calibrated, log eta too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
-  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 100, chains = 1, iter = 500, seed = 1)
+  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 70, chains = 1, iter = 500, seed = 1)
   expect_true(all(summary(bernoulli)$in_band))
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
-  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 40, chains = 1, iter = 500, seed = 2)
+  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 28, chains = 1, iter = 500, seed = 2)
   expect_true(all(summary(lm)$in_band))
   expect_setequal(summary(lm)$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]", "log_eta"))
   expect_false(any(lm$runs$failed))
@@ -63,7 +63,7 @@ test_that("built-in samplers are calibrated, log eta too", {
 test_that("the naive analysis is not calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
-  cal <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 100, replicates = 100, "naive", chains = 1, iter = 300, seed = 1)
+  cal <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 100, replicates = 60, "naive", chains = 1, iter = 300, seed = 1)
   expect_false(all(summary(cal)$in_band))
   expect_false("log_eta" %in% cal$results$variable)
 })
