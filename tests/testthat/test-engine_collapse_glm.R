@@ -6,7 +6,7 @@ links <- list(logit = stats::binomial(), probit = stats::binomial("probit"), clo
 several_levels <- list(y = c("low", "mid", "high"), g = c("a", "b", "c"), h = c("k", "l"))
 level_families <- list(logit = family_object("cumulative"), probit = family_object("cumulative_probit"), categorical = family_object("categorical"))
 
-factor_fit <- function(release, model, ..., chains = 2, iter = 3000, warmup = 500) {
+factor_fit <- function(release, model, ..., chains = 2, iter = 2200, warmup = 400) {
   fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -162,8 +162,8 @@ test_that("the draws are those of augment, whatever the form of the response and
     set.seed(3)
     model <- model_glm(case[[3]], prior = prior_normal(0, 1), factors = case[[4]])
     rel <- simulate_release(model, case[[1]], case[[2]], n = 90)
-    fast <- factor_fit(rel, model, iter = 2000)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 2200, warmup = 600, seed = 2))
+    fast <- factor_fit(rel, model, iter = 1500)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 1600, warmup = 500, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }
@@ -191,7 +191,7 @@ test_that("millions of records with little noise: the coefficients of glm()", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_glm(prior = prior_normal(0, 1))
-  cal <- calibrate(model, stat_crossprod(y ~ g + h, replace(factor_levels, "g", list(c("a", "b")))), mech_laplace(epsilon = 1), n = 60, replicates = 40, chains = 1, iter = 260,
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, replace(factor_levels, "g", list(c("a", "b")))), mech_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 260,
                    warmup = 100, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -283,8 +283,8 @@ test_that("several levels: the draws are those of augment, whatever the form of 
     set.seed(3)
     model <- model_glm(case[[3]], case[[4]], factors = case[[5]])
     rel <- simulate_release(model, case[[1]], case[[2]], n = 70)
-    fast <- factor_fit(rel, model, iter = 2000)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 2200, warmup = 600, seed = 2))
+    fast <- factor_fit(rel, model, iter = 1500)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 1600, warmup = 500, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }

@@ -137,7 +137,7 @@ test_that("one variable is the categorical model", {
 
 test_that("large tables of many records: margins, ranges and sparse cells", {
   skip_on_cran()
-  levels <- list(a = paste0("a", 1:4), b = paste0("b", 1:4), c = paste0("c", 1:5))
+  levels <- list(a = paste0("a", 1:3), b = paste0("b", 1:4), c = paste0("c", 1:4))
   st <- list(ab = stat_counts(~ a:b, levels[1:2]), c = stat_cumulative(stat_counts(~ c, levels["c"])), bc = stat_counts(~ b:c, levels[2:3]))
   noise <- list(ab = mech_gaussian(sd = 30), c = mech_laplace(scale = 20), bc = mech_discrete_gaussian(sd = 30))
   set.seed(5)
@@ -147,7 +147,7 @@ test_that("large tables of many records: margins, ranges and sparse cells", {
   z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
   expect_lt(max(abs(z)), 5)
   d <- posterior::as_draws_matrix(denoise(fit, ~ a + c))
-  expect_true(all(rowSums(d[, 1:4]) == 1e6) && all(d == round(d)) && all(d >= 0))
+  expect_true(all(rowSums(d[, 1:3]) == 1e6) && all(d == round(d)) && all(d >= 0))
 })
 
 test_that("calibration: margins that overlap, and zeros", {
@@ -155,7 +155,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 50, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 36, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
@@ -256,7 +256,7 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 50, chains = 1, iter = 700,
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 36, chains = 1, iter = 700,
                    warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -343,7 +343,7 @@ test_that("unknown n: what no release tells of is the prior", {
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
-      fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[1]], chains = 2, iter = 2000, warmup = 500, seed = 1)
+      fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[1]], chains = 2, iter = 1500, warmup = 400, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
   }
@@ -354,7 +354,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 60, chains = 1, iter = 900, warmup = 250, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 42, chains = 1, iter = 900, warmup = 250, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -468,7 +468,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 55, chains = 1, iter = 700, warmup = 250, seed = 2, method = "collapse")
+  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 38, chains = 1, iter = 700, warmup = 250, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
   set.seed(1)

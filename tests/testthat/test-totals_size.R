@@ -116,7 +116,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
                 list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_n("uniform", lower = 5, upper = 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
-      sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 3500, warmup = 800, seed = 1)
+      sample_posterior(rel, case[[1]], method = method, prior_n = case[[2]], chains = 2, iter = 2500, warmup = 600, seed = 1)
     })
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
@@ -211,7 +211,7 @@ test_that("unknown n: totals calibrated with n drawn", {
   noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
   st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), size = stat_size())
   for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
-    cal <- calibrate(model, st, noise, n = prior_n("negative_binomial", mean = 30, size = 5), replicates = 60, method = "collapse", chains = 1, iter = 900, warmup = 200,
+    cal <- calibrate(model, st, noise, n = prior_n("negative_binomial", mean = 30, size = 5), replicates = 42, method = "collapse", chains = 1, iter = 900, warmup = 200,
                      seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
