@@ -6,7 +6,7 @@ normal_location <- function(sd = 2, sigma = 1.5) {
   model_lm(prior = prior_normal(0.5, sd), sigma = fixed(sigma), covariates = fixed(list(mean = 0.3, cov = matrix(1.2))))
 }
 
-both_samplers <- function(release, model, iter = 14400, init = NULL) {
+both_samplers <- function(release, model, iter = 10400, init = NULL) {
   lapply(list(plain = list(passes = 0), interwoven = list()), function(control) {
     sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 11, control = control, init = init)
   })
@@ -124,7 +124,7 @@ test_that("without noise and with wide bounds it is the conjugate posterior", {
   design <- cbind(1, data$x)
   v <- solve(crossprod(design) / 1.5^2 + diag(2) / 4)
   mu <- drop(v %*% (crossprod(design, data$y) / 1.5^2 + 0.5 / 4))
-  for (fit in both_samplers(rel, normal_location(), iter = 72000)) {
+  for (fit in both_samplers(rel, normal_location(), iter = 50000)) {
     for (j in 1:2) {
       draws <- parameter_draws(fit, c("(Intercept)", "x")[j])
       # the noise that is left widens the posterior by a little
@@ -154,7 +154,7 @@ test_that("with endless noise it is the prior", {
   bound <- internal("bind_model")(model, st)
   set.seed(3)
   prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 200000L)$theta)
-  for (fit in both_samplers(rel, model, iter = 12000)) {
+  for (fit in both_samplers(rel, model, iter = 9000)) {
     for (name in bound$parameters) {
       expect_distribution(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
     }
@@ -425,7 +425,7 @@ test_that("joint-distribution test, with and without non-centred moves", {
   prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
   for (mechanism in list(mech_laplace(scale = 1), mech_gaussian(sd = 1))) {
     for (passes in c(0, 2)) {
-      draws <- geweke(model, st, mechanism, 5, 3600, passes)
+      draws <- geweke(model, st, mechanism, 5, 2600, passes)
       expect_prior(draws, prior)
     }
   }
@@ -448,7 +448,7 @@ test_that("unknown n: totals of Poisson records, n and theta against sums over a
   for (case in cases) {
     rel <- as_release(list(total = case$z[1], size = case$z[2]), poisson_total, n = NULL, neighbours = "add_remove",
                       mechanism = list(total = mech_laplace(scale = case$noise[1]), size = mech_gaussian(sd = case$noise[2])))
-    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), prior_n = case$prior, chains = 2, iter = 5300, warmup = 1200, seed = 1)
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), prior_n = case$prior, chains = 2, iter = 4000, warmup = 1000, seed = 1)
     expect_identical(fit$method, "augment")
     expect_true(fit$exact)
     all <- expand.grid(n = case$n, total = 0:700)
@@ -478,7 +478,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   rel <- as_release(list(t = z$value, size = 60), list(t = crossed, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_gaussian(sd = 1e-3)),
                     n = NULL, neighbours = "add_remove")
   rel$scale[seq_along(z$value)] <- z$scale
-  ask <- function(rel, ...) sample_posterior(rel, model, method = "augment", chains = 2, iter = 4700, warmup = 1200, ..., control = list(passes = 6))
+  ask <- function(rel, ...) sample_posterior(rel, model, method = "augment", chains = 2, iter = 3600, warmup = 1000, ..., control = list(passes = 6))
   unknown <- ask(rel, prior_n = prior_n("poisson", mean = 50), seed = 1)
   known <- ask(z, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 60))
@@ -498,7 +498,7 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
     list(model_logistic(), stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 2))), mech_objective(epsilon = 3))
   )
   for (case in cases) {
-    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n("negative_binomial", mean = 15, size = 4), replicates = 25, method = "augment", chains = 1, iter = 400,
+    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_n("negative_binomial", mean = 15, size = 4), replicates = 20, method = "augment", chains = 1, iter = 400,
                      warmup = 250, seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

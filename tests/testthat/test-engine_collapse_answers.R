@@ -110,7 +110,7 @@ test_that("the draws are those of augment", {
   model <- model_glm(y ~ g, "cumulative")
   rel <- simulate_release(model, stat_records(y ~ g, levels = answer_levels), mech_randomized_response(epsilon = 5), n = 60)
   fast <- answers_fit(rel, model)
-  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 3200, warmup = 600, seed = 2))
+  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 2400, warmup = 500, seed = 2))
   expect_identical(fast$bound$parameters, slow$bound$parameters)
   for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
 })
@@ -119,7 +119,7 @@ test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   for (family in list("cumulative", "categorical")) {
     cal <- calibrate(model_glm(family = family, prior = prior_normal(0, 1)), stat_records(y ~ g, levels = answer_levels), mech_randomized_response(epsilon = 4),
-                     n = 50, replicates = 30, chains = 1, iter = 500, warmup = 200, seed = 3)
+                     n = 50, replicates = 22, chains = 1, iter = 500, warmup = 200, seed = 3)
     expect_false(any(cal$runs$failed))
     expect_gt(min(summary(cal)$p.value), 1e-4)
   }
@@ -163,7 +163,7 @@ test_that("dependent factors: all confidential tables of a few records, shares a
   n <- nrow(codes)
   rel <- answers_of(codes, crossed_levels, 6)
   model <- model_logistic(prior = prior_normal(0.3, 1)) # dependent by default
-  fits <- list(answers_fit(rel, model, iter = 5400), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 7600, warmup = 1000, seed = 2)))
+  fits <- list(answers_fit(rel, model, iter = 3900), suppressWarnings(sample_posterior(rel, model, "augment", chains = 2, iter = 5600, warmup = 1000, seed = 2)))
   cells <- expand.grid(h = 0:1, g = 0:1, y = 0:1)
   each <- sapply(1:n, function(i) Reduce(`*`, lapply(names(crossed_levels), function(v) response_matrix(2, 2)[codes[i, v] + 1, cells[[v]] + 1])))
   records <- as.matrix(expand.grid(rep(list(1:8), n)))
@@ -227,7 +227,7 @@ test_that("dependent factors: calibrated, and what follows from a fit", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_logistic(prior = prior_normal(0, 1))
   st <- stat_records(y ~ g + h, levels = crossed_levels)
-  cal <- calibrate(model, st, mech_randomized_response(epsilon = 5), n = 80, replicates = 40, chains = 1, iter = 600, warmup = 300, seed = 3)
+  cal <- calibrate(model, st, mech_randomized_response(epsilon = 5), n = 80, replicates = 28, chains = 1, iter = 600, warmup = 300, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_true("concentration" %in% summary(cal)$variable)
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -291,8 +291,8 @@ test_that("a matrix: with few records the posterior is the mixture over all conf
     alpha <- case[[3]]
     weight <- exact$density * exp(rowSums(lgamma(sweep(exact$counts, 2, alpha, "+"))))
     weight <- weight / sum(weight)
-    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 3600, family = family)),
-              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 7200, seed = 2))))
+    fits <- c(lapply(unique(c("answers", case[[4]])), function(family) answers_fit(rel, case[[2]], iter = 2600, family = family)),
+              list(suppressWarnings(sample_posterior(rel, case[[2]], "augment", chains = 2, iter = 5200, seed = 2))))
     for (fit in fits) for (l in if (inherits(case[[2]], "model_bernoulli")) 2 else seq_along(alpha)) {
       draws <- parameter_draws(fit, tail(fit$bound$parameters, length(alpha))[if (length(fit$bound$parameters) == 1L) 1 else l])
       a <- alpha[l] + exact$counts[, l]
@@ -421,7 +421,7 @@ test_that("k-ary: what each answer tells, and what is left to moves", {
 
 test_that("k-ary: calibrated", {
   skip_on_cran() # takes long; `make test` runs it
-  cal <- calibrate(model_categorical(), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = 2), n = 60, replicates = 100,
+  cal <- calibrate(model_categorical(), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = 2), n = 60, replicates = 70,
                    chains = 1, iter = 700, warmup = 0, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -430,7 +430,7 @@ test_that("k-ary: calibrated", {
 test_that("with a matrix it is calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate(model_table(~ y:g), stat_records(~ y + g, levels = answer_levels), mech_randomized_response(matrix = list(y = channel3, g = channel2)),
-                   n = 40, replicates = 60, chains = 1, iter = 700, warmup = 200, seed = 3)
+                   n = 40, replicates = 42, chains = 1, iter = 700, warmup = 200, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })

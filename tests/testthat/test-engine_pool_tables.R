@@ -1,6 +1,6 @@
 # Partial pooling and walks of counts whose tables are moved: R/engine_pool_tables.R, src/pool/gibbs_chain.c, src/table/table_chain.c.
 
-tabled <- function(..., chains = 2, iter = 1800) suppressWarnings(suppressMessages(sample_posterior(..., method = "collapse", chains = chains, iter = iter, seed = 1)))
+tabled <- function(..., chains = 2, iter = 1400) suppressWarnings(suppressMessages(sample_posterior(..., method = "collapse", chains = chains, iter = iter, seed = 1)))
 
 # draws of the sticks of a class of two levels and of a feature of three in each, of their means and their spread over sites
 naive_sticks <- function(draws, sd) {
@@ -144,7 +144,7 @@ test_that("a binary response and a factor, exact numbers, and a number of record
     log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
     log_weight[rowSums(count[[1]][, c(1, 3)]) != 2] <- -Inf
     pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)))
-    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 4), iter = 1800)
+    fit <- tabled(list(north = north, south = south), model, pool = pool, prior_n = prior_n("poisson", mean = 4), iter = 1400)
     expect_identical(fit$problem$family, "tables")
     expect_true(fit$exact)
     for (j in 1:2) {

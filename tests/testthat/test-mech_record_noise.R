@@ -89,7 +89,7 @@ test_that("the totals drawn are those of records imputed one by one", {
     seen <- matrix(rnorm(3 * n, centre, 1.5), n, byrow = TRUE, dimnames = list(NULL, names(sd)))
     statistic <- stat_crossprod(a ~ b + c, list(a = c(-9, 9), b = c(-9, 9), c = c(-9, 9)), rescale = FALSE)
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, seen)))
-    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 7700, warmup = 600, seed = 1)
+    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 5600, warmup = 600, seed = 1)
     totals <- internal("parameter_matrix")(list(draws = denoise(fit)))
     noisy <- c(1, 3)
     # a and c given what is seen: mean and covariance of a record
@@ -140,9 +140,9 @@ test_that("without noise the draws are those of the records themselves", {
   data <- noisy_data(60)$true
   release <- noisy_release_of(data, y ~ x + g, c(x = 0), list(g = c("a", "b", "c")))
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
-  fit <- sample_posterior(release, model, chains = 2, iter = 2200, seed = 1)
+  fit <- sample_posterior(release, model, chains = 2, iter = 1700, seed = 1)
   expect_identical(denoise(fit)[1, 1, , drop = TRUE], release$value)
-  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 2200, seed = 2)
+  known <- nonprivate_posterior(data, independent(model), release$statistic, chains = 2, iter = 1700, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   expect_output(print(acceptance(fit)), "exact: no variable has noise")
   expect_identical(range(fit$chains[[1]]$acceptance), c(1, 1))
@@ -165,7 +165,7 @@ test_that("much noise leaves slopes right that the noisy values attenuate", {
 test_that("ranks of truths are uniform", {
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
-  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 30,
+  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 22,
                      chains = 1, iter = 800, seed = 5)
   expect_gt(min(summary(study)$p.value) * nrow(summary(study)), 0.01)
   expect_false("log_eta" %in% summary(study)$variable)
@@ -175,7 +175,7 @@ test_that("a default prior is the same for noisy records, simulated ones and the
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)), rescale = FALSE)
   noise <- mech_record_noise(sd = c(x = 0))
-  study <- function(method) calibrate(model_lm(), statistic, noise, n = 25, method = method, replicates = 30, chains = 1, iter = 800, seed = 5)
+  study <- function(method) calibrate(model_lm(), statistic, noise, n = 25, method = method, replicates = 22, chains = 1, iter = 800, seed = 5)
   # without noise both have the same posterior of the same records
   imputed <- study("collapse")$results
   known <- study("nonprivate")$results
@@ -347,7 +347,7 @@ test_that("with squares the posterior of few records is the prior weighted by th
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
     natural <- internal("reported")(bound, theta)
     log_weight <- log_curved(natural, as.data.frame(release$records), sd)
-    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 2200, seed = n))
+    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 1700, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "I(x^2)", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)

@@ -181,7 +181,7 @@ expect_weighted <- function(fit, prior, likelihood) {
   }
 }
 
-category_samplers <- function(release, model, iter = 1800) {
+category_samplers <- function(release, model, iter = 1400) {
   lapply(list(list(passes = 0), list()), function(control) {
     suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1000, seed = 12, control = control))
   })
@@ -276,9 +276,9 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     bound <- category_bind(family, st, prior = prior_normal(sd = 0.7), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     prior <- prior_draws(model, st, 1e5)
     # the plain sampler mixes too slowly to be told in less
-    if (family$link == "probit") expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 6000, 0), prior)
-    expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 2900, 2), prior)
-    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1600, passes = NULL, warmup = 300L)
+    if (family$link == "probit") expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4200, 0), prior)
+    expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 2100, 2), prior)
+    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 1200, passes = NULL, warmup = 300L)
     expect_prior(draws[, c(internal("coefficients_of")(bound), "mean[x]", "cov[x,x]")], prior)
   }
 })

@@ -124,7 +124,7 @@ test_that("wide noise gives the prior; little noise and many records the grouped
   counts <- exit_table()
   for (distribution in distributions) {
     model <- model_survival(distribution = distribution, prior = prior_normal(sd = 1))
-    fit <- survival_fit(as_release(rep(0, 10), counts, mech_gaussian(sd = 1e5), 12), model, iter = 1500)
+    fit <- survival_fit(as_release(rep(0, 10), counts, mech_gaussian(sd = 1e5), 12), model, iter = 1100)
     set.seed(2)
     expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(model, counts))
   }
@@ -180,7 +180,7 @@ test_that("the joint distribution is left as it is", {
   for (distribution in c("weibull", "piecewise")) {
     model <- model_survival(distribution = distribution, prior = prior_normal(sd = 1))
     set.seed(6)
-    expect_prior(geweke_totals(model, exit_table(), mech_laplace(scale = 1), 8, 2300), prior_draws(model, exit_table()))
+    expect_prior(geweke_totals(model, exit_table(), mech_laplace(scale = 1), 8, 1700), prior_draws(model, exit_table()))
   }
 })
 
@@ -189,7 +189,7 @@ test_that("calibrated", {
   statistic <- stat_survival(~ arm, c(0, 1, 2, 4), arms)
   for (n in c(30, 300)) {
     model <- model_survival(distribution = if (n == 30) "weibull" else "piecewise", prior = prior_normal(sd = 1))
-    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 25, chains = 1, iter = 260, warmup = 100, seed = 3)
+    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 20, chains = 1, iter = 260, warmup = 100, seed = 3)
     expect_false(any(cal$runs$failed))
     expect_gt(min(summary(cal)$p.value), 1e-4)
   }
@@ -379,12 +379,12 @@ test_that("a beta process without noise is the beta posterior of events and peop
 test_that("processes: wide noise gives the prior; calibrated; the joint distribution is left as it is", {
   skip_on_cran() # takes long; `make test` runs it
   models <- process_models()
-  fit <- survival_fit(as_release(rep(0, 10), exit_table(), mech_gaussian(sd = 1e5), 12), models$piecewise_beta, iter = 2000)
+  fit <- survival_fit(as_release(rep(0, 10), exit_table(), mech_gaussian(sd = 1e5), 12), models$piecewise_beta, iter = 1400)
   set.seed(2)
   expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(models$piecewise_beta, exit_table()))
   set.seed(6)
-  expect_prior(geweke_totals(models$learned_beta, exit_table(), mech_laplace(scale = 1), 8, 2200), prior_draws(models$learned_beta, exit_table()))
-  cal <- calibrate(models$declared_gamma, stat_survival(~ arm, short, arms), mech_discrete_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 260, warmup = 100, seed = 3)
+  expect_prior(geweke_totals(models$learned_beta, exit_table(), mech_laplace(scale = 1), 8, 1700), prior_draws(models$learned_beta, exit_table()))
+  cal <- calibrate(models$declared_gamma, stat_survival(~ arm, short, arms), mech_discrete_laplace(epsilon = 1), n = 60, replicates = 22, chains = 1, iter = 260, warmup = 100, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })

@@ -21,7 +21,7 @@ test_that("the posterior is exact, by quadrature", {
   mu <- seq(-7, 9, length.out = 400)
   log_sd <- seq(-2.5, 2.5, length.out = 200)
   joint <- outer(mu, log_sd, function(m, s) dnorm(z, n * m, sqrt(n * exp(2 * s) + tau^2)) * dnorm(m, 0, 2) * dnorm(s, 0, 0.5))
-  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 4400, warmup = 600, seed = 3)
+  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 3200, warmup = 500, seed = 3)
   expect_distribution(parameter_draws(fit, "mu"), grid_quantile(mu, rowSums(joint)), sum(mu * rowSums(joint)) / sum(joint))
   expect_distribution(parameter_draws(fit, "log_sd"), grid_quantile(log_sd, colSums(joint)), sum(log_sd * colSums(joint)) / sum(joint))
   # the prior is elsewhere: a walk without it would show
@@ -34,7 +34,7 @@ test_that("the posterior is exact, by quadrature", {
 test_that("the sampler leaves the joint distribution of parameters and release (Geweke 2004)", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
-  draws <- geweke(normal_walk(), total_of_y, mech_laplace(scale = 3), n = 5, iterations = 4600, passes = 0)
+  draws <- geweke(normal_walk(), total_of_y, mech_laplace(scale = 3), n = 5, iterations = 3300, passes = 0)
   expect_prior(draws, data.frame(mu = rnorm(1e5, 0, 2), log_sd = rnorm(1e5, 0, 0.5)))
 })
 
@@ -44,7 +44,7 @@ test_that("the posterior given the records is that of the conjugate update", {
   known <- model_custom(function() c(mu = rnorm(1, 0, 2)), function(theta, n) cbind(y = rnorm(n, theta)), variables = "y",
                         log_prior = function(theta) dnorm(theta, 0, 2, log = TRUE),
                         log_density = function(theta, records) sum(dnorm(records, theta, log = TRUE)))
-  fit <- nonprivate_posterior(data, known, total_of_y, chains = 2, iter = 3500, warmup = 600, seed = 2)
+  fit <- nonprivate_posterior(data, known, total_of_y, chains = 2, iter = 2600, warmup = 500, seed = 2)
   precision <- 1 / 4 + 6
   expect_distribution(parameter_draws(fit, "mu"), function(p) qnorm(p, sum(data$y) / precision, 1 / sqrt(precision)), sum(data$y) / precision)
 })
@@ -135,7 +135,7 @@ test_that("Newton proposals leave the joint distribution of parameters and recor
   skip_on_cran()
   set.seed(11)
   for (bound in newton_bounds) {
-    replicates <- 1200L
+    replicates <- 850L
     before <- newton_theta(bound, replicates, 1L)
     own <- bound$walks
     after <- vapply(seq_len(replicates), function(k) {
