@@ -102,7 +102,7 @@ test_that("every model is calibrated under every method that serves it", {
   expect_setequal(vapply(cases, `[[`, "", "method"), c("augment", "collapse", "clt"))
   expect_length(unique(vapply(cases, `[[`, "", "mechanism")), 5L)
   for (case in cases) {
-    cal <- calibrate(case[[5]], case[[6]], case$noise, case$n, replicates = 20, method = case$method, chains = 1, iter = 300, seed = 7)
+    cal <- calibrate(case[[5]], case[[6]], case$noise, case$n, replicates = 15, method = case$method, chains = 1, iter = 300, seed = 7)
     expect_false(any(cal$runs$failed))
     table <- summary(cal)
     expect_true(all(table$p.value > 1e-5), info = paste(case$method, case$design, case$mechanism, min(table$p.value)))

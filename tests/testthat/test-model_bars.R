@@ -177,7 +177,7 @@ test_that("means of groups whose sizes have noise: importance sampling from the 
   set.seed(1)
   draws <- 1e6
   sd <- 1 / sqrt(rgamma(draws, 3, 6))
-  fit <- sample_posterior(trial, model_normal(~ arm, prior = arm_prior), prior_n = prior_n("poisson", mean = 10), iter = 1800, seed = 1)
+  fit <- sample_posterior(trial, model_normal(~ arm, prior = arm_prior), prior_n = prior_n("poisson", mean = 10), iter = 1400, seed = 1)
   expect_true(all(vapply(fit$fits, `[[`, TRUE, "exact")))
   mean <- rnorm(draws, 0, sd)
   for (k in 1:2) {
@@ -193,7 +193,7 @@ test_that("means of groups whose sizes have noise: importance sampling from the 
   own <- lapply(1:2, function(k) rnorm(draws, mean, spread))
   weight <- arm_weight(1, own[[1]], sd)$log + arm_weight(2, own[[2]], sd)$log
   pooled <- sample_posterior(trial, model_lm(y ~ 1 + (1 | arm), prior = arm_prior), pool = partial_pooling(sd = prior_half_normal(2)),
-                             prior_n = prior_n("poisson", mean = 10), iter = 2400, seed = 1)
+                             prior_n = prior_n("poisson", mean = 10), iter = 1800, seed = 1)
   for (of in list(list("(Intercept)", mean), list("sigma", sd), list("sd[(Intercept)]", spread), list("(Intercept)[a]", own[[1]]), list("(Intercept)[b]", own[[2]]))) {
     expect_weighted_shares(parameter_draws(pooled, of[[1]]), of[[2]], weight)
   }

@@ -44,7 +44,7 @@ test_that("two factors have the posterior of all tables enumerated", {
   st <- stat_subset(stat_crossprod(y ~ g + h, list(y = c(-60, 60), g = c("a", "b"), h = c("u", "v")), rescale = FALSE), names(released))
   model <- joint_lm(prior = fixed(c(0, 1, 2)), sigma = fixed(1))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 7000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 5000, warmup = 1000, seed = 1)
     cells <- paste0("prob[", c("g=a:h=u", "g=b:h=u", "g=a:h=v", "g=b:h=v"), "]")
     for (c in 1:4) expect_same_mean(parameter_draws(fit, cells[c]), expected[c])
     expect_same_mean(parameter_draws(fit, "prob[g=b]"), expected[2] + expected[4])
@@ -74,7 +74,7 @@ test_that("a number has the mean of its level: normal given each table", {
   st <- stat_subset(stat_crossprod(y ~ x + g, list(y = c(-60, 60), x = c(-40, 42), g = c("a", "b")), rescale = FALSE), names(released))
   model <- joint_lm(prior = fixed(c(0, 1, 2)), sigma = fixed(1), covariates = list(mean = prior_niw(1), cov = fixed(variance)))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 7000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = method, chains = 2, iter = 5000, warmup = 1000, seed = 1)
     expect_same_mean(parameter_draws(fit, "prob[g=b]"), weighted.mean(exact[2, ], weight))
     expect_same_mean(parameter_draws(fit, "effect[x,g=b]"), weighted.mean(exact[3, ], weight))
     expect_same_mean(parameter_draws(fit, "mean[x]"), weighted.mean(exact[4, ], weight))
@@ -87,8 +87,8 @@ test_that("the joint distribution with clamped records is right", {
   st <- joint_statistic(y ~ x + g + h)
   model <- joint_lm(prior = prior_normal(0, 0.5), sigma = fixed(0.7), covariates = prior_niw(0.2, 2, 1, 6))
   exact <- prior_draws(model, st)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 12000, NULL, warmup = 300L), exact)
-  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, 2), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 8, 8500, NULL, warmup = 300L), exact)
+  expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 3600, 2), exact)
 })
 
 test_that("a large concentration without effects is independence", {

@@ -46,7 +46,7 @@ test_that("with the coefficients known, the levels' probabilities are those of a
     })
     weight <- exp(log_prior + log_likelihood - max(log_prior + log_likelihood))
     weight <- weight / sum(weight)
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "collapse", chains = 2, iter = 7000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "collapse", chains = 2, iter = 5000, warmup = 1000, seed = 1)
     told <- posterior::summarise_draws(fit$draws, "mean", "mcse_mean", "rhat")
     expect_lt(max(told$rhat), 1.01)
     exact <- c(vapply(1:3, function(l) sum(weight * (alpha + counts("g", l))) / (3 * alpha + n), 0),
@@ -68,8 +68,8 @@ test_that("with all unknown it agrees with the records of \"augment\", empty lev
                      h = factor(sample(c("u", "v"), 40, TRUE), c("u", "v")))
   for (case in list(list(7, mech_laplace(scale = 3), model), list(40, mech_gaussian(sd = 4), model), list(20, mech_gaussian(sd = 2), student))) {
     rel <- simulate_release(data[seq_len(case[[1]]), ], table_statistic(1), case[[2]])
-    fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 4000, warmup = 1000, seed = 2)
-    records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 2500, warmup = 1000, seed = 3)
+    fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 3000, warmup = 800, seed = 2)
+    records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 2000, warmup = 800, seed = 3)
     expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
     expect_same_quantiles(fit$draws, records$draws)
   }
@@ -81,7 +81,7 @@ test_that("under wide noise a square does not tell whether a level is empty", {
                     factors = "independent")
   statistic <- table_statistic(1)
   rel <- as_release(stats::setNames(numeric(length(statistic$components)), statistic$components), statistic, mech_laplace(scale = 1000), n = 7)
-  totals <- denoise(suppressMessages(suppressWarnings(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 4000, warmup = 1000, seed = 1))))
+  totals <- denoise(suppressMessages(suppressWarnings(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 3000, warmup = 800, seed = 1))))
   empty <- posterior::extract_variable_matrix(totals, "gb") < 0.5
   away <- posterior::extract_variable_matrix(totals, "x^2") - 7 # its mean, whatever the table
   for (values in list(empty - exp(lbeta(1, 9) - lbeta(1, 2)), away * empty, away * !empty)) {
