@@ -159,16 +159,17 @@ has_saturated_table <- function(fit) {
 
 test_independence <- function(x, formula, model, draws, error, seed, call) {
   is_fit <- inherits(x, "noiseaware_fit")
-  if (!is_fit) model <- check_class(model %||% model_table(), "model", "model_table", "model_table()", call = call)
+  if (!is_fit) model <- check_class(model %||% model_table(prior = prior_dirichlet(1)), "model", "model_table", "model_table()", call = call)
   asked <- read_independence(formula, call)
-  weight <- (if (is_fit) x$bound$model else model)$prior$alpha
   argument <- if (is_fit) "x" else "model"
-  if (length(weight) > 1L) stop_argument(argument, "a model with one weight for all cells", paste("one with", length(weight), "weights"), "prior", call)
+  weights <- length((if (is_fit) x$bound$model else model)$prior$alpha)
+  if (weights > 1L) stop_argument(argument, "a model with one weight for all cells", paste("one with", weights, "weights"), "prior", call)
   fit <- if (is_fit) x else table_fit(x, model, draws, seed, call)
   if (!has_saturated_table(fit)) {
     stop_classed("argument", c("{.arg {argument}} must be {if (is_fit) 'a fit of '}a saturated {.fn model_table} with {.fn prior_dirichlet}, without zeros.",
                                i = if (is_fit) "The method must be {.val collapse}."), call = call)
   }
+  weight <- fit$bound$model$prior$alpha
   levels <- fit$bound$levels
   check_independence(asked, names(levels), call)
   averaged <- average_independence(fit, asked, weight, call)

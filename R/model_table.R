@@ -8,8 +8,8 @@
 #'   independent. `NULL` means a saturated table of all variables of the release. With `prior_normal()` any terms are allowed, such as `~ a:b + b:c + a:c`,
 #'   which omits the three-way interaction.
 #' @param prior Prior for the probabilities: [prior_dirichlet()]. A saturated table takes one weight, or one for each possible cell, named by the cells or in
-#'   their order. Several cliques take one weight, see below. Or [prior_normal()] for the coefficients of a log-linear model: one mean and sd for all of them,
-#'   or values named by coefficients; by default 0 and 2.
+#'   their order. Several cliques take one weight, see below. `NULL` has equal weights with the sum 2. Or [prior_normal()] for the coefficients of a log-linear
+#'   model: one mean and sd for all of them, or values named by coefficients; by default 0 and 2.
 #' @param zeros Impossible combinations of levels, in a saturated or a log-linear table. It is a formula such as `~ sex == "male" & pregnant == "yes"` that is
 #'   true for impossible combinations, or a data frame with columns for some of the variables and a row for each impossible combination.
 #'
@@ -27,6 +27,11 @@
 #' Bins of a [stat_histogram()] are levels as well. [quantile()][table_measures] then gives quantiles of the number, and [table_measures()] its mean.
 #'
 #' [denoise()] with a formula returns the counts of the confidential table in every draw: `denoise(fit, ~ a:b)`.
+#'
+#' **Weight of the prior.** The weights count like records, spread evenly over the cells. With weight 1 in each cell of a large table, they outweigh the
+#' released records: most cells of real tables are nearly empty, and a factor that is nearly constant would seem far less so, however little noise there is. So
+#' the default weights have the sum 2 (at most 1 a cell). The total probability of any half of the cells is then uniform a priori, as is the margin of a factor
+#' with two levels. `bench/table_prior.R` compares the weights on real data.
 #'
 #' **Prior for several cliques.** The hyper-Dirichlet distribution (Dawid & Lauritzen 1993): the probabilities of each clique have a Dirichlet distribution, and
 #' two cliques agree on the distribution of the variables that they share. The weights of a clique's cells have the same sum for each clique and are spread
@@ -69,8 +74,8 @@
 #' @concept contingency table
 #' @concept cross-tabulation
 #' @export
-model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL) {
-  check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "prior_dirichlet() or prior_normal()", "prior")
+model_table <- function(formula = NULL, prior = NULL, zeros = NULL) {
+  if (!is.null(prior)) check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "NULL, prior_dirichlet() or prior_normal()", "prior")
   if (!is.null(zeros)) check_zeros(zeros)
   if (inherits(prior, "prior_normal")) {
     return(new_model("table", cliques = if (!is.null(formula)) formula_generators(formula), prior = prior, zeros = zeros, class = "model_table"))
@@ -92,8 +97,13 @@ format.model_table <- function(x, ...) {
   c(paste("<model> table,", if (several) "decomposable" else "saturated"),
     if (several) paste0("  cliques    ", shorten_list(clique_names(x$cliques))) else
       paste0("  variables  ", if (is.null(x$cliques)) "the release's" else shorten_list(x$cliques[[1L]])),
-    paste0("  prob       ", if (several) sprintf("hyper-Dirichlet, weight %s of a cell of the largest clique", format_number(x$prior$alpha)) else format(x$prior)),
+    paste0("  prob       ", format_table_prior(x$prior, several)),
     if (!is.null(x$zeros)) paste0("  zeros      ", format_zeros(x$zeros)))
+}
+
+format_table_prior <- function(prior, several) {
+  if (is.null(prior)) return(paste0(if (several) "hyper-", default_weights_text))
+  if (several) sprintf("hyper-Dirichlet, weight %s of a cell of the largest clique", format_number(prior$alpha)) else format(prior)
 }
 
 # ---- the graph ---------------------------------------------------------------------------
@@ -190,6 +200,7 @@ bind_columns.model_table <- function(model, columns, levels, formula, call) {
     codes <- parts[[1L]]$codes %||% all_codes(size)
     parts[[1L]]$codes <- codes[!impossible(model$zeros, codes, levels, call), , drop = FALSE]
   }
+  model$prior <- model$prior %||% default_weights(max(vapply(part_shapes(parts, size), prod, 0)))
   weights <- table_weights(model$prior, parts, levels, call)
   names <- unlist(lapply(parts, part_names, levels))
   bind_parts(model, columns, levels, parts, weights, vector("list", length(parts)), parameters = paste0("prob[", names, "]"), class = "bound_table")
@@ -222,10 +233,12 @@ clique_parts <- function(cliques, size) {
   })
 }
 
+# rows x levels of each part
+part_shapes <- function(parts, size) lapply(parts, function(p) c(prod(size[p$parents]), if (is.null(p$codes)) size[[p$children]] else nrow(p$codes)))
+
 # rows x levels of the Dirichlet weights of each part
 table_weights <- function(prior, parts, levels, call) {
-  size <- lengths(levels)
-  shape <- lapply(parts, function(p) c(prod(size[p$parents]), if (is.null(p$codes)) size[[p$children]] else nrow(p$codes)))
+  shape <- part_shapes(parts, lengths(levels))
   if (length(parts) == 1L) {
     alpha <- expand_prior(prior$alpha, shape[[1L]][2L], "alpha", call, part_names(parts[[1L]], levels))
     return(list(matrix(alpha, 1L)))

@@ -19,8 +19,8 @@
 #'   number of intervals.
 #' @details
 #' **Prior of [model_table()].** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits,
-#' the event probabilities given entry into the interval are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}). With many exits and few people, a weight below
-#' 1 gives the release more influence.
+#' the event probabilities given entry into the interval are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}). By default \eqn{w = 2 / (2 J + 1)}, as all
+#' weights have the sum 2.
 #'
 #' Method `"collapse"` gives the exact posterior, whatever the noise, at a cost that does not depend on the number of records.
 #'

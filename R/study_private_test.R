@@ -202,13 +202,13 @@ ask_one_variable <- function(variable, levels, null, of, call) {
   ok <- is.numeric(null) && length(null) == length(levels) && all(is.finite(null)) && all(null > 0) && abs(sum(null) - 1) < 1e-8
   if (!ok) stop_argument("null", paste(length(levels), "positive probabilities with the sum 1"), describe(null), call = call)
   names <- sprintf("prob[%s]", levels)
-  list(title = "Given probabilities", model = model_categorical(variable), null = stats::setNames(null, names)[-1L],
-       factor = function(release, seed, prior_n) levels_factor(release, model_categorical(variable), null, prior_n, call))
+  list(title = "Given probabilities", model = model_categorical(variable, prior_dirichlet(1)), null = stats::setNames(null, names)[-1L],
+       factor = function(release, seed, prior_n) levels_factor(release, model_categorical(variable, prior_dirichlet(1)), null, prior_n, call))
 }
 
 ask_two_factors <- function(variables, levels, null, release, call) {
   if (!is.null(null)) stop_argument("null", "NULL for two factors, which are independent under the null hypothesis", describe(null), call = call)
-  model <- model_table(stats::reformulate(paste(variables, collapse = ":")))
+  model <- model_table(stats::reformulate(paste(variables, collapse = ":")), prior_dirichlet(1))
   size <- lengths(levels)
   in_table <- function(p) matrix(p[sprintf("prob[%s]", joint_names(levels))], size[1L])
   residual <- function(p) {
@@ -262,7 +262,7 @@ ask_trend <- function(formula, levels, scores, null, call) {
     away <- scores - sum(share * scores)
     sum(table[2L, ] * away) / sum(share * away^2)
   }
-  list(title = "Trend in proportions", model = model_table(stats::reformulate(paste(names(levels), collapse = ":"))), null = function(p) slope(p) - null,
+  list(title = "Trend in proportions", model = model_table(stats::reformulate(paste(names(levels), collapse = ":")), prior_dirichlet(1)), null = function(p) slope(p) - null,
        parameter = slope, value = stats::setNames(null, sprintf("slope of the proportion with %s=%s in the scores", names(levels)[1L], levels[[1L]][2L])))
 }
 

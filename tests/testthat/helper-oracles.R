@@ -256,3 +256,7 @@ expect_prior <- function(draws, prior, probabilities = c(0.1, 0.5, 0.9)) {
 # discrete noise, by inversion
 rdiscrete_laplace <- function(n, location = 0, scale) internal("qdiscrete_laplace")(runif(n), location, scale)
 rdiscrete_gaussian <- function(n, location = 0, sd) internal("qdiscrete_gaussian")(runif(n), location, sd)
+
+# Under a uniform prior many posteriors of tables can be written down.
+flat_table <- function(...) model_table(..., prior = prior_dirichlet(1))
+flat_categorical <- function(...) model_categorical(..., prior = prior_dirichlet(1))

@@ -314,7 +314,7 @@ test_that("a matrix: the density is that of mixed probabilities, its slopes too,
   rel <- matrix_answers(codes, list(g = channel2, y = channel3), y ~ g)
   ones <- matrix_answers(codes["y"], channel3)
   cases <- list(list(rel, model_glm(y ~ g, "cumulative")), list(rel, model_glm(y ~ g, "categorical")), list(rel, model_table(~ y:g, prior_normal())),
-                list(rel, model_table(~ y:g, zeros = data.frame(y = "high", g = "a"))), list(rel, model_logistic(g ~ y)), list(ones, model_categorical()))
+                list(rel, flat_table(~ y:g, zeros = data.frame(y = "high", g = "a"))), list(rel, model_logistic(g ~ y)), list(ones, flat_categorical()))
   for (case in cases) {
     fit <- answers_fit(case[[1]], case[[2]], chains = 1, iter = 20, warmup = 10)
     at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
@@ -341,14 +341,14 @@ test_that("a matrix with equal odds is the same as a budget, and a singular one 
   same <- t(response_matrix(3, 0.9))
   dimnames(same) <- list(answer_levels$y, answer_levels$y)
   at <- function(rel, q) {
-    fit <- answers_fit(rel, model_categorical(), chains = 1, iter = 20, warmup = 10)
+    fit <- answers_fit(rel, flat_categorical(), chains = 1, iter = 20, warmup = 10)
     .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
   }
   expect_equal(at(matrix_answers(codes, same), c(0.3, -1)), at(answers_of(codes, answer_levels["y"], 0.9), c(0.3, -1)), tolerance = 1e-12)
   # mid and high are answered alike: what they have together is known, how it is divided is not
   alike <- rbind(low = c(low = 0.8, other = 0.2), mid = c(0.1, 0.9), high = c(0.1, 0.9))
   rel <- as_release(c(low = 500, other = 800), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(matrix = alike))
-  draws <- internal("parameter_matrix")(answers_fit(rel, model_categorical(), iter = 2400))
+  draws <- internal("parameter_matrix")(answers_fit(rel, flat_categorical(), iter = 2400))
   share <- draws[, "prob[mid]"] / (draws[, "prob[mid]"] + draws[, "prob[high]"])
   expect_distribution(matrix(share, ncol = 2), qunif, 0.5)
 })
@@ -386,13 +386,13 @@ test_that("k-ary: many levels, the draws are those of NUTS; a fit goes on, and p
   for (case in list(c(0.5, 300), c(2, 5000), c(5, 1e5))) {
     answered <- rmultinom(1, case[2], response_matrix(20, case[1]) %*% (share / sum(share)))[, 1]
     rel <- as_release(stats::setNames(answered, levels$y), st, mech_randomized_response(epsilon = case[1]))
-    at_once <- answers_fit(rel, model_categorical(), family = "row")
-    moved <- answers_fit(rel, model_categorical(), iter = 3600)
+    at_once <- answers_fit(rel, flat_categorical(), family = "row")
+    moved <- answers_fit(rel, flat_categorical(), iter = 3600)
     for (name in at_once$bound$parameters) expect_agreement(parameter_draws(at_once, name), parameter_draws(moved, name), label = name)
     for (l in 1:20) expect_agreement(sapply(at_once$chains, function(c) c$table[, l]), sapply(moved$chains, function(c) c$table[, l]), label = levels$y[l])
     expect_identical(unique(unlist(lapply(at_once$chains, function(c) rowSums(c$table)))), case[2])
   }
-  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_categorical(), chains = 2, iter = iter, warmup = 100, seed = 1))
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, flat_categorical(), chains = 2, iter = iter, warmup = 100, seed = 1))
   fit <- ask(400)
   longer <- extend(ask(150), 250)
   expect_identical(longer$draws, fit$draws)
@@ -405,7 +405,7 @@ test_that("k-ary: what each answer tells, and what is left to moves", {
   st <- stat_records(~ y, levels = answer_levels["y"])
   family <- function(matrix, value = c(low = 30, mid = 10, high = 20)) {
     rel <- as_release(value, st, mech_randomized_response(matrix = matrix))
-    suppressWarnings(sample_posterior(rel, model_categorical(), chains = 1, iter = 20, warmup = 10, seed = 1))$problem$family
+    suppressWarnings(sample_posterior(rel, flat_categorical(), chains = 1, iter = 20, warmup = 10, seed = 1))$problem$family
   }
   named <- function(matrix) matrix(matrix, 3, dimnames = answer_levels[c("y", "y")])
   # rows sum to 1 nearly
@@ -421,7 +421,7 @@ test_that("k-ary: what each answer tells, and what is left to moves", {
 
 test_that("k-ary: calibrated", {
   skip_on_cran() # takes long; `make test` runs it
-  cal <- calibrate(model_categorical(), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = 2), n = 60, replicates = 70,
+  cal <- calibrate(flat_categorical(), stat_records(~ y, levels = answer_levels["y"]), mech_randomized_response(epsilon = 2), n = 60, replicates = 70,
                    chains = 1, iter = 700, warmup = 0, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -429,7 +429,7 @@ test_that("k-ary: calibrated", {
 
 test_that("with a matrix it is calibrated", {
   skip_on_cran() # takes long; `make test` runs it
-  cal <- calibrate(model_table(~ y:g), stat_records(~ y + g, levels = answer_levels), mech_randomized_response(matrix = list(y = channel3, g = channel2)),
+  cal <- calibrate(flat_table(~ y:g), stat_records(~ y + g, levels = answer_levels), mech_randomized_response(matrix = list(y = channel3, g = channel2)),
                    n = 40, replicates = 42, chains = 1, iter = 700, warmup = 200, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)

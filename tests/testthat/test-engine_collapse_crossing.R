@@ -58,7 +58,7 @@ test_that("several statistics, a mechanism each, the same margin twice", {
   rel <- as_release(list(one = c(2, 0, 1, 3), two = c(1.4, 0.2, 0.4, 2.2, 3.1, 1)), st, list(one = mech_laplace(scale = 1), two = mech_gaussian(sd = 0.7)), 5)
   released <- cbind(released_of(st$one, tables), released_of(st$two, tables))
   log_p <- log_chain(tables) + log_noise("absolute", 1, rel$value[1:4], released[, 1:4]) + log_noise("squared", 0.7, rel$value[5:10], released[, 5:10])
-  expect_crossing(crossing_fit(rel, model_table(chain)), tables, log_p, released)
+  expect_crossing(crossing_fit(rel, flat_table(chain)), tables, log_p, released)
 })
 
 test_that("it agrees with method augment; a chain cut in two is the same chain", {
@@ -86,11 +86,11 @@ test_that("what a fit gives, and what it refuses", {
   skip_on_cran()
   st <- cube_statistics$pairs
   set.seed(1)
-  rel <- simulate_release(model_table(chain), st, mech_laplace(epsilon = 1), n = 200)
-  fit <- sample_posterior(rel, model_table(chain), method = "collapse", chains = 2, iter = 400, seed = 1)
+  rel <- simulate_release(flat_table(chain), st, mech_laplace(epsilon = 1), n = 200)
+  fit <- sample_posterior(rel, flat_table(chain), method = "collapse", chains = 2, iter = 400, seed = 1)
   wide <- stats::setNames(rep(list(letters[1:4]), 6), letters[1:6])
   many <- as_release(rep(1000 / 16, 240), stat_counts(stats::reformulate(utils::combn(letters[1:6], 2L, paste, collapse = ":")), wide), mech_gaussian(sd = 3), 1000)
-  bound <- internal("bind_model")(model_table(~ a:b + b:c + c:d + d:e + e:f), many$statistic)
+  bound <- internal("bind_model")(flat_table(~ a:b + b:c + c:d + d:e + e:f), many$statistic)
   chosen <- internal("auto_method")(many, bound, list(chains = 4, iter = 2000, warmup = 1000, thin = 1, seed = 1), list())
   expect_identical(chosen$method, "collapse")
   expect_named(acceptance(fit), c("chain", "mean"))

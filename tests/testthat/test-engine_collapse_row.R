@@ -1,7 +1,7 @@
 # Independent draws of the counts of one table: against enumeration (most of it stands in test-engine_collapse_counts.R and
 # test-mech_published.R), against moves, and where the released counts and n disagree.
 
-row_fit <- function(release, model = model_table(), ..., iter = 8000, seed = 1) {
+row_fit <- function(release, model = flat_table(), ..., iter = 8000, seed = 1) {
   fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = 0, seed = seed, ...)
   expect_identical(fit$problem$family, "row")
   expect_true(fit$exact)
@@ -150,14 +150,14 @@ test_that("a count's distribution far from what was released of it", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ x:y, levels_of)
-  cal <- calibrate(model_table(), st, mech_laplace(epsilon = 0.5), n = 60, replicates = 70, chains = 1, iter = 300, warmup = 0, seed = 1, method = "collapse")
+  cal <- calibrate(flat_table(), st, mech_laplace(epsilon = 0.5), n = 60, replicates = 70, chains = 1, iter = 300, warmup = 0, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
 })
 
 test_that("calibrated with n drawn", {
   skip_on_cran() # takes long; `make test` runs it
-  cal <- calibrate(model_table(), list(counts = cells_of, size = stat_size()), list(counts = mech_laplace(scale = 3), size = mech_gaussian(sd = 6)),
+  cal <- calibrate(flat_table(), list(counts = cells_of, size = stat_size()), list(counts = mech_laplace(scale = 3), size = mech_gaussian(sd = 6)),
                    n = prior_n("negative_binomial", mean = 40, size = 3), replicates = 70, chains = 1, iter = 300, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -170,16 +170,16 @@ test_that("independent draws; the same when continued; init is not used", {
   expect_gt(min(posterior::summarise_draws(denoise(fit), "ess_bulk")$ess_bulk), 14000)
   expect_identical(acceptance(fit)$mean, c(1, 1))
   expect_output(print(acceptance(fit)), "mean")
-  expect_extends(function(iter) suppressWarnings(sample_posterior(rel, model_table(), method = "collapse", chains = 2, iter = iter, warmup = 50, seed = 3)))
+  expect_extends(function(iter) suppressWarnings(sample_posterior(rel, flat_table(), method = "collapse", chains = 2, iter = iter, warmup = 50, seed = 3)))
   unknown <- as_release(c(30.2, 170.4, 61, -4.5, 55, 101), cells_of, mech_gaussian(sd = 9), NULL, neighbours = "add_remove")
-  expect_extends(function(iter) suppressWarnings(sample_posterior(unknown, model_table(), method = "collapse", chains = 2, iter = iter, warmup = 50, seed = 3)))
+  expect_extends(function(iter) suppressWarnings(sample_posterior(unknown, flat_table(), method = "collapse", chains = 2, iter = iter, warmup = 50, seed = 3)))
   expect_identical(names(acceptance(row_fit(unknown))), c("chain", "mean", "records"))
   start <- stats::setNames(rep(1 / 6, 6), fit$bound$parameters)
-  expect_message(sample_posterior(rel, model_table(), method = "collapse", chains = 1, iter = 300, init = start), "not used", class = "noiseaware_message_init")
+  expect_message(sample_posterior(rel, flat_table(), method = "collapse", chains = 1, iter = 300, init = start), "not used", class = "noiseaware_message_init")
 })
 
 test_that("wide noise on many records, other sums and n without a limit are left to moves", {
-  family <- function(release, ...) suppressWarnings(sample_posterior(release, model_table(), method = "collapse", chains = 1, iter = 20, seed = 1, ...))$problem$family
+  family <- function(release, ...) suppressWarnings(sample_posterior(release, flat_table(), method = "collapse", chains = 1, iter = 20, seed = 1, ...))$problem$family
   expect_identical(family(as_release(1e6 * (1:6), cells_of, mech_gaussian(sd = 40), 2.1e7)), "row")
   expect_identical(family(as_release(1e6 * (1:6), cells_of, mech_gaussian(sd = 4e4), 2.1e7)), "table")
   expect_identical(family(as_release(1:6, cells_of, mech_gaussian(sd = 1), NULL, neighbours = "add_remove")), "row")

@@ -10,7 +10,7 @@ log_prior <- function(tables, alpha) {
   })
 }
 
-table_fit <- function(release, model = model_table(), ..., iter = 1600, warmup = 500) {
+table_fit <- function(release, model = flat_table(), ..., iter = 1600, warmup = 500) {
   fit <- by_moves(sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -121,7 +121,7 @@ test_that("\"augment\" and \"collapse\" agree", {
   slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 2)
   expect_same_quantiles(fit$draws, slow$draws)
   # and with cells that cannot be
-  model <- model_table(zeros = ~ g == "w" & h == "a")
+  model <- flat_table(zeros = ~ g == "w" & h == "a")
   rel <- simulate_release(model, st, mech_gaussian(mu = 1), n = 60)
   expect_same_quantiles(table_fit(rel, model)$draws, sample_posterior(rel, model, method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 2)$draws)
 })
@@ -130,7 +130,7 @@ test_that("one variable is the categorical model", {
   st <- stat_counts(~ g, list(g = letters[1:4]))
   rel <- as_release(c(40, 3, 88, -2), st, mech_laplace(scale = 4), 130)
   fit <- table_fit(rel)
-  same <- sample_posterior(rel, model_categorical(), chains = 2, iter = 5500, warmup = 600, seed = 2)
+  same <- sample_posterior(rel, flat_categorical(), chains = 2, iter = 5500, warmup = 600, seed = 2)
   posterior::variables(same$draws) <- posterior::variables(fit$draws)
   expect_same_quantiles(fit$draws, same$draws)
 })
@@ -205,7 +205,7 @@ test_that("decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), iter = 1600)
+    fit <- table_fit(rel, flat_table(case[[1]]), iter = 1600)
     margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
     counts <- released_of(margins, tables, cells)
     draws <- denoise(fit, stats::as.formula(margins$formula))
@@ -232,7 +232,7 @@ test_that("decomposable graphs are enumerated", {
 test_that("\"augment\" and \"collapse\" agree on decomposable graphs", {
   skip_on_cran()
   levels <- list(a = binary, b = letters[1:3], c = binary, d = letters[1:3])
-  model <- model_table(~ a:b:c + b:c:d)
+  model <- flat_table(~ a:b:c + b:c:d)
   set.seed(3)
   rel <- simulate_release(model, stat_counts(~ a:b + c:d + b:d, levels), mech_laplace(epsilon = 1), n = 50)
   slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 5000, warmup = 600, seed = 2)
@@ -244,8 +244,8 @@ test_that("thirty variables on a tree", {
   levels <- stats::setNames(rep(list(binary), 30), paste0("v", 1:30))
   tree <- stats::reformulate(paste0("v", (2:30) %/% 2, ":v", 2:30))
   set.seed(4)
-  rel <- simulate_release(model_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = 5000)
-  fit <- table_fit(rel, model_table(tree), iter = 1500)
+  rel <- simulate_release(flat_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = 5000)
+  fit <- table_fit(rel, flat_table(tree), iter = 1500)
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.03)
   # cliques agree on what they share
   d <- posterior::as_draws_matrix(denoise(fit, ~ v1:v2 + v2:v4))
@@ -256,7 +256,7 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 36, chains = 1, iter = 700,
+  cal <- calibrate(flat_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 36, chains = 1, iter = 700,
                    warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
@@ -321,7 +321,7 @@ test_that("unknown n: decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cube_cells, case[[2]], case[[3]]) - log(n) + log_noise("absolute", 1, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), prior_n = prior, iter = 3200)
+    fit <- table_fit(rel, flat_table(case[[1]]), prior_n = prior, iter = 3200)
     draws <- denoise(fit)
     draw <- function(k) matrix(draws[, , st$components[k]], ncol = 2L)
     for (k in seq_len(ncol(released))) for (l in seq_len(k)) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -342,7 +342,7 @@ test_that("unknown n: what no release tells of is the prior", {
                list(prior_n("uniform", lower = 5, upper = 40), 5:40, rep(1, 36)), list(prior_n("log_uniform", upper = 200), 1:200, 1 / (1:200)))
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
-    for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
+    for (model in list(flat_table(), flat_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
       fit <- sample_posterior(rel, model, method = "collapse", prior_n = case[[1]], chains = 2, iter = 1500, warmup = 400, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
@@ -354,15 +354,15 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 42, chains = 1, iter = 900, warmup = 250, seed = 3,
+  cal <- calibrate(flat_table(), st, noise, n = prior_n("negative_binomial", mean = 20, size = 3), replicates = 42, chains = 1, iter = 900, warmup = 250, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
   expect_gt(min(summary(cal)$p.value), 1e-4)
   set.seed(1)
-  rel <- simulate_release(model_table(), st, noise, n = 80, neighbours = "add_remove")
+  rel <- simulate_release(flat_table(), st, noise, n = 80, neighbours = "add_remove")
   rel <- as_release(rel$value, rel$statistic, rel$mechanism, n = NULL, neighbours = "add_remove")
-  ask <- function(iter) sample_posterior(rel, model_table(), prior_n = prior_n("poisson", mean = 70), chains = 2, iter = iter, warmup = 300, seed = 1)
+  ask <- function(iter) sample_posterior(rel, flat_table(), prior_n = prior_n("poisson", mean = 70), chains = 2, iter = iter, warmup = 300, seed = 1)
   short <- ask(500)
   expect_identical(extend(short, 300)$draws, ask(800)$draws)
   expect_output(print(short), "not known \\(n\\); prior poisson")
@@ -435,7 +435,7 @@ test_that("exact numbers: where changes of four cells do not connect the tables"
   # margins of 3 x 3 with a diagonal that cannot be: one cycle or the other
   square <- levels[2:3]
   rel <- with_law(stat_counts(~ r + s, square), rep(2, 6), stat_counts(~ r:s, square), rep(1, 9), mech_laplace(scale = 2), 6)
-  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 1600)
+  fit <- table_fit(rel, flat_table(~ r:s, zeros = ~ r == s), iter = 1600)
   k <- 0:2 # records of one cycle
   log_p <- -6 * abs(k - 1) / 2
   p <- exp(log_p) / sum(exp(log_p))
@@ -457,7 +457,7 @@ test_that("exact numbers: decomposable graphs", {
   log_p <- log_decomposable(tables, cube_cells, list(c("x", "y"), c("y", "z")), list(character(), "y")) + log_noise("absolute", 1, z, released)
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)
-  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 3200)
+  fit <- table_fit(rel, flat_table(~ x:y + y:z), iter = 3200)
   draws <- denoise(fit)
   draw <- function(k) matrix(draws[, , paste0("counts: ", st$components[k])], ncol = 2L)
   for (k in 1:8) for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -468,14 +468,14 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 38, chains = 1, iter = 700, warmup = 250, seed = 2, method = "collapse")
+  cal <- calibrate(flat_table(~ g:h:k), st, noise, n = 30, replicates = 38, chains = 1, iter = 700, warmup = 250, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(summary(cal)$p.value), 1e-4)
   set.seed(1)
   wide <- list(a = 1:5, b = 1:6, c = 1:4)
   st <- list(law = stat_counts(~ a:b + c, wide), counts = stat_counts(~ b:c + a:c, wide))
-  rel <- simulate_release(model_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
-  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_table(~ a:b:c), chains = 2, iter = iter, warmup = 200, seed = 1))
+  rel <- simulate_release(flat_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, flat_table(~ a:b:c), chains = 2, iter = iter, warmup = 200, seed = 1))
   fit <- ask(300)
   at <- posterior::as_draws_matrix(denoise(fit))
   exact <- startsWith(colnames(at), "law")
@@ -488,7 +488,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
 
 test_that("exact numbers that cannot be kept are refused", {
   whole <- stat_counts(~ x:y:z, cube)
-  ask <- function(law, value, n = 6, model = model_table(), ...) {
+  ask <- function(law, value, n = 6, model = flat_table(), ...) {
     sample_posterior(with_law(law, value, whole, rep(1, 8), mech_laplace(scale = 1), n, ...), model, method = "collapse", chains = 1, iter = 20)
   }
   fraction <- stat_linear(whole, list(half = c(`x=a:y=a:z=a` = 0.5, `x=b:y=b:z=b` = 1)))
@@ -522,8 +522,8 @@ test_that("integer kernels are bases of all whole-number solutions", {
 test_that("restarts, seeds, thin, init, prints", {
   st <- cube_statistics$nested
   set.seed(1)
-  rel <- simulate_release(model_table(), st, mech_laplace(epsilon = 1), n = 200)
-  run <- function(...) sample_posterior(rel, model_table(), method = "collapse", chains = 2, ...)
+  rel <- simulate_release(flat_table(), st, mech_laplace(epsilon = 1), n = 200)
+  run <- function(...) sample_posterior(rel, flat_table(), method = "collapse", chains = 2, ...)
   expect_extends(function(iter) run(iter = iter, warmup = 200, seed = 7))
   half <- run(iter = 500, warmup = 300, seed = 7)
   expect_false(identical(run(iter = 500, warmup = 300, seed = 8)$draws, half$draws))
@@ -562,9 +562,9 @@ test_that("what cannot be is refused", {
   st <- cube_statistics$pairs
   rel <- as_release(rep(1, 12), st, mech_laplace(scale = 1), 4)
   fit <- function(...) sample_posterior(rel, model_table(...), chains = 1, iter = 20)
-  made <- suppressWarnings(sample_posterior(rel, model_table(), chains = 1, iter = 20, seed = 1))
+  made <- suppressWarnings(sample_posterior(rel, flat_table(), chains = 1, iter = 20, seed = 1))
   other <- sample_posterior(rel, model_naive_bayes("x"), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
-  slow <- sample_posterior(rel, model_table(), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
+  slow <- sample_posterior(rel, flat_table(), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
   refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + foo(y)), model_table(~ x:y + y:z + z:x), model_table(~ x:y + y:z + z:w + w:x), model_table(~.), denoise(made, x ~ y)))
   refusals("prior", expression(model_table(prior = 1), model_table(prior = prior_beta()), fit(prior = prior_dirichlet(1:7)), model_table(~ x + y, prior_dirichlet(1:2))))
   refusals("variables", expression(fit(~ x:y:w), denoise(made, ~ x:w)))
@@ -580,20 +580,20 @@ test_that("what cannot be is refused", {
     sample_posterior(as_release(rep(1, 12), st, mech_laplace(scale = 1), 1e7), model_table(~ x:y + y:z), method = "collapse"),
     sample_posterior(as_release(list(a = rep(1, 4), b = rep(0:1, 2)), list(a = stat_counts(~ x:y, cube[1:2]), b = stat_records(~ z, levels = cube["z"])),
                                 list(a = mech_laplace(scale = 1), b = mech_randomized_response(epsilon = 1)), 4), model_table(), method = "collapse")))
-  expect_output(print(model_table(~ x * y, zeros = ~ x == "a")), "variables  x, y")
-  expect_output(print(model_table(~ x * y + y * z)), "cliques    x:y, y:z")
-  expect_output(print(model_table(zeros = data.frame(x = "a"))), "1 combination")
+  expect_output(print(flat_table(~ x * y, zeros = ~ x == "a")), "variables  x, y")
+  expect_output(print(flat_table(~ x * y + y * z)), "cliques    x:y, y:z")
+  expect_output(print(flat_table(zeros = data.frame(x = "a"))), "1 combination")
 })
 
 test_that("denoise() refuses margins that the fit has no counts of", {
   few <- function(...) suppressWarnings(sample_posterior(..., chains = 1, iter = 20, warmup = 10, seed = 1))
   st <- stat_counts(~ a:b + b:c, levels = list(a = c("p", "q"), b = c("u", "v"), c = c("k", "l")))
   release <- suppressMessages(as_release(c(10, 12, 9, 11, 12, 10, 9, 11), st, mech_laplace(scale = 2), n = 42))
-  fit <- few(release, model_table(~ a:b + b:c), method = "collapse")
+  fit <- few(release, flat_table(~ a:b + b:c), method = "collapse")
   expect_identical(posterior::variables(denoise(fit, ~ a + b:c)), c("a=p", "a=q", "b=u:c=k", "b=u:c=l", "b=v:c=k", "b=v:c=l"))
   expect_error(denoise(fit, ~ a:c), "inside a clique of the model.*`a:b` and `b:c`", class = "noiseaware_error_argument")
   expect_error(denoise(fit, ~ a:z), "`z` is not", class = "noiseaware_error_variables")
-  imputed <- few(release, model_table(~ a:b + b:c), method = "augment")
+  imputed <- few(release, flat_table(~ a:b + b:c), method = "augment")
   expect_error(denoise(imputed, ~ a), "\"augment\" does not store a table", class = "noiseaware_error_argument")
   plain <- few(as_release(c("a=p" = 40, "a=q" = 52), stat_counts(~ a, levels = list(a = c("p", "q"))), mech_laplace(scale = 2), n = 92), model_bernoulli())
   expect_error(denoise(plain, ~ a), "not `model_table\\(\\)`", class = "noiseaware_error_argument")

@@ -162,7 +162,7 @@ test_that("independence is tested where n is unknown, and a fit of a table has i
   log <- function(x) attr(test_hypothesis(x, ~ a + b, draws = 2000, seed = 1), "log")
   # with hardly any noise the counts are known, and n with them
   expect_equal(log(unsized), log(sized), tolerance = 1e-6)
-  fit <- sample_posterior(sized, model_table(), method = "collapse", chains = 2, iter = 400, seed = 1)
+  fit <- sample_posterior(sized, flat_table(), method = "collapse", chains = 2, iter = 400, seed = 1)
   expect_equal(attr(test_hypothesis(fit, ~ a + b), "log"), log(sized), tolerance = 1e-6)
   for (call in list(quote(test_hypothesis(fit, ~ a + b, draws = 1e5)), quote(test_hypothesis(fit, ~ a + b, seed = 2)))) {
     expect_error(eval(call), "must be left out if `x` is a fit of a table", class = "noiseaware_error_argument")

@@ -65,13 +65,13 @@ test_that("tables whose numbers are sums of cells: tempering, within its error o
   skip_on_cran() # takes long; `make test` runs it
   tables <- all_tables(15, 4L) # (u, s), (u, t), (v, s), (v, t)
   prior <- log_dirichlet_multinomial(tables, rep(1, 4))
-  crossed <- short_fit(as_release(c(3.1, 6.2, 1.7, 3.4), two, mech_laplace(scale = 1.5), n = 15), model_table())
+  crossed <- short_fit(as_release(c(3.1, 6.2, 1.7, 3.4), two, mech_laplace(scale = 1.5), n = 15), flat_table())
   noise <- -rowSums(abs(t(c(3.1, 6.2, 1.7, 3.4) - t(tables)))) / 1.5 - 4 * log(3)
   expect_equal(as.numeric(log_evidence(crossed)), log_total(prior + noise), tolerance = 1e-8)
   margins <- as_release(c(8.1, 6.2, 4.7, 10.4), stat_counts(~ a + b, levels = two$levels), mech_gaussian(sd = 1.2), n = 15)
   sums <- cbind(tables[, 1] + tables[, 2], tables[, 3] + tables[, 4], tables[, 1] + tables[, 3], tables[, 2] + tables[, 4])
   noise <- rowSums(dnorm(t(c(8.1, 6.2, 4.7, 10.4) - t(sums)), 0, 1.2, log = TRUE))
-  told <- log_evidence(short_fit(margins, model_table()), seed = 1)
+  told <- log_evidence(short_fit(margins, flat_table()), seed = 1)
   expect_lt(abs(as.numeric(told) - log_total(prior + noise)), 5 * attr(told, "error"))
   expect_lt(attr(told, "error"), 0.02)
   # independent a and b: two Dirichlet distributions, weight 2 of a level

@@ -6,8 +6,8 @@ levels3 <- list(x = binary, y = c("u", "v", "w"), z = binary)
 margins_fit <- function() {
   set.seed(1)
   st <- list(one = stat_counts(~ y:x, levels3[1:2]), some = stat_subset(stat_counts(~ z, levels3["z"]), "z=b"))
-  rel <- simulate_release(model_table(), st, list(one = mech_gaussian(sd = 3), some = mech_laplace(scale = 1)), n = 200)
-  sample_posterior(rel, model_table(), chains = 2, iter = 300, warmup = 100, seed = 1) |> suppressWarnings()
+  rel <- simulate_release(flat_table(), st, list(one = mech_gaussian(sd = 3), some = mech_laplace(scale = 1)), n = 200)
+  sample_posterior(rel, flat_table(), chains = 2, iter = 300, warmup = 100, seed = 1) |> suppressWarnings()
 }
 
 test_that("the data of a table: published numbers in any order of the variables, posterior counts", {

@@ -128,7 +128,7 @@ test_that("tails and narrow intervals keep their digits", {
 test_that("methods agree with enumeration of all tables", {
   skip_on_cran()
   counts <- tables_of_three(6)
-  model <- model_categorical() # every table is equally likely
+  model <- flat_categorical() # every table is equally likely
   families <- rep(names(masses), length.out = length(designs))
   for (k in seq_along(designs)) {
     rel <- release_of_design(families[k], designs[[k]], 1.5)
@@ -159,7 +159,7 @@ test_that("subsets, queries and an unknown number of records go along", {
     shown_log("gaussian", 4, counts[, 2] + counts[, 3], 1, list(round = 2))
   released <- cbind(counts[, 1], counts[, 2] + counts[, 3])
   for (method in c("collapse", "augment")) {
-    expect_enumerated(sample_posterior(rel, model_categorical(), method = method, chains = 2, iter = 1800, seed = 1), released, log_p)
+    expect_enumerated(sample_posterior(rel, flat_categorical(), method = method, chains = 2, iter = 1800, seed = 1), released, log_p)
   }
   # the number of records is hidden too
   rel <- as_release(c(a = 3, b = NA, c = NA), three, published(mech_discrete_laplace(scale = 1), threshold = 2), NULL, neighbours = "add_remove")
@@ -169,7 +169,7 @@ test_that("subsets, queries and an unknown number of records go along", {
   # tables of n records are equally likely among (n + 1)(n + 2) / 2
   log_p <- rowSums(vapply(1:3, function(k) shown_log("discrete_laplace", c(3, NA, NA)[k], all[, k], 1, list(threshold = 2)), n + 0)) - log((n + 1) * (n + 2))
   for (method in c("collapse", "augment")) {
-    fit <- sample_posterior(rel, model_categorical(), method = method, prior_n = prior_n("uniform", lower = 0, upper = 12), chains = 2, iter = 2100, seed = 3)
+    fit <- sample_posterior(rel, flat_categorical(), method = method, prior_n = prior_n("uniform", lower = 0, upper = 12), chains = 2, iter = 2100, seed = 3)
     expect_enumerated(fit, all, log_p)
   }
 })
@@ -193,10 +193,10 @@ test_that("cells of several variables that were hidden agree with enumeration", 
 
 test_that("steps that change nothing leave the posterior alone", {
   value <- c(a = 31.25, b = 12.5, c = 7.75)
-  plain <- sample_posterior(as_release(value, three, mech_gaussian(sd = 2), 50), model_categorical(), chains = 2, iter = 500, seed = 1)
+  plain <- sample_posterior(as_release(value, three, mech_gaussian(sd = 2), 50), flat_categorical(), chains = 2, iter = 500, seed = 1)
   for (mechanism in list(published(mech_gaussian(sd = 2), threshold = -1e6), published(mech_gaussian(sd = 2), round = 2^-20),
                          published(mech_gaussian(sd = 2), lower = -1e6, upper = 1e6))) {
-    fit <- sample_posterior(as_release(value, three, mechanism, 50), model_categorical(), chains = 2, iter = 500, seed = 1)
+    fit <- sample_posterior(as_release(value, three, mechanism, 50), flat_categorical(), chains = 2, iter = 500, seed = 1)
     # independent draws from weights that differ by a constant
     expect_equal(fit$draws, plain$draws, tolerance = 1e-4)
   }
@@ -230,7 +230,7 @@ test_that("posteriors are calibrated", {
   skip_on_cran()
   mechanisms <- list(published(mech_discrete_gaussian(sd = 3), threshold = 8, round = 3, lower = 0), published(mech_laplace(scale = 4), threshold = 6, listed = FALSE))
   for (mechanism in mechanisms) {
-    cal <- calibrate(model_categorical(), three, mechanism, n = 30, replicates = 110, seed = 1, chains = 1, iter = 400)
+    cal <- calibrate(flat_categorical(), three, mechanism, n = 30, replicates = 110, seed = 1, chains = 1, iter = 400)
     expect_true(all(summary(cal)$p.value > 1e-4))
   }
 })
@@ -295,7 +295,7 @@ test_that("prints, plots and checks follow", {
   expect_snapshot(published(mech_gaussian(sd = 2), threshold = 90, listed = FALSE))
   built <- ggplot2::ggplot_build(plot(rel))
   expect_identical(Filter(function(layer) "label" %in% names(layer), built$data)[[1]]$x, 10)
-  fit <- sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1)
+  fit <- sample_posterior(rel, flat_categorical(), chains = 2, iter = 400, seed = 1)
   check <- bayesplot::pp_check(fit)
   expect_true(all(is.finite(ggplot2::ggplot_build(check)$data[[3]]$x)))
   # no trouble in numbers that are rounded far from the total
@@ -339,8 +339,8 @@ test_that("what cannot be is refused", {
   expect_named(as_release(shown, stat_subset(three, names(shown)), published(laplace, threshold = 10), 60)$value, names(shown))
   # methods that need the noisy numbers
   hidden <- value(NA, threshold = 10)
-  expect_refused(sample_posterior(hidden, model_categorical(), method = "clt"), "noiseaware_error_method")
-  expect_refused(sample_posterior(hidden, model_categorical(), method = "naive"), "noiseaware_error_method")
+  expect_refused(sample_posterior(hidden, flat_categorical(), method = "clt"), "noiseaware_error_method")
+  expect_refused(sample_posterior(hidden, flat_categorical(), method = "naive"), "noiseaware_error_method")
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 1)), rescale = FALSE)
   rounded <- as_release(c(20, 10), st, published(laplace, round = 5), 60)
   expect_refused(sample_posterior(rounded, model_normal(), method = "collapse"), "noiseaware_error_method")
@@ -362,7 +362,7 @@ test_that("counts without noise, suppressed or rounded, leave all tables that ag
   expect_identical(format(suppressed), "exact counts, without noise; hidden below 10")
   expect_identical(privacy(suppressed)$epsilon, Inf)
   rel <- as_release(c(55, 13, NA, NA, NA), counted, suppressed, n = 82)
-  fit <- sample_posterior(rel, model_categorical(), chains = 4, iter = 2000, seed = 1)
+  fit <- sample_posterior(rel, flat_categorical(), chains = 4, iter = 2000, seed = 1)
   draws <- posterior::as_draws_matrix(denoise(fit))
   expect_true(all(draws[, 1] == 55, draws[, 2] == 13, rowSums(draws) == 82, draws[, 3:5] < 10))
   expect_identical(unname(noise_sd(rel)), numeric(5))
@@ -376,7 +376,7 @@ test_that("counts without noise, suppressed or rounded, leave all tables that ag
   seen <- tabulate(as.vector(draws[, 3]) + 1, 10)
   expect_gt(chisq.test(seen, p = exact / sum(exact))$p.value, 1e-6)
   rounded <- as_release(c(50, 10, 10, 0, 10), counted, published(mech_exact(), round = 5), n = 82)
-  counts <- posterior::as_draws_matrix(denoise(sample_posterior(rounded, model_categorical(), chains = 2, iter = 400, seed = 1)))
+  counts <- posterior::as_draws_matrix(denoise(sample_posterior(rounded, flat_categorical(), chains = 2, iter = 400, seed = 1)))
   expect_true(all(round(counts / 5) * 5 == rep(rounded$value, each = nrow(counts))))
   # a file keeps that there is no noise; an owner cannot release it
   path <- withr::local_tempfile(fileext = ".json")

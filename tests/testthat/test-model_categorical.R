@@ -15,7 +15,7 @@ many <- as.character(1:40) # more than are looked at one by one
 discrete_cases <- list(
   bernoulli = list(model_bernoulli(prior = prior_beta(2, 5)), one(c("no", "yes"))),
   three = list(model_categorical(prior = prior_dirichlet(c(0.7, 2, 3))), one(letters[1:3])),
-  five = list(model_categorical("y"), one(letters[1:5])),
+  five = list(flat_categorical("y"), one(letters[1:5])),
   many = list(model_categorical(prior = prior_dirichlet(0.5)), one(many)),
   bayes = list(model_naive_bayes("y", prior = prior_dirichlet(c(2, 1)), conditional = prior_dirichlet(1.5)), pair),
   by_class = list(model_naive_bayes("y", c("x2", "x1"), conditional = list(
@@ -260,7 +260,7 @@ test_that("a move of one feature's distribution leaves the other columns alone",
 })
 
 test_that("a move keeps a level whose probability is below the resolution of a double", {
-  bound <- bind(model_categorical(), one(letters[1:3]))
+  bound <- bind(flat_categorical(), one(letters[1:3]))
   theta <- sticks_of(c(1e-20, 1e-19, 1 - 1.1e-19))
   for (level in 0:2) {
     moved <- .Call(internal("ffi_model_move"), bound$spec, theta, theta + 1, matrix(as.double(level), 100, 1), stream(1))
@@ -367,9 +367,9 @@ for (mechanism in list(mech_laplace(epsilon = 1), mech_gaussian(sd = 2))) {
 test_that("a scale for each count, and one record", {
   skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(c(9.2, 1.7, 7.4), one(letters[1:3]), mech_laplace(scale = c(1, 3, 0.5)), 20)
-  expect_categorical(rel, model_categorical(), c(1, 1, 1), paste0("prob[", letters[1:3], "]"))
+  expect_categorical(rel, flat_categorical(), c(1, 1, 1), paste0("prob[", letters[1:3], "]"))
   rel <- as_release(c(0.9, 0.4, -0.8), one(letters[1:3]), mech_gaussian(sd = 0.7), 1)
-  expect_categorical(rel, model_categorical(), c(1, 1, 1), paste0("prob[", letters[1:3], "]"))
+  expect_categorical(rel, flat_categorical(), c(1, 1, 1), paste0("prob[", letters[1:3], "]"))
 })
 
 # Posterior of naive Bayes by enumeration of all databases. `alpha`: list of rows
@@ -552,14 +552,14 @@ test_that("priors and arguments that cannot be are refused", {
   for (call in alist(
     prior_beta(0, 1), prior_beta(1, -1), prior_beta("a"), prior_beta(c(1, 2), 1), prior_beta(NA, 1), prior_beta(Inf, 1),
     model_bernoulli(prior = prior_dirichlet(1)), model_bernoulli(prior = 1), model_bernoulli(prior = fixed(0.5)),
-    model_categorical(prior = prior_beta(1, 1)), model_categorical(prior = NULL),
+    model_categorical(prior = prior_beta(1, 1)), model_categorical(prior = 1),
     model_naive_bayes("y", prior = prior_beta(1, 1)), model_naive_bayes("y", conditional = 1), model_naive_bayes("y", conditional = list()),
     model_naive_bayes("y", conditional = list(prior_dirichlet(1))), model_naive_bayes("y", conditional = list(x = 1)),
     model_naive_bayes("y", conditional = list(x = list(a = fixed(1)))), model_naive_bayes("y", conditional = fixed(0.5)),
     model_naive_bayes("y", prior = fixed(c(0.5, 0.5)), conditional = list(x = fixed(diag(2))))
   )) expect_error(eval(call), class = "noiseaware_error_prior", label = deparse(call))
   for (call in alist(
-    model_bernoulli(1), model_bernoulli(c("a", "b")), model_bernoulli(""), model_categorical(NA_character_), model_naive_bayes(),
+    model_bernoulli(1), model_bernoulli(c("a", "b")), model_bernoulli(""), flat_categorical(NA_character_), model_naive_bayes(),
     model_naive_bayes(NULL), model_naive_bayes("y", 1), model_naive_bayes("y", character()), model_naive_bayes("y", c("x", "x")),
     model_naive_bayes("y", c("x", "y")), model_naive_bayes("y", c("x", NA))
   )) expect_error(eval(call), class = "noiseaware_error_argument", label = deparse(call))
@@ -572,7 +572,7 @@ test_that("models that do not fit the release are refused", {
   mixed <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b")))
   none <- stat_counts(~ y, list(y = c("a", "b")))
   variables <- list(list(model_bernoulli(), one(letters[1:3])), list(model_bernoulli("x"), two), list(model_bernoulli(), pair),
-                    list(model_categorical(), pair), list(model_categorical("z"), two), list(model_categorical(), number),
+                    list(flat_categorical(), pair), list(flat_categorical("z"), two), list(flat_categorical(), number),
                     list(model_bernoulli(), number), list(model_naive_bayes("g"), mixed), list(model_naive_bayes("y"), none),
                     list(model_naive_bayes("z"), pair), list(model_naive_bayes("y", "x1"), pair),
                     list(model_naive_bayes("y", c("x1", "x2", "x3")), pair))
@@ -594,7 +594,7 @@ test_that("models that do not fit the release are refused", {
 
 test_that("starting values that are no probabilities are refused", {
   rel <- as_release(c(12.2, 7.5, 1.1), one(letters[1:3]), mech_laplace(epsilon = 1), 20)
-  start <- function(...) sample_posterior(rel, model_categorical(), chains = 1, iter = 10, init = c(...))
+  start <- function(...) sample_posterior(rel, flat_categorical(), chains = 1, iter = 10, init = c(...))
   for (p in list(c(0.5, 0.5, 0.5), c(1.5, -0.5, 0), c(0, 0, 0))) {
     expect_error(start("prob[a]" = p[1], "prob[b]" = p[2], "prob[c]" = p[3]), class = "noiseaware_error_argument")
   }
@@ -604,7 +604,7 @@ test_that("starting values that are no probabilities are refused", {
 
 test_that("models print, and fits say what was modelled", {
   expect_identical(format(model_bernoulli()), c("<model> Bernoulli", "  variable  the release's", "  prob      beta(a = 1, b = 1)"))
-  expect_identical(format(model_categorical("y"))[2], "  variable  y")
+  expect_identical(format(flat_categorical("y"))[2], "  variable  y")
   expect_identical(format(discrete_cases$by_class[[1]])[2:4],
                    c("  class        y, dirichlet(alpha = 1)", "  features     x2, x1",
                      "  conditional  x1 by class, x2 dirichlet(alpha = (1, 2, 3))"))
@@ -612,4 +612,25 @@ test_that("models print, and fits say what was modelled", {
   expect_identical(describe(discrete_cases$bernoulli), "Bernoulli y")
   expect_identical(describe(discrete_cases$three), "categorical y, 3 levels")
   expect_identical(describe(discrete_cases$bayes), "naive Bayes, x1, x2 given y")
+})
+
+test_that("default weights have the sum 2, and are at most 1", {
+  alpha <- function(model, levels, formula) {
+    weights <- internal("bind_model")(model, stat_counts(formula, levels))$spec$fields$alpha
+    c(range(weights), sum(weights))
+  }
+  two <- list(x = c("a", "b"), y = c("u", "v", "w"), z = c("p", "q"))
+  expect_equal(alpha(model_categorical(), two["y"], ~ y), c(2 / 3, 2 / 3, 2))
+  expect_equal(alpha(model_categorical(), two["x"], ~ x), c(1, 1, 2))
+  expect_equal(alpha(model_table(), two, ~ x:y:z), c(1 / 6, 1 / 6, 2))
+  expect_equal(alpha(model_table(zeros = ~ x == "a" & y == "u"), two[1:2], ~ x:y), c(2 / 5, 2 / 5, 2))
+  # the margin of the first clique, and of the second given y: each clique has the sum 2
+  expect_equal(alpha(model_table(~ x:y + y:z), two, ~ x:y + y:z), c(1 / 3, 1 / 3, 4))
+  expect_identical(format(model_table())[3], "  prob       Dirichlet, equal weights with the sum 2")
+  expect_identical(format(model_table(~ x:y + y:z))[3], "  prob       hyper-Dirichlet, equal weights with the sum 2")
+  expect_identical(format(model_categorical())[3], "  prob      Dirichlet, equal weights with the sum 2")
+  # hardly any noise: the means are (count + weight) / (n + 2)
+  release <- as_release(c(7, 3, 0, 0, 1, 9), stat_counts(~ x:y, two[1:2]), mech_gaussian(sd = 0.01), n = 20)
+  fit <- sample_posterior(release, model_table(), chains = 2, iter = 2000, seed = 1)
+  for (k in 1:6) expect_same_mean(posterior::extract_variable_matrix(fit$draws, names(coef(fit))[k]), (c(7, 3, 0, 0, 1, 9)[k] + 1 / 3) / 22)
 })

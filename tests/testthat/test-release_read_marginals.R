@@ -18,7 +18,7 @@ test_that("marginals are a statistic each, the last variable fastest, from a lis
 })
 
 test_that("the table given its noisy margins is that of enumeration", {
-  fit <- sample_posterior(read_release(noisy, format = "marginals", mechanism = mech_discrete_gaussian, n = 12), model_table(), chains = 2, iter = 2000, seed = 1)
+  fit <- sample_posterior(read_release(noisy, format = "marginals", mechanism = mech_discrete_gaussian, n = 12), flat_table(), chains = 2, iter = 2000, seed = 1)
   tables <- expand.grid(fn = 0:12, mn = 0:12, fy = 0:12, my = 0:12)
   tables <- tables[rowSums(tables) == 12, ] # all equally likely
   square <- function(z, s, sd) (z - s)^2 / (2 * sd^2)

@@ -56,7 +56,7 @@ test_that("a group is shown where its noisy count is larger than the threshold",
   expect_identical(hidden, as_release(c(NA, 120, 64), stat_counts(~ ward, list(ward = public)), published(noise, threshold = 34), NULL, "add_remove"))
   expect_error(read_release(limited, format = "opendp_table", table = transform(rows[1:2], len = c(120, 33))), class = "noiseaware_error_value")
   # 120 and 64 were shown: all counts up to 200 with n uniform are equally likely but for the sizes of tables
-  fit <- sample_posterior(hidden, model_categorical(), prior_n = prior_n("uniform", lower = 150, upper = 230), chains = 2, iter = 1000, seed = 1)
+  fit <- sample_posterior(hidden, flat_categorical(), prior_n = prior_n("uniform", lower = 150, upper = 230), chains = 2, iter = 1000, seed = 1)
   tables <- expand.grid(centre = 0:60, north = 90:150, south = 40:90)
   total <- rowSums(tables)
   tables <- tables[total >= 150 & total <= 230, ]

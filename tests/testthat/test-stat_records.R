@@ -158,7 +158,7 @@ test_that("numbers as codes: noise on a factor's code", {
   records <- as.matrix(expand.grid(rep(list(0:2), 3)))
   counts <- t(apply(records, 1, function(r) tabulate(r + 1, 3)))
   weight <- exp(log_noise("absolute", rep(0.7, 3), c(0.4, 1.6, 2.9), records) + rowSums(lgamma(counts + 1)))
-  for (fit in both_samplers(rel, model_categorical(), 10000)) {
+  for (fit in both_samplers(rel, flat_categorical(), 10000)) {
     for (l in 1:3) expect_same_mean(parameter_draws(fit, paste0("prob[", letters[l], "]")), sum(weight * (counts[, l] + 1) / 6) / sum(weight))
   }
 })

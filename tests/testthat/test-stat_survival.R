@@ -51,7 +51,7 @@ test_that("with hardly any noise the curve is that of the life table", {
   exits <- lung_exits()
   statistic <- stat_survival(~ sex, ends, sexes, "at_risk")
   exact <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_gaussian(sd = 0.1), n = nrow(exits))
-  fit <- sample_posterior(exact, model_table(), chains = 2, iter = 2200, seed = 1)
+  fit <- sample_posterior(exact, flat_table(), chains = 2, iter = 2200, seed = 1)
   for (g in 1:2) {
     # the exits' probabilities given the counts, drawn from their Dirichlet distribution
     counts <- table(exits$exit[exits$sex == g])
@@ -82,7 +82,7 @@ test_that("narrow intervals come near Kaplan and Meier's curve, which knows the 
   exits <- survival_exits(survival::lung, Surv(time, status == 2) ~ 1, narrow)
   statistic <- stat_survival(~ 1, narrow)
   release <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_gaussian(sd = 0.2), n = nrow(exits))
-  data <- survival_data(sample_posterior(release, model_table(), chains = 2, iter = 2000, seed = 1))
+  data <- survival_data(sample_posterior(release, flat_table(), chains = 2, iter = 2000, seed = 1))
   by_time <- summary(survival::survfit(survival::Surv(time, status == 2) ~ 1, survival::lung), times = narrow[-1])
   expect_lt(max(abs(data$mean[-1] - by_time$surv)), 0.03)
   expect_true(all(data$lower[-1] < by_time$surv & by_time$surv < data$upper[-1]))
@@ -94,19 +94,19 @@ test_that("both forms of a release say the same where noise is nearly none, and 
     statistic <- stat_survival(~ 1, ends, publish = publish)
     value <- internal("statistic_total")(statistic, exits)
     release <- as_release(value, statistic, mech_discrete_gaussian(sd = 0.2), n = nrow(exits))
-    survival_data(sample_posterior(release, model_table(), chains = 2, iter = 2200, seed = 2))
+    survival_data(sample_posterior(release, flat_table(), chains = 2, iter = 2200, seed = 2))
   })
   expect_equal(curves[[1]]$mean, curves[[2]]$mean, tolerance = 0.02)
   statistic <- stat_survival(~ 1, ends)
   release <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_laplace(epsilon = 1), n = NULL)
-  fit <- sample_posterior(release, model_table(), prior_n = prior_n("poisson", mean = 230), chains = 2, iter = 2000, seed = 3)
+  fit <- sample_posterior(release, flat_table(), prior_n = prior_n("poisson", mean = 230), chains = 2, iter = 2000, seed = 3)
   expect_equal(survival_data(fit)$mean, curves[[1]]$mean, tolerance = 0.05)
 })
 
 test_that("the median beyond the last break is infinite", {
   statistic <- stat_survival(~ 1, c(0, 1, 2))
   release <- as_release(c(3, 4, 0, 1, 92), statistic, mech_laplace(epsilon = 1), n = 100)
-  fit <- sample_posterior(release, model_table(), chains = 1, iter = 400, seed = 1)
+  fit <- sample_posterior(release, flat_table(), chains = 1, iter = 400, seed = 1)
   expect_identical(median(survival_measures(fit, "median")), Inf)
   expect_silent(ggplot2::ggplot_build(plot(fit, "survival")))
 })
@@ -114,7 +114,7 @@ test_that("the median beyond the last break is infinite", {
 test_that("bad input is refused", {
   skip_on_cran()
   lung <- survival::lung
-  fit <- sample_posterior(as_release(c(3, 5), stat_counts(~ exit, list(exit = c("a", "b"))), mech_laplace(epsilon = 1), n = 8), model_table(),
+  fit <- sample_posterior(as_release(c(3, 5), stat_counts(~ exit, list(exit = c("a", "b"))), mech_laplace(epsilon = 1), n = 8), flat_table(),
                           chains = 1, iter = 100, seed = 1)
   refusals("formula", expression(stat_survival(time ~ sex, ends, sexes), stat_survival("sex", ends), stat_survival(~ sex:age, ends, sexes),
                                  stat_survival(~ exit, ends, list(exit = "a")), survival_exits(lung, time ~ sex, ends, sexes),

@@ -27,7 +27,7 @@ test_that("prior against posterior", {
   drawn(plot(fits[[1]], "prior"))
   # a distribution that does not end in a tail: 2 (1 - p), high at 0 (three levels)
   counts <- as_release(c(4, 3, 3), stat_counts(~ g, levels = list(g = c("a", "b", "c"))), mech_laplace(epsilon = 1), 10)
-  prior <- internal("prior_data")(sample_posterior(counts, model_categorical(), chains = 1, iter = 400, seed = 1), "prob[c]", 201, 20000, 1, NULL)
+  prior <- internal("prior_data")(sample_posterior(counts, flat_categorical(), chains = 1, iter = 400, seed = 1), "prob[c]", 201, 20000, 1, NULL)
   prior <- prior[prior$distribution == "prior", ]
   expect_lt(max(abs(prior$density - 2 * (1 - prior$at))), 0.12)
   expect_error(prior_data(fits[[1]], "z"), class = "noiseaware_error_argument")
