@@ -29,9 +29,9 @@
 #' [denoise()] with a formula returns the counts of the confidential table in every draw: `denoise(fit, ~ a:b)`.
 #'
 #' **Weight of the prior.** The weights count like records, spread evenly over the cells. With weight 1 in each cell of a large table, they outweigh the
-#' released records: most cells of real tables are nearly empty, and a factor that is nearly constant would seem far less so, however little noise there is. So
-#' the default weights have the sum 2 (at most 1 a cell). The total probability of any half of the cells is then uniform a priori, as is the margin of a factor
-#' with two levels. `bench/table_prior.R` compares the weights on real data.
+#' released records, however little noise there is. Most cells of real tables are nearly empty, and a factor that is nearly constant would seem far less so.
+#' The default weights therefore have the sum 2, and are at most 1. The total probability of any half of the cells is then uniform a priori, as is the margin
+#' of a factor with two levels. `bench/table_prior.R` compares weights on real data.
 #'
 #' **Prior for several cliques.** The hyper-Dirichlet distribution (Dawid & Lauritzen 1993): the probabilities of each clique have a Dirichlet distribution, and
 #' two cliques agree on the distribution of the variables that they share. The weights of a clique's cells have the same sum for each clique and are spread

@@ -262,7 +262,8 @@ ask_trend <- function(formula, levels, scores, null, call) {
     away <- scores - sum(share * scores)
     sum(table[2L, ] * away) / sum(share * away^2)
   }
-  list(title = "Trend in proportions", model = model_table(stats::reformulate(paste(names(levels), collapse = ":")), prior_dirichlet(1)), null = function(p) slope(p) - null,
+  list(title = "Trend in proportions", model = model_table(stats::reformulate(paste(names(levels), collapse = ":")), prior_dirichlet(1)),
+       null = function(p) slope(p) - null,
        parameter = slope, value = stats::setNames(null, sprintf("slope of the proportion with %s=%s in the scores", names(levels)[1L], levels[[1L]][2L])))
 }
 

@@ -51,7 +51,8 @@ within_limit <- function(code, limit) {
 
 measure_calls <- function(half, limit) {
   suppressWarnings(suppressMessages(sample_posterior(normal_release(300, 2, 1), model_lm(), seed = 1))) # what a session does once
-  designs <- do.call(c, lapply(real_data_sets, function(set) lapply(seq_along(set$designs), function(k) list(set, names(set$designs)[k], set$designs[[k]], set$epsilon[k]))))
+  of_set <- function(set) lapply(seq_along(set$designs), function(k) list(set, names(set$designs)[k], set$designs[[k]], set$epsilon[k]))
+  designs <- do.call(c, lapply(real_data_sets, of_set))
   for (k in seq_along(designs)) if (is.null(half) || (k %% 2 == 0) == (half == "even")) {
     row <- within_limit(do.call(call_row, designs[[k]]), limit)
     name <- paste(designs[[k]][[1L]]$name, designs[[k]][[2L]])

@@ -57,18 +57,18 @@ bench_table_prior <- function(quick = FALSE) {
     do.call(rbind, lapply(names(weights), function(weight) {
       held <- lapply(c(0.5, 2), function(epsilon) lapply(seeds, function(seed) held_shares(data[[name]], weights[[weight]](size), epsilon, seed)))
       of <- function(what, at) mean(vapply(held[[at]], `[[`, 0, what))
-      data.frame(data = name, records = nrow(data[[name]]), cells = size, weight = weight, "cells at 0.5" = of("cells", 1L), "margins at 0.5" = of("margins", 1L),
-                 "cells at 2" = of("cells", 2L), "margins at 2" = of("margins", 2L), "R-hat" = max(of("rhat", 1L), of("rhat", 2L)), check.names = FALSE)
+      data.frame(data = name, records = nrow(data[[name]]), cells = size, weight = weight, "cells at 0.5" = of("cells", 1L),
+                 "margins at 0.5" = of("margins", 1L), "cells at 2" = of("cells", 2L), "margins at 2" = of("margins", 2L),
+                 "R-hat" = max(of("rhat", 1L), of("rhat", 2L)), check.names = FALSE)
     }))
   }))
   default <- rows[rows$weight == "default", ]
   shares <- function(rows) unlist(rows[c("cells at 0.5", "margins at 0.5", "cells at 2", "margins at 2")])
   mean_of <- function(weight) mean(shares(rows[rows$weight == weight, ]), na.rm = TRUE)
-  bench_result(list(figure("95% intervals that hold the records' share, cells and margins", "default, mean over data sets and epsilon 0.5 and 2", mean_of("default"), 0.94),
-                    figure("95% intervals that hold the records' share, cells and margins", "default, the worst data set and epsilon", min(shares(default), na.rm = TRUE), 0.85),
-                    figure("95% intervals that hold the records' share, cells and margins", "weight 1 a cell, mean", mean_of("1")),
-                    figure("95% intervals that hold the records' share, cells and margins", "weight 1/2 a cell, mean", mean_of("1/2")),
-                    figure("95% intervals that hold the records' share, cells and margins", "weights with the sum 1, mean", mean_of("sum 1"))),
+  held <- function(case, measured, target = NA) figure("95% intervals that hold the records' share, cells and margins", case, measured, target)
+  bench_result(list(held("default, mean over data sets and epsilon 0.5 and 2", mean_of("default"), 0.94),
+                    held("default, the worst data set and epsilon", min(shares(default), na.rm = TRUE), 0.85), held("weight 1 a cell, mean", mean_of("1")),
+                    held("weight 1/2 a cell, mean", mean_of("1/2")), held("weights with the sum 1, mean", mean_of("sum 1"))),
                list("Shares of intervals that hold the records' share, at epsilon 0.5 and 2" = rows),
                "The intervals are for probabilities of a population, so they should hold the records' shares more often than 95%.")
 }
