@@ -48,7 +48,7 @@ held_shares <- function(data, weight, epsilon, seed) {
 }
 
 bench_table_prior <- function(quick = FALSE) {
-  seeds <- if (quick) 1L else 1:5
+  seeds <- if (quick) 1L else 1:3
   weights <- list("default" = function(cells) NA, "1" = function(cells) 1, "1/2" = function(cells) 0.5, "sum 1" = function(cells) 1 / cells)
   data <- table_data()
   if (quick) data <- data[c("birthwt", "state.region")]

@@ -49,7 +49,7 @@ Sys.setenv(R_NSIZE = "3000000", R_VSIZE = "64M")
 # cores: some tests wait for locks and servers.
 workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)))
 invisible(parallel::clusterEvalQ(workers, { library(testthat); library(noiseaware) }))
-# helpers and tests run once or twice: compiled, they take longer (what the package has is compiled)
+# helpers and tests run once or twice: compiled, they take longer
 invisible(parallel::clusterCall(workers, compiler::enableJIT, 0L))
 parallel::clusterExport(workers, c("reasons", "failures"))
 # a file that ends its process leaves its name
