@@ -143,6 +143,7 @@ engine_size.engine_augment <- function(engine, release, sized, bound, control, p
 
 augment_row <- function(release, bound, control, unknown) {
   if (bound$by_records) return(records_engine(bound))
+  if (inherits(bound, "bound_smooth")) return("smooth")
   design <- if (is.null(control$passes)) surrogate_columns(bound, component_parts(release), release$n, unknown)
   if (any(design$role == "free")) "shape" else "sweeps"
 }

@@ -1,7 +1,7 @@
 # Method "collapse", counts of one table if every released number is the count of one cell, or n: see src/table/single_table_convolution.c.
 
-# Beyond so many products (about a tenth of a second) or numbers to keep, moves are made instead of independent draws.
-most_row <- list(work = 3e8, size = 1e6, n = 1e9)
+# Beyond so many products (about a second) or numbers to keep, moves are made instead of independent draws.
+most_row <- list(work = 3e9, size = 2e7, n = 1e9)
 
 # Probabilities below this share of the greatest are left out (in C too), and a range of counts must reach so far.
 least_kept <- 1e-30

@@ -29,6 +29,18 @@ one_release <- function(n, epsilon, draw = stats::rnorm, bounds = c(-4, 4), form
   simulate_release(data.frame(x = draw(n)), stat_sums(formula, list(x = bounds), rescale = FALSE), mech_laplace(epsilon = epsilon))
 }
 
+# a wave and its smooth of k splines
+smooth_release <- function(n, k, epsilon) {
+  set.seed(1)
+  x <- stats::runif(n)
+  data <- data.frame(y = sin(6 * x) + stats::rnorm(n, 0, 0.3), x = x)
+  simulate_release(data, stat_crossprod(smooth_formula(k), list(y = c(-2.5, 2.5), x = c(0, 1))), mech_laplace(epsilon = epsilon))
+}
+
+smooth_formula <- function(k) stats::as.formula(sprintf("y ~ s(x, k = %d)", k))
+
+smooths <- function(...) lapply(list(...), function(a) case("smooth", "augment", smooth_release, function() model_lm(smooth_formula(a[[2L]])), as.list(a)))
+
 poisson_release <- function(n, epsilon) one_release(n, epsilon, function(n) stats::rpois(n, 3), c(0, 12), ~ x)
 
 # a class and so many features of two levels
@@ -117,6 +129,8 @@ cases <- function() {
               list(3000, 2, 2, c(2, 3), 10), list(3000, 2, 4, c(2, 3), 1)),
     of_levels("levels", "augment", "cumulative", list(300, 3, 2, 2, 1), list(1000, 4, 2, 2, 10), list(1000, 3, 0, c(3, 4, 2), 1), list(3000, 3, 0, c(3, 4, 2), 10), list(5000, 3, 2, 2, 1)),
     of_levels("levels", "augment", "categorical", list(300, 3, 2, 2, 1), list(1000, 3, 2, 2, 10), list(1000, 3, 0, c(3, 4, 2), 1), list(3000, 4, 0, c(3, 2), 10)),
+    # n, k, epsilon
+    smooths(c(133, 16, 8), c(200, 8, 1), c(1000, 10, 1), c(1000, 10, 10), c(1000, 20, 4), c(5000, 10, 1)),
     of_levels("response table", "collapse", binomial(), list(300, 2, 0, 3, 1), list(3000, 2, 0, c(3, 2), 10), list(3000, 2, 0, c(3, 4, 2), 1), list(1000, 2, 0, c(6, 8, 3), 1), list(1e5, 2, 0, c(6, 8, 3), 10)),
     of_levels("response table", "collapse", "cumulative", list(1000, 4, 0, 3, 0.1), list(3000, 3, 0, c(3, 4, 2), 1), list(3000, 3, 0, c(3, 4, 2), 10), list(1e5, 4, 0, c(4, 5, 3), 1)),
     of_levels("response table", "collapse", "categorical", list(1000, 4, 0, 3, 1), list(3000, 3, 0, c(3, 4, 2), 10), list(3000, 3, 0, c(3, 4, 2), 0.1), list(1e5, 4, 0, c(4, 5, 3), 10)),
@@ -164,7 +178,8 @@ measure <- function(one, quick) {
   bound <- package$bind_model(model, release$statistic)
   features <- package$cost_features(one$method, release, bound, one$control)
   if (features$engine != one$engine) say("the engine is \"%s\" and not \"%s\"", features$engine, one$engine)
-  run <- list(chains = 2, iter = if (quick) 200 else 2000, warmup = if (quick) 100 else 1000, thin = 1, seed = 1)
+  iter <- if (quick) 200 else if (one$engine == "smooth") 8000 else 2000 # shorter chains of smooths have not met
+  run <- list(chains = 2, iter = iter, warmup = iter / 2, thin = 1, seed = 1)
   call <- function() suppressWarnings(suppressMessages(package$sample_method(one$method, release, bound, run, control = one$control)))
   time <- seconds(fit <- call())
   if (time < 0.1) time <- seconds(for (k in 1:10) call()) / 10 # the clock has ticks of a hundredth
@@ -181,7 +196,7 @@ measure <- function(one, quick) {
 # Chains that have not met do not say what draws cost.
 fit_engine <- function(measured) {
   measured <- measured[measured$rhat < 1.2, ]
-  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses", "levels", "crossing")
+  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "smooth", "responses", "levels", "crossing")
   log_iteration <- log(measured$seconds / measured$iterations)
   distance <- pmax(-noiseaware:::farthest_noise, pmin(noiseaware:::farthest_noise, log(measured$noise)))
   iteration <- function(k) exp(k[1L] + k[5L] * distance) * measured$size^k[2L] + if (by_record) measured$n * exp(k[3L]) * measured$size^k[4L] else 0
@@ -232,7 +247,7 @@ cost_table <- function(all, constants) {
   off <- exp(abs(log(predicted / all$`seconds to 1,000`)))
   met <- all$rhat < 1.2
   figures <- lapply(unique(all$engine), function(name) figure("the prediction is off by a factor of (median)", name, stats::median(off[all$engine == name & met])))
-  bench_result(figures, list("Every case: two chains of 2,000 iterations" =
+  bench_result(figures, list("Every case: two chains of 2,000 iterations, of smooths 8,000" =
                                all[c("engine", "arguments", "noise", "seconds", "ess", "rhat", "seconds to 1,000", "predicted")]),
                c("The arguments are those of the functions in bench/cost.R, mostly n, dimension, epsilon and the half width of the bounds in standard deviations.",
                  "noise: that of a total over its sampling variation, as R/engine_cost.R takes it.",
