@@ -50,3 +50,15 @@ test_that("what is said is in seconds of this machine, measured once a session",
   expect_true(slower > 0.02 && slower < 50)
   expect_identical(internal("slower_machine")(), slower)
 })
+
+test_that("a call goes on where nothing can be said of its time", {
+  # products of noisy variables, which no constants describe
+  st <- stat_records(y ~ x + I(x^2))
+  set.seed(1)
+  release <- as_release(data.frame(y = rnorm(30), x = rnorm(30)), st, mech_record_noise(sd = c(x = 0.3)))
+  fit <- suppressWarnings(suppressMessages(sample_posterior(release, model_lm(y ~ x + I(x^2)), chains = 1, iter = 100, seed = 1)))
+  expect_null(fit$expected)
+  old <- set_constant("engine_cost", function(...) stop("no cost"))
+  withr::defer(set_constant("engine_cost", old))
+  expect_null(internal("expect_call")(fit, NULL, TRUE))
+})
