@@ -12,6 +12,7 @@
 #' @param ... Must be empty.
 #' @return A release; with `neighbours = "add_remove"` it does not contain the number of records. With a model, its attribute `truth` is a list of `parameters`
 #'   (named vector) and `data` (the simulated records); it is not written by [write_release()].
+#' @section Errors: those of [release()]; `noiseaware_error_mechanism` for noisy records without bounds.
 #' @family evaluation
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
@@ -32,8 +33,16 @@ simulate_release.data.frame <- function(x, statistic, mechanism, ..., neighbours
   beside <- public_of_formula(x, public, statistic, mechanism)
   if (!is.null(beside)) statistic <- as_whole(statistic, mechanism)
   check_design(statistic, mechanism, neighbours)
+  check_has_bounds(statistic, mechanism)
   x <- limit_contributions(x, statistic, neighbours, stats::runif)
   with_public(make_release(x, statistic, mechanism, neighbours, simulated_part, "simulation"), beside)
+}
+
+# Bounds of noisy records are about what was seen, and there is nothing to see yet.
+check_has_bounds <- function(statistic, mechanism, call = caller_env()) {
+  if (!any(vapply(design_parts(statistic, mechanism), function(p) is_unbounded(p$statistic), TRUE))) return(invisible())
+  stop_classed("mechanism", c("Releases of noisy records without bounds cannot be simulated.",
+                              i = "Use {.fn stat_crossprod}, or add the noise to the records and give them to {.fn as_release}."), call = call)
 }
 
 #' @rdname simulate_release
@@ -43,6 +52,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   check_no_dots(...)
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
+  check_has_bounds(statistic, mechanism)
   n <- check_count(n, "n", lower = if (replaces(neighbours)) 1 else 0)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours) # refuses before anything is drawn
   noisy <- has_noisy_records(design_parts(statistic, mechanism))

@@ -516,3 +516,11 @@ test_that("products of rescaled columns are those of the records, wherever the b
     expect_equal(internal("products_of_moments")(statistic, crossprod(cbind(1, as.matrix(data)))), unname(internal("statistic_total")(statistic, data)))
   }
 })
+
+test_that("releases of noisy records without bounds are not simulated", {
+  noise <- mech_record_noise(sd = c(x = 0.3))
+  for (st in list(stat_records(y ~ x), stat_records(~ x), stat_records(y ~ x + I(x^2)))) {
+    expect_error(simulate_release(data.frame(y = c(1, 2, 4), x = c(0, 1, 3)), st, noise), "cannot be simulated", class = "noiseaware_error_mechanism")
+    expect_error(simulate_release(model_lm(y ~ x), st, noise, n = 20), "cannot be simulated", class = "noiseaware_error_mechanism")
+  }
+})
