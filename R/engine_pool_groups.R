@@ -68,21 +68,21 @@
 #' noise <- list(size = mech_laplace(epsilon = 0.5), visits = mech_laplace(epsilon = 1))
 #' rel <- simulate_release(people, list(size = stat_counts(~ ward, wards), visits = visits), noise)
 #' fit <- sample_posterior(rel, model_poisson(~ ward), pool = "partial",
-#'                         chains = 2, iter = 500, seed = 1)
+#'                         chains = 2, iter = 300, seed = 1)
 #' fit
 #' site_ranks(fit)
 #' # the confidential sizes and totals
 #' posterior::summarise_draws(denoise(fit, site = "west"), "mean", "sd")
 #'
 #' # a curve: acceleration of a head after a simulated motorcycle accident
-#' curve <- list(size = stat_counts(~ cut(times, seq(0, 60, by = 4))),
+#' curve <- list(size = stat_counts(~ cut(times, seq(0, 60, by = 6))),
 #'               total = stat_by(stat_sums(~ accel + I(accel^2), list(accel = c(-150, 100))),
-#'                               ~ cut(times, seq(0, 60, by = 4))))
+#'                               ~ cut(times, seq(0, 60, by = 6))))
 #' rel <- simulate_release(MASS::mcycle, curve,
 #'                         list(size = mech_laplace(epsilon = 2), total = mech_laplace(epsilon = 8)))
-#' fit <- sample_posterior(rel, model_normal(~ cut(times, seq(0, 60, by = 4))),
+#' fit <- sample_posterior(rel, model_normal(~ cut(times, seq(0, 60, by = 6))),
 #'                         pool = partial_pooling(~ mean, walk = 2),
-#'                         chains = 2, iter = 300, seed = 1)
+#'                         chains = 2, iter = 200, seed = 1)
 #' plot(fit, "curve")
 #'
 #' # a two-arm trial: count, sum and sum of squares of each arm
@@ -93,7 +93,7 @@
 #'                     list(size = mech_laplace(scale = 2),
 #'                          total = mech_gaussian(sd = c(90, 90, 9000, 9000))),
 #'                     n = NULL, neighbours = "add_remove")
-#' sample_posterior(trial, model_normal(~ arm), chains = 2, iter = 500, seed = 1)
+#' sample_posterior(trial, model_normal(~ arm), chains = 2, iter = 200, seed = 1)
 NULL
 
 # ---- the release, taken apart ----------------------------------------------------------------

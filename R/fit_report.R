@@ -25,9 +25,8 @@
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' fit <- sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
-#' if (requireNamespace("rmarkdown", quietly = TRUE) && rmarkdown::pandoc_available("1.14")) {
-#'   report(fit, tempfile(fileext = ".html"))
-#' }
+#' # some seconds, with pandoc
+#' if (interactive()) report(fit, tempfile(fileext = ".html"))
 #' @concept methods section of a paper
 #' @concept report of results
 #' @export

@@ -48,12 +48,12 @@
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' plan <- design(model_bernoulli(), st, epsilon = c(0.1, 1), n = c(50, 200),
-#'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#'   replicates = 4, chains = 1, iter = 400, seed = 1)
 #' plan
 #' plot(plan)
 #' # at which epsilon is the interval of a probability of 0.3 twice as wide as from the records?
 #' design(model_bernoulli(), st, n = 200, ratio = 2, parameters = c("prob[yes]" = 0.3),
-#'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#'   replicates = 4, chains = 1, iter = 400, seed = 1)
 #' @concept choice of epsilon
 #' @concept privacy budget
 #' @concept sample size
