@@ -93,7 +93,7 @@
 #'                     list(size = mech_laplace(scale = 2),
 #'                          total = mech_gaussian(sd = c(90, 90, 9000, 9000))),
 #'                     n = NULL, neighbours = "add_remove")
-#' sample_posterior(trial, model_normal(~ arm), chains = 2, iter = 200, seed = 1)
+#' if (interactive()) sample_posterior(trial, model_normal(~ arm), seed = 1)
 NULL
 
 # ---- the release, taken apart ----------------------------------------------------------------
