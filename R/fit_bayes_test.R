@@ -169,7 +169,7 @@ test_independence <- function(x, formula, model, draws, error, seed, call) {
     stop_classed("argument", c("{.arg {argument}} must be {if (is_fit) 'a fit of '}a saturated {.fn model_table} with {.fn prior_dirichlet}, without zeros.",
                                i = if (is_fit) "The method must be {.val collapse}."), call = call)
   }
-  weight <- fit$bound$model$prior$alpha
+  weight <- fit$bound$spec$fields$alpha[1L]
   levels <- fit$bound$levels
   check_independence(asked, names(levels), call)
   averaged <- average_independence(fit, asked, weight, call)

@@ -296,7 +296,7 @@ geography_priors <- function(shares, concentration, sizes, tree, persons, call =
   if (!known && !random) {
     stop_argument("concentration", "prior_gamma() with a rate, or fixed() with a positive value, or one for each level", format(concentration), "prior", call)
   }
-  list(alpha = as.double(expand_prior(shares$alpha, nrow(persons$codes), "alpha", call, persons$names)), size_weight = as.double(sizes$alpha),
+  list(alpha = as.double(expand_weights(shares, nrow(persons$codes), call = call, coordinates = persons$names)), size_weight = as.double(sizes$alpha),
        shape = if (known) 0 else concentration$shape, rate = if (known) 0 else concentration$rate,
        concentration = if (known) rep_len(as.double(concentration$value), levels))
 }

@@ -3,8 +3,7 @@
 #' The parameters are the probabilities of the factor's levels.
 #'
 #' @param variable The variable's name; `NULL` means the release's only variable.
-#' @param prior Prior for the probabilities: [prior_dirichlet()], with one weight or one for each level. `NULL` has equal weights with the sum 2, for the reason
-#'   that [model_table()] gives; for two levels this is the uniform prior.
+#' @param prior Prior for the probabilities: [prior_dirichlet()], with one weight or one for each level.
 #'
 #' @return A model: an object of class `model_categorical`. Its parameters are
 #'   `prob[level]`, one for each level.
@@ -17,9 +16,9 @@
 #' rel <- as_release(c(99.2, 27.8, 61.4), st, mech_laplace(epsilon = 0.5), n = 189)
 #' sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1)
 #' @export
-model_categorical <- function(variable = NULL, prior = NULL) {
+model_categorical <- function(variable = NULL, prior = prior_dirichlet()) {
   check_variable(variable, "variable", null = TRUE)
-  if (!is.null(prior)) check_class(prior, "prior", "prior_dirichlet", "NULL or prior_dirichlet()", "prior")
+  check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")
   new_model("categorical", variable = variable, prior = prior, class = "model_categorical")
 }
 
@@ -27,13 +26,8 @@ model_categorical <- function(variable = NULL, prior = NULL) {
 format.model_categorical <- function(x, ...) {
   c("<model> categorical",
     paste0("  variable  ", x$variable %||% "the release's"),
-    paste0("  prob      ", if (is.null(x$prior)) default_weights_text else format(x$prior)))
+    paste0("  prob      ", format(x$prior)))
 }
-
-default_weights_text <- "Dirichlet, equal weights with the sum 2"
-
-# Of a cell: the weights of all cells together are a uniform prior of any half of them.
-default_weights <- function(cells) prior_dirichlet(min(1, 2 / cells))
 
 #' @export
 variable_kinds.model_categorical <- function(x) "code"
@@ -43,8 +37,7 @@ bind_columns.model_categorical <- function(model, columns, levels, formula, call
   columns <- bind_only_column(model$variable, columns, levels, call)
   levels <- coded_levels(columns, levels, call)
   count <- length(levels[[1L]])
-  model$prior <- model$prior %||% default_weights(count)
-  weights <- list(matrix(expand_prior(model$prior$alpha, count, "alpha", call), 1L))
+  weights <- list(matrix(expand_weights(model$prior, count, call = call), 1L))
   bind_categorical(model, columns, levels, weights, list(NULL), parameters = paste0("prob[", levels[[1L]], "]"))
 }
 

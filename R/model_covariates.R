@@ -98,7 +98,7 @@ covariate_fields <- function(design, at, model, levels, call, name = "covariates
   check_lone(design, model, call)
   normal <- !dummy & !seq_along(dummy) %in% lone_rows(design, model)
   levels <- levels[unique(design$variable[dummy])]
-  weights <- lapply(lengths(levels), function(l) expand_prior(model$levels$alpha, l, "alpha", call))
+  weights <- lapply(lengths(levels), function(l) expand_weights(model$levels, l, call = call))
   fields <- c(list(continuous = as.double(at[normal]), factor_first = as.double(at[match(names(levels), design$variable)]),
          factor_levels = as.double(lengths(levels)), alpha = as.double(unlist(weights))),
     covariate_mean_fields(design[normal, ], model$covariates$mean, paste0(name, "$mean"), call),

@@ -111,7 +111,7 @@
 #' fit <- sample_posterior(rel, model_glm(family = "cumulative"), chains = 2, iter = 300, seed = 1)
 #' predict(fit, data.frame(Cont = c("Low", "High")))
 #' @export
-model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), cv = NULL, factors = NULL) {
+model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(1), cv = NULL, factors = NULL) {
   family <- check_family(family)
   new_glm(as.vector(family), formula, prior, covariates, levels, check_cv(cv, family, prior), factors)
 }

@@ -117,7 +117,7 @@
 #' @concept splines
 #' @export
 model_lm <- function(formula = NULL, prior = prior_normal(), sigma = NULL, covariates = prior_niw(),
-                     levels = prior_dirichlet(), factors = NULL, errors = NULL) {
+                     levels = prior_dirichlet(1), factors = NULL, errors = NULL) {
   smooth <- read_smooth(formula)
   split <- split_bars(if (is.null(smooth)) formula)
   formula <- functions_as_names(split$formula)

@@ -46,7 +46,7 @@
 #' fit <- sample_posterior(rel, model_logistic(), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(age = c(20, 30)), interval = "credible")
 #' @export
-model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), factors = NULL) {
+model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(1), factors = NULL) {
   new_glm("logit", formula, prior, covariates, levels, factors = factors)
 }
 

@@ -34,7 +34,7 @@
 #' draws <- posterior::subset_draws(posterior::as_draws(fit), "prob\\[low", regex = TRUE)
 #' posterior::summarise_draws(draws)
 #' @export
-model_naive_bayes <- function(class, features = NULL, prior = prior_dirichlet(1), conditional = prior_dirichlet(1)) {
+model_naive_bayes <- function(class, features = NULL, prior = prior_dirichlet(), conditional = prior_dirichlet()) {
   check_given()
   check_variable(class, "class")
   if (!is.null(features)) check_features(features, class)
@@ -122,7 +122,7 @@ prior_rows <- function(prior, classes, levels, name, call) {
   else if (!setequal(names(prior), classes)) {
     stop_classed("prior", "{.arg {name}} must have one entry for each class ({.val {classes}}), but has {.val {names(prior)}}.", call = call)
   } else prior <- prior[classes]
-  weights <- lapply(prior, function(p) expand_prior(p$alpha, size, paste0(name, "$alpha"), call))
+  weights <- lapply(prior, function(p) expand_weights(p, size, paste0(name, "$alpha"), call))
   list(weights = do.call(rbind, unname(weights)))
 }
 

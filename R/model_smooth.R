@@ -79,7 +79,7 @@ smooth_cells <- function(smooth, columns, levels, model, call) {
   labels <- Map(function(name, cells) paste0(name, "=", cells), c(numbers$variable, smooth$factors), c(lapply(breaks, interval_labels), unname(levels)))
   cells <- c(cells, lengths(levels, use.names = FALSE))
   none <- numeric(length(levels))
-  weight <- unlist(lapply(cells, function(count) expand_prior(model$levels$alpha, count, "levels", call)))
+  weight <- unlist(lapply(cells, function(count) expand_weights(model$levels, count, "levels", call)))
   hidden <- if (classes > 1) {
     in_class <- lapply(labels, function(label) sprintf("prob[%s|class=%d]", rep(label, classes), rep(seq_len(classes), each = length(label))))
     c(sprintf("class[%d]", seq_len(classes)), unlist(in_class, use.names = FALSE))

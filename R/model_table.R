@@ -8,8 +8,8 @@
 #'   independent. `NULL` means a saturated table of all variables of the release. With `prior_normal()` any terms are allowed, such as `~ a:b + b:c + a:c`,
 #'   which omits the three-way interaction.
 #' @param prior Prior for the probabilities: [prior_dirichlet()]. A saturated table takes one weight, or one for each possible cell, named by the cells or in
-#'   their order. Several cliques take one weight, see below. `NULL` has equal weights with the sum 2. Or [prior_normal()] for the coefficients of a log-linear
-#'   model: one mean and sd for all of them, or values named by coefficients; by default 0 and 2.
+#'   their order. Several cliques take one weight, see below. Or [prior_normal()] for the coefficients of a log-linear model: one mean and sd for all of them,
+#'   or values named by coefficients; by default 0 and 2.
 #' @param zeros Impossible combinations of levels, in a saturated or a log-linear table. It is a formula such as `~ sex == "male" & pregnant == "yes"` that is
 #'   true for impossible combinations, or a data frame with columns for some of the variables and a row for each impossible combination.
 #'
@@ -74,8 +74,8 @@
 #' @concept contingency table
 #' @concept cross-tabulation
 #' @export
-model_table <- function(formula = NULL, prior = NULL, zeros = NULL) {
-  if (!is.null(prior)) check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "NULL, prior_dirichlet() or prior_normal()", "prior")
+model_table <- function(formula = NULL, prior = prior_dirichlet(), zeros = NULL) {
+  check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "prior_dirichlet() or prior_normal()", "prior")
   if (!is.null(zeros)) check_zeros(zeros)
   if (inherits(prior, "prior_normal")) {
     return(new_model("table", cliques = if (!is.null(formula)) formula_generators(formula), prior = prior, zeros = zeros, class = "model_table"))
@@ -102,8 +102,9 @@ format.model_table <- function(x, ...) {
 }
 
 format_table_prior <- function(prior, several) {
-  if (is.null(prior)) return(paste0(if (several) "hyper-", default_weights_text))
-  if (several) sprintf("hyper-Dirichlet, weight %s of a cell of the largest clique", format_number(prior$alpha)) else format(prior)
+  if (!several) return(format(prior))
+  paste("hyper-Dirichlet,", if (is.null(prior$alpha)) "weights of each clique with the sum 2" else
+    sprintf("weight %s of a cell of the largest clique", format_number(prior$alpha)))
 }
 
 # ---- the graph ---------------------------------------------------------------------------
@@ -200,7 +201,6 @@ bind_columns.model_table <- function(model, columns, levels, formula, call) {
     codes <- parts[[1L]]$codes %||% all_codes(size)
     parts[[1L]]$codes <- codes[!impossible(model$zeros, codes, levels, call), , drop = FALSE]
   }
-  model$prior <- model$prior %||% default_weights(max(vapply(part_shapes(parts, size), prod, 0)))
   weights <- table_weights(model$prior, parts, levels, call)
   names <- unlist(lapply(parts, part_names, levels))
   bind_parts(model, columns, levels, parts, weights, vector("list", length(parts)), parameters = paste0("prob[", names, "]"), class = "bound_table")
@@ -233,17 +233,15 @@ clique_parts <- function(cliques, size) {
   })
 }
 
-# rows x levels of each part
-part_shapes <- function(parts, size) lapply(parts, function(p) c(prod(size[p$parents]), if (is.null(p$codes)) size[[p$children]] else nrow(p$codes)))
-
 # rows x levels of the Dirichlet weights of each part
 table_weights <- function(prior, parts, levels, call) {
-  shape <- part_shapes(parts, lengths(levels))
+  size <- lengths(levels)
+  shape <- lapply(parts, function(p) c(prod(size[p$parents]), if (is.null(p$codes)) size[[p$children]] else nrow(p$codes)))
   if (length(parts) == 1L) {
-    alpha <- expand_prior(prior$alpha, shape[[1L]][2L], "alpha", call, part_names(parts[[1L]], levels))
+    alpha <- expand_weights(prior, shape[[1L]][2L], call = call, coordinates = part_names(parts[[1L]], levels))
     return(list(matrix(alpha, 1L)))
   }
-  all <- prior$alpha * max(vapply(shape, prod, 0))
+  all <- sum(expand_weights(prior, max(vapply(shape, prod, 0)), call = call))
   lapply(shape, function(s) matrix(all / prod(s), s[1L], s[2L]))
 }
 

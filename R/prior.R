@@ -32,7 +32,8 @@
 #'
 #' * `prior_niw(mean, kappa, scale, df)`: normal-inverse-Wishart, cov ~
 #'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa).
-#' * `prior_dirichlet(alpha)`: for the probabilities of a factor's levels.
+#' * `prior_dirichlet(alpha)`: for the probabilities of a factor's levels, or of a table's cells. Without `alpha` the weights are equal and have the sum 2, but are
+#'   at most 1 (see [model_table()]).
 #' * `prior_gamma(shape, rate)`: for a rate. The default `rate` is scaled by the bounds: if the parameter equals its prior mean, the mean of the records is the
 #'   middle of the bounds.
 #' * `prior_lkj(eta)`: for the correlations of parameters that vary between sites, see [partial_pooling()]. The
@@ -252,8 +253,8 @@ check_within_mass <- function(spec, inside, call) {
 
 #' @rdname priors
 #' @export
-prior_dirichlet <- function(alpha = 1) {
-  new_prior(alpha = check_prior_numbers(alpha, "alpha", TRUE), class = "prior_dirichlet")
+prior_dirichlet <- function(alpha = NULL) {
+  new_prior(alpha = if (!is.null(alpha)) check_prior_numbers(alpha, "alpha", TRUE), class = "prior_dirichlet")
 }
 
 #' @rdname priors
@@ -295,7 +296,7 @@ format.noiseaware_prior <- function(x, ...) {
   }
   open <- vapply(parts, is.null, TRUE)
   values <- vapply(parts[!open], describe_value, "")
-  text <- if (!length(values)) "scaled by the bounds" else
+  text <- if (!length(values)) if (inherits(x, "prior_dirichlet")) "weights with the sum 2" else "scaled by the bounds" else
     paste(c(paste(names(values), "=", values, collapse = ", "),
             if (any(open)) paste(paste(names(parts)[open], collapse = ", "), "by default")), collapse = "; ")
   cut <- if (isTRUE(within)) "within the bounds" else if (is.list(within))
@@ -317,6 +318,11 @@ describe_value <- function(x) {
 print.noiseaware_prior <- function(x, ...) {
   cat("<prior> ", format(x), "\n", sep = "")
   invisible(x)
+}
+
+# Dirichlet weights of k levels: those that were given, or equal ones
+expand_weights <- function(prior, k, name = "alpha", call = caller_env(), coordinates = NULL) {
+  expand_prior(prior$alpha %||% min(1, 2 / k), k, name, call, coordinates)
 }
 
 # One value for each of k coordinates; named values are put in their order.

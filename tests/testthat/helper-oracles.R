@@ -260,3 +260,4 @@ rdiscrete_gaussian <- function(n, location = 0, sd) internal("qdiscrete_gaussian
 # Under a uniform prior many posteriors of tables can be written down.
 flat_table <- function(...) model_table(..., prior = prior_dirichlet(1))
 flat_categorical <- function(...) model_categorical(..., prior = prior_dirichlet(1))
+flat_naive_bayes <- function(...) model_naive_bayes(..., prior = prior_dirichlet(1), conditional = prior_dirichlet(1))

@@ -186,7 +186,7 @@ test_that("cells of several variables that were hidden agree with enumeration", 
   # classes equally likely, then the tables of each class
   log_p <- -log((no + 1) * (no + 2)) - log((9 - no) * (10 - no))
   for (k in 1:6) log_p <- log_p + shown_log("discrete_laplace", value[[k]], all[, k], 1, list(threshold = 3))
-  fit <- by_moves(sample_posterior(rel, model_naive_bayes("y"), method = "collapse", chains = 2, iter = 3000, seed = 1))
+  fit <- by_moves(sample_posterior(rel, flat_naive_bayes("y"), method = "collapse", chains = 2, iter = 3000, seed = 1))
   expect_identical(fit$problem$family, "counts")
   expect_enumerated(fit, all, log_p)
 })

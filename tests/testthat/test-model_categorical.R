@@ -432,7 +432,7 @@ test_that("naive Bayes with weights by class, with known probabilities", {
   rel <- as_release(z, pair, mech_laplace(scale = 0.8), 2)
   # the model's order of features is not the statistic's
   expect_naive_bayes(rel, discrete_cases$by_class[[1]], list(rbind(c(1, 1)), both(c(1, 2, 3)), rbind(c(2, 2), c(4, 1))))
-  expect_naive_bayes(rel, discrete_cases$class_known[[1]], list(rbind(c(0.3, 0.7)), both(c(1, 1)), both(c(1, 1, 1))), c(TRUE, FALSE, FALSE))
+  expect_naive_bayes(rel, discrete_cases$class_known[[1]], list(rbind(c(0.3, 0.7)), both(c(1, 1)), both(rep(2 / 3, 3))), c(TRUE, FALSE, FALSE))
   expect_naive_bayes(rel, discrete_cases$feature_known[[1]],
                      list(rbind(c(1, 1)), both(c(2, 2)), rbind(c(0.1, 0.2, 0.7), c(0.5, 0.4, 0.1))), c(FALSE, FALSE, TRUE))
 })
@@ -552,7 +552,7 @@ test_that("priors and arguments that cannot be are refused", {
   for (call in alist(
     prior_beta(0, 1), prior_beta(1, -1), prior_beta("a"), prior_beta(c(1, 2), 1), prior_beta(NA, 1), prior_beta(Inf, 1),
     model_bernoulli(prior = prior_dirichlet(1)), model_bernoulli(prior = 1), model_bernoulli(prior = fixed(0.5)),
-    model_categorical(prior = prior_beta(1, 1)), model_categorical(prior = 1),
+    model_categorical(prior = prior_beta(1, 1)), model_categorical(prior = NULL),
     model_naive_bayes("y", prior = prior_beta(1, 1)), model_naive_bayes("y", conditional = 1), model_naive_bayes("y", conditional = list()),
     model_naive_bayes("y", conditional = list(prior_dirichlet(1))), model_naive_bayes("y", conditional = list(x = 1)),
     model_naive_bayes("y", conditional = list(x = list(a = fixed(1)))), model_naive_bayes("y", conditional = fixed(0.5)),
@@ -606,7 +606,7 @@ test_that("models print, and fits say what was modelled", {
   expect_identical(format(model_bernoulli()), c("<model> Bernoulli", "  variable  the release's", "  prob      beta(a = 1, b = 1)"))
   expect_identical(format(flat_categorical("y"))[2], "  variable  y")
   expect_identical(format(discrete_cases$by_class[[1]])[2:4],
-                   c("  class        y, dirichlet(alpha = 1)", "  features     x2, x1",
+                   c("  class        y, dirichlet(weights with the sum 2)", "  features     x2, x1",
                      "  conditional  x1 by class, x2 dirichlet(alpha = (1, 2, 3))"))
   describe <- function(case) internal("describe_model")(bind(case[[1]], case[[2]]))
   expect_identical(describe(discrete_cases$bernoulli), "Bernoulli y")
@@ -626,9 +626,11 @@ test_that("default weights have the sum 2, and are at most 1", {
   expect_equal(alpha(model_table(zeros = ~ x == "a" & y == "u"), two[1:2], ~ x:y), c(2 / 5, 2 / 5, 2))
   # the margin of the first clique, and of the second given y: each clique has the sum 2
   expect_equal(alpha(model_table(~ x:y + y:z), two, ~ x:y + y:z), c(1 / 3, 1 / 3, 4))
-  expect_identical(format(model_table())[3], "  prob       Dirichlet, equal weights with the sum 2")
-  expect_identical(format(model_table(~ x:y + y:z))[3], "  prob       hyper-Dirichlet, equal weights with the sum 2")
-  expect_identical(format(model_categorical())[3], "  prob      Dirichlet, equal weights with the sum 2")
+  # of the class, and of two features in each of two classes
+  expect_equal(alpha(model_naive_bayes("x"), two, ~ x:y + x:z), c(2 / 3, 1, 2 + 2 * 2 + 2 * 2))
+  expect_identical(format(model_table())[3], "  prob       dirichlet(weights with the sum 2)")
+  expect_identical(format(model_table(~ x:y + y:z))[3], "  prob       hyper-Dirichlet, weights of each clique with the sum 2")
+  expect_identical(format(prior_dirichlet(1)), "dirichlet(alpha = 1)")
   # hardly any noise: the means are (count + weight) / (n + 2)
   release <- as_release(c(7, 3, 0, 0, 1, 9), stat_counts(~ x:y, two[1:2]), mech_gaussian(sd = 0.01), n = 20)
   fit <- sample_posterior(release, model_table(), chains = 2, iter = 2000, seed = 1)

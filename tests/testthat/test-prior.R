@@ -54,7 +54,7 @@ test_that("bad hyperparameters are refused where they are given", {
     prior_nig(precision = matrix(c(1, NaN, NaN, 1), 2)), prior_nig(precision = matrix("a")), prior_nig(precision = matrix(1, 0, 0)),
     prior_nig(shape = 0), prior_nig(rate = c(1, 2)), prior_nig(shape = NA), prior_nig(rate = TRUE),
     prior_niw(kappa = 0), prior_niw(kappa = NULL), prior_niw(df = -1), prior_niw(scale = 0), prior_niw(scale = matrix(0, 2, 2)),
-    prior_inverse_gamma(0, 1), prior_inverse_gamma(1, Inf), prior_dirichlet(0), prior_dirichlet(c(1, -1)), prior_dirichlet(NULL),
+    prior_inverse_gamma(0, 1), prior_inverse_gamma(1, Inf), prior_dirichlet(0), prior_dirichlet(c(1, -1)), prior_dirichlet(numeric()),
     fixed(NULL), fixed(NA), fixed("1"), fixed(list()), fixed(list(1, "a")), fixed(c(1, Inf))
   )
   for (call in bad) expect_error(eval(call), class = "noiseaware_error_prior", label = deparse(call))
