@@ -43,10 +43,7 @@ cell_probabilities <- function(bound, draws) t(.Call(ffi_model_cells, bound$spec
 cell_coordinates <- function(bound, draws) UseMethod("cell_coordinates")
 
 #' @export
-cell_coordinates.bound_cells <- function(bound, draws) {
-  theta <- apply(draws, 1L, function(values) .Call(ffi_model_invert, bound$spec, values))
-  matrix(theta, ncol = nrow(draws))
-}
+cell_coordinates.bound_cells <- function(bound, draws) .Call(ffi_model_invert, bound$spec, t(draws))
 
 #' @export
 cell_coordinates.bound_loglinear <- function(bound, draws) t(draws)

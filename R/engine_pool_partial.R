@@ -531,8 +531,7 @@ site_coordinates <- function(bound, values) {
   parameters <- site_parameters(bound)
   if (is_log_rate(bound)) return(log(values))
   if (!is_regression(bound)) {
-    theta <- apply(values, 1L, function(own) .Call(ffi_model_invert, bound$spec, own)[bound$unknown])
-    return(matrix(theta, nrow(values), byrow = TRUE))
+    return(t(.Call(ffi_model_invert, bound$spec, t(values))[bound$unknown, , drop = FALSE]))
   }
   b <- parameters != "sigma"
   if (any(b)) {

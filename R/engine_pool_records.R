@@ -112,8 +112,9 @@ record_coordinates <- function(fit) {
     theta
   }
   list(of = function(values) {
-    theta <- lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, fit$bound$spec, as.double(replace(natural, at, values[i, ])))[partial$at + 1L])
-    do.call(rbind, theta)
+    all <- matrix(natural, length(natural), nrow(values))
+    all[at, ] <- t(values)
+    t(.Call(ffi_model_invert, fit$bound$spec, all)[partial$at + 1L, , drop = FALSE])
   }, natural = function(values) reported(fit$bound, thetas(values))[, at, drop = FALSE],
   inside = if (bound_is_cut(fit$bound)) function(values) is.finite(.Call(ffi_model_log_prior, fit$bound$spec, thetas(values))))
 }

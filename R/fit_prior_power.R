@@ -80,9 +80,8 @@ sites_decided <- function(each) {
 # In unconstrained coordinates (logarithms, logits): there no proper prior is flat, whose powers would be the same. NA where a model of the
 # user's has no way back to its coordinates, or values are at the edge of what they can be.
 log_prior_of <- function(bound, values) {
-  theta <- lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, bound$spec, as.double(values[i, ])))
-  if (any(vapply(theta, is.character, TRUE))) return(rep(NA_real_, nrow(values)))
-  .Call(ffi_model_log_prior, bound$spec, do.call(cbind, theta))
+  theta <- .Call(ffi_model_invert, bound$spec, t(values))
+  if (is.character(theta)) rep(NA_real_, nrow(values)) else .Call(ffi_model_log_prior, bound$spec, theta)
 }
 
 # of logarithms of standard deviations between sites

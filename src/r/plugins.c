@@ -244,21 +244,30 @@ static SEXP refusal(const char *block, const char *reason) {
     return out;
 }
 
-/* theta of reported values; or, as strings, the block that refuses them and why: its
- * transform, "model" (its own invert()), "absent" (it has none), "prior" (density 0) */
+/* theta of reported values, or of a matrix with those of a draw in each column; or, as strings, the
+ * block that refuses the first that is refused, and why: its transform, "model" (its own invert()),
+ * "absent" (it has none), "prior" (density 0) */
 SEXP ffi_model_invert(SEXP spec, SEXP values) {
     const struct model model = read_model(spec);
     if (model.values && !model.values->invert) return refusal("", "absent");
-    SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
-    const int fault = model_invert(&model, REAL(values), REAL(theta));
-    const int possible =
-        fault >= 0 || !model.prior || model.prior->dprior(model.self, REAL(theta)) != R_NegInf;
+    const int count = Rf_isMatrix(values) ? Rf_ncols(values) : 1;
+    const int size = count > 1 ? Rf_nrows(values) : 0;
+    SEXP out = PROTECT(Rf_isMatrix(values) ? Rf_allocMatrix(REALSXP, model.parameters, count)
+                                           : Rf_allocVector(REALSXP, model.parameters));
+    SEXP refused = R_NilValue;
+    for (int i = 0; i < count && refused == R_NilValue; ++i) {
+        double *theta = REAL(out) + (size_t)i * model.parameters;
+        const int fault = model_invert(&model, REAL(values) + (size_t)i * size, theta);
+        if (fault >= 0) {
+            const struct theta_block *block = model.coordinates.block + fault;
+            refused = model.values ? refusal("", "model")
+                                   : refusal(block->name, transform_names[block->transform]);
+        } else if (model.prior && model.prior->dprior(model.self, theta) == R_NegInf) {
+            refused = refusal("", "prior");
+        }
+    }
     UNPROTECT(1);
-    if (!possible) return refusal("", "prior");
-    if (fault < 0) return theta;
-    if (model.values) return refusal("", "model");
-    const struct theta_block *block = model.coordinates.block + fault;
-    return refusal(block->name, transform_names[block->transform]);
+    return refused == R_NilValue ? out : refused;
 }
 
 /* log |d values / d theta| of the unknown blocks, one theta a column */
