@@ -113,10 +113,9 @@ noise_tail <- function(u, absolute, unit) {
 order_p <- function(tail) {
   count <- nrow(tail)
   k <- seq_len(min(count, most_order))
-  least <- apply(tail, 2L, sort)
-  least <- matrix(least, count)[k, , drop = FALSE]
-  least <- matrix(stats::pbeta(least, k, count - k + 1L), length(k))
-  pmin(1, length(k) * apply(least, 2L, min))
+  least <- matrix(tail[order(col(tail), tail)], count)[k, , drop = FALSE] # each column sorted
+  least <- stats::pbeta(least, k, count - k + 1L)
+  pmin(1, length(k) * do.call(pmin, lapply(k, function(i) least[i, ])))
 }
 
 # ---- records -------------------------------------------------------------------------------------------
@@ -156,29 +155,31 @@ predicted_totals <- function(fit) {
   })
   draws <- all_parameters(fit)
   rows <- round(seq(1, nrow(draws), length.out = min(predicted_draws, nrow(draws))))
+  n <- if (is.null(fit$release$n)) draws[rows, "n"] else rep_len(fit$release$n, length(rows))
+  size <- pmax(2, pmin(n, ceiling(predicted_records / length(rows))))
   stream <- new_stream(fit$words, fit$run$chains + 21L)
-  sums <- lapply(rows, function(i) {
-    n <- if (is.null(fit$release$n)) draws[i, "n"] else fit$release$n
-    size <- max(2, min(n, ceiling(predicted_records / length(rows))))
+  records <- Map(function(i, size) {
     made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, draws[i, bound$parameters]), size, stream)
     stream <<- made$state
-    data <- record_frame(made$records, bound$columns, data_levels(bound))
-    each <- lapply(statistics, moments_over_records, data, size, part = size < n)
-    mean <- unlist(lapply(each, `[[`, "mean"))
-    of_one <- unlist(lapply(each, `[[`, "variance"))
-    list(mean = n * mean, within = n * of_one, error = n^2 * of_one / size)
+    made$records
+  }, rows, size)
+  # in one piece: to read a small data set costs far more than its sums
+  data <- record_frame(do.call(rbind, records), bound$columns, data_levels(bound))
+  each <- lapply(statistics, function(statistic) {
+    Map(moments_over_records, list(statistic), list(statistic_spec(statistic)), set_records(statistic, data, size, NULL, TRUE), size, size < n)
   })
-  over <- function(name) matrix(vapply(sums, `[[`, sums[[1L]]$mean, name), ncol = length(rows))
-  between <- apply(over("mean"), 1L, stats::var)
-  list(index = unlist(lapply(parts, `[[`, "index")), mean = rowMeans(over("mean")),
-       variance = rowMeans(over("within")) + pmax(0, between - rowMeans(over("error"))) + between / length(rows))
+  over <- function(name) do.call(rbind, lapply(each, function(sets) matrix(unlist(lapply(sets, `[[`, name)), ncol = length(rows))))
+  mean <- sweep(over("mean"), 2L, n, "*")
+  variance <- over("variance")
+  averaged <- function(weight) drop(variance %*% weight) / length(rows)
+  between <- apply(mean, 1L, stats::var)
+  list(index = unlist(lapply(parts, `[[`, "index")), mean = rowMeans(mean),
+       variance = averaged(n) + pmax(0, between - averaged(n^2 / size)) + between / length(rows))
 }
 
 # Mean and variance of each component over records. Of counts, each 0 or 1 for a record, without a matrix of records and cells. `part`: there are fewer
 # records than in the release. A cell without any of them is not impossible: its variance is as if one more record were in it.
-moments_over_records <- function(statistic, data, size, part = FALSE) {
-  spec <- statistic_spec(statistic)
-  records <- statistic_records(statistic, data, NULL, TRUE)
+moments_over_records <- function(statistic, spec, records, size, part) {
   linear <- inherits(statistic, "stat_linear")
   if (statistic$kind == "cells" && !linear) {
     mean <- .Call(ffi_stat_total, spec, records) / size

@@ -92,17 +92,21 @@ statistic_total <- function(statistic, data, call = caller_env(), confidential =
   stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)
 }
 
+# The records of data sets that are stacked in `data`, of these sizes, as the statistic's C code reads them.
+set_records <- function(statistic, data, sizes, call, empty = FALSE) {
+  x <- statistic_records(statistic, data, call, empty)
+  Map(function(last, size) {
+    rows <- last - size + seq_len(size)
+    if (is.list(x)) lapply(x, `[`, rows) else x[rows, , drop = FALSE]
+  }, cumsum(sizes), sizes)
+}
+
 # The totals of several data sets, a column each. They are read a million records at a time, as reading a small set costs far more than adding it up.
 set_totals <- function(statistic, sets, call, confidential = FALSE, empty = FALSE, most = 1e6) {
   spec <- statistic_spec(statistic, confidential, call)
   sizes <- vapply(sets, nrow, 0L)
   of_piece <- function(piece) {
-    x <- statistic_records(statistic, stack_sets(sets[piece]), call, empty)
-    of_set <- function(last, size) {
-      rows <- last - size + seq_len(size)
-      .Call(ffi_stat_total, spec, if (is.list(x)) lapply(x, `[`, rows) else x[rows, , drop = FALSE])
-    }
-    mapply(of_set, cumsum(sizes[piece]), sizes[piece])
+    lapply(set_records(statistic, stack_sets(sets[piece]), sizes[piece], call, empty), function(records) .Call(ffi_stat_total, spec, records))
   }
   totals <- lapply(split(seq_along(sets), cumsum(as.double(sizes)) %/% most), of_piece)
   matrix(unlist(totals), length(statistic$components), dimnames = list(statistic$components, NULL))
