@@ -12,7 +12,7 @@ results_folder <- file.path("bench", "results")
 
 # ---- what a stored benchmark says --------------------------------------------------------
 
-cells_of <- function(rows) lapply(strsplit(sub("^\\| ?", "", sub(" *\\|$", "", rows)), " \\| ", perl = TRUE), trimws)
+cells_of <- function(rows) lapply(strsplit(sub("^\\|", "", sub("\\|\\s*$", "", rows)), "|", fixed = TRUE), trimws)
 
 # the table of figures, NULL if there is none
 stored_figures <- function(lines) {
@@ -27,7 +27,7 @@ stored_figures <- function(lines) {
 # of tables with other columns: a figure for each number, whose case is the row's text
 other_figures <- function(lines) {
   lines <- lines[startsWith(lines, "|")]
-  cells <- lapply(strsplit(sub("^\\|", "", sub("\\|\\s*$", "", lines)), "|", fixed = TRUE), trimws)
+  cells <- cells_of(lines)
   rules <- which(grepl("^\\|[-:| ]+\\|$", lines))
   rows <- Map(function(rule, end) {
     numeric <- endsWith(cells[[rule]], ":")
