@@ -18,7 +18,7 @@ lone_kinds <- c("beta", "count", "mixture", "lognormal")
 #'   bound is 0, at the logarithm of a quarter of the upper bound.
 #' @param size For `covariate_count()`: `NULL` for Poisson counts; a [prior_gamma()] or a [fixed()] value for negative binomial counts.
 #' @param components Number of normal components, from 2 to 8.
-#' @param weights The [prior_dirichlet()] for the components' probabilities, with a single weight.
+#' @param weights The [prior_dirichlet()] for the components' probabilities, with at most one weight.
 #' @param variance The [prior_inverse_gamma()] for every component's variance, by default with shape 2 and the square of a quarter of the bounds' half-width as
 #'   its mean.
 #'
@@ -82,7 +82,8 @@ covariate_mixture <- function(components = 2, weights = prior_dirichlet(2), mean
   components <- check_number(components, "components", "a whole number from 2 to 8", 2, 8, kind = "prior")
   if (components != round(components)) stop_argument("components", "a whole number from 2 to 8", describe(components), "prior")
   check_class(weights, "weights", "prior_dirichlet", "prior_dirichlet()", "prior")
-  check_one_number(weights$alpha, "weights")
+  if (!is.null(weights$alpha)) check_one_number(weights$alpha, "weights")
+  weights <- prior_dirichlet(expand_weights(weights, components)[1L])
   check_class(mean, "mean", "prior_normal", "prior_normal()", "prior")
   for (value in mean) if (!is.null(value)) check_one_number(value, "mean")
   if (!is.null(variance)) check_class(variance, "variance", "prior_inverse_gamma", "NULL or prior_inverse_gamma()", "prior")

@@ -20,7 +20,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' @param censoring `NULL` or [prior_beta()] for the probability of being censored in an interval, for a person who would otherwise stay under observation. By
 #'   default its mean is 1 / (1 + the number of intervals).
 #' @param censoring_by `~ 1` or a formula of groups, such as `~ sex`: each combination of these groups has its own censoring probabilities.
-#' @param shares [prior_dirichlet()] for the shares of the combinations of all groups, with one weight.
+#' @param shares [prior_dirichlet()] for the shares of the combinations of all groups, with at most one weight.
 #'
 #' @details
 #' Let \eqn{L} be the last break, \eqn{\alpha} the intercept and \eqn{\beta'x} the linear predictor of a group, in R's treatment contrasts. The cumulative
@@ -86,7 +86,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' plot(fit, "survival")
 #' @export
 model_survival <- function(formula = NULL, distribution = c("weibull", "exponential", "piecewise", "discrete"), prior = prior_normal(), shape = prior_gamma(2, 2),
-                           baseline = NULL, baseline_by = ~ 1, censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet(1)) {
+                           baseline = NULL, baseline_by = ~ 1, censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet()) {
   distribution <- if (missing(distribution)) "weibull" else check_choice(distribution, "distribution", survival_distributions)
   check_class(prior, "prior", "prior_normal", "prior_normal()", "prior")
   check_class(shape, "shape", "prior_gamma", "prior_gamma()", "prior")
@@ -97,7 +97,7 @@ model_survival <- function(formula = NULL, distribution = c("weibull", "exponent
   check_class(baseline, "baseline", c("prior_gamma_process", "prior_beta_process"), "NULL, prior_gamma_process() or prior_beta_process()", "prior")
   if (!is.null(censoring)) check_class(censoring, "censoring", "prior_beta", "NULL or prior_beta()", "prior")
   check_class(shares, "shares", "prior_dirichlet", "prior_dirichlet()", "prior")
-  if (length(shares$alpha) != 1L) stop_argument("shares", "prior_dirichlet() with one weight", format(shares), "prior")
+  if (length(shares$alpha) > 1L) stop_argument("shares", "prior_dirichlet() with one weight", format(shares), "prior")
   if (given && !has_process(distribution)) {
     stop_argument("baseline", "NULL unless the distribution is \"piecewise\" or \"discrete\"", format(baseline), "prior")
   }
@@ -261,7 +261,7 @@ survival_priors <- function(model, coefficients, breaks, groups, call) {
   beta <- model$censoring %||% prior_beta(1, intervals)
   sd <- expand_named(model$prior$sd, ifelse(first, 2, 1.5), "sd", coefficients, call)
   list(prior_mean = as.double(mean + ifelse(first, log(last), 0)), prior_sd = as.double(sd),
-       prior_shape = c(model$shape$shape, model$shape$rate), prior_censoring = c(beta$a, beta$b), prior_share = rep(model$shares$alpha, groups))
+       prior_shape = c(model$shape$shape, model$shape$rate), prior_censoring = c(beta$a, beta$b), prior_share = expand_weights(model$shares, groups))
 }
 
 process_fields <- function(process, breaks, row, call) {
@@ -296,7 +296,7 @@ describe_priors.bound_survival <- function(bound) {
   rows <- max(fields$censoring_row) + 1
   shares <- length(bound$parameters) - length(mean) - length(base) - rows * intervals
   stats::setNames(c(coefficients, base, rep(say("beta", fields$prior_censoring[1L], fields$prior_censoring[2L]), rows * intervals),
-                    rep(say_dirichlet(model$shares$alpha), shares)), bound$parameters)
+                    rep(say_dirichlet(expand_weights(model$shares, shares)), shares)), bound$parameters)
 }
 
 # of a hazard in each interval

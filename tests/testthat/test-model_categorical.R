@@ -628,6 +628,10 @@ test_that("default weights have the sum 2, and are at most 1", {
   expect_equal(alpha(model_table(~ x:y + y:z), two, ~ x:y + y:z), c(1 / 3, 1 / 3, 4))
   # of the class, and of two features in each of two classes
   expect_equal(alpha(model_naive_bayes("x"), two, ~ x:y + x:z), c(2 / 3, 1, 2 + 2 * 2 + 2 * 2))
+  # of the combinations of a life table's groups, and of a mixture's components
+  life <- internal("bind_model")(model_survival(~ x), stat_survival(~ x + y, c(0, 1, 2), levels = two[1:2]))
+  expect_equal(life$spec$fields$prior_share, rep(2 / 6, 6))
+  expect_equal(covariate_mixture(4, prior_dirichlet())$weights, prior_dirichlet(1 / 2))
   expect_identical(format(model_table())[3], "  prob       dirichlet(weights with the sum 2)")
   expect_identical(format(model_table(~ x:y + y:z))[3], "  prob       hyper-Dirichlet, weights of each clique with the sum 2")
   expect_identical(format(prior_dirichlet(1)), "dirichlet(alpha = 1)")
