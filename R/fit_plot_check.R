@@ -74,13 +74,10 @@ check_one <- function(fit, draws, level, seed, call) {
   }
   check_simulated_size(draws, "draws", fit, call)
   release <- uncounted(fit$release)
-  data <- suppressMessages(stats::simulate(fit, draws, seed), "noiseaware_message_limits")
   # with the noise of the release: that of a group has the sensitivity of all groups' numbers
   parts <- lapply(release_parts(release), function(p) replace(p, "statistic", list(as_simulated(p$statistic))))
-  totals <- lapply(parts, totals_when_asked, data, call)
-  noised <- function(j) unlist(Map(function(part, total_of) simulated_part(part, data[[j]], call, total = total_of(j))$value, parts, totals))
-  again <- with_seed(seed, vapply(seq_along(data), noised, unname(release$value)))
-  again <- matrix(again, ncol = draws)
+  again <- with_seed(seed, of_simulated(fit, draws, function(data, sizes) do.call(rbind, lapply(parts, replicates_of, data, sizes, call))))
+  again <- do.call(cbind, again)
   # a hidden number stands at its threshold, and no higher than any that is shown
   threshold <- unlist(lapply(release_parts(release), function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))
   release$value <- ifelse(is.na(release$value), threshold, release$value)
@@ -100,11 +97,14 @@ check_one <- function(fit, draws, level, seed, call) {
   structure(table, replicates = unname(again))
 }
 
-# A function of the number of a data set; nothing is added up for a mechanism that asks for no total.
-totals_when_asked <- function(part, sets, call) {
-  if (part$statistic$kind == "records") return(function(j) part_total(part, sets[[j]], call))
-  delayedAssign("totals", set_totals(part$statistic, sets, call, confidential = TRUE, empty = !replaces(part$neighbours)))
-  function(j) totals[, j]
+# A part of the release again, from data sets whose rows follow each other: a column each.
+replicates_of <- function(part, data, sizes, call) {
+  if (part$statistic$kind == "records" || has_own_draws(part$mechanism)) {
+    values <- lapply(split_sets(data, sizes), function(set) simulated_part(part, set, call)$value)
+    return(matrix(unlist(values), ncol = length(sizes)))
+  }
+  totals <- set_totals(part$statistic, data, sizes, call, confidential = TRUE, empty = !replaces(part$neighbours))
+  t(simulated_values(part, totals, stats::runif(length(totals)), NULL))
 }
 
 # Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.

@@ -203,8 +203,9 @@ site_ranks <- function(fit, parameter = NULL, level = 0.95) {
     stop_classed("pool", "{.val {of$name}} must differ between sites to rank them.")
   }
   remind_troubles(fit)
-  ranks <- t(apply(-of$values, 1L, rank, ties.method = "first"))
-  sites <- ncol(ranks)
+  sites <- ncol(of$values)
+  ranks <- matrix(0L, nrow(of$values), sites)
+  ranks[order(row(of$values), -of$values)] <- rep(seq_len(sites), nrow(ranks)) # all draws in one sort
   probability <- t(apply(ranks, 2L, tabulate, sites)) / nrow(ranks)
   dimnames(probability) <- list(names(fit$release), seq_len(sites))
   ends <- draws_interval(ranks, level)

@@ -175,13 +175,7 @@ add_residual <- function(fit, expected) {
 simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   check_no_dots(...)
   nsim <- check_count(nsim, "nsim")
-  beside_public <- are_public(object$bound$model)
-  if (!beside_public) check_records_distribution(object$bound)
-  all_records <- function() {
-    draws <- all_parameters(object)
-    simulated_sets(object, draws[sample.int(nrow(draws), nsim, replace = TRUE), , drop = FALSE])
-  }
-  sets <- with_seed(check_seed(seed), if (beside_public) simulate_responses(object, nsim) else all_records())
+  sets <- unlist(with_seed(check_seed(seed), of_simulated(object, nsim, split_sets)), recursive = FALSE)
   beyond <- simulated_beyond(object, sets)
   if (!is.null(beyond)) cli::cli_inform("Simulated: {beyond}.", class = "noiseaware_message_limits")
   sets
@@ -194,14 +188,25 @@ drawn_records <- function(fit, draw, n) .Call(ffi_model_records, fit$bound$spec,
 
 named_records <- function(fit, records) record_frame(records, fit$bound$columns, data_levels(fit$bound))
 
-# A data set for each row of `draws`. They are named a million records at a time, as that costs far more than drawing a small set.
-simulated_sets <- function(fit, draws, most = 1e6) {
+# What `of(data, sizes)` makes of simulated data sets, whose rows follow each other in `data`: a list with an element for each million records.
+of_simulated <- function(fit, count, of) {
+  if (are_public(fit$bound$model)) {
+    sets <- simulate_responses(fit, count)
+    return(list(of(stack_sets(sets), vapply(sets, nrow, 0L))))
+  }
+  check_records_distribution(fit$bound)
+  draws <- all_parameters(fit)
+  of_drawn(fit, draws[sample.int(nrow(draws), count, replace = TRUE), , drop = FALSE], of)
+}
+
+# Of a data set for each row of `draws`. A million records are named at a time, as that costs far more than drawing a small set.
+of_drawn <- function(fit, draws, of, most = 1e6) {
   sizes <- if (has_drawn_size(fit, draws)) draws[, "n"] else rep(nobs(fit), nrow(draws))
   of_piece <- function(piece) {
     records <- do.call(rbind, lapply(piece, function(i) drawn_records(fit, draws[i, ], sizes[i])))
-    split_sets(raw_records(named_records(fit, records)), sizes[piece])
+    of(raw_records(named_records(fit, records)), sizes[piece])
   }
-  unlist(unname(lapply(split(seq_along(sizes), cumsum(sizes) %/% most), of_piece)), recursive = FALSE)
+  unname(lapply(split(seq_along(sizes), cumsum(sizes) %/% most), of_piece))
 }
 
 # how many records there are: one of the parameters if it is not known

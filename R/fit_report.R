@@ -50,6 +50,8 @@ report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
   on.exit(unlink(directory, recursive = TRUE))
   source <- file.path(directory, "report.Rmd")
   file.copy(system.file("report", "report.Rmd", package = "noiseaware"), source)
+  compiler_level <- pause_compiler(fit$release, fit$asked)
+  on.exit(compiler::enableJIT(compiler_level), add = TRUE)
   values <- new.env(parent = topenv())
   values$fit <- fit
   values$databases <- databases
@@ -153,6 +155,12 @@ diagnosis <- function(fit, table = printed_summary(fit$draws)) {
   }
   others <- Filter(function(trouble) trouble$kind != "convergence", fit$troubles)
   c(mixing, trajectory_words(fit), unlist(lapply(others, function(trouble) paste(trouble$text, collapse = " "))), prior_words(fit))
+}
+
+# the parameters, of these, with the fewest effective draws; in their order
+slowest_parameters <- function(parameters, table, most = 6L) {
+  at <- match(parameters, table$variable)
+  parameters[sort(utils::head(order(pmin(table$ess_bulk, table$ess_tail)[at]), most))]
 }
 
 trajectory_words <- function(fit) {

@@ -110,3 +110,18 @@ simulated_part.default <- function(part, data, call, uniform = stats::runif, tot
   list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
        scale = scale, unit = numeric(length(total)))
 }
+
+# The same for totals of many releases, a row each, with a uniform for each; a hidden number stands at its threshold. Not of mechanisms that draw what they
+# release in their own way, from the data.
+simulated_values <- function(part, totals, uniform, seed) {
+  own <- part$mechanism
+  if (inherits(own, "mech_custom")) {
+    # its function draws the noise of one release at a time
+    return(with_seed(seed, t(matrix(apply(totals, 1L, function(s) add_noise(own, part$statistic, s, NULL, part$scale)), ncol(totals)))))
+  }
+  value <- add_noise(own, part$statistic, as.vector(totals), as.vector(uniform), rep(part$scale, each = nrow(totals)))
+  if (!is.null(own$after$threshold)) value <- ifelse(is.na(value), own$after$threshold, value)
+  matrix(value, nrow(totals))
+}
+
+has_own_draws <- function(mechanism) inherits(mechanism, c("mech_exponential", "mech_objective", "mech_record_noise", "mech_unary_encoding"))

@@ -154,6 +154,7 @@ reported <- function(bound, theta) {
 check_parameter_values <- function(values, bound, name, call, whose = "each unknown parameter") {
   wanted <- bound$parameters
   given <- names(values)
+  if (is.double(values) && identical(given, wanted) && all(is.finite(values))) return(as.double(values)) # as draws are, of which there are many
   was <- if (!is.numeric(values)) paste("It is", describe(values)) else if (is.null(given)) "It has no names" else
     if (anyDuplicated(given)) paste("Given more than once:", shorten_list(unique(given[duplicated(given)]))) else
     if (length(setdiff(given, wanted))) paste("Not a parameter:", shorten_list(setdiff(given, wanted))) else

@@ -101,13 +101,14 @@ set_records <- function(statistic, data, sizes, call, empty = FALSE) {
   }, cumsum(sizes), sizes)
 }
 
-# The totals of several data sets, a column each. They are read a million records at a time, as reading a small set costs far more than adding it up.
-set_totals <- function(statistic, sets, call, confidential = FALSE, empty = FALSE, most = 1e6) {
+# The totals of several data sets, a row each, whose rows follow each other in `data`: reading a small set costs far more than adding it up.
+set_totals <- function(statistic, data, sizes, call, confidential = FALSE, empty = FALSE) {
   spec <- statistic_spec(statistic, confidential, call)
-  sizes <- vapply(sets, nrow, 0L)
-  of_piece <- function(piece) {
-    lapply(set_records(statistic, stack_sets(sets[piece]), sizes[piece], call, empty), function(records) .Call(ffi_stat_total, spec, records))
+  x <- statistic_records(statistic, data, call, empty)
+  of_set <- function(last, size) {
+    rows <- last - size + seq_len(size)
+    .Call(ffi_stat_total, spec, if (is.list(x)) lapply(x, `[`, rows) else x[rows, , drop = FALSE])
   }
-  totals <- lapply(split(seq_along(sets), cumsum(as.double(sizes)) %/% most), of_piece)
-  matrix(unlist(totals), length(statistic$components), dimnames = list(statistic$components, NULL))
+  totals <- unlist(mapply(of_set, cumsum(sizes), sizes, SIMPLIFY = FALSE))
+  matrix(totals, length(sizes), byrow = TRUE, dimnames = list(NULL, statistic$components))
 }

@@ -196,20 +196,9 @@ with_noise <- function(sim, totals, uniform) {
   values <- totals
   for (part in sim$parts) {
     at <- part$index
-    values[, at] <- part_noise(part, totals[, at, drop = FALSE], uniform[, at, drop = FALSE], sim$draw_seed)
+    if (part$mechanism$kernel != "objective") values[, at] <- simulated_values(part, totals[, at, drop = FALSE], uniform[, at, drop = FALSE], sim$draw_seed)
   }
   values
-}
-
-part_noise <- function(part, totals, uniform, seed) {
-  own <- part$mechanism
-  if (own$kernel == "objective") return(totals)
-  if (inherits(own, "mech_custom")) {
-    # its function draws the noise of one release at a time
-    return(with_seed(seed, t(matrix(apply(totals, 1L, function(s) add_noise(own, part$statistic, s, NULL, part$scale)), ncol(totals)))))
-  }
-  value <- add_noise(own, part$statistic, as.vector(totals), as.vector(uniform), rep(part$scale, each = nrow(totals)))
-  if (is.null(own$after$threshold)) value else ifelse(is.na(value), own$after$threshold, value)
 }
 
 # ---- moments -------------------------------------------------------------------------------------------

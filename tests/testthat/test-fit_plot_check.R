@@ -101,8 +101,30 @@ test_that("data sets that are drawn and added up in pieces are those of one at a
   expect_gt(length(unique(draws[, "n"])), 2L)
   alone <- noiseaware:::with_seed(3, lapply(1:9, function(i) noiseaware:::simulated_records(fit, draws[i, ])))
   for (most in c(10, 100, 1e6)) {
-    together <- noiseaware:::with_seed(3, noiseaware:::simulated_sets(fit, draws, most))
-    expect_identical(unname(together), alone)
-    expect_identical(noiseaware:::set_totals(st, alone, NULL, most = most), vapply(alone, noiseaware:::statistic_total, numeric(length(st$components)), statistic = st))
+    drawn <- function(of) noiseaware:::with_seed(3, noiseaware:::of_drawn(fit, draws, of, most))
+    expect_identical(unname(unlist(drawn(noiseaware:::split_sets), recursive = FALSE)), alone)
+    totals <- drawn(function(data, sizes) noiseaware:::set_totals(st, data, sizes, NULL))
+    expect_identical(do.call(rbind, totals), t(vapply(alone, noiseaware:::statistic_total, numeric(length(st$components)), statistic = st)))
   }
+})
+
+test_that("replicates of several parts have the noise of their own components, in the parts' order", {
+  st <- list(size = stat_counts(~ g, list(g = c("a", "b"))), y = stat_sums(~ y + I(y^2), list(y = c(0, 10))))
+  value <- list(size = c(8, 12), y = c(90, 450))
+  noise <- list(size = mech_custom(log_density = function(noise) -abs(noise), r = function(total) total + 1e6 * seq_along(total), sd = 3), y = mech_gaussian(sd = 1e-6))
+  release <- as_release(value, st, noise, n = 20)
+  data <- data.frame(g = factor(rep(c("a", "b"), c(3, 2))), y = c(1, 2, 3, 10, 0))
+  parts <- noiseaware:::release_parts(release)
+  again <- do.call(rbind, lapply(parts, noiseaware:::replicates_of, data, c(3L, 2L), NULL))
+  expect_equal(again, cbind(c(3 + 1e6, 2e6, -1.8, 1.16), c(1e6, 2 + 2e6, 0, 2)), tolerance = 1e-5) # sums of (y - 5) / 5
+})
+
+test_that("a hidden number's replicates stand at the threshold, never below", {
+  st <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+  part <- noiseaware:::release_parts(as_release(c(60, NA), st, published(mech_discrete_laplace(scale = 2), threshold = 10), n = 70))[[1]]
+  data <- data.frame(smoke = factor(rep(c("no", "yes"), c(60, 10)), c("no", "yes")))[rep(1:70, 200), , drop = FALSE]
+  set.seed(1)
+  again <- noiseaware:::replicates_of(part, data, rep(70L, 200), NULL)
+  expect_identical(min(again[2, ]), 10)
+  expect_gt(mean(again[2, ] == 10), 0.4)
 })

@@ -78,6 +78,12 @@ test_that("a part that cannot be had says why, and a title is taken literally", 
   expect_match(text, "The draws are independent", fixed = TRUE)
 })
 
+test_that("traces are of the parameters with the fewest effective draws", {
+  table <- data.frame(variable = letters[1:4], ess_bulk = c(900, 100, 800, 50), ess_tail = c(20, 900, 700, 900))
+  expect_identical(internal("slowest_parameters")(c("a", "c", "b"), table, 2), c("a", "b"))
+  expect_identical(internal("slowest_parameters")(c("d", "c"), table), c("d", "c"))
+})
+
 test_that("diagnostics are said in words", {
   skip_on_cran()
   words <- internal("diagnosis")
