@@ -191,20 +191,21 @@ methods_words <- function(fit, table = printed_summary(fit$draws)) {
 # of one release, or of several with the same bounds
 bounds_sentence <- function(releases) {
   statistics <- lapply(releases, `[[`, "statistic")
-  columns <- release_columns(statistics[[1L]])$columns
-  columns <- columns[is.finite(columns$lower) & is.finite(columns$upper) & is.na(columns$level) & !columns$variable %in% names(statistics[[1L]]$levels), ]
-  if (nrow(columns) == 0L || any(vapply(statistics, function(s) !identical(release_columns(s)$columns, release_columns(statistics[[1L]])$columns), TRUE))) return("")
+  of <- release_columns(statistics[[1L]])
+  columns <- of$columns
+  columns <- columns[is.finite(columns$lower) & is.finite(columns$upper) & is.na(columns$level) & !columns$variable %in% names(of$levels), ]
+  if (nrow(columns) == 0L || any(vapply(statistics, function(s) !identical(release_columns(s)$columns, of$columns), TRUE))) return("")
   natural <- all(vapply(statistics, function(s) isTRUE(release_columns(s)$natural), TRUE))
   said <- paste(columns$name, format_number(columns$lower), "to", format_number(columns$upper))
   paste0("Bounds were declared: ", shorten_list(said, 8L), if (natural) "; no record lies outside", ". ")
 }
 
 priors_sentence <- function(fit) {
-  if (is_pooled(fit)) return("")
   prior <- tryCatch(prior_summary.noiseaware_fit(fit), noiseaware_error = function(e) NULL)
-  main <- prior[prior$variable %in% plot_variables(fit, NULL) & !is.na(prior$prior), ]
+  main <- prior[(inherits(fit, "noiseaware_pool") | prior$variable %in% plot_variables(fit, NULL)) & !is.na(prior$prior), ]
   if (is.null(prior) || nrow(main) == 0L) return("")
-  paste0(" Priors were ", shorten_list(paste(main$variable, main$prior), 8L), ".")
+  alike <- split(main$variable, factor(main$prior, unique(main$prior)))
+  paste0(" Priors were ", shorten_list(paste(vapply(alike, shorten_list, "", 3L), names(alike)), 8L), ".")
 }
 
 # Posterior means and intervals of what the fit is about, at most eight
@@ -212,7 +213,9 @@ results_words <- function(fit) {
   shown <- plot_variables(fit, NULL)
   draws <- posterior::as_draws_matrix(fit$draws)[, shown, drop = FALSE]
   ends <- draws_interval(draws, 0.95)
-  line <- sprintf("%s %s (%s to %s)", shown, format_number(colMeans(draws), 3), format_number(ends[1L, ], 3), format_number(ends[2L, ], 3))
+  # a probability of next to nothing is 0 here
+  numbers <- apply(rbind(colMeans(draws), ends), 2L, function(x) format_number(ifelse(abs(x) < 1e-4 * max(abs(x)), 0, x), 3))
+  line <- sprintf("%s %s (%s to %s)", shown, numbers[1L, ], numbers[2L, ], numbers[3L, ])
   paste0("Posterior means, with 95% intervals that account for the noise of the release: ", shorten_list(line, 8L), ".")
 }
 

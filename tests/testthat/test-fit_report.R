@@ -62,6 +62,7 @@ test_that("the paragraph for a paper has what was done", {
     expect_match(internal("methods_words")(pooled), "given 2 releases (Laplace noise, scale 2) was computed by", fixed = TRUE)
     expect_match(internal("methods_words")(pooled), paste0(said[[pool]], ", exactly under the model"), fixed = TRUE)
     expect_no_match(internal("methods_words")(pooled), "seed")
+    expect_match(internal("methods_words")(pooled), "Priors were prob[yes] beta(1, 1)", fixed = TRUE)
   }
 })
 
@@ -76,6 +77,19 @@ test_that("a part that cannot be had says why, and a title is taken literally", 
   expect_match(text, "A *title*: \"quoted\" <i>", fixed = TRUE)
   expect_match(text, "Not shown: Method \"naive\" imputes no statistic.", fixed = TRUE)
   expect_match(text, "The draws are independent", fixed = TRUE)
+})
+
+test_that("the paragraph has bounds of numbers alone, equal priors once, and 0 for a probability of next to nothing", {
+  skip_on_cran()
+  levels <- list(g = c("a", "b"))
+  sums <- list(size = stat_counts(~g, levels), y = stat_by(stat_sums(~ y + I(y^2), list(y = c(0, 10))), levels))
+  groups <- as_release(list(size = c(40, 60), y = c(2, 5, 8, 9)), sums, list(size = mech_exact(), y = mech_laplace(scale = 2)), n = 100)
+  expect_identical(internal("bounds_sentence")(list(groups)), "Bounds were declared: y 0 to 10. ")
+  cells <- as_release(c(30, 0, 0, 70), stat_counts(~ g:h, c(levels, list(h = c("c", "d")))), mech_laplace(scale = 2), n = 100)
+  table <- suppressMessages(suppressWarnings(sample_posterior(cells, model_table(), chains = 1, iter = 400, seed = 1)))
+  expect_match(internal("methods_words")(table), "Priors were prob[g=a:h=c], prob[g=a:h=d], ... dirichlet(0.5).", fixed = TRUE)
+  table$draws[, , "prob[g=a:h=c]"] <- c(rep(1e-20, 20), seq(0.2, 0.8, length.out = 180))
+  expect_match(internal("results_words")(table), "prob\\[g=a:h=c\\] 0[.][0-9]+ \\(0 to 0[.]7[0-9]*\\)")
 })
 
 test_that("traces are of the parameters with the fewest effective draws", {
