@@ -10,7 +10,7 @@
 #'   * `"predictive"`: the expected response and a new record's response over the public range, or the levels, of one covariate. Other numeric covariates are
 #'     held at the posterior mean of their mean, or at the middle of their bounds if the model has no mean; factors are held at their first level.
 #'   * `"prior"`: the densities of the prior and the posterior. The horizontal range contains the central 90 per cent of the prior and nearly all of the
-#'     posterior, but is at most 20 posterior standard deviations wide.
+#'     posterior, but is at most 20 posterior standard deviations wide. A prior that rises far above the posterior is cut off.
 #'   * `"denoised"`: the posterior of the first 40 confidential numbers from [denoise()], as distances from the published numbers in standard deviations of the
 #'     noise. Open points mark hidden numbers, relative to their posterior mean and sd.
 #'   * `"table"`: a margin of a [model_table()] by method `"collapse"`. Each cell shows the posterior mean of its count plus or minus its standard deviation
@@ -19,8 +19,8 @@
 #'     the shares of the second variable among these records. Labels are these shares and their posterior sd.
 #'   * `"survival"`: survival curves of [model_survival()], or of a life table. `"shrinkage"` and `"curve"`, for several sites or groups: see [site_view].
 #' @param variables Names of variables. By default the coefficients and sigma of a regression, and all variables of other models. If two variables mirror each
-#'   other, such as the probabilities of two levels, only one is shown. `"pairs"` shows the first 8 variables, with a message of class
-#'   `noiseaware_message_pairs`, unless you name the variables.
+#'   other, such as the probabilities of two levels, only one is shown. Unless you name the variables, `"pairs"` shows the first 8, and `"trace"`, `"density"` and
+#'   `"prior"` the first 16, with a message of class `noiseaware_message_panels`.
 #' @param covariate For `"predictive"`: the covariate's name; by default the
 #'   first number, or the first factor if there is none.
 #' @param level Probability inside the predictive band and inside the intervals. The thick part of an interval contains half of the posterior.
@@ -58,12 +58,13 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
   type <- if (missing(type)) "intervals" else check_choice(type, "type", eval(formals(plot.noiseaware_fit)$type))
   level <- check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (!type %in% c("intervals", "areas", "trace", "density")) check_no_dots(...)
+  most <- switch(type, pairs = 8L, prior = , trace = , density = 16L)
+  if (is.null(variables) && !is.null(most)) variables <- first_variables(plot_variables(x, NULL), most)
   whole <- switch(type, prior = plot_prior(x, variables), denoised = plot_denoised(x, level), table = plot_table(x, margin, level, percent, text_size),
                   mosaic = plot_mosaic(x, margin, level, text_size),
                   survival = plot_survival(x, level, times), predictive = plot_predictive(predictive_data(x, covariate, level), x, level))
   if (!is.null(whole)) return(whole)
   shown <- plot_variables(x, variables)
-  if (type == "pairs" && is.null(variables)) shown <- first_for_pairs(shown)
   draws <- exactly(x$draws, shown) # subset_draws() matches "x[a]" by "x" as well
   switch(type,
     trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws, "free_y"),
@@ -73,10 +74,10 @@ plot.noiseaware_fit <- function(x, type = c("intervals", "areas", "pairs", "trac
     pairs = plot_pairs(draws))
 }
 
-first_for_pairs <- function(variables, most = 8L) {
+first_variables <- function(variables, most) {
   if (length(variables) <= most) return(variables)
-  cli::cli_inform(c("Only the pairs of the first {most} of {length(variables)} variables are shown.", i = "Use {.arg variables} to choose others."),
-                  class = "noiseaware_message_pairs")
+  cli::cli_inform(c("Only the first {most} of {length(variables)} variables are shown.", i = "Use {.arg variables} to choose others."),
+                  class = "noiseaware_message_panels")
   variables[seq_len(most)]
 }
 
@@ -130,9 +131,9 @@ plot_areas <- function(draws, level, ...) {
   part <- function(interval) data[data$interval == interval, ]
   outer <- part("outer")
   ends <- vapply(variables, function(v) range(outer$x[outer$parameter == v]), numeric(2))
-  # areas are equal on one scale; on scales of their own each fills its row
+  # areas are equal on one scale, unless peaks differ so much that some would be flat; else each fills its row
   height <- tapply(outer$density, factor(outer$parameter, variables), max)
-  if (comparable(ends[1L, ], ends[2L, ])) height[] <- max(height)
+  if (comparable(ends[1L, ], ends[2L, ]) && max(height) < 8 * min(height)) height[] <- max(height)
   data$top <- data$row + 0.85 * data$density / as.vector(height)[at]
   mean <- colMeans(posterior::as_draws_matrix(draws))
   point <- do.call(rbind, lapply(variables, function(v) {

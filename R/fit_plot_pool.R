@@ -37,12 +37,12 @@ plot_curve <- function(fit, parameter, level, call = caller_env()) {
 name_is_bare <- function(name) !grepl("[", name, fixed = TRUE)
 
 draw_curve <- function(data, across, up, level, numeric) {
-  shown <- unique(round(seq(1, nrow(data), length.out = min(nrow(data), 12L))))
+  shown <- seq(1, nrow(data), by = ceiling(nrow(data) / 12))
   ggplot2::ggplot(data, ggplot2::aes(.data$x, .data$estimate)) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey85") +
     ggplot2::geom_line() +
     ggplot2::geom_point(size = if (nrow(data) > 40L) 0.8 else 1.6) +
-    (if (!numeric) ggplot2::scale_x_continuous(breaks = shown, labels = data$site[shown], minor_breaks = NULL)) +
+    (if (!numeric) ggplot2::scale_x_continuous(breaks = shown, labels = data$site[shown], minor_breaks = NULL, guide = ggplot2::guide_axis(check.overlap = TRUE))) +
     ggplot2::labs(x = across, y = up, subtitle = sprintf("posterior means with %s%% intervals", format_number(100 * level))) +
     theme_noiseaware()
 }

@@ -3,9 +3,13 @@
 plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1, call = caller_env()) {
   data <- prior_data(fit, variables, points, draws, seed, call)
   data$variable <- factor(data$variable, unique(data$variable))
+  # a prior far above the posterior, as of rare cells at 0, would flatten it
+  of_prior <- data$distribution == "prior"
+  peak <- tapply(data$density[!of_prior], data$variable[!of_prior], max)
+  prior <- data[of_prior & data$density <= 1.5 * peak[data$variable], ]
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
-    ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution), position = "identity") +
-    ggplot2::geom_line(data = data[data$distribution == "prior", ], ggplot2::aes(linetype = .data$distribution)) +
+    ggplot2::geom_area(data = data[!of_prior, ], ggplot2::aes(fill = .data$distribution), position = "identity") +
+    ggplot2::geom_line(data = prior, ggplot2::aes(linetype = .data$distribution)) +
     ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
     ggplot2::scale_linetype_manual(values = c(prior = "dashed"), name = NULL) +
     facet_variables(count = nlevels(data$variable), scales = "free") +
@@ -32,8 +36,8 @@ prior_data <- function(fit, variables, points, draws, seed, call) {
     window <- range(stats::quantile(a, c(0.05, 0.95)), stats::quantile(b, c(0.001, 0.999)))
     window <- pmin(pmax(window, mean(b) - 10 * stats::sd(b)), mean(b) + 10 * stats::sd(b))
     density <- function(values, distribution) {
-      # a heavy tail would set the bandwidth: it is taken from the middle half
-      width <- 1.06 * max(stats::IQR(values) / 1.34, diff(window) * 1e-6) * length(values)^-0.2
+      # a heavy tail would set the bandwidth: it is taken from the middle half, but is not below what the points can show
+      width <- max(1.06 * stats::IQR(values) / 1.34 * length(values)^-0.2, diff(window) / points)
       ends <- range(values)
       reflected <- c(2 * ends[1L] - values, values, 2 * ends[2L] - values)
       d <- stats::density(reflected, bw = width, from = window[1L], to = window[2L], n = points)

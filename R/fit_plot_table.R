@@ -5,14 +5,18 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
   of <- margin_draws(fit, margin, call)
   table <- data <- margin_data(fit, of, level, percent)
   variables <- of$variables
-  names(data)[seq_along(variables)] <- c("row", "column", "panel")[seq_along(variables)]
-  if (length(variables) == 1L) data <- cbind(column = data$row, replace(data, "row", ""))
+  # there is more room for many levels below each other
+  many <- max(6L, if (length(variables) > 1L) nlevels(data[[1L]]))
+  across <- if (nlevels(data[[min(length(variables), 2L)]]) > many) c("column", "row") else c("row", "column")
+  if (length(variables) == 1L) across <- rev(across)
+  names(data)[seq_along(variables)] <- c(across[seq_len(min(length(variables), 2L))], if (length(variables) == 3L) "panel")
+  if (length(variables) == 1L) data[[across[2L]]] <- ""
   shown <- if (percent) function(x) sprintf("%.1f", x) else format_count
   unit <- if (percent) "%" else ""
   counts <- paste0(shown(data$mean), " \u00b1 ", shown(data$sd), unit)
   data$label <- ifelse(is.na(data$released), counts, paste0(counts, "\n(", shown(data$released), unit, ")"))
   data$dark <- data$mean > max(data$mean) / 2
-  axes <- if (length(variables) == 1L) list(x = variables, y = NULL) else list(x = variables[2L], y = variables[1L])
+  axis <- function(of) if (of %in% across[seq_along(variables)]) variables[match(of, across)]
   plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$column, y = .data$row, fill = .data$mean)) +
     ggplot2::geom_tile(colour = "white", linewidth = 1) +
     ggplot2::geom_text(ggplot2::aes(label = .data$label, colour = .data$dark), size = text_size, lineheight = 1, show.legend = FALSE) +
@@ -20,7 +24,7 @@ plot_table <- function(fit, margin = NULL, level = 0.95, percent = FALSE, text_s
     ggplot2::scale_colour_manual(values = c(`FALSE` = "grey10", `TRUE` = "white")) +
     ggplot2::scale_x_discrete(labels = short_intervals) +
     ggplot2::scale_y_discrete(limits = rev, labels = short_intervals) +
-    ggplot2::labs(x = axes$x, y = axes$y,
+    ggplot2::labs(x = axis("column"), y = axis("row"),
                   subtitle = paste0("posterior mean \u00b1 sd of the confidential ", if (percent) "share" else "count", "\n(published, with noise)")) +
     theme_noiseaware() +
     ggplot2::theme(panel.grid = ggplot2::element_blank())

@@ -55,7 +55,7 @@ short_intervals <- function(names) {
 }
 
 theme_many_panels <- function(count) {
-  if (count > 12L) ggplot2::theme(strip.text = ggplot2::element_text(size = ggplot2::rel(0.7)), strip.clip = "off")
+  if (count > 9L) ggplot2::theme(strip.text = ggplot2::element_text(size = ggplot2::rel(0.7)), strip.clip = "off")
 }
 
 # a panel for each of `count` variables; long names, as of conditional probabilities, cells and interactions, in several lines

@@ -104,7 +104,7 @@ test_that("pairs of many variables are those of the first 8, with a message", {
   skip_on_cran() # takes long; `make test` runs it
   levels <- list(g = paste0("l", 1:9))
   many <- sample_posterior(as_release(rep(5, 9), stat_counts(~ g, levels = levels), mech_laplace(epsilon = 5), 45), model_categorical(), chains = 1, iter = 100, seed = 1)
-  expect_message(plot <- plot(many, "pairs"), "first 8 of 9", class = "noiseaware_message_pairs")
+  expect_message(plot <- plot(many, "pairs"), "first 8 of 9", class = "noiseaware_message_panels")
   expect_identical(nrow(built(plot)$layout$layout), 64L)
   # names too long for the columns stand once
   labels <- plot$facet$params$labeller(data.frame(column = c("prob[l1]", "prob[l8]")))
@@ -113,6 +113,44 @@ test_that("pairs of many variables are those of the first 8, with a message", {
   expect_identical(nrow(built(plot)$layout$layout), 81L)
   # intervals of like widths have one scale
   expect_identical(nrow(built(plot(many, "intervals"))$layout$layout), 1L)
+})
+
+# posteriors that differ only in where and how narrow they are
+with_draws <- function(...) {
+  values <- cbind(...)
+  fit <- list(draws = posterior::as_draws_array(array(values, c(nrow(values), 1, ncol(values)), list(NULL, NULL, colnames(values)))))
+  structure(fit, class = "noiseaware_fit")
+}
+
+test_that("an area is not flattened by a much higher one", {
+  z <- stats::qnorm(stats::ppoints(400))
+  heights <- function(...) {
+    area <- internal("plot_areas")(with_draws(...)$draws, 0.95)$layers[[1]]$data
+    as.vector(tapply(area$top - area$row, area$row, max))
+  }
+  expect_equal(heights(a = z, b = z / 3), c(0.85, 0.85 / 3), tolerance = 0.02) # rows count from below
+  expect_equal(heights(a = 0.9 + z / 20, b = z, c = z / 2), rep(0.85, 3), tolerance = 0.02)
+})
+
+test_that("a prior far above the posterior is cut off in the picture, not in its data", {
+  skip_on_cran()
+  cells <- as_release(c(0, 40, 30, 20, 20, 20, 10, 10), stat_counts(~ g, list(g = letters[1:8])), mech_laplace(scale = 1), n = 150)
+  fit <- suppressMessages(suppressWarnings(sample_posterior(cells, model_categorical(prior = prior_dirichlet(0.1)), chains = 1, iter = 1000, seed = 1)))
+  plot <- plot(fit, "prior", "prob[b]")
+  whole <- plot$data
+  peak <- max(whole$density[whole$distribution == "posterior"])
+  line <- plot$layers[[2]]$data
+  expect_gt(max(whole$density[whole$distribution == "prior"]), 2 * peak)
+  expect_lte(max(line$density), 1.5 * peak)
+  expect_setequal(line$distribution, "prior")
+  expect_gt(nrow(line), 100L)
+})
+
+test_that("panels are those of the first 16 variables, unless they are named", {
+  draws <- matrix(stats::qnorm(stats::ppoints(17 * 40)), 40, dimnames = list(NULL, paste0("v", 1:17)))
+  expect_message(first <- internal("first_variables")(colnames(draws), 16L), "first 16 of 17", class = "noiseaware_message_panels")
+  expect_identical(first, paste0("v", 1:16))
+  expect_no_message(internal("first_variables")(first, 16L))
 })
 
 test_that("intervals have one scale unless some would be too short, or most of it empty", {

@@ -46,6 +46,26 @@ test_that("tiles show each cell once, of one to three variables", {
   refusals("argument", expression(plot(fit, "table", margin = ~ x, level = 1), plot(fit, "table", margin = ~ x, percent = 2), plot(fit, "table", text_size = -1)))
 })
 
+test_that("many levels are rows, whichever variable has them", {
+  levels <- list(x = binary, y = paste0("l", 1:8))
+  axes <- function(margin, levels) {
+    set.seed(1)
+    counts <- as_release(stats::rpois(prod(lengths(levels)), 20), stat_counts(margin, levels), mech_laplace(scale = 1), n = 320)
+    fit <- suppressWarnings(suppressMessages(sample_posterior(counts, model_table(), chains = 1, iter = 100, seed = 1)))
+    plot <- plot(fit, "table")
+    drawn <- ggplot2::ggplot_build(plot)$layout$panel_params[[1]]
+    list(plot$labels$x, plot$labels$y, drawn$x$get_labels(), plot$layers[[2]]$data[c("row", "column", "mean")], plot$data$mean)
+  }
+  for (margin in list(~ x:y, ~ y:x)) {
+    of <- axes(margin, levels)
+    expect_identical(of[1:3], list("x", "y", binary))
+    expect_identical(of[[4]]$mean, of[[5]])
+  }
+  expect_identical(axes(~ x:y, list(x = binary, y = paste0("l", 1:6)))[1:2], list("y", "x"))
+  expect_identical(axes(~ y, levels["y"])[1:2], list(NULL, "y"))
+  expect_identical(axes(~ x, levels["x"])[1:2], list("x", NULL))
+})
+
 test_that("a mosaic has the shares of the second variable given the first", {
   fit <- margins_fit()
   plot <- plot(fit, "mosaic", margin = ~ y:x)
