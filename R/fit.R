@@ -180,9 +180,12 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, variables 
 #' @export
 nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
 
+# log hazard ratios are coefficients of a model without a response
+has_coefficients <- function(bound) !is.null(response_of(bound)) || inherits(bound, "bound_survival") && length(bound$coefficients) > 0L
+
 # the variables of a fit that are coefficients, those of its sites with them; NULL where there are none
 coefficient_terms <- function(fit) {
-  if (is.null(response_of(fit$bound))) return(NULL)
+  if (!has_coefficients(fit$bound)) return(NULL)
   names <- posterior::variables(fit$draws)
   own <- coefficients_of(fit$bound)
   found <- names[names %in% c(own, if (inherits(fit, "noiseaware_pool")) outer(own, names(fit$release), site_variables))]
@@ -196,7 +199,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
     return(draws[, coefficient_terms(fit) %||% colnames(draws), drop = FALSE])
   }
   draws <- parameter_matrix(fit)[, reported_parameters(fit$bound), drop = FALSE]
-  if (is.null(response_of(fit$bound))) return(draws)
+  if (!has_coefficients(fit$bound)) return(draws)
   names <- coefficients_of(fit$bound)
   if (!all(names %in% colnames(draws))) {
     stop_classed("argument", "The coefficients of this model are fixed, so there are no draws of them.", call = call)

@@ -129,7 +129,9 @@ contrast_cells <- function(fit, margin, all_levels, call) {
   if (inherits(fit$bound, "bound_table")) refuse_own_parameters(fit, "object", call, NULL)
   if (inherits(fit$bound, "bound_table") && is.null(margin) && length(fit$bound$levels) > 1L) {
     variables <- names(fit$bound$levels)
-    stop_argument("of", sprintf("a formula such as ~ %s | %s for a table of several variables", variables[1L], variables[2L]), "NULL", call = call)
+    survival <- inherits(fit$bound, "bound_survival")
+    stop_classed("argument", c("{.arg of} must be a formula such as ~ {variables[1L]} | {variables[2L]} for a table of several variables, but is NULL.",
+                               i = if (survival) "Hazard ratios and other comparisons of survival between groups: {.fn survival_measures}."), call = call)
   }
   if (!inherits(fit$bound, "bound_table")) {
     example <- paste(posterior::variables(fit$draws)[1L], "> 0")
