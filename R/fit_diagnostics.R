@@ -84,11 +84,14 @@ mixing_lines <- function(fit, rhat, ess) {
                              format_number(floor(min(ess, na.rm = TRUE)), 2)))
 }
 
+# of the middle and the tails. A tail of ties, as of a small number of records, has no effective draws of its own: all draws are up to its quantile.
+fewest_draws <- function(table) pmin(as.numeric(table$ess_bulk), as.numeric(table$ess_tail), na.rm = TRUE)
+
 # in a print, from its table
 mixing_marks <- function(fit, table) {
   named <- function(x) stats::setNames(as.numeric(x), table$variable)
   rhat <- named(table$rhat)
-  ess <- named(pmin(table$ess_bulk, table$ess_tail))
+  ess <- named(fewest_draws(table))
   lines <- mixing_lines(fit, rhat, ess)
   for (line in c(lines, if (length(lines)) mixing_advice(fit, rhat, ess))) cat("! ", line, "\n", sep = "")
 }

@@ -145,7 +145,7 @@ diagnosis <- function(fit, table = printed_summary(fit$draws)) {
   if (!is.null(fit$fits)) return(unlist(lapply(names(fit$fits), function(site) paste0(site, ": ", diagnosis(fit$fits[[site]])))))
   named <- function(x) stats::setNames(as.numeric(x), table$variable)
   rhat <- named(table$rhat)
-  ess <- named(pmin(table$ess_bulk, table$ess_tail))
+  ess <- named(fewest_draws(table))
   mixing <- if (is.null(fit$chains)) "The draws are independent: there are no chains that could fail to converge." else {
     faults <- mixing_lines(fit, rhat, ess)
     if (length(faults)) c(faults, mixing_advice(fit, rhat, ess)) else
@@ -160,7 +160,7 @@ diagnosis <- function(fit, table = printed_summary(fit$draws)) {
 # the parameters, of these, with the fewest effective draws; in their order
 slowest_parameters <- function(parameters, table, most = 6L) {
   at <- match(parameters, table$variable)
-  parameters[sort(utils::head(order(pmin(table$ess_bulk, table$ess_tail)[at]), most))]
+  parameters[sort(utils::head(order(fewest_draws(table)[at]), most))]
 }
 
 trajectory_words <- function(fit) {
@@ -232,7 +232,7 @@ drawn_sentence <- function(fit, table) {
   if (!chained) return(sprintf("There were %s independent draws.", format_size(prod(size[1:2]))))
   sprintf(paste("There were %d chain%s of %s draws, after %s warmup iterations each. The largest R-hat was %s; the smallest effective number of draws, bulk or",
                 "tail, was %s."), size[2L], if (size[2L] == 1L) "" else "s", format_size(size[1L]),
-          format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(unlist(table[c("ess_bulk", "ess_tail")])))))
+          format_size((fit$fits[[1L]] %||% fit)$run$warmup), format_number(max(table$rhat), 4), format_size(floor(min(fewest_draws(table)))))
 }
 
 # what the tail probabilities of a posterior predictive check amount to

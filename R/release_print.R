@@ -73,7 +73,7 @@ has_stated_budget <- function(release) {
 }
 
 derived_line <- function(guarantee) {
-  if (isTRUE(guarantee$epsilon > 10)) "             computed from the noise, for values that change by the whole range of their bounds"
+  if (is.finite(guarantee$epsilon) && guarantee$epsilon > 10) "             computed from the noise, for values that change by the whole range of their bounds"
 }
 
 exact_line <- function(parts) {

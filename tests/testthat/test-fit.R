@@ -24,6 +24,11 @@ test_that("diagnostics that cannot be computed are told", {
   stuck <- with_draws(matrix(rnorm(2000), 1000), matrix(3, 1000, 2))
   expect_match(marks(stuck), "^! R-hat or the number of effective draws is unknown for b: ", all = FALSE)
   expect_identical(marks(with_draws(matrix(rnorm(2000), 1000))), character())
+  # half of all draws are the largest value, a tail without effective draws of its own
+  ties <- matrix(rbinom(2000, 1, 0.5), 1000)
+  expect_identical(posterior::ess_tail(ties), NA_real_)
+  expect_identical(marks(with_draws(ties)), character())
+  expect_identical(internal("fewest_draws")(data.frame(ess_bulk = c(3, 9, NA), ess_tail = c(NA, 4, NA))), c(3, 4, NA))
 })
 
 test_that("chains that differ are told, and those of one that drifts", {

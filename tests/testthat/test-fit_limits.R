@@ -27,7 +27,8 @@ test_that("intervals and draws beyond the limits of the response are counted", {
   expect_null(message_of(predict(fit, ages, type = "expected")))
   draws <- NULL
   said <- message_of(draws <- predict(fit, ages, type = "draws", seed = 1))
-  expect_match(said, paste0("^", round(100 * mean(draws < 0 | draws > 100)), "% of the predictive draws"))
+  expect_match(said, paste0("^", signif(100 * mean(draws < 0 | draws > 100), 2), "% of the predictive draws"))
+  expect_match(internal("beyond_line")(matrix(rep(c(50, 101), c(996, 4)), 10), "score", c(0, 100)), "^0.4% of the predictive draws")
   said <- message_of(predict(again(2), ages[1, , drop = FALSE], interval = "prediction", seed = 1))
   expect_match(said, "The interval reaches")
 })
