@@ -77,8 +77,8 @@
 #'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks look at all published totals. One computes the
 #'     noise that they would need given the draws of the confidential totals, singly and jointly. The other, not for pools, computes their distances from the
 #'     totals of records simulated under draws of the parameters. The warning names the numbers that are farthest off, what the model lacks (a dependence
-#'     between two variables, a distribution), and a remedy. Another cause is stuck chains, which R-hat does not detect. Among about 1,500 simulated releases with the right model, two
-#'     gave this warning; their chains were short or had not converged.
+#'     between two variables, a distribution), and a remedy. Another cause is stuck chains, which R-hat does not detect. Among about 1,500 simulated releases
+#'     with the right model, two gave this warning; their chains were short or had not converged.
 #'   * `noiseaware_warning_mirror`: the release would be the same for records mirrored at a point, as when only squares are released. Method `"collapse"` or
 #'     `"clt"` reached one side only, whereas `"augment"` reaches both.
 #'   * `noiseaware_warning_diagnostic`: one of these checks failed and was skipped; the draws are complete.

@@ -44,7 +44,8 @@ tell_limits <- function(fit, newdata, found, call = caller_env()) {
 beyond_line <- function(found, response, range) {
   if (!"lower" %in% colnames(found)) {
     share <- mean(lies_beyond(found, range))
-    return(if (share > 0.001) sprintf("%s of the predictive draws have %s, which the model does not know.", paste0(format_number(100 * share, 2), "%"), say_limits(response, range)))
+    if (share <= 0.001) return(NULL)
+    return(sprintf("%s%% of the predictive draws have %s, which the model does not know.", format_number(100 * share, 2), say_limits(response, range)))
   }
   out <- sum(rowSums(lies_beyond(found[, c("lower", "upper"), drop = FALSE], range)) > 0)
   if (out == 0) return(NULL)
