@@ -199,11 +199,13 @@ of_simulated <- function(fit, count, of) {
   of_drawn(fit, draws[sample.int(nrow(draws), count, replace = TRUE), , drop = FALSE], of)
 }
 
-# Of a data set for each row of `draws`. A million records are named at a time, as that costs far more than drawing a small set.
+# Of a data set for each row of `draws`. A million records are drawn and named at a time, as both cost far more of many small sets.
 of_drawn <- function(fit, draws, of, most = 1e6) {
   sizes <- if (has_drawn_size(fit, draws)) draws[, "n"] else rep(nobs(fit), nrow(draws))
   of_piece <- function(piece) {
-    records <- do.call(rbind, lapply(piece, function(i) drawn_records(fit, draws[i, ], sizes[i])))
+    theta <- draws_theta(fit$bound, draws[piece, fit$bound$parameters, drop = FALSE])
+    seeds <- vapply(piece, function(i) seed_words(), numeric(2L))
+    records <- .Call(ffi_record_sets, fit$bound$spec, theta, as.double(sizes[piece]), seeds)
     of(raw_records(named_records(fit, records)), sizes[piece])
   }
   unname(lapply(split(seq_along(sizes), cumsum(sizes) %/% most), of_piece))

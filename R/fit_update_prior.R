@@ -109,7 +109,7 @@ prior_ratio <- function(fit, bound) {
   old <- fit$bound
   if (!identical(bound$parameters, old$parameters) || !identical(bound$unknown, old$unknown) || isTRUE(bound$callbacks)) return(NULL)
   draws <- own_parameters(fit)
-  theta <- matrix(apply(draws, 1L, function(values) bound_theta(old, values)), ncol = nrow(draws))
+  theta <- draws_theta(old, draws)
   if (!isTRUE(all.equal(reported(bound, theta[, 1L, drop = FALSE])[1L, ], draws[1L, ], tolerance = 1e-6))) return(NULL)
   if (!identical(cut_fields(old), cut_fields(bound)) && bound_is_cut(old)) return(NULL)
   ratio <- .Call(ffi_model_log_prior, bound$spec, theta) - .Call(ffi_model_log_prior, old$spec, theta)

@@ -54,7 +54,6 @@ rate_log_lik <- function(fit) {
 # Of each draw, in natural values: powers of a density depend on the coordinates. Of partially pooled sites that of their mean.
 prior_log_density <- function(fit) {
   bound <- fit$bound
-  theta <- apply(own_parameters(fit), 1L, function(values) bound_theta(bound, values))
-  theta <- matrix(theta, ncol = posterior::ndraws(fit$draws))
+  theta <- draws_theta(bound, own_parameters(fit))
   .Call(ffi_model_log_prior, bound$spec, theta) - .Call(ffi_model_log_jacobian, bound$spec, theta)
 }

@@ -94,6 +94,15 @@ bound_theta <- function(bound, values, call = caller_env(), name = "parameters")
   theta
 }
 
+# of draws, a row each: theta in columns. They are in the model's order, and thousands of them need one check.
+draws_theta <- function(bound, draws, call = caller_env()) {
+  check_describes_records(bound, call)
+  first <- bound_theta(bound, draws[1L, ], call)
+  theta <- apply(draws, 1L, function(values) .Call(ffi_model_invert, bound$spec, values), simplify = FALSE)
+  for (i in which(vapply(theta, is.character, TRUE) | rowSums(!is.finite(draws)) > 0)) bound_theta(bound, draws[i, ], call) # refuses
+  matrix(unlist(theta), length(first))
+}
+
 refuse_values <- function(block, reason, name, values, call) {
   was <- paste(format_number(values), collapse = ", ")
   switch(reason,
@@ -154,7 +163,6 @@ reported <- function(bound, theta) {
 check_parameter_values <- function(values, bound, name, call, whose = "each unknown parameter") {
   wanted <- bound$parameters
   given <- names(values)
-  if (is.double(values) && identical(given, wanted) && all(is.finite(values))) return(as.double(values)) # as draws are, of which there are many
   was <- if (!is.numeric(values)) paste("It is", describe(values)) else if (is.null(given)) "It has no names" else
     if (anyDuplicated(given)) paste("Given more than once:", shorten_list(unique(given[duplicated(given)]))) else
     if (length(setdiff(given, wanted))) paste("Not a parameter:", shorten_list(setdiff(given, wanted))) else

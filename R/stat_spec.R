@@ -105,10 +105,5 @@ set_records <- function(statistic, data, sizes, call, empty = FALSE) {
 set_totals <- function(statistic, data, sizes, call, confidential = FALSE, empty = FALSE) {
   spec <- statistic_spec(statistic, confidential, call)
   x <- statistic_records(statistic, data, call, empty)
-  of_set <- function(last, size) {
-    rows <- last - size + seq_len(size)
-    .Call(ffi_stat_total, spec, if (is.list(x)) lapply(x, `[`, rows) else x[rows, , drop = FALSE])
-  }
-  totals <- unlist(mapply(of_set, cumsum(sizes), sizes, SIMPLIFY = FALSE))
-  matrix(totals, length(sizes), byrow = TRUE, dimnames = list(NULL, statistic$components))
+  `colnames<-`(t(.Call(ffi_set_totals, spec, x, as.double(sizes))), statistic$components)
 }

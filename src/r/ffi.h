@@ -68,6 +68,7 @@ struct blocks blocks_new(int columns, int whole, R_xlen_t n);
 
 /* the block of records that begins at `start`; returns how many there are */
 int blocks_load(struct blocks *b, SEXP records, R_xlen_t start);
+void blocks_store(const struct blocks *b, SEXP matrix, R_xlen_t start, int m);
 const double *const *read_only(const struct blocks *b);
 
 /* a pending user interrupt, consumed */
@@ -104,6 +105,8 @@ int interrupt_pending(void);
     X(ffi_model_log_jacobian, 2) \
     X(ffi_model_records, 4) \
     X(ffi_simulated_totals, 5) \
+    X(ffi_record_sets, 4) \
+    X(ffi_set_totals, 3) \
     X(ffi_sample_moments, 1) \
     X(ffi_total_moments, 5) \
     X(ffi_points, 3) \

@@ -75,7 +75,7 @@ int blocks_load(struct blocks *b, SEXP records, R_xlen_t start) {
     return m;
 }
 
-static void blocks_store(const struct blocks *b, SEXP matrix, R_xlen_t start, int m) {
+void blocks_store(const struct blocks *b, SEXP matrix, R_xlen_t start, int m) {
     const R_xlen_t n = Rf_nrows(matrix);
     for (int v = 0; v < b->columns; ++v)
         memcpy(REAL(matrix) + v * n + start, b->x[v], (size_t)m * sizeof(double));

@@ -1,6 +1,11 @@
-/* Totals of simulated records, many times over: the records of replicate r come from a separate
- * stream, so that replicates under two parameters use the same random numbers. No record is kept
- * beyond its block. Cost: n records and their totals, per replicate. */
+/* Simulated data sets, many at a time, and the totals of many.
+ *
+ * ffi_simulated_totals(): the records of replicate r come from a separate stream, so that
+ * replicates under two parameters use the same random numbers. No record is kept beyond its block.
+ * Cost: n records and their totals, per replicate.
+ *
+ * ffi_record_sets(), ffi_set_totals(): data sets whose records follow each other in one matrix, as
+ * a call from R for each of thousands of small sets costs more than its records. */
 #include "r/ffi.h"
 
 #include <R_ext/Utils.h>
@@ -55,6 +60,62 @@ SEXP ffi_simulated_totals(SEXP spec, SEXP theta, SEXP n_records, SEXP seeds, SEX
             add_block(count, part, m, b.x, REAL(out) + (size_t)r * (size_t)size);
         }
         if (r % 16 == 15) R_CheckUserInterrupt();
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+static double largest(SEXP sizes) {
+    double most = 0;
+    for (int r = 0; r < Rf_length(sizes); ++r)
+        if (REAL(sizes)[r] > most) most = REAL(sizes)[r];
+    return most;
+}
+
+/* A column of theta, a size and two seeds, as above, for each set. */
+SEXP ffi_record_sets(SEXP spec, SEXP theta, SEXP sizes, SEXP seeds) {
+    const struct model model = read_model(spec);
+    const int sets = Rf_length(sizes);
+    struct blocks b = blocks_new(model.columns, model.whole, (R_xlen_t)largest(sizes));
+    double all = 0;
+    for (int r = 0; r < sets; ++r) all += REAL(sizes)[r];
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)all, model.columns));
+    int at = 0;
+    for (int r = 0; r < sets; ++r) {
+        const double *word = REAL(seeds) + 2 * (size_t)r;
+        struct rng rng;
+        rng_seed(&rng, ((uint64_t)word[0] << 32) | (uint64_t)word[1]);
+        model.class->set(model.self, REAL(theta) + (size_t)r * (size_t)model.parameters);
+        const int end = at + (int)REAL(sizes)[r];
+        while (at < end) {
+            const int m = end - at < b.size ? end - at : b.size;
+            model.class->rrecords(model.self, &rng, m, b.x);
+            blocks_store(&b, out, at, m);
+            at += m;
+        }
+        if (r % 16 == 15) R_CheckUserInterrupt();
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+/* A column a set. */
+SEXP ffi_set_totals(SEXP spec, SEXP x, SEXP sizes) {
+    const struct stat stat = read_stat(spec);
+    const int sets = Rf_length(sizes);
+    struct blocks b = blocks_new(stat.columns, stat.whole, (R_xlen_t)largest(sizes));
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, stat.size, sets));
+    memset(REAL(out), 0, (size_t)stat.size * (size_t)sets * sizeof(double));
+    R_xlen_t at = 0;
+    for (int r = 0; r < sets; ++r) {
+        const R_xlen_t end = at + (R_xlen_t)REAL(sizes)[r];
+        while (at < end) {
+            const int loaded = blocks_load(&b, x, at);
+            const int m = end - at < loaded ? (int)(end - at) : loaded;
+            stat.class->total(stat.self, m, read_only(&b),
+                              REAL(out) + (size_t)r * (size_t)stat.size);
+            at += m;
+        }
     }
     UNPROTECT(1);
     return out;

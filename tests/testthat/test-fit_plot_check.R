@@ -99,6 +99,13 @@ test_that("data sets that are drawn and added up in pieces are those of one at a
   fit <- suppressWarnings(sample_posterior(release, model_lm(), prior_n = prior_n("uniform", lower = 5, upper = 80), chains = 2, iter = 200, seed = 1))
   draws <- noiseaware:::all_parameters(fit)[1:9, ]
   expect_gt(length(unique(draws[, "n"])), 2L)
+  theta <- noiseaware:::draws_theta(fit$bound, draws[, fit$bound$parameters])
+  expect_identical(theta[, 4], noiseaware:::bound_theta(fit$bound, draws[4, fit$bound$parameters]))
+  for (bad in list(c(x = NA), c(x = Inf), c(sigma = -1))) {
+    spoilt <- draws[, fit$bound$parameters]
+    spoilt[7, names(bad)] <- bad
+    expect_error(noiseaware:::draws_theta(fit$bound, spoilt), class = "noiseaware_error_argument")
+  }
   alone <- noiseaware:::with_seed(3, lapply(1:9, function(i) noiseaware:::simulated_records(fit, draws[i, ])))
   for (most in c(10, 100, 1e6)) {
     drawn <- function(of) noiseaware:::with_seed(3, noiseaware:::of_drawn(fit, draws, of, most))
