@@ -11,6 +11,7 @@
 #   decided   names of parameters that the prior decides, see fit_prior_power.R
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   whole     the release, where it has more numbers than the model uses: `release` holds those
+#   contextual  of groups: slopes if intercepts depend on the groups' means: see fit_contextual.R
 #   clamping  what the answer would be if bounds were natural limits: see fit_clamping.R
 #   shapes    what a regression that is not linear would say if its covariates were skewed: see fit_shapes_compare.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
@@ -69,6 +70,10 @@
 #'     chains, and at most as many iterations as the fit. The warning gives both answers for the parameters that
 #'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
 #'     was no second fit, or by how much the lengths of the intervals differ.
+#'   * `noiseaware_warning_contextual`: in a regression with a bar, the groups' intercepts are assumed not to depend on the groups' means of the covariates. If
+#'     the release has totals of all covariates, it is also fitted with intercepts that may depend on these means (Mundlak 1978), with half of the default's
+#'     chains. The warning gives both answers for slopes that differ by more than a posterior standard deviation, and by more than 2.5 times what the assumption
+#'     lets expect (Hausman 1978). The printed fit shows what differs by the former alone, where the release cannot tell which is right.
 #'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.
 #'     Where a release consists of cross-products with natural limits ([declare_outside()]) and covariates are modelled as normal, the coefficients are also
 #'     computed approximately for skewed covariates with the same means and covariances. These are beta-distributed within the limits, or log-normal from the
@@ -88,6 +93,10 @@
 #'   * `noiseaware_warning_impossible`: no n records could produce the published totals.
 #'   * `noiseaware_warning_limit`: up to a small amount of noise, a total equals n times a bound, as if every record were clamped.
 #' @references
+#' Hausman, J. A. (1978). Specification tests in econometrics. *Econometrica* 46, 1251-1271. \doi{10.2307/1913827}
+#'
+#' Mundlak, Y. (1978). On the pooling of time series and cross section data. *Econometrica* 46, 69-85. \doi{10.2307/1913646}
+#'
 #' Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Buerkner, P.-C. (2021).
 #' Rank-normalization, folding, and localization: an improved R-hat for assessing
 #' convergence of MCMC. *Bayesian Analysis* 16. \doi{10.1214/20-BA1221}

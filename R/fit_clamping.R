@@ -96,10 +96,15 @@ fit_beside <- function(fit) {
 pool_beside <- function(fit, refit) {
   natural <- function(release) if (may_clamp(release)) declare_outside(release, "none") else release
   release <- if (is_of_groups(fit)) natural(fit$problem$groups$release) else lapply(fit$release, natural)
+  refit_beside(fit, refit, release) %||% "the fit without clamping failed"
+}
+
+# `...`: the releases, and how they are pooled. NULL where that fails
+refit_beside <- function(fit, refit, ...) {
   run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
   run[c("iter", "warmup")] <- lapply(c("iter", "warmup"), function(name) min(beside_run[[name]], fit$run[[name]]))
-  tryCatch(without_troubles(without_progress(suppressMessages(suppressWarnings(refit(release, run), classes = "noiseaware_warning_method")))),
-           noiseaware_error = function(e) "the fit without clamping failed")
+  tryCatch(without_troubles(without_progress(suppressMessages(suppressWarnings(refit(..., run = run), classes = "noiseaware_warning_method")))),
+           noiseaware_error = function(e) NULL)
 }
 
 both_answers <- function(fit, other) {

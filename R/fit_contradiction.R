@@ -64,6 +64,7 @@ checked_totals <- function(fit) {
     totals <- release_totals(fit$release[[site]], index)
     if (is.null(totals)) return(NULL)
     totals$column <- before + totals$column
+    totals$site <- site
     if (!is_of_groups(fit)) totals$name <- site_variables(totals$name, site)
     totals
   }, names(index), index, before)))

@@ -232,7 +232,7 @@ pool_fit_lines <- function(x) {
     if (is_centred_spread(x)) "  sd, cor    with covariates at the middle of their bounds; lme4::VarCorr() gives them with covariates at 0",
     if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
     paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-    decided_lines(x), clamping_lines(x), engine_lines(engine, x))
+    decided_lines(x), clamping_lines(x), contextual_lines(x), engine_lines(engine, x))
 }
 
 # Do slopes vary that make the spread of the intercept depend on where covariates are?

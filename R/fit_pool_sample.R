@@ -100,14 +100,14 @@ sample_pool <- function(problem, releases, bound, run, init, words, asked, call)
   fit <- sample(run)
   if (leaves_length(asked)) fit <- longer_if_short(fit, sample)
   fit$asked <- asked
-  with_pool_troubles(fit, function(releases, run) sample_again(fit, releases, run, call), call)
+  with_pool_troubles(fit, function(...) sample_again(fit, ..., call = call), call)
 }
 
 # The same of other releases, by the method that suits them
-sample_again <- function(fit, releases, run, call) {
+sample_again <- function(fit, releases, run, pool = fit$asked$pool, call = caller_env()) {
   asked <- fit$asked
   sample <- if (is_of_groups(fit)) sample_groups else sample_sites
-  sample(releases, asked$model, asked$pool, "auto", run, NULL, list(), asked$prior_n, run, call)
+  sample(releases, asked$model, pool, "auto", run, NULL, list(), asked$prior_n, run, call)
 }
 
 pool_chains <- function(problem, bound, run, init, words, call) {
@@ -158,5 +158,5 @@ extend.noiseaware_pool <- function(fit, iter, ...) {
   extended <- pool_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
   extended$asked <- extended_asked(fit, run)
   call <- environment()
-  with_pool_troubles(extended, function(releases, run) sample_again(extended, releases, run, call))
+  with_pool_troubles(extended, function(...) sample_again(extended, ..., call = call))
 }

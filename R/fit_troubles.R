@@ -20,15 +20,17 @@ with_troubles <- function(fit, call = caller_env()) {
   fit
 }
 
-# `refit`: a function of releases and a run
+# `refit`: a function of releases, a run, and how they are pooled
 with_pool_troubles <- function(fit, refit, call = caller_env()) {
   if (session$quiet) return(fit)
   of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
   found <- function(what, code) try_diagnostic(what, code, call)
   of_releases <- found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE))
   if (length(of_releases) == 0L) fit$clamping <- found("clamping", compare_clamping(fit, refit))
+  if (length(of_releases) == 0L) fit$contextual <- found("contextual effects", compare_contextual(fit, refit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
-                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)), of_releases)
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
+                    found("contextual effects", contextual_trouble(fit)), of_releases)
   if (length(of_releases) == 0L) fit$troubles <- c(fit$troubles, found("whether the releases contradict the model", contradiction_trouble(fit)))
   tell_troubles(fit, call)
   fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()

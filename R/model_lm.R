@@ -81,8 +81,9 @@
 #'   `pool = "complete"` and `"none"` ignore the bars.
 #'
 #'   The model assumes that the groups' intercepts do not depend on their covariates. Noise hides slopes within groups more than differences between the groups'
-#'   means, so a violation matters more than it would without noise. With many groups and much noise, the prior for each group's covariates also pulls the
-#'   slopes towards 0; `pool = partial_pooling(covariates = "shared")` with `method = "clt"` prevents that, see [partial_pooling()].
+#'   means, so a violation matters more than it would without noise. Where it matters, a warning gives both answers, see [fit_methods]. With many groups and
+#'   much noise, the prior for each group's covariates also pulls the slopes towards 0; `pool = partial_pooling(covariates = "shared")` with `method = "clt"`
+#'   prevents that, see [partial_pooling()].
 #'
 #'   All bars must have the same g, and every slope that varies needs its fixed effect. There are three differences from lme4. First, standard deviations and
 #'   correlations have priors, see [partial_pooling()]. Second, the draws `sd[(Intercept)]` and `cor[...]` refer to covariates in the middle of their

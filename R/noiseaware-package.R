@@ -86,6 +86,7 @@
 #' | --- | --- | --- |
 #' | `bounds` | the method ignores clamping, and records beyond the bounds are likely | `method = "augment"`, or [declare_outside()] |
 #' | `clamping` | the answer depends on what lies beyond the bounds | [declare_outside()] explains which is right; the warning gives both answers |
+#' | `contextual` | slopes depend on whether groups' intercepts depend on the groups' means of the covariates | [partial_pooling()] with these means |
 #' | `contradiction` | such a release is very unlikely under the model | [bayesplot::pp_check()][pp_check.noiseaware_fit]; check bounds, units, noise, then the model |
 #' | `convergence` | R-hat above 1.01, or fewer than 400 effective draws | [extend()] the fit; the warning suggests by how much |
 #' | `covariates` | a coefficient depends on the covariates' assumed distribution | [refit_covariates()] shows how; publish the covariates' counts |

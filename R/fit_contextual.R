@@ -1,0 +1,95 @@
+# Contextual effects. In y ~ x + (1 | g) the groups' intercepts are assumed not to depend on the groups' means of x (Mundlak 1978, Econometrica 46). Without
+# noise a violation matters little, because slopes come from differences within groups. Noise hides these more than differences between the groups' means. So
+# the release is also fitted with intercepts that may depend on the means, and the slopes are compared as in fit_clamping.R. The means are posterior means of
+# total / size under the first fit.
+#
+# A slope is told if the two answers differ by more than a posterior standard deviation, and by more than 2.5 times sqrt(sd_2^2 - sd_1^2), the standard deviation of
+# their difference under the assumption (Hausman 1978, Econometrica 46): the second answer uses less information. What differs by the former alone is printed.
+#
+# Only for groups whose release has totals of all covariates. Cost: that of the fit beside in fit_clamping.R.
+
+# posterior standard deviations
+contextual_shift <- 1
+# standard deviations of the difference: 1 in 80 right models
+contextual_test <- 2.5
+
+# A list: `means` of the covariates by group, `table` of both answers, NULL if the second fit failed. NULL where nothing is compared.
+compare_contextual <- function(fit, refit) {
+  means <- contextual_means(fit)
+  if (is.null(means)) return(NULL)
+  pool <- as_pooling(fit$asked$pool %||% "partial")
+  pool$design <- partial_pooling(contextual_formula(means), sites = means)$design
+  other <- refit_beside(fit, refit, fit$problem$groups$release, pool = pool)
+  slopes <- setdiff(reported_as(fit, coefficients_of(fit$bound)), "(Intercept)")
+  table <- if (!is.null(other)) both_answers(fit, other)
+  list(means = means, table = table[table$parameter %in% slopes, ])
+}
+
+contextual_formula <- function(means) {
+  given <- Reduce(function(a, b) call("+", a, b), lapply(names(means), as.name))
+  stats::as.formula(call("~", call("|", quote(.), given)), globalenv())
+}
+
+# do intercepts of a regression vary freely between groups?
+has_free_intercepts <- function(fit) {
+  partial <- fit$problem$partial
+  is_of_groups(fit) && fit$pool == "partial" && is_regression(fit$bound) && is.null(partial$design) && "(Intercept)" %in% partial$vary
+}
+
+# A row a group. NULL unless intercepts vary freely, and there are totals of all covariates, which differ between groups.
+contextual_means <- function(fit) {
+  if (!has_free_intercepts(fit)) return(NULL)
+  covariates <- (fit$bound$base %||% fit$bound$design)$name[-1L]
+  totals <- checked_totals(fit)
+  sites <- names(fit$release)
+  if (length(covariates) == 0L || length(sites) < length(covariates) + 3L || is.null(totals)) return(NULL)
+  held <- do.call(rbind, lapply(fit$chains, function(chain) held_totals(fit, chain)))
+  means <- vapply(sites, group_means, numeric(length(covariates)), fit, totals, held, covariates)
+  means <- matrix(means, length(sites), byrow = TRUE, dimnames = list(sites, covariates))
+  if (anyNA(means) || qr(cbind(1, means))$rank <= length(covariates)) return(NULL)
+  as.data.frame(means)
+}
+
+# of one group, NA where there are not all totals
+group_means <- function(site, fit, totals, held, covariates) {
+  own <- totals[totals$site == site, ]
+  at <- own$column[match(covariates, own$component)]
+  if (anyNA(at)) return(rep(NA_real_, length(at)))
+  n <- fit$release[[site]]$n %||% as.vector(site_size_draws(fit, site))
+  colMeans(held[, at, drop = FALSE] / pmax(n, 1))
+}
+
+contextual_trouble <- function(fit) {
+  found <- contextual_differences(fit)
+  found <- found[abs(found$none - found$clamp) > contextual_test * sqrt(pmax(found$none_sd^2 - found$clamp_sd^2, 0)), ]
+  if (is.null(found) || nrow(found) == 0L) return(NULL)
+  shown <- utils::head(found, 4L)
+  list(list(kind = "contextual", text = c(
+    "Slopes change if the groups' intercepts may depend on the groups' means of the covariates. The model assumes that they do not.",
+    stats::setNames(paste0(contextual_words(shown), "."), rep("x", nrow(shown))),
+    x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
+    i = "The noise hides slopes within groups more than differences between groups.",
+    i = sprintf("Let intercepts depend on the means: update(fit, pool = partial_pooling(%s, sites = fit$contextual$means)).",
+                paste("~ . |", paste(names(fit$contextual$means), collapse = " + "))))))
+}
+
+# slopes that differ, the most first
+contextual_differences <- function(fit) {
+  table <- fit$contextual$table
+  if (is.null(table)) return(NULL)
+  table <- table[which(abs(table$difference) - 2 * table$error > contextual_shift), ]
+  table[order(-abs(table$difference)), ]
+}
+
+contextual_words <- function(table) {
+  sprintf("%s: %s (sd %s) if they do not, %s (sd %s) if they may", table$parameter, format_number(table$clamp, 3), format_number(table$clamp_sd, 2),
+          format_number(table$none, 3), format_number(table$none_sd, 2))
+}
+
+# for a print
+contextual_lines <- function(fit) {
+  if (is.null(fit$contextual)) return(NULL)
+  if (is.null(fit$contextual$table)) return("  means      not compared with intercepts that depend on the groups' means: that fit failed")
+  found <- utils::head(contextual_differences(fit), 4L)
+  if (nrow(found)) paste0(c("  means      ", rep("             ", nrow(found) - 1L)), contextual_words(found), rep(" depend on the groups' means", nrow(found)))
+}

@@ -1,0 +1,51 @@
+# Groups whose intercepts depend on their means of x, which y ~ x + (1 | g) leaves out: the slope is then between that within groups, and that of the groups'
+# means. Oracle: least squares on the records with an intercept for each group.
+
+of_groups <- function(effect, seed) {
+  set.seed(seed)
+  g <- rep(sprintf("g%02d", 1:12), each = 30)
+  m <- rep(stats::runif(12, -1, 1), each = 30)
+  x <- pmin(pmax(m + stats::rnorm(360, 0, 0.5), -3), 3)
+  y <- x + effect * m + stats::rnorm(12, 0, 0.3)[as.integer(factor(g))] + stats::rnorm(360)
+  data.frame(g, x, y = pmin(pmax(y, -8), 8))
+}
+
+fitted_to <- function(data, iter = 400, ...) {
+  levels <- list(g = sort(unique(data$g)))
+  statistic <- list(size = stat_counts(~ g, levels), total = stat_by(stat_crossprod(y ~ x, list(y = c(-8, 8), x = c(-3, 3)), outside = "none"), levels))
+  set.seed(1)
+  release <- simulate_release(data, statistic, list(size = mech_exact(), total = mech_laplace(epsilon = 10)))
+  suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), seed = 1, chains = 2, iter = iter, ...))
+}
+
+test_that("slopes that rest on differences between groups are told", {
+  data <- of_groups(2, 1)
+  warned <- list()
+  fit <- withCallingHandlers(told(fitted_to(data)), warning = function(w) {
+    warned[[length(warned) + 1L]] <<- w
+    invokeRestart("muffleWarning")
+  })
+  warned <- Filter(function(w) inherits(w, "noiseaware_warning_contextual"), warned)
+  expect_length(warned, 1L)
+  expect_match(conditionMessage(warned[[1L]]), "x: [0-9.]+ \\(sd [0-9.]+\\) if they do not, -?[0-9.]+ \\(sd [0-9.]+\\) if they may")
+  expect_match(conditionMessage(warned[[1L]]), "partial_pooling(~ . | x, sites = fit$contextual$means)", fixed = TRUE)
+  expect_match(paste(utils::capture.output(print(fit)), collapse = "\n"), "if they may depend on the groups' means")
+  within <- stats::coef(stats::lm(y ~ x + g, data))[["x"]]
+  table <- fit$contextual$table
+  expect_identical(table$parameter, "x")
+  # the first answer does not cover it, the second does
+  expect_gt(abs(table$clamp - within), 3 * table$clamp_sd)
+  expect_lt(abs(table$none - within), 3 * table$none_sd)
+  # means in units of half the bounds
+  means <- tapply(data$x, data$g, mean) / 3
+  expect_identical(rownames(fit$contextual$means), names(means))
+  expect_gt(stats::cor(fit$contextual$means$x, means), 0.9)
+})
+
+test_that("groups whose intercepts do not depend on their means give no such warning", {
+  expect_no_warning(fit <- suppressWarnings(told(fitted_to(of_groups(0, 1))), classes = c("noiseaware_warning_convergence", "noiseaware_warning_divergences")))
+  expect_named(fit$contextual, c("means", "table"))
+  # nor a comparison where the intercepts depend on covariates of the groups as they are
+  again <- suppressWarnings(told(fitted_to(of_groups(0, 1), iter = 60, pool = partial_pooling(~ . | x, sites = fit$contextual$means))))
+  expect_null(again$contextual)
+})
