@@ -70,10 +70,11 @@
 #'     chains, and at most as many iterations as the fit. The warning gives both answers for the parameters that
 #'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
 #'     was no second fit, or by how much the lengths of the intervals differ.
-#'   * `noiseaware_warning_contextual`: in a regression with a bar, the groups' intercepts are assumed not to depend on the groups' means of the covariates. If
-#'     the release has totals of all covariates, it is also fitted with intercepts that may depend on these means (Mundlak 1978), with half of the default's
-#'     chains. The warning gives both answers for slopes that differ by more than a posterior standard deviation, and by more than 2.5 times what the assumption
-#'     lets expect (Hausman 1978). The printed fit shows what differs by the former alone, where the release cannot tell which is right.
+#'   * `noiseaware_warning_contextual`: in a regression with a bar, or of partially pooled sites, intercepts are assumed not to depend on the groups' means of the
+#'     covariates. If every group has totals of all covariates, and the same statistic, intercepts are also fitted that may depend on these means (Mundlak
+#'     1978), with half of the default's chains. The warning gives both answers for slopes that differ by more than a posterior standard deviation, and by more
+#'     than 2.5 times what the assumption lets expect (Hausman 1978). The printed fit shows what differs by the former alone, where the release cannot tell
+#'     which is right.
 #'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.
 #'     Where a release consists of cross-products with natural limits ([declare_outside()]) and covariates are modelled as normal, the coefficients are also
 #'     computed approximately for skewed covariates with the same means and covariances. These are beta-distributed within the limits, or log-normal from the

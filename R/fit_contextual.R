@@ -6,7 +6,7 @@
 # A slope is told if the two answers differ by more than a posterior standard deviation, and by more than 2.5 times sqrt(sd_2^2 - sd_1^2), the standard deviation of
 # their difference under the assumption (Hausman 1978, Econometrica 46): the second answer uses less information. What differs by the former alone is printed.
 #
-# Only for groups whose release has totals of all covariates. Cost: that of the fit beside in fit_clamping.R.
+# Only where every group, or every site, has totals of all covariates, and their statistics are the same. Cost: that of the fit beside in fit_clamping.R.
 
 # posterior standard deviations
 contextual_shift <- 1
@@ -19,7 +19,7 @@ compare_contextual <- function(fit, refit) {
   if (is.null(means)) return(NULL)
   pool <- as_pooling(fit$asked$pool %||% "partial")
   pool$design <- partial_pooling(contextual_formula(means), sites = means)$design
-  other <- refit_beside(fit, refit, fit$problem$groups$release, pool = pool)
+  other <- refit_beside(fit, refit, if (is_of_groups(fit)) fit$problem$groups$release else fit$release, pool = pool)
   slopes <- setdiff(reported_as(fit, coefficients_of(fit$bound)), "(Intercept)")
   table <- if (!is.null(other)) both_answers(fit, other)
   list(means = means, table = table[table$parameter %in% slopes, ])
@@ -30,10 +30,10 @@ contextual_formula <- function(means) {
   stats::as.formula(call("~", call("|", quote(.), given)), globalenv())
 }
 
-# do intercepts of a regression vary freely between groups?
+# do intercepts of a regression vary freely between groups, or sites?
 has_free_intercepts <- function(fit) {
   partial <- fit$problem$partial
-  is_of_groups(fit) && fit$pool == "partial" && is_regression(fit$bound) && is.null(partial$design) && "(Intercept)" %in% partial$vary
+  fit$pool == "partial" && is_regression(fit$bound) && is.null(partial$design) && "(Intercept)" %in% partial$vary
 }
 
 # A row a group. NULL unless intercepts vary freely, and there are totals of all covariates, which differ between groups.
@@ -42,7 +42,8 @@ contextual_means <- function(fit) {
   covariates <- (fit$bound$base %||% fit$bound$design)$name[-1L]
   totals <- checked_totals(fit)
   sites <- names(fit$release)
-  if (length(covariates) == 0L || length(sites) < length(covariates) + 3L || is.null(totals)) return(NULL)
+  alike <- length(unique(lapply(fit$release, `[[`, "statistic"))) == 1L || is_of_groups(fit)
+  if (length(covariates) == 0L || length(sites) < length(covariates) + 3L || is.null(totals) || !alike) return(NULL)
   held <- do.call(rbind, lapply(fit$chains, function(chain) held_totals(fit, chain)))
   means <- vapply(sites, group_means, numeric(length(covariates)), fit, totals, held, covariates)
   means <- matrix(means, length(sites), byrow = TRUE, dimnames = list(sites, covariates))
@@ -64,11 +65,12 @@ contextual_trouble <- function(fit) {
   found <- found[abs(found$none - found$clamp) > contextual_test * sqrt(pmax(found$none_sd^2 - found$clamp_sd^2, 0)), ]
   if (is.null(found) || nrow(found) == 0L) return(NULL)
   shown <- utils::head(found, 4L)
+  several <- if (is_of_groups(fit)) "groups" else "sites"
   list(list(kind = "contextual", text = c(
-    "Slopes change if the groups' intercepts may depend on the groups' means of the covariates. The model assumes that they do not.",
+    sprintf("Slopes change if the %s' intercepts may depend on the %s' means of the covariates. The model assumes that they do not.", several, several),
     stats::setNames(paste0(contextual_words(shown), "."), rep("x", nrow(shown))),
     x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
-    i = "The noise hides slopes within groups more than differences between groups.",
+    i = sprintf("The noise hides slopes within %s more than differences between %s.", several, several),
     i = sprintf("Let intercepts depend on the means: update(fit, pool = partial_pooling(%s, sites = fit$contextual$means)).",
                 paste("~ . |", paste(names(fit$contextual$means), collapse = " + "))))))
 }
@@ -89,7 +91,7 @@ contextual_words <- function(table) {
 # for a print
 contextual_lines <- function(fit) {
   if (is.null(fit$contextual)) return(NULL)
-  if (is.null(fit$contextual$table)) return("  means      not compared with intercepts that depend on the groups' means: that fit failed")
+  if (is.null(fit$contextual$table)) return("  means      not compared with intercepts that depend on the covariates' means: that fit failed")
   found <- utils::head(contextual_differences(fit), 4L)
-  if (nrow(found)) paste0(c("  means      ", rep("             ", nrow(found) - 1L)), contextual_words(found), rep(" depend on the groups' means", nrow(found)))
+  if (nrow(found)) paste0(c("  means      ", rep("             ", nrow(found) - 1L)), contextual_words(found), rep(" depend on the covariates' means", nrow(found)))
 }

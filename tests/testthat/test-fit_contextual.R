@@ -10,12 +10,12 @@ of_groups <- function(effect, seed) {
   data.frame(g, x, y = pmin(pmax(y, -8), 8))
 }
 
-fitted_to <- function(data, iter = 400, ...) {
+fitted_to <- function(data) {
   levels <- list(g = sort(unique(data$g)))
   statistic <- list(size = stat_counts(~ g, levels), total = stat_by(stat_crossprod(y ~ x, list(y = c(-8, 8), x = c(-3, 3)), outside = "none"), levels))
   set.seed(1)
   release <- simulate_release(data, statistic, list(size = mech_exact(), total = mech_laplace(epsilon = 10)))
-  suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), seed = 1, chains = 2, iter = iter, ...))
+  suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), seed = 1, chains = 2, iter = 240))
 }
 
 test_that("slopes that rest on differences between groups are told", {
@@ -29,7 +29,7 @@ test_that("slopes that rest on differences between groups are told", {
   expect_length(warned, 1L)
   expect_match(conditionMessage(warned[[1L]]), "x: [0-9.]+ \\(sd [0-9.]+\\) if they do not, -?[0-9.]+ \\(sd [0-9.]+\\) if they may")
   expect_match(conditionMessage(warned[[1L]]), "partial_pooling(~ . | x, sites = fit$contextual$means)", fixed = TRUE)
-  expect_match(paste(utils::capture.output(print(fit)), collapse = "\n"), "if they may depend on the groups' means")
+  expect_match(paste(utils::capture.output(print(fit)), collapse = "\n"), "if they may depend on the covariates' means")
   within <- stats::coef(stats::lm(y ~ x + g, data))[["x"]]
   table <- fit$contextual$table
   expect_identical(table$parameter, "x")
@@ -46,6 +46,20 @@ test_that("groups whose intercepts do not depend on their means give no such war
   expect_no_warning(fit <- suppressWarnings(told(fitted_to(of_groups(0, 1))), classes = c("noiseaware_warning_convergence", "noiseaware_warning_divergences")))
   expect_named(fit$contextual, c("means", "table"))
   # nor a comparison where the intercepts depend on covariates of the groups as they are
-  again <- suppressWarnings(told(fitted_to(of_groups(0, 1), iter = 60, pool = partial_pooling(~ . | x, sites = fit$contextual$means))))
-  expect_null(again$contextual)
+  fit$problem$partial$design <- as.matrix(fit$contextual$means)
+  expect_null(internal("contextual_means")(fit))
+})
+
+test_that("so are those of sites", {
+  data <- of_groups(2, 1)
+  statistic <- stat_crossprod(y ~ x, list(y = c(-8, 8), x = c(-3, 3)), outside = "none")
+  set.seed(1)
+  sites <- lapply(split(data, data$g), simulate_release, statistic, mech_laplace(epsilon = 10))
+  expect_warning(fit <- suppressWarnings(told(suppressMessages(sample_posterior(sites, model_lm(), pool = ~ (Intercept), seed = 1, chains = 1, iter = 200))),
+                                         classes = c("noiseaware_warning_convergence", "noiseaware_warning_divergences")),
+                 "sites' intercepts may depend on the sites' means", class = "noiseaware_warning_contextual")
+  # statistics in other units
+  sites[[1L]]$statistic$columns$upper[2L] <- 4
+  fit$release <- sites
+  expect_null(internal("contextual_means")(fit))
 })
