@@ -159,11 +159,12 @@ predicted_totals <- function(fit) {
   n <- if (is.null(fit$release$n)) draws[rows, "n"] else rep_len(fit$release$n, length(rows))
   size <- pmax(2, pmin(n, ceiling(predicted_records / length(rows))))
   stream <- new_stream(fit$words, fit$run$chains + 21L)
-  records <- Map(function(i, size) {
-    made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, draws[i, bound$parameters]), size, stream)
+  theta <- draws_theta(bound, draws[rows, bound$parameters, drop = FALSE])
+  records <- Map(function(k, size) {
+    made <- .Call(ffi_model_records, bound$spec, theta[, k], size, stream)
     stream <<- made$state
     made$records
-  }, rows, size)
+  }, seq_along(rows), size)
   # in one piece: to read a small data set costs far more than its sums
   data <- record_frame(do.call(rbind, records), bound$columns, data_levels(bound))
   each <- lapply(statistics, function(statistic) {

@@ -97,10 +97,10 @@ bound_theta <- function(bound, values, call = caller_env(), name = "parameters")
 # of draws, a row each: theta in columns. They are in the model's order, and thousands of them need one check.
 draws_theta <- function(bound, draws, call = caller_env()) {
   check_describes_records(bound, call)
-  first <- bound_theta(bound, draws[1L, ], call)
-  theta <- apply(draws, 1L, function(values) .Call(ffi_model_invert, bound$spec, values), simplify = FALSE)
-  for (i in which(vapply(theta, is.character, TRUE) | rowSums(!is.finite(draws)) > 0)) bound_theta(bound, draws[i, ], call) # refuses
-  matrix(unlist(theta), length(first))
+  theta <- .Call(ffi_model_invert, bound$spec, t(draws))
+  refused <- is.character(theta) || !all(is.finite(draws))
+  for (i in c(1L, if (refused) seq_len(nrow(draws)))) bound_theta(bound, draws[i, ], call) # says which
+  theta
 }
 
 refuse_values <- function(block, reason, name, values, call) {
