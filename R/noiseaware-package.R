@@ -124,7 +124,7 @@
 #' | `means` | that a column of a table, called means, is read as totals |
 #' | `method` | how long the only available method will take |
 #' | `order` | that numbers without names are assumed to be in the statistic's order |
-#' | `pairs` | that a plot shows only the first few variables |
+#' | `panels` | that a plot shows only the first few variables |
 #' | `prior` | which parameters the prior decides: [rstantools::prior_summary()][interop] shows it |
 #' | `sampled`, `weighted`, `update` | whether `update(prior = )` sampled again or reweighted the draws |
 #' | `scaled` | that widths from small databases say nothing about those from many records |
