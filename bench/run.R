@@ -32,6 +32,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             unknown_n = "Unknown number of records",
             default_priors = "Coverage by the default priors",
             table_prior = "Coverage by the default prior of tables",
+            doors = "Coverage for each way to publish noisy numbers",
             tables = "Tables moved by transfers",
             glm = "Generalised linear models",
             newton = "Newton proposals against walks",
