@@ -92,7 +92,8 @@ far_from_one <- function(m) as.numeric(abs(m - 1) >= 0.07)
 
 doors <- list(
   "Laplace noise, geometric noise cut at 0 and n" = function() {
-    share(200, function(count) pmin(pmax(count + two_sided_geometric(1L, 4), 0), 200), counted_with(mech_discrete_laplace(scale = 4) |> published(lower = 0, upper = 200)))
+    share(200, function(count) pmin(pmax(count + two_sided_geometric(1L, 4), 0), 200),
+          counted_with(mech_discrete_laplace(scale = 4) |> published(lower = 0, upper = 200)))
   },
   "a count times a public number" = function() {
     scaled <- stat_linear(answers, list(views = c("x=yes" = 32768)))
@@ -264,8 +265,8 @@ bench_doors <- function(quick = FALSE) {
       doors[[name]]()
     }))
     say("%s: %.3f, %.2f s a fit", name, mean(unlist(of)), used / replicates)
-    data.frame(published = name, parameters = length(of[[1L]]), releases = replicates, coverage = mean(unlist(of)), error = stats::sd(vapply(of, mean, 0)) / sqrt(replicates),
-               "seconds a fit" = used / replicates, check.names = FALSE)
+    data.frame(published = name, parameters = length(of[[1L]]), releases = replicates, coverage = mean(unlist(of)),
+               error = stats::sd(vapply(of, mean, 0)) / sqrt(replicates), "seconds a fit" = used / replicates, check.names = FALSE)
   }))
   bench_result(list(figure("coverage of 95% intervals", "the least of all doors", min(rows$coverage), 0.93),
                     figure("coverage of 95% intervals", "the greatest of all doors", max(rows$coverage), 0.97, at_most = TRUE),

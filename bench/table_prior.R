@@ -49,7 +49,8 @@ held_shares <- function(data, weight, epsilon, seed) {
   margins <- unlist(lapply(if (length(data) > 1L) names(data), function(v) {
     vapply(levels(data[[v]]), function(l) holds_each(mean(data[[v]] == l), rowSums(draws[, cells[[v]] == l, drop = FALSE]), nrow(data)), 0)
   }))
-  list(cells = holds_each(share, draws, nrow(data)), margins = if (length(margins)) mean(margins) else NA, rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat, na.rm = TRUE))
+  list(cells = holds_each(share, draws, nrow(data)), margins = if (length(margins)) mean(margins) else NA,
+       rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat, na.rm = TRUE))
 }
 
 survival_data <- function() {
