@@ -117,7 +117,7 @@ both_answers <- function(fit, other) {
   error <- sqrt(monte_carlo_error(fit, names)^2 + monte_carlo_error(other, names)^2) / sd
   # of the 90% intervals: of heavy tails, sds are too uncertain
   width <- function(draws) apply(draws, 2L, function(x) diff(stats::quantile(x, c(0.05, 0.95), names = FALSE)))
-  data.frame(parameter = names, clamp = colMeans(a), clamp_sd = sd, none = colMeans(b), none_sd = apply(b, 2L, stats::sd),
+  data.frame(parameter = names, mean = colMeans(a), sd = sd, other = colMeans(b), other_sd = apply(b, 2L, stats::sd),
              difference = (colMeans(b) - colMeans(a)) / sd, error = error, ratio = width(a) / width(b), row.names = NULL)
 }
 
@@ -125,23 +125,40 @@ monte_carlo_error <- function(fit, names) {
   without_capping(vapply(names, function(name) as.double(posterior::mcse_mean(posterior::extract_variable_matrix(fit$draws, name))), 0))
 }
 
-# parameters that differ, the most first
-differing_answers <- function(fit) {
-  table <- fit$clamping$table
-  if (is.null(table)) return(table)
-  table <- table[which(abs(table$difference) - 2 * table$error > hangs_on), ]
+# parameters whose means differ by more than `shift` posterior standard deviations, the most first
+differing_answers <- function(table, shift) {
+  table <- table[which(abs(table$difference) - 2 * table$error > shift), ]
   table[order(-abs(table$difference)), ]
 }
 
-clamping_trouble <- function(fit) {
-  found <- differing_answers(fit)
-  if (is.null(found) || nrow(found) == 0L) return(NULL)
+# `under`: what the two answers assume
+answer_words <- function(table, under) {
+  answer <- function(mean, sd, under) sprintf("%s (sd %s) %s", format_number(mean, 3), format_number(sd, 2), under)
+  paste0(table$parameter, ": ", answer(table$mean, table$sd, under[1L]), ", ", answer(table$other, table$other_sd, under[2L]))
+}
+
+# for a warning
+answer_bullets <- function(found, under) {
   shown <- utils::head(found, 4L)
+  c(stats::setNames(paste0(answer_words(shown, under), "."), rep("x", nrow(shown))),
+    x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."))
+}
+
+# for a print
+answer_lines <- function(heading, found, under) {
+  words <- answer_words(utils::head(found, 4L), under)
+  if (length(words)) paste0("  ", format(c(heading, rep("", length(words) - 1L)), width = 11L), words)
+}
+
+outside_or_not <- c("with clamped records", "if no record lies outside")
+
+clamping_trouble <- function(fit) {
+  found <- if (!is.null(fit$clamping$table)) differing_answers(fit$clamping$table, hangs_on)
+  if (is.null(found) || nrow(found) == 0L) return(NULL)
   list(list(kind = "clamping", text = c(
     paste0("The answer depends on records outside the bounds", if (!is.na(fit$clamping$share))
       sprintf(", where %s%% of the records are expected%s", format_number(100 * min(fit$clamping$share, 1), 2), shares_words(fit$clamping$shares)), "."),
-    stats::setNames(paste0(answer_words(shown), "."), rep("x", nrow(shown))),
-    x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
+    answer_bullets(found, outside_or_not),
     i = "These draws are right if values outside were moved to the bounds.",
     i = paste("If the bounds are natural limits, as for a score, a count or a 0/1 variable, declare it: `outside = \"none\"` in the statistic, or",
               "declare_outside(release, \"none\"). If one bound is, as 0 for incomes: \"above\" or \"below\", where records may lie outside."))))
@@ -153,21 +170,16 @@ shares_words <- function(shares) {
   if (length(shares)) paste0(": ", shorten_list(sprintf("%s %s%%", names(shares), format_number(100 * shares, 2)), 5L)) else ""
 }
 
-answer_words <- function(table) {
-  sprintf("%s: %s (sd %s) with clamped records, %s (sd %s) if no record lies outside", table$parameter, format_number(table$clamp, 3),
-          format_number(table$clamp_sd, 2), format_number(table$none, 3), format_number(table$none_sd, 2))
-}
-
 # for a print
 clamping_lines <- function(fit) {
   if (is.null(fit$clamping)) return(NULL)
   if (!is.null(fit$clamping$skipped)) return(paste0("  clamping   not compared with natural limits: ", fit$clamping$skipped))
-  found <- differing_answers(fit)
+  found <- differing_answers(fit$clamping$table, hangs_on)
   if (nrow(found) == 0L) {
     ratio <- exp(max(abs(log(fit$clamping$table$ratio)), 0, na.rm = TRUE))
     if (ratio <= about_ratio) return("  clamping   the answer is about the same if no record lies outside the bounds")
     return(sprintf("  clamping   if no record lies outside the bounds, means are about the same, and 90%% intervals differ in length by a factor of up to %s",
                    format_number(ratio, 2)))
   }
-  paste0(c("  clamping   ", rep("             ", min(nrow(found), 4L) - 1L)), utils::head(answer_words(found), 4L))
+  answer_lines("clamping", found, outside_or_not)
 }

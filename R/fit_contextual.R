@@ -3,10 +3,12 @@
 # the release is also fitted with intercepts that may depend on the means, and the slopes are compared as in fit_clamping.R. The means are posterior means of
 # total / size under the first fit.
 #
-# A slope is told if the two answers differ by more than a posterior standard deviation, and by more than 2.5 times sqrt(sd_2^2 - sd_1^2), the standard deviation of
-# their difference under the assumption (Hausman 1978, Econometrica 46): the second answer uses less information. What differs by the former alone is printed.
+# A warning names each slope for which the two answers differ by more than a posterior standard deviation, and by more than 2.5 times sqrt(sd_2^2 - sd_1^2). That
+# is the standard deviation of their difference if the assumption holds, since the second answer uses less information (Hausman 1978, Econometrica 46). A
+# difference that is large in the first sense alone is only printed.
 #
-# Only where every group, or every site, has totals of all covariates, and their statistics are the same. Cost: that of the fit beside in fit_clamping.R.
+# There is no comparison unless each group has totals of all covariates; sites must have the same statistic. Cost: a second fit, as short as that in
+# fit_clamping.R.
 
 # posterior standard deviations
 contextual_shift <- 1
@@ -60,38 +62,26 @@ group_means <- function(site, fit, totals, held, covariates) {
   colMeans(held[, at, drop = FALSE] / pmax(n, 1))
 }
 
+if_dependent <- c("if intercepts do not depend on the covariates' means", "if they may")
+
 contextual_trouble <- function(fit) {
   found <- contextual_differences(fit)
-  found <- found[abs(found$none - found$clamp) > contextual_test * sqrt(pmax(found$none_sd^2 - found$clamp_sd^2, 0)), ]
+  found <- found[abs(found$other - found$mean) > contextual_test * sqrt(pmax(found$other_sd^2 - found$sd^2, 0)), ]
   if (is.null(found) || nrow(found) == 0L) return(NULL)
-  shown <- utils::head(found, 4L)
   several <- if (is_of_groups(fit)) "groups" else "sites"
   list(list(kind = "contextual", text = c(
     sprintf("Slopes change if the %s' intercepts may depend on the %s' means of the covariates. The model assumes that they do not.", several, several),
-    stats::setNames(paste0(contextual_words(shown), "."), rep("x", nrow(shown))),
-    x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
+    answer_bullets(found, if_dependent),
     i = sprintf("The noise hides slopes within %s more than differences between %s.", several, several),
     i = sprintf("Let intercepts depend on the means: update(fit, pool = partial_pooling(%s, sites = fit$contextual$means)).",
                 paste("~ . |", paste(names(fit$contextual$means), collapse = " + "))))))
 }
 
-# slopes that differ, the most first
-contextual_differences <- function(fit) {
-  table <- fit$contextual$table
-  if (is.null(table)) return(NULL)
-  table <- table[which(abs(table$difference) - 2 * table$error > contextual_shift), ]
-  table[order(-abs(table$difference)), ]
-}
-
-contextual_words <- function(table) {
-  sprintf("%s: %s (sd %s) if they do not, %s (sd %s) if they may", table$parameter, format_number(table$clamp, 3), format_number(table$clamp_sd, 2),
-          format_number(table$none, 3), format_number(table$none_sd, 2))
-}
+contextual_differences <- function(fit) if (!is.null(fit$contextual$table)) differing_answers(fit$contextual$table, contextual_shift)
 
 # for a print
 contextual_lines <- function(fit) {
   if (is.null(fit$contextual)) return(NULL)
-  if (is.null(fit$contextual$table)) return("  means      not compared with intercepts that depend on the covariates' means: that fit failed")
-  found <- utils::head(contextual_differences(fit), 4L)
-  if (nrow(found)) paste0(c("  means      ", rep("             ", nrow(found) - 1L)), contextual_words(found), rep(" depend on the covariates' means", nrow(found)))
+  if (is.null(fit$contextual$table)) return("  intercepts not compared with intercepts that depend on the covariates' means: that fit failed")
+  answer_lines("intercepts", contextual_differences(fit), if_dependent)
 }

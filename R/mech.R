@@ -124,4 +124,7 @@ simulated_values <- function(part, totals, uniform, seed) {
   matrix(value, nrow(totals))
 }
 
-has_own_draws <- function(mechanism) inherits(mechanism, c("mech_exponential", "mech_objective", "mech_record_noise", "mech_unary_encoding"))
+has_own_draws <- function(mechanism) {
+  has_method <- function(class) !is.null(utils::getS3method("simulated_part", class, optional = TRUE))
+  any(vapply(class(mechanism), has_method, NA))
+}
