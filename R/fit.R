@@ -75,6 +75,9 @@
 #'     1978), with half of the default's chains. The warning gives both answers for slopes that differ by more than a posterior standard deviation, and by more
 #'     than 2.5 times what the assumption lets expect (Hausman 1978). The printed fit shows what differs by the former alone, where the release cannot tell
 #'     which is right.
+#'   * `noiseaware_warning_hidden`: in partially pooled regressions each group's covariates have a prior of their own. It partly decides how much they vary within
+#'     groups if the noise on their sums of squares exceeds 0.7 of the sums of squares about the means, in the median over groups. Slopes may then be too near 0, with
+#'     intervals that are too narrow. [partial_pooling()] with `covariates = "shared"` prevents that.
 #'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.
 #'     Where a release consists of cross-products with natural limits ([declare_outside()]) and covariates are modelled as normal, the coefficients are also
 #'     computed approximately for skewed covariates with the same means and covariances. These are beta-distributed within the limits, or log-normal from the

@@ -46,7 +46,7 @@ contextual_means <- function(fit) {
   sites <- names(fit$release)
   alike <- length(unique(lapply(fit$release, `[[`, "statistic"))) == 1L || is_of_groups(fit)
   if (length(covariates) == 0L || length(sites) < length(covariates) + 3L || is.null(totals) || !alike) return(NULL)
-  held <- do.call(rbind, lapply(fit$chains, function(chain) held_totals(fit, chain)))
+  held <- chains_totals(fit)
   means <- vapply(sites, group_means, numeric(length(covariates)), fit, totals, held, covariates)
   means <- matrix(means, length(sites), byrow = TRUE, dimnames = list(sites, covariates))
   if (anyNA(means) || qr(cbind(1, means))$rank <= length(covariates)) return(NULL)
@@ -58,8 +58,7 @@ group_means <- function(site, fit, totals, held, covariates) {
   own <- totals[totals$site == site, ]
   at <- own$column[match(covariates, own$component)]
   if (anyNA(at)) return(rep(NA_real_, length(at)))
-  n <- fit$release[[site]]$n %||% as.vector(site_size_draws(fit, site))
-  colMeans(held[, at, drop = FALSE] / pmax(n, 1))
+  colMeans(held[, at, drop = FALSE] / site_records(fit, site))
 }
 
 if_dependent <- c("if intercepts do not depend on the covariates' means", "if they may")

@@ -30,7 +30,7 @@ with_pool_troubles <- function(fit, refit, call = caller_env()) {
   if (length(of_releases) == 0L) fit$contextual <- found("contextual effects", compare_contextual(fit, refit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
                     found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
-                    found("contextual effects", contextual_trouble(fit)), of_releases)
+                    found("contextual effects", contextual_trouble(fit)), found("covariates within groups", hidden_trouble(fit)), of_releases)
   if (length(of_releases) == 0L) fit$troubles <- c(fit$troubles, found("whether the releases contradict the model", contradiction_trouble(fit)))
   tell_troubles(fit, call)
   fit$decided <- try_diagnostic("what the prior decides", prior_decides(fit), call) %||% character()
