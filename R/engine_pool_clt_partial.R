@@ -23,6 +23,17 @@ with_innovations <- function(distribution, bound) {
   list(name = distribution$spec$name, factored = distribution$spec, model = bound$spec)
 }
 
+# What sites have in common of the covariates' distribution: "shared", all of it; "pooled", see src/contract/model_pooled_scatter.h; "separate".
+common_covariates <- function(asked, problem, bound, call) {
+  pools <- problem$family == "totals" && is_regression(bound) && .Call(ffi_model_shape, bound$spec)$pools_scatter
+  if (asked == "default") return(if (pools) "pooled" else "separate")
+  if (asked == "pooled" && !pools) {
+    stop_classed("pool", c("The covariates' distribution can be pooled in linear regressions of numbers by method {.val collapse} alone.",
+                           i = "Their mean and covariance must be unknown, and their prior not truncated."), call = call)
+  }
+  asked
+}
+
 # All sites have one distribution of covariates, in the model's own coordinates.
 share_covariates <- function(problem, bound, call) {
   if (problem$family != "clt" || !is_regression(bound)) {

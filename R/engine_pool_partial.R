@@ -16,8 +16,8 @@
 #' @param sites A data frame with the covariates after the bar, numbers or factors, with a row for each site. Its row names, or its column `site`, are the names
 #'   of the sites.
 #' @param effects Prior for the covariates' coefficients: [prior_normal()] with mean 0 and one standard deviation for all, or the default.
-#' @param covariates For a regression by method `"clt"`: whether each site has its own distribution of the covariates (`"separate"`) or all have the same
-#'   (`"shared"`).
+#' @param covariates For a regression: whether the covariates' distribution is partially pooled (`"pooled"`), each site has its own (`"separate"`), or all have
+#'   the same (`"shared"`). See below for the default.
 #' @param correlation `NULL`: the parameters of a site vary independently. [prior_lkj()]: they are correlated.
 #' @param walk Order of a walk: `1` or `TRUE` for steps from the previous site, `2` for steps from the line through the previous two (at least three sites);
 #'   `FALSE` for sites without an order.
@@ -27,10 +27,12 @@
 #'   later one given that it is none of the earlier ones (`sd[logit(prob[b]|rest)]`). For the covariance matrix of [model_mvnormal()], they are the entries of
 #'   its Cholesky factor, with logarithms on the diagonal (`sd[log_chol(cov[x,x])]`). The mean, or the first site of a walk, has the model's prior.
 #'
-#' In a regression, each site has its own distribution of the covariates, with the model's prior; it is not pooled. With much noise and many sites, this prior
-#' is influential. If it expects covariates of three times their actual standard deviation, it pulls the slopes of all sites, and their mean, towards 0. If
-#' covariates are similar in all sites, `covariates = "shared"` gives them one distribution (only by method `"clt"`, for [model_glm()] and, with `method =
-#' "clt"`, [model_lm()]).
+#' **Covariates of a regression.** With `covariates = "pooled"` the covariates have one covariance matrix in all sites, and their means are normal about a common
+#' mean, with a covariance that is proportional to it: of site j they are N(mu, Sigma / kappa), with log(kappa) ~ N(log(4), 2^2). This is the default of method
+#' `"collapse"` for [model_lm()], unless mean or covariance are [fixed()] or their prior is truncated. Otherwise each site has its own distribution
+#' of the covariates, with the model's prior (`"separate"`). With much noise and many sites, that prior is influential: if it expects covariates of three times
+#' their actual standard deviation, it pulls the slopes of all sites, and their mean, towards 0. The warning `noiseaware_warning_hidden` says so. With
+#' `covariates = "shared"`, all sites have one distribution of the covariates (only by method `"clt"`).
 #'
 #' **Truncated priors.** If the model's prior is truncated (`within`, see [priors]), the parameters of all sites lie within its bounds, and so does their mean.
 #' The joint distribution of all of these is truncated. Given the parameters of the sites, the bounds then have no influence on the standard deviations. In a
@@ -88,7 +90,7 @@
 #' sample_posterior(months, model_poisson(), pool = "walk", chains = 2, iter = 600, seed = 1)
 #' @export
 partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL,
-                            covariates = c("separate", "shared"), walk = FALSE) {
+                            covariates = c("pooled", "separate", "shared"), walk = FALSE) {
   walk <- check_order(walk)
   sides <- read_varying(vary)
   if (walk > 0L && !(is.null(sides$given) && is.null(sites))) {
@@ -113,9 +115,10 @@ check_order <- function(walk, call = caller_env()) {
   as.integer(walk)
 }
 
+# "default" unless one was chosen
 check_covariates_of_sites <- function(covariates, call = caller_env()) {
-  ways <- c("separate", "shared")
-  if (identical(covariates, ways)) "separate" else check_choice(covariates, "covariates", ways, call = call)
+  ways <- c("pooled", "separate", "shared")
+  if (identical(covariates, ways)) "default" else check_choice(covariates, "covariates", ways, call = call)
 }
 
 new_pooling <- function(kind, vary, sd, correlation, covariates, design = NULL, effects = NULL, order = 0L, call = caller_env()) {
@@ -149,7 +152,8 @@ print.noiseaware_pooling <- function(x, ...) {
   several <- is.list(x$sd) && !is.object(x$sd)
   cat("<pooling> ", x$kind, if (x$order > 1L) " of second order", "\n  vary  ", if (is.null(x$vary)) "all parameters" else formula_text(x$vary), "\n  sd    ",
       if (several) paste(names(x$sd), vapply(x$sd, format, ""), collapse = "; ") else format(x$sd), "\n",
-      if (x$covariates == "shared") "  covariates' distribution shared\n",
+      switch(x$covariates, shared = "  one distribution of the covariates in all sites\n", pooled = "  the covariates' distribution is pooled\n",
+             separate = "  each site has its own distribution of the covariates\n"),
       if (!is.null(x$correlation)) paste0("  correlation ", format(x$correlation), "\n"),
       if (!is.null(x$design)) paste0("  covariates ", paste(colnames(x$design$matrix), collapse = ", "), " of ", nrow(x$design$matrix), " sites; effects ",
                                      format(x$effects), "\n"), sep = "")
@@ -265,8 +269,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
   places <- site_places(bound)
-  shares <- if (complete) is_regression(bound) else pooling$covariates == "shared"
-  if (shares) {
+  covariates <- if (complete && is_regression(bound)) "shared" else common_covariates(pooling$covariates, problem, bound, call)
+  if (covariates == "shared") {
     problem <- share_covariates(problem, bound, call)
     heads <- c(heads, setdiff(bound$parameters, parameters))
     places <- c(places, setdiff(bound$unknown, places))
@@ -281,7 +285,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
                           sd = lapply(vary, function(v) list(fields = lapply(sigma_fields(sd[[called[[v]]]], scale[[v]]), as.double))),
                           effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = pooling$order,
                           first_step = as.double(2 * scale[vary]),
-                          likelihood = if (totals) likelihood_spec(bound), vary = vary, parameters = parameters, design = pooling$design,
+                          likelihood = if (totals) likelihood_spec(bound), covariates = covariates,
+                          pooled_scatter = covariates == "pooled", vary = vary, parameters = parameters, design = pooling$design,
                           reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(named[heads]))
   problem$partial[c("place", "coordinates", "complete")] <- list(places, as.integer(places - 1), complete)
   spread <- switch(problem$family, rates = spread_of_rates(problem), totals = spread_of_totals(problem, bound), clt = spread_of_clt(problem, bound))

@@ -146,7 +146,7 @@ answer_bullets <- function(found, under) {
 
 # for a print
 answer_lines <- function(heading, found, under) {
-  words <- answer_words(utils::head(found, 4L), under)
+  words <- if (nrow(found)) answer_words(utils::head(found, 4L), under)
   if (length(words)) paste0("  ", format(c(heading, rep("", length(words) - 1L)), width = 11L), words)
 }
 

@@ -1,5 +1,5 @@
-# Partially pooled regressions where noise hides how much the covariates vary within groups. Each group's covariates have a prior of their own, which then
-# decides their variances. If it expects more than there is, slopes are too near 0, as with errors in variables; and as all groups share the slope, its posterior
+# Partially pooled regressions where noise hides how much the covariates vary within groups, and their distribution is not pooled
+# (src/contract/model_pooled_scatter.h). Each group's covariates then have a prior of their own, which decides their variances. If it expects more than there is, slopes are too near 0, as with errors in variables; and as all groups share the slope, its posterior
 # sd falls with their number while the error stays. The power-scaling of R/fit_prior_power.R does not see it: the groups' covariates are integrated out.
 #
 # For each covariate and group: the noise's standard deviation on the sum of squares, over the posterior mean of the sum of squares about the group's mean. A
@@ -10,7 +10,7 @@ hidden_limit <- 0.7
 
 # the medians, by covariate
 hidden_scatter <- function(fit) {
-  own <- fit$pool == "partial" && is_regression(fit$bound) && as_pooling(fit$asked$pool %||% "partial")$covariates == "separate"
+  own <- fit$pool == "partial" && is_regression(fit$bound) && (fit$problem$partial$covariates %||% "separate") == "separate"
   totals <- if (own) checked_totals(fit)
   covariates <- (fit$bound$base %||% fit$bound$design)$name[-1L]
   if (is.null(totals) || length(covariates) == 0L) return(NULL)
@@ -36,10 +36,13 @@ hidden_trouble <- function(fit) {
   found <- sort(ratio[which(ratio > hidden_limit)], decreasing = TRUE)
   if (length(found) == 0L) return(NULL)
   several <- if (is_of_groups(fit)) "groups" else "sites"
+  remedy <- if (fit$bound$spec$name == "lm" && isTRUE(.Call(ffi_model_shape, fit$bound$spec)$pools_scatter))
+    c(text = "Pool the covariates' distribution", covariates = "pooled", method = "collapse") else
+      c(text = paste("Assume one distribution of the covariates in all", several), covariates = "shared", method = "clt")
   list(list(kind = "hidden", text = c(
     sprintf("Slopes may be too near 0: noise hides how much covariates vary within %s.", several),
     x = sprintf("Noise on a sum of squares, over the sum of squares about the mean, median over %s: %s.", several,
                 shorten_list(paste(names(found), format_number(found, 2)), 5L)),
     x = sprintf("The prior of each of the %s' covariates decides instead.", several),
-    i = paste0("Assume one covariance of the covariates in all ", several, ": update(fit, pool = partial_pooling(covariates = \"shared\"), method = \"clt\")."))))
+    i = sprintf("%s: update(fit, pool = partial_pooling(covariates = \"%s\"), method = \"%s\").", remedy[["text"]], remedy[["covariates"]], remedy[["method"]]))))
 }

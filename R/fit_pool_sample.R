@@ -81,7 +81,7 @@ fit_sites <- function(releases, model, pool, method, run, init, control, prior_n
   check_prior_draws(bound, call)
   tell_binary(bound)
   words <- with_seed(run$seed, seed_words())
-  imputes <- !partial || pool$covariates == "separate"
+  imputes <- !partial || pool$covariates %in% c("default", "separate")
   engine <- if (length(prior_n)) pooled_sized_method(releases, bound, method, partial, imputes, prior_n, call) else
     pooled_method(releases, bound, method, partial, imputes, call)
   made <- set_up_pool(engine, bound, releases, pool, init, words, run, prior_n, call)

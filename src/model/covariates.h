@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "contract/model.h"
 #include "contract/model_levels.h"
+#include "contract/model_pooled_scatter.h"
 #include "model/categorical_draw.h"
 #include "model/derived_columns.h"
 #include "model/independent_covariate.h"
@@ -104,6 +105,14 @@ struct niw_marginal {
     double *prior_scale, *known_precision; /* NULL where cov is known; where it is not */
 };
 
+/* What several groups of records have in common (contract/model_pooled_scatter.h): `scale` is
+ * Psi + Q, `minus` minus its inverse, rows as above; `weight` is W. */
+struct pooled_covariates {
+    int used;
+    double *scale, *minus, *slope, *mean;
+    double kappa, weight, df, others;
+};
+
 struct covariates {
     int q; /* columns of the moments, and of the design */
     const double *centre;
@@ -138,6 +147,8 @@ struct covariates {
     /* workspace */
     struct terms terms;
     struct niw_marginal marginal;
+    struct model_pooled_scatter pooled_scatter;
+    struct pooled_covariates pooled;
     struct {
         double *theta; /* on trial */
         int *visited;  /* its coordinates */
@@ -213,5 +224,9 @@ int covariates_is_cut(const struct covariates *cov);
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient);
 /* What that leaves out and depends on n alone, of the continuous ones. */
 double covariates_marginal_size(const struct covariates *cov, double n);
+
+/* The capability, for models whose struct the covariates stand first in; NULL where mean or
+ * covariance are known, their prior is truncated, or means depend on factors. */
+const struct model_pooled_scatter *covariates_offer_pooled(struct covariates *cov);
 
 #endif

@@ -488,6 +488,16 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
 
 /* ---- update ------------------------------------------------------------- */
 
+/* The mean of a group, about that of all groups: contract/model_pooled_scatter.h */
+static void condition_pooled(struct covariates *cov, const double *average, double n) {
+    const struct pooled_covariates *pooled = &cov->pooled;
+    const double own = n / (pooled->kappa + n), common = 1 - own;
+    cov->posterior.kappa = 1 / (own / n + common * common / pooled->weight);
+    for (int i = 0; i < cov->normal; ++i)
+        cov->work.mean[i] =
+            own * (average[i] + cov->centre[cov->moment[i]]) + common * pooled->mean[i];
+}
+
 /* The normal-inverse-Wishart distribution given n records. Its scale is the scatter about
  * the known mean, or about the average and the prior's mean. */
 static int condition_niw(struct covariates *cov, const struct moments *moments, const double *c,
@@ -502,7 +512,12 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
         distance[i] =
             average[i] + cov->centre[cov->moment[i]] - (cov->mean ? known[i] : prior->mean[i]);
     }
-    if (!cov->cov_chol) {
+    if (cov->pooled.used) {
+        for (int i = 0; i < p; ++i)
+            for (int j = 0; j <= i; ++j)
+                posterior->scale_chol[(size_t)i * p + j] =
+                    cov->pooled.scale[(size_t)j * (size_t)cov->marginal.stride + (size_t)i];
+    } else if (!cov->cov_chol) {
         const double weight = cov->mean ? n : prior->kappa * n / (prior->kappa + n);
         for (int i = 0; i < p; ++i) {
             for (int j = 0; j <= i; ++j) {
@@ -514,12 +529,13 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
                     linalg_dot(j + 1, row, prior->scale_chol + (size_t)j * p) + scatter;
             }
         }
-        if (linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
     }
-    posterior->df = prior->df + n;
+    if (!cov->cov_chol && linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
+    posterior->df = cov->pooled.used ? cov->pooled.df : prior->df + n;
     posterior->kappa = prior->kappa + n;
     for (int i = 0; i < p && !cov->mean; ++i)
         cov->work.mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
+    if (cov->pooled.used) condition_pooled(cov, average, n);
     posterior->mean = cov->work.mean;
     return PLUGIN_OK;
 }

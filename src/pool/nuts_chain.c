@@ -25,7 +25,8 @@
  * of totals, in coordinates where those of the response, or of all columns, may be innovations
  * (totals/response_innovations.c, totals/innovations.c);
  * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own,
- * and exact ones fixed (totals/exact_totals.c);
+ * or for all sites together, with kappa as one more coordinate (contract/model_pooled_scatter.h).
+ * Exact totals are fixed (totals/exact_totals.c);
  * or times a normal distribution of the totals, which is approximate (pool/nuts_site_clt.c).
  *
  * Separate rates, of groups of one release: each phi_j has the model's prior. Sizes of groups that
@@ -43,6 +44,7 @@
 #include "contract/model.h"
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
+#include "contract/model_pooled_scatter.h"
 #include "contract/model_update.h"
 
 #include <Rmath.h>
@@ -99,7 +101,7 @@ int pool_create(struct pool *s) {
     s->spread.parameters = s->parameters;
     s->spread.last = &s->site[s->sites - 1].member;
     pool_spread_create(&s->spread);
-    s->shared = s->separate ? 0 : s->parameters + s->spread.size;
+    s->shared = s->separate ? 0 : s->parameters + s->spread.size + s->pooled_scatter;
     s->size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
@@ -122,6 +124,10 @@ int pool_create(struct pool *s) {
     s->work.phi = doubles((size_t)s->parameters);
     s->work.natural = doubles((size_t)model->reported);
     DOUBLES((size_t)model->complete, &s->work.complete, &s->work.rest, &s->work.slope_c);
+    if (s->pooled_scatter) {
+        if (!s->likelihood.pooled_scatter || !model->pooled_scatter) return PLUGIN_BAD_FIELDS;
+        DOUBLES((size_t)model->pooled_scatter->size, &s->work.sums, &s->work.sums_rest);
+    }
     s->work.mean = doubles(d);
     s->work.chol = doubles(d * d);
     s->work.slope_own = doubles((size_t)s->size);
@@ -196,6 +202,7 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
     case POOL_TOTALS:
         break;
     }
+    if (!s->pooled_scatter) pool_totals_place(s, site, q);
     return pool_totals_log(s, site, q, gradient);
 }
 
@@ -208,6 +215,11 @@ static double density_of_partial(struct pool *s, const double *q, double *gradie
     /* in loops of their own: memory that a site needs is then fetched while others are computed */
     for (int j = 0; j < s->sites; ++j)
         pool_spread_place(&s->spread, q, &s->site[j].member, q + s->site[j].at);
+    for (int j = 0; s->pooled_scatter && j < s->sites; ++j)
+        pool_totals_place(s, s->site + j, q + s->site[j].at + s->site[j].member.own);
+    if (s->pooled_scatter)
+        log_density +=
+            pool_totals_pool(s, &s->likelihood, q[s->shared - 1], gradient + s->shared - 1);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         const int at = site->at + site->member.own;
@@ -323,8 +335,9 @@ static void start_sizes(struct pool *s, const struct pool_begin *begin) {
 }
 
 static void start_spread(struct pool *s, const struct pool_begin *begin, double *q, double *unit) {
-    for (int i = s->parameters; i < s->shared; ++i) q[i] = begin->spread[i - s->parameters];
-    doubles_copy(unit, begin->error, s->shared);
+    for (int i = 0; i < s->spread.size; ++i) q[s->parameters + i] = begin->spread[i];
+    doubles_copy(unit, begin->error, s->parameters + s->spread.size);
+    if (s->pooled_scatter) q[s->shared - 1] = s->model.pooled_scatter->log_kappa;
     pool_spread_read_sds(&s->spread, q);
     pool_spread_start(&s->spread, q);
     for (int j = 0; j < s->sites; ++j) {
@@ -437,10 +450,12 @@ double pool_outside(struct pool *s) {
     }
     if (s->family == POOL_RATES) return fmin(sum / fmax(n, 1), 1);
     doubles_copy(theta, s->theta, s->model.parameters);
+    double slope;
+    if (s->pooled_scatter) (void)pool_totals_pool(s, &s->model, s->hmc.q[s->shared - 1], &slope);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         if (s->partial) {
-            /* the covariates' distribution, given the totals, is the site's own */
+            /* the covariates' means, given the totals, are the site's own */
             (void)s->model.update->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
             for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->member.phi[k];
         }

@@ -11,6 +11,7 @@
  */
 #include "contract/model_marginal.h"
 #include "contract/model_normal.h"
+#include "contract/model_pooled_scatter.h"
 #include "pool/pool_nuts.h"
 
 static int read_size(const struct fields *fields, const struct model *model,
@@ -125,12 +126,32 @@ static void give_totals(struct pool *s, struct pool_site *site) {
     for (int k = 0; k < s->parameters; ++k) site->density.theta[s->place[k]] = site->member.phi[k];
 }
 
+void pool_totals_place(struct pool *s, struct pool_site *site, const double *q) {
+    if (s->partial) give_totals(s, site);
+    site->log_volume = place(site, q);
+}
+
+/* of all sites but one; NULL: of all */
+static void add_sums(struct pool *s, const struct model *model, double log_kappa,
+                     const struct pool_site *but, double *sums) {
+    const struct model_pooled_scatter *of = model->pooled_scatter;
+    memset(sums, 0, (size_t)of->size * sizeof(double));
+    for (int j = 0; j < s->sites; ++j)
+        if (s->site + j != but)
+            of->add(model->self, log_kappa, s->site[j].density.c, s->site[j].n, sums);
+}
+
+double pool_totals_pool(struct pool *s, const struct model *model, double log_kappa,
+                        double *slope) {
+    add_sums(s, model, log_kappa, NULL, s->work.sums);
+    return model->pooled_scatter->set(model->self, log_kappa, s->work.sums, s->n, 0, slope);
+}
+
 void pool_totals_expand(struct pool *s, const double *q) {
     memset(s->work.complete, 0, (size_t)s->model.complete * sizeof(double));
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        if (site->innovates) give_totals(s, site);
-        (void)place(site, q + site->at + site->member.own);
+        pool_totals_place(s, site, q + site->at + site->member.own);
         for (int i = 0; i < s->model.complete; ++i) s->work.complete[i] += site->density.c[i];
     }
 }
@@ -168,8 +189,7 @@ double pool_totals_log_complete(struct pool *s, const double *q, double *gradien
 double pool_totals_log(struct pool *s, struct pool_site *site, const double *q, double *gradient) {
     struct totals_density *density = &site->density;
     struct pool_member *member = &site->member;
-    give_totals(s, site);
-    double log_density = place(site, q);
+    double log_density = site->log_volume;
     log_density +=
         s->likelihood.marginal->marginal(s->likelihood.self, density->c, site->n, density->theta,
                                          density->gradient_c, member->slope);
@@ -184,11 +204,24 @@ double pool_totals_log(struct pool *s, struct pool_site *site, const double *q, 
 
 /* ---- an unknown number of records -------------------------------------------------------- */
 
+/* The factor of what sites have in common, all sums but this site's being `sums_rest`. */
+static double log_common(struct pool *s, const struct pool_site *site) {
+    const struct model *model = &s->likelihood;
+    const double log_kappa = s->hmc.q[s->shared - 1];
+    double slope;
+    doubles_copy(s->work.sums, s->work.sums_rest, model->pooled_scatter->size);
+    model->pooled_scatter->add(model->self, log_kappa, site->density.c, site->n, s->work.sums);
+    return model->pooled_scatter->set(model->self, log_kappa, s->work.sums, s->n, s->n - site->n,
+                                      &slope);
+}
+
 /* What depends on a site's n and totals, all other sites' being `rest`. */
 static double log_of_resized(struct pool *s, struct pool_site *site, const double *q) {
     double *gradient = s->work.slope_own, log_density;
     if (s->partial) {
-        log_density = pool_totals_log(s, site, q, gradient);
+        pool_totals_place(s, site, q);
+        const double common = s->pooled_scatter ? log_common(s, site) : 0;
+        log_density = common + pool_totals_log(s, site, q, gradient);
     } else {
         (void)place(site, q);
         for (int i = 0; i < s->model.complete; ++i)
@@ -230,6 +263,8 @@ void pool_totals_move_sizes(struct pool *s, int iteration, int warmup) {
         if (!site->resize) continue;
         for (int i = 0; i < s->model.complete; ++i)
             s->work.rest[i] = s->work.complete[i] - site->density.c[i];
+        if (s->pooled_scatter)
+            add_sums(s, &s->likelihood, s->hmc.q[s->shared - 1], site, s->work.sums_rest);
         double log_density = log_of_resized(s, site, q);
         const int steps = totals_resize_steps(site->resize);
         for (int k = 0; k < steps; ++k)
@@ -253,6 +288,7 @@ struct totals_of_site {
 
 static double log_density_of_site(void *self, const double *q, double *gradient) {
     const struct totals_of_site *of = self;
+    pool_totals_place(of->pool, of->site, q);
     return pool_totals_log(of->pool, of->site, q, gradient);
 }
 

@@ -52,6 +52,7 @@ struct pool_site {
     struct totals_exact *exact;   /* NULL: nothing is exact, or no totals */
     struct totals_resize *resize; /* NULL: n is known, or no totals */
     const double *placed;         /* its totals in the coordinates of totals/normal_coordinates.c */
+    double log_volume;            /* of its totals' coordinates, where they were placed last */
     double *statistic, energy;    /* of the state */
 };
 
@@ -76,8 +77,9 @@ struct pool {
     int partial;
     struct pool_spread spread;
     struct model likelihood; /* of a regression; log sigma is behind the coefficients in theta */
-    struct places heads;     /* parameters whose mean over sites is reported */
-    struct places shown;     /* parameters of each site that are reported */
+    int pooled_scatter;  /* of totals: contract/model_pooled_scatter.h; kappa is last in common */
+    struct places heads; /* parameters whose mean over sites is reported */
+    struct places shown; /* parameters of each site that are reported */
 
     int columns; /* of the release: all components */
 
@@ -98,6 +100,7 @@ struct pool {
         double *theta, *phi;        /* and parameters, of a site */
         double *complete, *slope_c; /* complete-data statistic of all sites, the slope in it */
         double *rest;               /* that of all sites but one */
+        double *sums, *sums_rest;   /* of the covariates, with pooled_scatter */
         double *slope_theta;        /* gradient of the prior */
         double *slope_own;          /* slopes in a site's own coordinates */
         double *natural;            /* a draw of theta as the model reports it */
@@ -157,8 +160,16 @@ void pool_totals_attach(struct pool *pool, double *store);
 /* the sites' totals, and `complete`, their sum */
 void pool_totals_expand(struct pool *pool, const double *q);
 
-/* The log density, with parameters that are the same in all sites; or of a site, as its member has
- * them: q and the gradient are those of its totals. */
+/* Of a site, whose parameters are as its member has them: its totals. */
+void pool_totals_place(struct pool *pool, struct pool_site *site, const double *q);
+
+/* What sites have in common, for `model`, that of the pool or its likelihood, once their totals are
+ * placed. Returns the log of its factor, and the slope in log kappa. */
+double pool_totals_pool(struct pool *pool, const struct model *model, double log_kappa,
+                        double *slope);
+
+/* The log density, with parameters that are the same in all sites; or of a site that is placed: q
+ * and the gradient are those of its totals. */
 double pool_totals_log_complete(struct pool *pool, const double *q, double *gradient);
 double pool_totals_log(struct pool *pool, struct pool_site *site, const double *q,
                        double *gradient);

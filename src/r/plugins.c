@@ -163,15 +163,16 @@ SEXP ffi_model_shape(SEXP spec) {
                                                model_walked(&model) > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.values || model.values->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    const char *const names[] = {"sizes",      "moves",      "can_move",    "can_refresh",
-                                 "updates",    "walks",      "has_prior",   "has_density",
-                                 "by_records", "can_invert", "coordinates", "has_likelihood",
-                                 "integrates"};
-    const SEXP values[] = {sizes,       moves,          can_move,    can_refresh, updates,
-                           walks,       has_prior,      has_density, by_records,  can_invert,
-                           coordinates, has_likelihood, integrates};
-    SEXP list = list_of(13, names, values);
-    UNPROTECT(13);
+    SEXP pools_scatter = PROTECT(Rf_ScalarLogical(model.pooled_scatter != NULL));
+    const char *const names[] = {"sizes",      "moves",        "can_move",    "can_refresh",
+                                 "updates",    "walks",        "has_prior",   "has_density",
+                                 "by_records", "can_invert",   "coordinates", "has_likelihood",
+                                 "integrates", "pools_scatter"};
+    const SEXP values[] = {sizes,       moves,          can_move,    can_refresh,  updates,
+                           walks,       has_prior,      has_density, by_records,   can_invert,
+                           coordinates, has_likelihood, integrates,  pools_scatter};
+    SEXP list = list_of(14, names, values);
+    UNPROTECT(14);
     return list;
 }
 

@@ -38,7 +38,10 @@ static void read_partial(SEXP partial, struct pool *s) {
     s->spread.mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP separate = optional_element(partial, "separate");
     s->separate = separate && Rf_asLogical(separate);
-    if (s->family == POOL_TOTALS) s->likelihood = read_model(list_element(partial, "likelihood"));
+    if (s->family == POOL_TOTALS) {
+        s->likelihood = read_model(list_element(partial, "likelihood"));
+        s->pooled_scatter = Rf_asLogical(list_element(partial, "pooled_scatter"));
+    }
     if (s->family == POOL_CLT) s->place = read_places(partial, "coordinates", &s->parameters);
 }
 

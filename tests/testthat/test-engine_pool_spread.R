@@ -29,7 +29,7 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     partial <- problem$partial
     varying <- length(partial$which)
-    size <- 3 + varying + length(partial$effect_sd) + problem$begin$pairs + (3 - (partial$walk > 0)) * varying + 3 * 5
+    size <- 3 + varying + length(partial$effect_sd) + problem$begin$pairs + partial$pooled_scatter + (3 - (partial$walk > 0)) * varying + 3 * 5
     q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
     at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
     expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
@@ -64,7 +64,7 @@ test_that("innovations of the response of several covariates have the volume and
     problem <- with_coordinates(parts$problem, 1, innovates)
     state <- internal("start_pool")(problem, parts$bound, c(1, 2), 1L, NULL)
     at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
-    q <- state$store[seq_len(10 + 2 * (5 + 14))]
+    q <- state$store[seq_len(11 + 2 * (5 + 14))]
     moved <- q + rnorm(length(q), 0, 0.02)
     expect_equal(at(moved)[-1L], difference_slopes(at, moved, 1e-6), tolerance = 1e-4)
     list(q = q, log = at(q)[1L])
@@ -73,7 +73,7 @@ test_that("innovations of the response of several covariates have the volume and
   moved <- density_in(1L)
   log_sigma <- parts$problem$begin$at[, 5L]
   volume <- vapply(1:2, function(j) {
-    diagonal <- plain$q[10 + (j - 1) * 19 + 5 + d + cumsum(1:d)]
+    diagonal <- plain$q[11 + (j - 1) * 19 + 5 + d + cumsum(1:d)]
     sum((d - 1:d) * diagonal) + log_sigma[[j]] - (d - 1) * (diagonal[d] - log_sigma[[j]]) - sum(diagonal[-d])
   }, 0)
   expect_equal(moved$log - plain$log, sum(volume), tolerance = 1e-8)
@@ -289,7 +289,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
     # releases will be further apart than the one that the step size was learned from
-    size <- 6 + problem$begin$pairs + (3 - walk) * 3 + 3 * 5
+    size <- 7 + problem$begin$pairs + (3 - walk) * 3 + 3 * 5
     step <- 5 * 4 * ceiling(size / 4) + 1
     state$store[step] <- state$store[step] / 6
     # so that they are short, too

@@ -15,7 +15,9 @@ released <- function(data, epsilon) {
   simulate_release(data, list(size = stat_counts(~ g, levels), total = total), list(size = mech_exact(), total = mech_laplace(epsilon = epsilon)))
 }
 
-fitted_to <- function(release, ...) suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), seed = 1, chains = 2, iter = 400, ...))
+fitted_to <- function(release, ways = "separate", ...) {
+  suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), pool = partial_pooling(covariates = ways), seed = 1, chains = 2, iter = 400, ...))
+}
 
 test_that("slopes are doubted where noise hides how much a covariate varies within groups", {
   data <- narrow()
@@ -30,11 +32,14 @@ test_that("slopes are doubted where noise hides how much a covariate varies with
   ratio <- internal("hidden_scatter")(fit)
   expect_match(conditionMessage(warned[[1L]]), sprintf("median over groups: x %s.", format(ratio[["x"]], digits = 2)), fixed = TRUE)
   # the remedy that it names has an interval that holds the slope
-  shared <- suppressWarnings(fitted_to(release, pool = partial_pooling(covariates = "shared"), method = "clt"))
-  expect_null(internal("hidden_trouble")(shared))
-  slope <- stats::quantile(posterior::extract_variable(shared$draws, "x"), c(0.025, 0.975))
-  expect_lt(slope[[1L]], 1)
-  expect_gt(slope[[2L]], 1)
+  expect_match(conditionMessage(warned[[1L]]), "partial_pooling(covariates = \"pooled\"), method = \"collapse\")", fixed = TRUE)
+  for (remedy in list(list("pooled", method = "collapse"), list("shared", method = "clt"))) {
+    other <- suppressWarnings(do.call(fitted_to, c(list(release), remedy)))
+    expect_null(internal("hidden_trouble")(other))
+    slope <- stats::quantile(posterior::extract_variable(other$draws, "x"), c(0.025, 0.975))
+    expect_lt(slope[[1L]], 1)
+    expect_gt(slope[[2L]], 1)
+  }
 })
 
 test_that("the ratio is that of the noise to the records' squares about their means", {

@@ -1,0 +1,140 @@
+# Covariates whose distribution is partially pooled (src/contract/model_pooled_scatter.h). Oracles: the matrix-t density of the sites' averages and scatters, by
+# determinants of matrices over sites; quadrature; simulated groups; the share of records outside.
+
+covariate_sites <- function(names, sizes = c(a = 9, b = 14, c = 6)) {
+  bounds <- stats::setNames(rep(list(c(-50, 50)), length(names) + 1L), c("y", names))
+  lapply(sizes, function(n) {
+    data <- as.data.frame(matrix(rnorm(n * length(bounds), 1), n, dimnames = list(NULL, names(bounds))))
+    simulate_release(data, stat_crossprod(stats::reformulate(names, "y"), bounds, outside = "none"), mech_gaussian(sd = 0.05))
+  })
+}
+
+# Densities of both ways at `count` states of a chain of the first, up to what they have in common, and the sites' averages and scatters.
+compared_ways <- function(sites, model, names, count = 6L) {
+  parts <- lapply(c(pooled = "pooled", separate = "separate"), function(ways) partial_parts(sites, model, partial_pooling(covariates = ways)))
+  problem <- with_coordinates(parts$pooled$problem, 1, 0L)
+  separate <- with_coordinates(parts$separate$problem, 1, 0L)
+  state <- internal("start_pool")(problem, parts$pooled$bound, c(1, 2), 1L, NULL)
+  other <- internal("start_pool")(separate, parts$separate$bound, c(1, 2), 1L, NULL)
+  shared <- 2 * (length(names) + 2L) # means and standard deviations of the parameters
+  run <- list(warmup = 50, thin = 1)
+  internal("run_blocks")(problem, state, 50, run, function(...) NULL)
+  run_on <- internal("ffi_run")
+  block <- .Call(internal("ffi_block"), problem, 1L, 1L)
+  place <- cumsum(c(0L, vapply(problem$sites, `[[`, 0L, "components")))
+  lapply(seq_len(count), function(i) {
+    .Call(run_on, problem, state, block, run)
+    own <- length(.Call(internal("ffi_pool_density"), separate, other, other$store)) - 1L
+    q <- state$store[seq_len(own + 1L)]
+    totals <- lapply(seq_along(sites), function(j) stats::setNames(block$statistic[place[j] + seq_len(problem$sites[[j]]$components)], names(sites[[j]]$value)))
+    list(log = .Call(internal("ffi_pool_density"), problem, state, q)[1L] - .Call(internal("ffi_pool_density"), separate, other, q[-(shared + 1L)])[1L],
+         log_kappa = q[shared + 1L], totals = totals)
+  })
+}
+
+log_determinant <- function(x) as.numeric(determinant(as.matrix(x))$modulus)
+
+# averages and scatters of totals in units of half the bounds
+moments_of <- function(totals, names, n) {
+  at <- outer(names, names, function(a, b) ifelse(a == b, paste0(a, "^2"), paste0(pmax(a, b), ":", pmin(a, b))))
+  mean <- totals[names] / n
+  list(mean = mean, scatter = matrix(totals[at], length(names)) - n * outer(mean, mean))
+}
+
+# log density of averages and scatters: those of several sites have a covariance and a common mean, if kappa is given
+log_matrix_t <- function(of, n, prior, kappa = NULL) {
+  p <- length(of[[1L]]$mean)
+  mean <- do.call(rbind, lapply(of, `[[`, "mean")) - rep(prior$mean, each = length(of))
+  rows <- diag(1 / n, length(n)) + 1 / prior$kappa + if (is.null(kappa)) 0 else diag(1 / kappa, length(n))
+  between <- crossprod(mean, solve(rows, mean))
+  -p / 2 * log_determinant(rows) - (prior$df + sum(n)) / 2 * log_determinant(prior$scale + Reduce(`+`, lapply(of, `[[`, "scatter")) + between)
+}
+
+test_that("what sites have in common has the matrix-t density, with one covariate and with two", {
+  prior <- list(mean = 0.3, kappa = 2, df = 6)
+  for (names in list("x", c("x", "w"))) {
+    set.seed(2)
+    p <- length(names)
+    scale <- diag(p) + 0.4 * (1 - diag(p))
+    sites <- covariate_sites(names)
+    n <- vapply(sites, `[[`, 0, "n")
+    model <- model_lm(stats::reformulate(names, "y"), prior = prior_nig(0.3, 1, 4, 5), covariates = prior_niw(rep(0.3, p), 2, scale, 6))
+    own <- modifyList(prior, list(mean = rep(prior$mean, p) / 50, scale = scale / 50^2))
+    found <- compared_ways(sites, model, names)
+    differences <- vapply(found, function(at) {
+      of <- Map(moments_of, at$totals, list(names), n)
+      expected <- log_matrix_t(of, n, own, exp(at$log_kappa)) + dnorm(at$log_kappa, log(4), 2, log = TRUE)
+      at$log - expected + sum(mapply(function(one, n) log_matrix_t(list(one), n, own), of, n))
+    }, 0)
+    expect_equal(differences, rep(differences[1L], length(differences)), tolerance = 1e-6)
+    expect_gt(diff(range(vapply(found, `[[`, 0, "log_kappa"))), 0.1)
+  }
+})
+
+test_that("the density in kappa is the integral over the mean and the variance", {
+  set.seed(2)
+  sites <- covariate_sites("x")
+  n <- vapply(sites, `[[`, 0, "n")
+  at <- compared_ways(sites, model_lm(prior = prior_nig(0.3, 1, 4, 5), covariates = prior_niw(0.3, 2, 1, 6)), "x", 1L)[[1L]]
+  of <- Map(moments_of, at$totals, "x", n)
+  mean <- vapply(of, `[[`, 0, "mean") * 50
+  scatter <- sum(vapply(of, `[[`, 0, "scatter")) * 50^2
+  integral <- function(kappa) log(integrate(Vectorize(function(log_variance) {
+    v <- exp(log_variance)
+    given <- Vectorize(function(mu) exp(dnorm(mu, 0.3, sqrt(v / 2), log = TRUE) + sum(dnorm(mean, mu, sqrt(v * (1 / kappa + 1 / n)), log = TRUE)) + 10))
+    integrate(given, -8, 10, rel.tol = 1e-9)$value * exp(-(sum(n) - 3 + 6) / 2 * log_variance - (scatter + 1) / (2 * v))
+  }), -3, 3, rel.tol = 1e-9)$value)
+  own <- list(mean = 0.3 / 50, kappa = 2, df = 6, scale = 1 / 50^2)
+  formula <- function(kappa) log_matrix_t(of, n, own, kappa)
+  expect_equal(formula(20) - formula(0.5), integral(20) - integral(0.5), tolerance = 1e-5)
+})
+
+test_that("the gradient is that of the density if sizes are unknown, or some totals exact", {
+  set.seed(3)
+  sites <- covariate_sites(c("x", "w"))
+  parts <- partial_parts(sites, model_lm(y ~ x + w), partial_pooling())
+  state <- internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
+  at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
+  q <- state$store[seq_len(length(at(state$store)) - 1L)]
+  expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-6), tolerance = 1e-4)
+})
+
+test_that("slopes of narrow groups are held, and the share of records outside is that of the records", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(1)
+  g <- rep(sprintf("g%02d", 1:20), each = 30)
+  x <- rnorm(600)
+  y <- 1 + x + rnorm(20, 0, 0.3)[as.integer(factor(g))] + rnorm(600)
+  data <- data.frame(g, x, y)
+  levels <- list(g = unique(g))
+  fitted <- function(reach, epsilon, ...) {
+    total <- stat_by(stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-reach, reach))), levels)
+    set.seed(2)
+    release <- simulate_release(data, list(size = stat_counts(~ g, levels), total = total), list(size = mech_exact(), total = mech_laplace(epsilon = epsilon)))
+    suppressWarnings(suppressMessages(sample_posterior(release, model_lm(y ~ x + (1 | g)), method = "collapse", seed = 1, chains = 2, iter = 400, ...)))
+  }
+  pooled <- fitted(8, 10)
+  expect_identical(pooled$problem$partial$covariates, "pooled")
+  slope <- posterior::extract_variable(pooled$draws, "x")
+  expect_lt(abs(mean(slope) - 1), 2 * sd(slope))
+  separate <- posterior::extract_variable(fitted(8, 10, pool = partial_pooling(covariates = "separate"))$draws, "x")
+  expect_gt(abs(mean(separate) - 1), 2 * sd(separate))
+  # P(|x| > 2.5) is 1.2%, and nearly all records are inside the bounds of y
+  expect_equal(outside_bounds(fitted(2.5, 400))[["share"]], 0.0124, tolerance = 0.2)
+})
+
+test_that("covariates are pooled where a method can, and refused where it cannot", {
+  set.seed(1)
+  sites <- covariate_sites("x")
+  ways <- function(model, pooling = partial_pooling()) partial_parts(sites, model, pooling)$problem$partial$covariates
+  expect_identical(ways(model_lm()), "pooled")
+  expect_identical(ways(model_lm(), partial_pooling(covariates = "separate")), "separate")
+  known <- fixed(list(mean = 0.2, cov = matrix(0.49)))
+  expect_identical(ways(model_lm(covariates = known)), "separate")
+  expect_error(ways(model_lm(covariates = known), partial_pooling(covariates = "pooled")), "must be unknown", class = "noiseaware_error_pool")
+  expect_error(sample_posterior(sites, model_lm(), pool = partial_pooling(covariates = "pooled"), method = "clt", seed = 1), "method .collapse. alone",
+               class = "noiseaware_error_pool")
+  expect_error(sample_posterior(sites, model_lm(), pool = partial_pooling(covariates = "pooled"), method = "augment", seed = 1), "separate",
+               class = "noiseaware_error_method")
+  expect_output(print(partial_pooling(covariates = "pooled")), "the covariates' distribution is pooled")
+})
