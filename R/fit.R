@@ -318,7 +318,7 @@ print_summary <- function(table, most = 40L) {
 #' | `group_walk`, `group_leap` | the same for one group of parameters |
 #' | `moved`, `steps` | acceptance of moves of all records at once, and leapfrog steps per move |
 #' | `responded` | acceptance of the moves of a [model_glm()]'s coefficients with the responses; `NaN` if warmup found that they are not worth their time |
-#' | `divergent`, `deepest` | how many trajectories of these two kinds diverged, and how many of the former reached the maximum length |
+#' | `divergent`, `deepest` | number of trajectories of these two kinds of moves that diverged; number of moves of all records that reached the maximum length |
 #' | `regrouped` | acceptance of moves of several records to another level of a factor, or another interval of a covariate of [smooths][model_lm] |
 #' | `newton` | acceptance of Newton proposals of a [model_glm()]'s coefficients given the records |
 #' | `kept`, `share` | share of a record's innovation that some sweeps keep, and the share of such sweeps |

@@ -8,7 +8,7 @@
 #' @param object A fit from [sample_posterior()].
 #' @param of What to compare.
 #'   * For fits of several sites and of groups: names of parameters, such as `"prob[yes]"`. `NULL` means the first that varies; in regressions
-#'     slopes come before the intercept, and of two levels the second is compared.
+#'     slopes come before the intercept, and for a variable with two levels, the second is compared.
 #'   * For [model_table()]: a formula. `~ a | b` compares the probabilities of the levels of `a` between the levels of `b`, or only of the second level if
 #'     `a` has two; `~ a:b` compares the probabilities of all cells with each other.
 #'   * For every fit: expressions in the parameters, as text, such as `"age - lwt"`, `"exp(age)"` or `"age > 0"`, which means `"age - 0"`; `"age < 0"` means

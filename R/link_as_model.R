@@ -5,16 +5,16 @@
 #'
 #' @param x An object of class `privacy`: a list of the functions `posterior_f(dmat,
 #'   theta)`, `latent_f(theta)`, `mechanism_f(sdp, sx)` and `statistic_f(xi, sdp, i)`
-#'   (in its first versions `post_f`, `latent_f`, `priv_f`, `st_f`), with `npar` and optionally `varnames`.
+#'   (in early versions `post_f`, `latent_f`, `priv_f`, `st_f`), with `npar` and optionally `varnames`.
 #' @param sdp The published value, a numeric vector or matrix.
 #' @param init_par Starting values, as in `dapper::dapper_sample()`, because such an object has no prior to draw from. Use `init` in [sample_posterior()] to
 #'   vary them.
 #' @param ... Must be empty.
 #'
-#' @details The number of records is the number of rows of the matrix that `latent_f` returns.
-#'   The plain sampler of Ju et al. (2022) runs, as in dapper: without a move, chains may mix slowly. `statistic_f` and `mechanism_f` work on one record, so
-#'   they are called for each record. The same model runs tens to hundreds of times as fast if it is written for all records at once, with [model_custom()] and
-#'   a statistic and a mechanism from this package; see `vignette("from-dapper", package = "noiseaware")`.
+#' @details The number of records is the number of rows of the matrix that `latent_f` returns. The plain sampler of Ju et al. (2022) runs, as in dapper:
+#'   without joint moves of parameters and records, chains may mix slowly. `statistic_f` and `mechanism_f` work on one record, so they are called for each
+#'   record. The same model runs tens to hundreds of times as fast if it is written for all records at once, with [model_custom()] and a statistic and a
+#'   mechanism from this package; see `vignette("from-dapper", package = "noiseaware")`.
 #'
 #' @return A model of class `model_custom`; its element `release` is the published value with its statistic and mechanism, to pass to [sample_posterior()].
 #' @section Errors: `noiseaware_error_custom`: a function is missing, or returns a value of the wrong type or shape. An error inside a function is shown with

@@ -18,7 +18,7 @@
 #' @param ... For a fit of several sites: `site`, and `sites` for a new one, as in [predict()][pool_methods].
 #' @return An object of class `brms_conditional_effects`, a list with a data frame for each effect. The data frame has the covariates and `estimate__`
 #'   (posterior median), `se__` (standard deviation), `lower__`, `upper__`; for a response with several levels, it has a row for each level, `cats__`.
-#' @details The generic is brms's. Without brms, `plot(fit, "predictive")` shows the same for one covariate.
+#' @details The generic is from brms. Without brms, `plot(fit, "predictive")` shows the same for one covariate.
 #' @section Errors: `noiseaware_error_argument`, and those of [predict()][predict.noiseaware_fit].
 #' @family links to other packages
 #' @examples

@@ -12,8 +12,8 @@
 #' @param seed Fixes these rows; see [sample_posterior()].
 #' @param ... Must be empty.
 #' @return A vector with a value for each draw.
-#' @details The generic is rstantools'. A release has no records, so the usual R squared of the observed records is not available. The population R squared
-#'   hardly differs from it unless there are few records. If all variables are normal, [regress()] has the exact value, as the variable `R2`.
+#' @details The generic is from rstantools. A release has no records, so the usual R squared of the observed records is not available. The population R
+#'   squared hardly differs from it unless there are few records. If all variables are normal, [regress()] has the exact value, as the variable `R2`.
 #' @section Errors: `noiseaware_error_method` for a model that is not a regression, or has a response with several levels; `noiseaware_error_pool` for sites
 #'   with separate parameters; `noiseaware_error_argument`; the errors of [predict()][predict.noiseaware_fit] for `newdata`.
 #' @references Gelman, A., Goodrich, B., Gabry, J. and Vehtari, A. (2019). R-squared for Bayesian regression models. *The American Statistician* 73(3), 307-309.

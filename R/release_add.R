@@ -1,6 +1,6 @@
 #' A second release of the same records
 #'
-#' Combines numbers published about the same records, at different times or by different statistics, into one release. The posterior conditions on both.
+#' Combines numbers published about the same records, at different times or as different statistics, into one release. The posterior conditions on both.
 #'
 #' @param x A release, or a fit from [sample_posterior()].
 #' @param second A release of the same records.

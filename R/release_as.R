@@ -1,6 +1,6 @@
 #' Describe numbers published by someone else
 #'
-#' Makes a release of published numbers: you say what was summed, how noise was added and, if it is known, of how many records.
+#' Makes a release from published numbers: you state what was summed, how noise was added and, if known, the number of records.
 #'
 #' @param value The published totals: a named numeric vector in any order (the factors of a product may also be
 #'   swapped: `x:y` for `y:x`), or an unnamed one in the statistic's order
@@ -22,7 +22,7 @@
 #' @param number,noise,labels For a data frame with one row per number: `number` is the name of the column of numbers. If `mechanism` is a function such as
 #'   [mech_gaussian], `noise` names the column with the size of each number's noise, and says how the size is expressed. `c(sd = "column")` is the standard
 #'   deviation and `c(variance = "column")` the variance. `c(scale = "column")` is the scale of Laplace noise (for Gaussian noise, the standard deviation).
-#'   `c(margin = "column", level = 0.95)` is a margin of error that contains this share of the noise. For Laplace noise,
+#'   `c(margin = "column", level = 0.95)` is a margin of error that the noise stays within with this probability. For Laplace noise,
 #'   `c(epsilon = "column", sensitivity = 3)` is the budget and the largest change by one person, as a number or a column. `NULL` uses a column called `scale`
 #'   or `sd`. `labels` gives the columns of variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
@@ -41,13 +41,13 @@
 #'
 #' **Fewer numbers.** With fewer numbers than components, the statistic of the release is the [stat_subset()] of the published ones. A budget is then assumed to
 #' be spent on these alone: one count changes by at most 1, all counts of a variable together by 2. A message states the noise computed from the budget, and the
-#' noise that it would be for the whole statistic. If you know the scale of the noise, give the scale. One scale for each component of the whole statistic is
-#' also accepted. If numbers below a threshold are hidden ([published()]), all components must be given, hidden ones as `NA`; use [stat_subset()] to leave out
-#' numbers that were never computed.
+#' noise that the budget would imply for the whole statistic. If you know the scale of the noise, give the scale. One scale for each component of the whole
+#' statistic is also accepted. If numbers below a threshold are hidden ([published()]), all components must be given, hidden ones as `NA`; use [stat_subset()]
+#' to leave out numbers that were never computed.
 #'
 #' **Units.** `value` is in the units of the statistic, which are shown when it is printed. By default, [stat_crossprod()], and [stat_sums()] of several terms,
-#' use variables rescaled to \[-1, 1\]. Others usually publish totals in the variables' own units, which `rescale = FALSE` describes. A warning points out
-#' numbers that appear to be in the variables' own units when rescaled totals are expected.
+#' use variables rescaled to \[-1, 1\]. Other publishers usually give totals in the variables' own units, which `rescale = FALSE` describes. A warning points
+#' out numbers that appear to be in the variables' own units when rescaled totals are expected.
 #'
 #' **Margins of error.** For a data frame, `noise` converts them. Otherwise give the mechanism the standard deviation: for a 90% margin of Gaussian noise
 #' `mech_gaussian(sd = margin / qnorm(0.95))`, for Laplace noise `mech_laplace(scale = margin / log(10))`.

@@ -5,8 +5,9 @@
 
 #' Privacy budget account
 #'
-#' An account for everything that is published about one database: [release()] charges its cost to it, and stops with an error if it
-#' would be exceeded. Unlike other R objects, it is modified in place: give the same account to every release of the same records.
+#' An account for everything that is published about one database: [release()] charges its cost to the account, and stops with an
+#' error if the limit would be exceeded. Unlike other R objects, it is modified in place: give the same account to every release of
+#' the same records.
 #'
 #' @param epsilon Limit of pure differential privacy; with `delta`, of approximate
 #'   differential privacy.
@@ -36,7 +37,7 @@
 #' these two is therefore made in advance.
 #'
 #' **Copies.** An account can be spent only once. A budget in memory is tied to the process and the session that made it. It cannot be used after a fork (such
-#' as by `parallel::mclapply()`), in a worker process, after it was read back ([readRDS()], a saved workspace), or as a copy. In these cases use `file`: every
+#' as by `parallel::mclapply()`), in a worker process, after being read back ([readRDS()], a saved workspace), or as a copy. In these cases use `file`: every
 #' release reads what has been spent, adds its cost and only then returns, while a lock of the operating system keeps other processes out. The lock is on the
 #' file itself, whichever symbolic or hard link is used, and it ends with its process, even if that is killed. A truncated line is an error. The package cannot
 #' prevent the use of a copy or an earlier version of the file, a second budget for the same records, releases without a budget, or a copy of the whole machine.

@@ -16,7 +16,7 @@
 #'   has such an argument). It returns a fit, or draws of some or all parameters in any form that [posterior::as_draws()] accepts. If they include a variable
 #'   `log_eta`, log eta(z | s) is also ranked.
 #' @param ... Further arguments for the sampler; for [sample_posterior()]: `chains`, `iter`, `warmup`, `thin`, `control`. Without
-#'   `iter`, chains that are too short run again, as there; that may take much longer.
+#'   `iter`, chains that are too short are run again, as there; this may take much longer.
 #' @param parameters `NULL` draws the truth from the prior in every replicate. A named vector fixes these parameters, and the others are drawn from the prior
 #'   independently of them. Then [coverage()] is the coverage of the intervals at this point, and ranks need not be uniform. With `data`: your own estimates of
 #'   some of the parameters, instead of those from [nonprivate_posterior()].
@@ -66,7 +66,7 @@
 #'
 #' **Failures.** Errors and warnings in a replicate are stored with their messages and counted when the result is printed. Doubtful fits (see [fit_methods]) do
 #' not give a warning in each replicate: one warning of class `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, its
-#' replicates are run again, one by one, on another or on workers that the plan starts again. If a replicate loses its worker twice, the error
+#' replicates are run again, one by one, on another worker or on workers that the plan restarts. If a replicate loses its worker twice, the error
 #' (`noiseaware_error_worker`) contains the finished replicates in its field `calibration`; with a file they are also in the file. An interrupted run returns
 #' the finished replicates.
 #'
@@ -87,6 +87,9 @@
 #' @section Errors: The errors of [simulate_release()] and [sample_posterior()], before anything is run; `noiseaware_error_file`, `noiseaware_error_worker`,
 #'   `noiseaware_error_interrupted` (before the first replicate was finished).
 #' @references
+#' Cook, S. R., Gelman, A. and Rubin, D. B. (2006). Validation of software for Bayesian models using posterior quantiles. *Journal of Computational and
+#' Graphical Statistics* 15, 675-692. \doi{10.1198/106186006X136976}
+#'
 #' Talts, S., Betancourt, M., Simpson, D., Vehtari, A. and Gelman, A. (2018).
 #' Validating Bayesian inference algorithms with simulation-based calibration.
 #' \doi{10.48550/arXiv.1804.06788}
