@@ -57,8 +57,8 @@
 #'     check raises the prior's density to the powers 0.8 and 1.25 (power-scaling, Kallioinen et al. 2024). It reports parameters with a mean, or a squared
 #'     distance from the middle, that moves by more than a tenth of its standard deviation. Typical causes are much noise, or fewer published numbers than
 #'     unknown parameters. Another cause is a mean many standard deviations from the middle of wide bounds, on which `prior_nig()` and `prior_niw()` put little
-#'     mass: then the variance is too large. If totals differ in their noise relative to their range, the message names the noisiest. Fits of several sites (for
-#'     the parameters that they share) and of groups give this message as well.
+#'     mass: the variance is then overestimated. If totals differ in their noise relative to their range, the message names the noisiest. Fits of several sites
+#'     (for the parameters that they share) and of groups give this message as well.
 #'   * `noiseaware_message_size`, a message: the number of records is not known, and no published number is a size ([stat_size()], a margin of counts). Totals
 #'     inform n only through their ratios, so the priors of means and variances matter. The message gives the interval of n and the parameters that n is
 #'     correlated with.
@@ -66,38 +66,41 @@
 #'     `"collapse"`, and `"clt"` for the regressions that [method_clt] names. For other regressions by `"clt"`: more than 30 per cent of the values are outside.
 #'   * `noiseaware_warning_clamping`: the answer depends on what lies outside the bounds. If more than 0.001 of the values are expected there, and the fit
 #'     accounts for their clamping, the release is also fitted as if the bounds were natural limits. This second fit has its own seeds. It uses the fastest
-#'     method available and takes at most as long as the fit itself, or two seconds if that is longer. In a pool of imputed records it has half of the default's
-#'     chains, and at most as many iterations as the fit. The warning gives both answers for the parameters that
-#'     differ by more than half a posterior standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there
-#'     was no second fit, or by how much the lengths of the intervals differ.
-#'   * `noiseaware_warning_contextual`: in a regression with a bar, or of partially pooled sites, intercepts are assumed not to depend on the groups' means of the
-#'     covariates. If every group has totals of all covariates, and the same statistic, intercepts are also fitted that may depend on these means (Mundlak
-#'     1978), with half of the default's chains. The warning gives both answers for slopes that differ by more than a posterior standard deviation, and by more
-#'     than 2.5 times what the assumption lets expect (Hausman 1978). The printed fit shows what differs by the former alone, where the release cannot tell
-#'     which is right.
-#'   * `noiseaware_warning_hidden`: in partially pooled regressions each group's covariates have a prior of their own. It partly decides how much they vary within
-#'     groups if the noise on their sums of squares exceeds 0.7 of the sums of squares about the means, in the median over groups. Slopes may then be too near 0, with
-#'     intervals that are too narrow. [partial_pooling()] with `covariates = "shared"` prevents that.
+#'     method available and takes at most as long as the fit itself, or two seconds if that is longer. In a pool of imputed records it has half the default
+#'     number of chains, and at most as many iterations as the fit. The warning gives both answers for the parameters that differ by more than half a posterior
+#'     standard deviation; [declare_outside()] explains which is right. The printed fit repeats this, or states why there was no second fit, or by how much the
+#'     lengths of the intervals differ.
+#'   * `noiseaware_warning_contextual`: in a regression with a bar, or of partially pooled sites, intercepts are assumed not to depend on the groups' means of
+#'     the covariates. If every group has totals of all covariates, and the same statistic, the release is also fitted with intercepts that may depend on these
+#'     means (Mundlak 1978), with half the default number of chains. The warning gives both answers for slopes that differ by more than a posterior standard
+#'     deviation, and by more than 2.5 times the standard deviation that the difference has under the assumption (Hausman 1978). The printed fit also shows
+#'     slopes that exceed only the first limit: there the release cannot tell which answer is right.
+#'   * `noiseaware_warning_hidden`: in partially pooled regressions each group's covariates have a prior of their own. This prior partly determines how much a
+#'     covariate varies within groups if, in the median group, the standard deviation of the noise on its sum of squares exceeds 0.7 of the sum of squares about the
+#'     mean. Slopes may then be too near 0, with intervals that are too narrow. [partial_pooling()] with `covariates = "shared"` prevents that.
 #'   * `noiseaware_warning_covariates`: in a logistic or other regression that is not linear, coefficients depend on the shape of the covariates' distribution.
 #'     Where a release consists of cross-products with natural limits ([declare_outside()]) and covariates are modelled as normal, the coefficients are also
 #'     computed approximately for skewed covariates with the same means and covariances. These are beta-distributed within the limits, or log-normal from the
 #'     nearer limit. The warning gives both answers for the coefficients that differ by more than a posterior standard deviation, and the printed fit repeats
 #'     them. [refit_covariates()] fits other distributions exactly.
 #'   * `noiseaware_warning_contradiction`: the release contradicts the model. Two posterior predictive checks look at all published totals. One computes the
-#'     noise that they would need given the draws of the confidential totals, singly and jointly. The other, not for pools, computes their distances from the
-#'     totals of records simulated under draws of the parameters. The warning names the numbers that are farthest off, what the model lacks (a dependence
-#'     between two variables, a distribution), and a remedy. Another cause is stuck chains, which R-hat does not detect. Among about 1,500 simulated releases
-#'     with the right model, two gave this warning; their chains were short or had not converged.
+#'     noise that they would need given the draws of the confidential totals, singly and jointly. The other, which is skipped for pools, computes their
+#'     distances from the totals of records simulated under draws of the parameters. The warning names the numbers that are farthest off, what the model
+#'     lacks (a dependence between two variables, a distribution), and a remedy. Another cause is stuck chains, which R-hat does not detect. Among about
+#'     1,500 simulated releases with the right model, two gave this warning; their chains were short or had not converged.
 #'   * `noiseaware_warning_mirror`: the release would be the same for records mirrored at a point, as when only squares are released. Method `"collapse"` or
 #'     `"clt"` reached one side only, whereas `"augment"` reaches both.
 #'   * `noiseaware_warning_diagnostic`: one of these checks failed and was skipped; the draws are complete.
 #'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` excludes small values of n that are plausible.
-#'     It assumes more normal records than variables, at least one exponential record, or for `"clt"` at least two records. More than 0.005 of the draws are at
-#'     the smallest n that is allowed.
+#'     The method assumes more normal records than variables, at least one exponential record, or for `"clt"` at least two records. More than 0.005 of the
+#'     draws are at the smallest n that is allowed.
 #'   * `noiseaware_warning_impossible`: no n records could produce the published totals.
 #'   * `noiseaware_warning_limit`: up to a small amount of noise, a total equals n times a bound, as if every record were clamped.
 #' @references
 #' Hausman, J. A. (1978). Specification tests in econometrics. *Econometrica* 46, 1251-1271. \doi{10.2307/1913827}
+#'
+#' Kallioinen, N., Paananen, T., Buerkner, P.-C. and Vehtari, A. (2024). Detecting and diagnosing prior and likelihood sensitivity with power-scaling.
+#' *Statistics and Computing* 34, 57. \doi{10.1007/s11222-023-10366-5}
 #'
 #' Mundlak, Y. (1978). On the pooling of time series and cross section data. *Econometrica* 46, 69-85. \doi{10.2307/1913646}
 #'
@@ -375,14 +378,14 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
 #' `"clt"` from their normal approximation.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or of several sites.
-#' @param margin `NULL`, or margins of the table, as in `~ a:b + c`, whether they were released or not. For a fit of [model_table()] by method `"collapse"` with
-#'   at most 5,000 cells.
+#' @param margin `NULL`, or margins of the table, as in `~ a:b + c`, whether they were released or not. Only for a fit of [model_table()] by method `"collapse"`
+#'   with at most 5,000 cells.
 #' @param site For fits of several sites ([pooling]): names of the sites to return (default: all).
-#' @return A [posterior::draws_array] of the statistic's components, in the units of the release; of several statistics, only those that are totals. For several
+#' @return A [posterior::draws_array] of the statistic's components, in the units of the release; with several statistics, only the totals. For several
 #'   sites, names are `component[site]`; for [groups], they are the names in the release. With `margin`, the counts of its cells, named as in [stat_counts()].
-#' @section Errors: `noiseaware_error_argument`, also for a release
-#'   without totals, of single records, of coefficients ([stat_objective()]) or of quantiles ([stat_quantiles()]): the draws of the n
-#'   records are not kept. `noiseaware_error_formula`, `noiseaware_error_variables`: of `margin`.
+#' @section Errors: `noiseaware_error_argument`, also for a release without totals, such as one of single records,
+#'   coefficients ([stat_objective()]) or quantiles ([stat_quantiles()]): the draws of the n records are not kept.
+#'   `noiseaware_error_formula`, `noiseaware_error_variables`: from `margin`.
 #' @family summaries of fits
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -7,7 +7,7 @@
 #' release.
 #'
 #' @details
-#' **Exact**: the Monte Carlo error is 0. Parameters integrate out in closed form, and the confidential totals are summed or integrated out.
+#' **Exact**: the Monte Carlo error is 0. Parameters are integrated out in closed form, and the confidential totals are summed or integrated out.
 #' * One probability ([model_bernoulli()]) and one rate ([model_poisson()], [model_exponential()]) given counts or totals.
 #' * The counts of one variable ([model_categorical()]) or a saturated
 #'   [model_table()], if every published number refers to one cell. Not all cells need be published.
@@ -23,7 +23,7 @@
 #'
 #' **Bridge sampling** (Meng & Wong 1996): the chains continue for `draws` more iterations, and a density is compared with a mixture of four normal
 #' distributions fitted to half of these draws. A single normal distribution, as in the bridgesampling package, misses heavy tails. The error follows
-#' Fruehwirth-Schnatter (2004) and accounts for autocorrelation. A note says if chains move so slowly that it may be too small.
+#' Fruehwirth-Schnatter (2004) and accounts for autocorrelation. A note says so if the chains move so slowly that the error may be underestimated.
 #' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density of the totals, with the parameters integrated
 #'   out, for fits by `"collapse"` and by `"clt"` with sampler "totals". These methods do not treat records outside the bounds exactly; a note says
 #'   so if such records are likely.

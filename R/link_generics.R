@@ -9,7 +9,7 @@
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
 #' @param draws,ndraws Number of draws, evenly spread over the draws of the fit; all by default. The name differs between packages.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param re_formula `NULL` or `NA`, as in brms. It matters for groups alone: see [predict()][pool_methods].
+#' @param re_formula `NULL` or `NA`, as in brms. It matters only for groups: see [predict()][pool_methods].
 #' @param transform Whether to return the expected response instead of the linear predictor.
 #' @param prob Probability inside the interval.
 #' @param variables Names of variables; all by default.
@@ -23,12 +23,12 @@
 #'   to every model.
 #'
 #' @details
-#' **Predictions.** `add_predicted_draws()`, `add_epred_draws()` and `add_linpred_draws()` of tidybayes use the corresponding functions of rstantools. For a response with
-#' several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and `posterior_predict()` a matrix of their numbers.
-#' `posterior_linpred()` then has a third dimension if levels have separate predictors.
+#' **Predictions.** `add_predicted_draws()`, `add_epred_draws()` and `add_linpred_draws()` of tidybayes use the corresponding functions of rstantools.
+#' For a response with several levels, `posterior_epred()` is a draws x rows x levels array of the levels' probabilities and `posterior_predict()` a matrix of
+#' their indices. `posterior_linpred()` then has a third dimension if levels have separate predictors.
 #'
-#' **Priors.** `rstantools::prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. Numbers
-#' are in the order of the arguments in [priors], so the second of a normal distribution is its standard deviation. `inverse_gamma(2, 3) of sigma^2` is a prior of
+#' **Priors.** `rstantools::prior_summary()` shows the prior that was used, including priors scaled by the bounds, in the units of the data. Numbers are in the
+#' order of the arguments in [priors], so the second number of a normal distribution is its standard deviation. `inverse_gamma(2, 3) of sigma^2` is a prior of
 #' `sigma^2`, not of `sigma`. For a model without a release, use `rstantools::prior_summary(model, statistic)`.
 #'
 #' **Power-scaling.** The prior component is the density of the model's prior in natural values (with partial pooling, of the mean over sites). The likelihood
@@ -41,8 +41,8 @@
 #' | package | function | value |
 #' | --- | --- | --- |
 #' | rstantools | `posterior_predict()` | a draws x rows matrix of a new record's response |
-#' | | `posterior_epred()` | the same of the expected response |
-#' | | `posterior_linpred()` | the same of the linear predictor |
+#' | | `posterior_epred()` | the same for the expected response |
+#' | | `posterior_linpred()` | the same for the linear predictor |
 #' | | `posterior_interval()` | a matrix with a row for each parameter |
 #' | | `prior_summary()` | a data frame: `variable`, `prior`, and `median`, `mad`, `q5`, `q95` of 10,000 draws |
 #' | generics, broom | `tidy()` | a data frame: `term`, `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess` (bulk) |

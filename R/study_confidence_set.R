@@ -24,7 +24,7 @@
 #' them. Each estimate is one scoring step from the best fit. It needs one simulation where the tests need about 40. Its coverage is only approximate: for 95%
 #' intervals it was 0.91 to 1.00 in six settings with 20 to 2,000 records.
 #'
-#' **Credible and confidence intervals** answer different questions. They differ if the prior matters, if there are few records and if p-values are conservative
+#' **Credible and confidence intervals** answer different questions. They differ if the prior matters, if there are few records, or if p-values are conservative
 #' (because of the maximum over nuisance parameters, or discrete noise). A confidence set has at least its nominal coverage for every true value; a credible
 #' interval has it on average over the prior. `vignette("calibration")` shows an example.
 #' @return An object of class `noiseaware_confidence_set`, a list. `plot()` draws the p-values. The elements are:

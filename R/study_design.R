@@ -21,8 +21,8 @@
 #' @param replicates,method,level,seed,... As in [calibrate()], for each cell of the grid. Every cell has the same seed.
 #' @param parameters The truth: values of some or all of the parameters, or a fit whose posterior means are used, for example to a pilot study or an earlier
 #'   release. Parameters without a value are set to the middle of their priors, with the response of a regression in the middle of its bounds. With `NULL`, all
-#'   are drawn from the prior, or set to the middle of it with `ratio`: far from there all values may be clamped, and no budget helps. The budget that is needed
-#'   depends on these values, above all on sigma and on the covariates' spread and effects: the print shows them.
+#'   are drawn from the prior, or set to the middle of it with `ratio`: far from there, all values may be clamped, and no budget helps. The budget that is
+#'   needed depends on these values, above all on sigma and on the covariates' spread and effects: the printed design shows them.
 #' @param x A design.
 #' @param variables Names of variables that `ratio` concerns, by default those in `parameters`, if they are not all, or the coefficients. For `plot()`: those to
 #'   draw; by default all, or those that `ratio` concerns.
