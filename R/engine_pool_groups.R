@@ -31,11 +31,12 @@
 #' The cost grows with the number of groups; a thousand groups take a minute or two.
 #'
 #' @section Curves:
-#' A curve of y against a number x, without a formula for its shape, needs the totals of y in intervals of x, and a walk over these intervals. The release is `list(size = stat_counts(~ cut(x, breaks)), total = stat_by(stat_sums(~ y + I(y^2), bounds), ~ cut(x, breaks)))`, the model
-#' `model_normal(~ cut(x, breaks))`, and the pool `partial_pooling(~ mean, walk = 2)`. The mean of each interval is then normal about the line through the
-#' previous two, as in a smoothing spline, with an estimated standard deviation. The standard deviation about the curve is the same everywhere. With
-#' `walk = 1`, each mean is normal about the previous one, which suits curves with jumps. A yes-no response uses `stat_counts(~ cut(x, breaks):y, levels)` and
-#' `model_bernoulli(y ~ cut(x, breaks))`; a count uses [model_poisson()]. Their pool is `partial_pooling(walk = 2)`. `plot(fit, "curve")` shows the result, and
+#' A curve of y against a number x, without a formula for its shape, needs the totals of y in intervals of x, and a walk over these intervals. The release is
+#' `list(size = stat_counts(~ cut(x, breaks)), total = stat_by(stat_sums(~ y + I(y^2), bounds), ~ cut(x, breaks)))`, the model `model_normal(~ cut(x, breaks))`,
+#' and the pool `partial_pooling(~ mean, walk = 2)`. The mean of each interval is then normal about the line through the previous two, as in a smoothing spline,
+#' with an estimated standard deviation. The standard deviation about the curve is the same everywhere. With `walk = 1`, each mean is normal about the previous
+#' one, which suits curves with jumps. A yes-no response uses `stat_counts(~ cut(x, breaks):y, levels)` and `model_bernoulli(y ~ cut(x, breaks))`; a count uses
+#' [model_poisson()]. Their pool is `partial_pooling(walk = 2)`. `plot(fit, "curve")` shows the result, and
 #' `predict(fit, data.frame(x = 3), interval = "credible")` the mean at a value. A record is in one interval, so the noise does not depend on the number of
 #' intervals: 15 to 40 are a good choice. A smooth, `y ~ s(x, k = 10)` in [stat_crossprod()] and [model_lm()], is an alternative for numbers.
 #'

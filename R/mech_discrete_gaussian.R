@@ -1,6 +1,6 @@
 #' Discrete Gaussian noise
 #'
-#' Adds an independent integer to every component, P(k) proportional to
+#' Adds an independent integer k to every component, with P(k) proportional to
 #' exp(-k^2 / (2 tau^2)), for statistics whose components are integers, such as
 #' counts. With a budget `rho`, tau^2 = Delta^2 / (2 rho), where Delta is the statistic's L2 sensitivity. This gives the same zero-concentrated differential
 #' privacy as continuous noise (Canonne, Kamath & Steinke 2020).

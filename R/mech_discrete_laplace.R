@@ -1,6 +1,6 @@
 #' Discrete Laplace (geometric) noise
 #'
-#' Adds an independent integer to every component, P(k) = tanh(1 / (2 b))
+#' Adds an independent integer k to every component, with P(k) = tanh(1 / (2 b))
 #' exp(-|k| / b), for statistics whose components are integers, such as counts.
 #' With a budget `epsilon` the scale b is the statistic's L1 sensitivity divided by epsilon, which gives pure epsilon-differential privacy (Ghosh, Roughgarden &
 #' Sundararajan 2012).

@@ -3,7 +3,7 @@
 
 #' Exact numbers
 #'
-#' Some numbers are published without noise: totals that must be exact by law (the state populations of the US Census), a sample size per stratum, the publicly
+#' Some numbers are published without noise: totals that must be exact by law (state populations in the US Census), a sample size per stratum, the publicly
 #' known sum of a column. Combined with noisy numbers of the same records they are a constraint: every posterior draw agrees with them exactly.
 #'
 #' @param ... Must be empty.

@@ -1,6 +1,6 @@
 #' Exponential mechanism for quantiles
 #'
-#' Draws each quantile from the points of a public grid; points near the rank of the quantile are more likely (McSherry & Talwar 2007; Smith 2011). Use it with
+#' Draws each quantile from the points of a public grid; points near the quantile's rank are more likely (McSherry & Talwar 2007; Smith 2011). Use it with
 #' [stat_quantiles()].
 #'
 #' @param ... Must be empty: the other arguments must be named.
@@ -16,9 +16,9 @@
 #' **The guarantee.** One record changes a distance by at most D, its sensitivity. So it changes exp(-d(g) / scale), and the sum of these over all points, by a
 #' factor of at most exp(D / scale). Probabilities change by a factor of at most exp(2 D / scale). With several quantiles these factors are multiplied:
 #' \deqn{\epsilon = 2 \sum D / \mathrm{scale},}
-#' with the sum over the quantiles. The scale follows from `epsilon`: 2 / epsilon records for one quantile if a record is replaced, 1 / epsilon for a median if one
-#' is added or removed. For one quantile, the log ratio of probabilities stays in an interval of length epsilon. So the release has zero-concentrated differential
-#' privacy with rho = epsilon^2 / 8 (Cesar & Rogers 2021). The rho of several quantiles is the sum of theirs.
+#' with the sum over the quantiles. The scale follows from `epsilon`: 2 / epsilon records for one quantile if a
+#' record is replaced, 1 / epsilon for a median if one is added or removed. For one quantile, the log ratio of probabilities stays in an interval of length
+#' epsilon. So the release has zero-concentrated differential privacy with rho = epsilon^2 / 8 (Cesar & Rogers 2021). The rhos of several quantiles add up.
 #'
 #' **In a release by the owner** the point is drawn exactly, by rejection in integer arithmetic; the time that this takes depends on the data. For this, 1 / scale
 #' is a multiple of 2^-31, rounded down, from 2^-28 to 2^19.

@@ -15,6 +15,10 @@
 #' @references
 #' Balle, B. and Wang, Y.-X. (2018). Improving the Gaussian mechanism for
 #' differential privacy. \doi{10.48550/arXiv.1805.06530}
+#'
+#' Bun, M. and Steinke, T. (2016). Concentrated differential privacy: simplifications, extensions, and lower bounds. \doi{10.48550/arXiv.1605.02065}
+#'
+#' Dong, J., Roth, A. and Su, W. J. (2022). Gaussian differential privacy. *Journal of the Royal Statistical Society B* 84, 3-37. \doi{10.1111/rssb.12454}
 #' @family mechanisms
 #' @examples
 #' mech_gaussian(mu = 1)

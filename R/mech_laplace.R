@@ -10,6 +10,9 @@
 #'   statistic's order or named.
 #' @return A mechanism: an object of class `mech_laplace`.
 #' @section Errors: `noiseaware_error_mechanism`.
+#' @references
+#' Dwork, C., McSherry, F., Nissim, K. and Smith, A. (2006). Calibrating noise to sensitivity in private data analysis. *Theory of Cryptography*, 265-284.
+#' \doi{10.1007/11681878_14}
 #' @family mechanisms
 #' @examples
 #' mech_laplace(epsilon = 2)

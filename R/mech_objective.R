@@ -9,7 +9,7 @@
 #' @param epsilon Privacy budget. If given alone, b has a density proportional to exp(-|b| / scale), where |b| is its length in `norm`, and the release is
 #'   epsilon-differentially private.
 #' @param delta With `epsilon`: b is normal with the standard deviation `sd` in every
-#'   component, and the release is (epsilon, delta)-differentially private; below 0.05.
+#'   component, and the release is (epsilon, delta)-differentially private. Must be below 0.05.
 #' @param ridge The ridge Delta. With a budget, `NULL` means 2 lambda / epsilon, see below.
 #' @param scale,sd Instead of a budget, with `ridge`: for coefficients published by someone else, the scale or the standard deviation of b.
 #' @param norm The norm |b|: `"L2"`, the Euclidean length, or `"Linf"`, the largest absolute component (Awan & Slavkovic 2021), which needs less noise for the
@@ -41,7 +41,7 @@
 #'
 #' (4) `norm = "Linf"`: every component of G changes by at most 2 M, where M is the largest absolute entry that a row can have: 1 if all numbers are rescaled.
 #' So 2 M replaces 2 B in (2), and (1) is unchanged. Such a b is a Gamma(d + 1) variable times `scale`, times a point drawn uniformly from the cube \[-1, 1\]^d.
-#' Each component has the variance scale^2 (d + 1) (d + 2) / 3; with Euclidean noise the variance is scale^2 (d + 1). With k rescaled numbers, d = k + 1, the
+#' Each component has the variance scale^2 (d + 1) (d + 2) / 3; with Euclidean noise the variance is scale^2 (d + 1). With p rescaled numbers, d = p + 1, the
 #' standard deviation at the same ridge is smaller by the factor sqrt((d + 2) / (3 d)), 0.82 for one covariate and 0.68 for four. Under either norm, with
 #' `ridge = B^2 / 4 / expm1((1 - q) * epsilon)` the share q of epsilon goes to b.
 #'

@@ -7,9 +7,10 @@
 #'
 #' **Any matrix.** `matrix` has a row for each level and a column for each answer: the probabilities of the answers given the level, which sum to 1 in each row.
 #' Use it if the truth has different probabilities for yes and no, or if an answer is not a level, such as "refused". Several questions may have a matrix each.
-#' Probabilities may be 0, as for forced answers. Rows and columns are matched by their names. Its epsilon is the largest log ratio of the probabilities
-#' of an answer at two levels; with several questions they add up. An infinite epsilon is an error in [release()], but not in [as_release()]. If the matrix is
-#' singular, as it is if there are fewer answers than levels, the answers say nothing about some differences between levels, and the prior decides there.
+#' Probabilities may be 0, as for forced answers. Rows and columns are matched by their names. The epsilon of a matrix is the largest log ratio of the
+#' probabilities of an answer at two levels; the epsilons of several questions add up. An infinite epsilon is an error in [release()], but not in
+#' [as_release()]. If the matrix is singular, as it is if there are fewer answers than levels, the answers say nothing about some differences between levels,
+#' and the prior decides there.
 #'
 #' **Answers in [as_release()]** are codes from 0 on: first the answers that are levels, in the order of the levels, then the other columns. For one question
 #' they may also be strings or a factor, or the number of records with each answer, `c(no = 269, yes = 131)`. For several questions they may be a table of the

@@ -14,8 +14,8 @@
 #'
 #' @details
 #' [as_release()] accepts the noisy records themselves, with [stat_records()] without bounds, and keeps only their totals and the totals of their products: see
-#' the examples. They may be a data frame, [record_source()], or a database table or query (through dbplyr), which is read in one pass, some
-#' records at a time. It also accepts these totals, with [stat_crossprod()].
+#' the examples. They may be a data frame, [record_source()], or a database table or query (through dbplyr), which is read in one pass, in chunks. The totals
+#' are also accepted, with [stat_crossprod()].
 #'
 #' **Exact at a cost independent of the number of records** under [model_lm()] and [model_mvnormal()]: the totals of the noisy records are sufficient, because
 #' the confidential values are normal given the parameters and the noisy values. Given these, method `"collapse"` draws the totals of the confidential records.

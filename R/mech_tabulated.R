@@ -3,14 +3,15 @@
 
 #' Noise with a density given at points
 #'
-#' Noise of any distribution that is independent between components: truncated Laplace, Student-t, uniform, triangular or staircase noise, mixtures, or a
-#' density that is known only as numbers. It is evaluated in C, so that it is about as fast as built-in noise; [mech_custom()] calls an R function instead.
+#' Noise that is independent between components, with any distribution: truncated Laplace, Student-t, uniform, triangular or staircase noise, mixtures, or
+#' a density that is known only as numbers. It is evaluated in C, so that it is about as fast as built-in noise; [mech_custom()] calls an R function
+#' instead.
 #'
 #' @param density The density of the noise, which need not integrate to 1: a vectorised function of one argument, or numbers, the densities at the points `grid`.
-#' @param grid For numbers: increasing points. At a point that is given twice the density jumps. For a function it is optional: points at which the
+#' @param grid For numbers: increasing points. The density jumps at a point that is given twice. For a function it is optional: points at which the
 #'   density may jump or have a kink.
 #' @param ... Must be empty: the other arguments must be named.
-#' @param lower,upper The noise is not below `lower` and not above `upper`. For numbers: the ends of `grid`, or infinite (the default).
+#' @param lower,upper Limits of the noise. For numbers: the ends of `grid`, or infinite (the default).
 #' @param scale The noise is `scale` times a number with this density; one value, or one for each component, either in the statistic's order or named.
 #' @param product `NULL`, or the published numbers, if these are not sums but products: each is the exact number times a positive random factor, and `density`,
 #'   a function, is the density of the factor. `lower` and `upper` are then the limits of the factor. `scale` must not be given.
@@ -25,12 +26,12 @@
 #' **A function** is evaluated when the mechanism is made, and is not kept. Points are added until the log density is within 1e-5 of the function. Pieces with
 #' less than 1e-14 of the probability are not divided. Tails below 1e-15 of the greatest density fall exponentially. The error of 1e-5 changes the log
 #' likelihood of d published numbers by less than d times 1e-5. A peak narrower than 1/1,000 of the support may be missed: then give points next to it as
-#' `grid`. Points are sought about 0, `grid` and finite ends.
+#' `grid`. Points are sought around 0, `grid` and finite ends.
 #'
 #' **Random factors** (`product`; called noise infusion by statistical offices). Let z be the published number, s the exact one, and f the density of the
-#' factor. The likelihood of s is f(z / s) / s. As a function of u = (z - s) / z, it is f(m) m at m = 1 / (1 - u), up to a constant. So it is the likelihood of added
-#' noise z u with this density of u, which the mechanism describes. It is exact for the posterior; [log_evidence()] differs by a constant that does not depend on
-#' the model, and simulated releases add noise of this size. An exact 0 stays 0: describe it by [mech_exact()].
+#' factor. The likelihood of s is f(z / s) / s. As a function of u = (z - s) / z, it is f(m) m at m = 1 / (1 - u), up to a constant. So it is the likelihood of
+#' added noise z u with this density of u, which the mechanism describes. It is exact for the posterior; [log_evidence()] differs by a constant that does not
+#' depend on the model, and simulated releases add noise of this size. An exact 0 stays 0: describe it with [mech_exact()].
 #'
 #' **Discrete noise** can be declared by a density that equals the probabilities at integers, for statistics with whole numbers: only these values
 #' are used if the scale is 1. However, [simulate_release()] draws continuous noise.
@@ -49,8 +50,8 @@
 #'
 #' @return A mechanism: an object of class `mech_tabulated`.
 #' @section Errors: `noiseaware_error_mechanism`: the density is negative, not finite or 0 everywhere, the points do not increase, the density does not fall
-#'   beyond the points, or the function varies too fast to be tabulated. `noiseaware_error_custom`: the function failed, or does not return one number for each.
-#'   `noiseaware_error_impossible` from [sample_posterior()]: no records were found for which the published numbers are possible.
+#'   beyond the points, or the function varies too fast to be tabulated. `noiseaware_error_custom`: the function failed, or does not return one number for each
+#'   point. `noiseaware_error_impossible` from [sample_posterior()]: no records were found for which the published numbers are possible.
 #' @references
 #' Geng, Q. and Viswanath, P. (2014). The optimal mechanism in differential privacy. *IEEE International Symposium on Information Theory*, 2371-2375.
 #' \doi{10.1109/ISIT.2014.6875258}

@@ -2,7 +2,7 @@
 # of the others. A release has (sum - n q) / (p - q), which has the count for its mean, and the kernel "published" with that distribution
 # (src/contract/published.c).
 
-#' Sums of bits answered at random
+#' Unary encoding and local hashing
 #'
 #' Local privacy for a variable of many levels: unary encoding (RAPPOR without memory, Erlingsson et al. 2014; optimised: Wang et al. 2017) and local hashing.
 #' Every person sends a bit for each level, which is 1 with probability p at the person's own level and with probability q at the others. The sum of these bits
@@ -14,7 +14,7 @@
 #'   same probability, q = 1 - p and p = 1 / (1 + e^(-epsilon/2)). `"hashing"` is optimised local hashing to g = e^epsilon + 1 values, rounded, with
 #'   p = e^epsilon / (e^epsilon + g - 1) and q = 1 / g; a bit says whether a person's report supports the level.
 #' @param p,q Probabilities that a bit is 1 at a person's own level, and at others, 0 < q < p < 1.
-#' @param shared Do many persons share a hash function, as in a count-mean sketch? Fits are then approximate, see below.
+#' @param shared Whether many persons share a hash function, as in a count-mean sketch. Fits are then approximate, see below.
 #'
 #' @details
 #' Use it with [stat_counts()] of one margin. [as_release()] takes the sums as whole numbers named by levels, and needs the number of persons, `n`. The release
@@ -22,15 +22,15 @@
 #' rounded.
 #'
 #' **Exact.** Given the exact counts, each sum is the sum of two binomial numbers, independently of the others. Methods `"collapse"` and `"augment"` use this
-#' distribution. The cost does not depend on `n`, except for some sums of binomial probabilities, which grow with its root; between these the log
-#' probability is interpolated, to within 1e-8.
+#' distribution. The cost does not depend on `n`, except that binomial probabilities are summed at some counts, over a number of terms that grows with the
+#' square root of `n`. Between these counts the log probability is interpolated, to within 1e-8.
 #'
 #' With local hashing, this is exact if each person's hash function is drawn at random, independently for every level. In a count-mean sketch many persons share
 #' a hash function, so levels that collide rise and fall together. This distribution, with a q that includes collisions, is only an approximation there. Say so
-#' by `shared = TRUE`: printed fits and reports then do not call it exact.
+#' with `shared = TRUE`: printed fits and reports then do not call it exact.
 #'
 #' `epsilon` is log(p (1 - q) / (q (1 - p))) for bits, because two of a person's bits change with the level; for hashing it is the given `epsilon`.
-#' [release()] does not draw bits, which every person draws; [simulate_release()] does.
+#' [release()] does not draw bits, because every person draws their own; [simulate_release()] does.
 #'
 #' @return A mechanism: an object of class `mech_unary_encoding`.
 #' @section Errors: `noiseaware_error_mechanism`, also from [as_release()] with another statistic or an unknown number of persons; `noiseaware_error_value` for
