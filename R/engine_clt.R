@@ -8,9 +8,9 @@
 #' **Availability.** `subset(supported(), method == "clt")`: counts under models of factors; clamped or dropped powers under the Poisson, exponential and normal
 #' models and any [model_expfam()]; cross-products under [model_lm()], also of a smooth, and, for numeric covariates, [model_glm()].
 #'
-#' **One iteration.** The parameters move with the confidential totals integrated out (the published values are normal given the parameters and the variances of
-#' the noise). Then the totals are drawn, and the parameters are updated given the totals. Laplace noise is a scale mixture of normals; its variances are
-#' updated in the same way.
+#' **One iteration.** The parameters move, by random walks and by the proposals of Kamatani (2018), with the confidential totals integrated out (the published
+#' values are normal given the parameters and the variances of the noise). Then the totals are drawn, and the parameters are updated given the totals. Laplace
+#' noise is a scale mixture of normals; its variances are updated in the same way.
 #'
 #' Linear regressions with modelled covariates use a better algorithm (`"totals"`). The totals of the records before clamping have a known distribution. They
 #' move by Hamiltonian Monte Carlo with the parameters integrated out, like the totals in method `"collapse"`. With factors, their cross-table moves in the same
@@ -48,9 +48,10 @@
 #' follow from bivariate normal distributions (Mehler's series), with factors separately for each cell of their cross-table. The covariance of the clamped
 #' totals given the unclamped totals is estimated once before the chains run, at the mean of a short run. There its variances are exact, and its correlations
 #' come from simulated records. Directions with less than 2 per cent of the noise's variance are absorbed into the noise. An example has three covariates,
-#' Laplace noise with epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations. In 500 replicates, the 95 per cent intervals covered the truth in
-#' between 93.0 and 97.0 per cent. No test rejected uniform ranks, for any parameter or for the noise's log density (`bench/calibrate_engines.R`). The printed
-#' fit shows the expected share of records outside the bounds, and says so if more than 30 per cent of the variables' values are outside: then use `"augment"`.
+#' Laplace noise with epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations. There, 95 per cent intervals covered the truth in 93.0 to 97.0
+#' per cent of 500 replicates. No test rejected uniform ranks, for any parameter or for the noise's log density (`bench/calibrate_engines.R`). The printed
+#' fit shows the expected share of records outside the bounds, and says so if more than 30 per cent of the variables' values are outside: then use
+#' `"augment"`.
 #'
 #' The other samplers for regressions ignore clamping. This includes regressions with [covariate_moments()], with binary responses or counts, and with factors
 #' and an unknown number of records. More records make the error worse, not better. The table shows the coverage of 90 per cent intervals in 300 replicates of a
@@ -70,9 +71,9 @@
 #' Normal draws are not whole numbers. With discrete noise at a scale of a few units, the imputed counts from [denoise()] can therefore differ from the truth by
 #' a fraction of one; the parameters are not affected.
 #'
-#' **Many parameters.** Random walks mix more slowly as the number of unknown parameters grows; Hamiltonian Monte Carlo does not. The table shows the minimum
-#' effective draws per second after warmup, for a regression with normal covariates of unknown mean and covariance, 100,000 records, epsilon = 1
-#' (`bench/clt_regression.R`; "totals" takes somewhat longer than `"collapse"`, see `bench/dimension.R`):
+#' **Many parameters.** Random walks mix more slowly as the number of unknown parameters grows; Hamiltonian Monte Carlo does not. The table shows the
+#' smallest number of effective draws per second after warmup. It is for a regression with normal covariates of unknown mean and covariance, 100,000
+#' records and epsilon = 1 (`bench/clt_regression.R`). Sampler "totals" takes somewhat longer than `"collapse"` (`bench/dimension.R`):
 #'
 #' | coefficients | unknown parameters | NUTS | noncentred | marginal | Gibbs | `"collapse"` |
 #' | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

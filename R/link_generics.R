@@ -1,6 +1,6 @@
 # Generics of other packages, registered when those are loaded.
 
-#' Methods for the generics of other packages
+#' Methods for generics from other packages
 #'
 #' Each method is registered only if the package with the generic is installed.
 #'

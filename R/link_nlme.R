@@ -2,7 +2,7 @@
 
 #' Fixed effects, random effects and variance components of sites
 #'
-#' The fixed effects, random effects and variance components, in the terms of mixed models, of a fit of several sites or groups with `pool = "partial"`.
+#' Fixed effects, random effects and variance components, as in mixed models, of a fit of several sites or groups with `pool = "partial"`.
 #'
 #' @param object,x A fit from [sample_posterior()].
 #' @param level Probability inside the intervals.
@@ -14,8 +14,9 @@
 #' | `fixef()` | posterior means of the parameters common to all sites |
 #' | `ranef()` | a data frame with a row for each site: the posterior mean of its deviation from the common values |
 #' | `VarCorr()` | a data frame like `as.data.frame(VarCorr())` in lme4, with the columns listed in Details |
-#' @details The generics are from nlme; lme4 and brms also use them. Deviations of regressions and their spread refer to covariates of 0. The draws
-#'   `sd[...]` and `cor[...]` of the fit refer to covariates in the middle of their bounds: see [partial_pooling()].
+#' @details The generics are from nlme; lme4 and brms also use them. In regressions, the deviations and their standard deviations refer to
+#'   covariates equal to 0. The draws `sd[...]` and `cor[...]` of the fit refer to covariates in the middle of their bounds: see
+#'   [partial_pooling()].
 #'
 #' **Common values** are coefficients of a regression, effects of sites' covariates, and functions of the parameters that vary: `logit()` of a probability,
 #' `log()` of a rate or standard deviation. For a fit of one release, and for `pool = "complete"`, `fixef()` equals `coef()`.

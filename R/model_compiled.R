@@ -11,7 +11,7 @@
 #' @param parameters Names of the values reported for each draw, in the order of the hook `report`.
 #' @param variables Names of the records' columns, in the model's order; `NULL` means the variables of the release.
 #' @param fields Named list of numeric vectors that the hook `create` may ask for,
-#'   such as the numbers of a prior. The public bounds of the columns are added as
+#'   such as the parameters of a prior. The public bounds of the columns are added as
 #'   `lower` and `upper`.
 #'
 #' @details Compile with `R CMD SHLIB model.c`, with the environment variable `PKG_CPPFLAGS` set to `-I` followed by the folder of the header. A complete pair

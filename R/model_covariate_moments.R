@@ -4,9 +4,8 @@
 #' object to [model_lm()] instead of a distribution for the covariates. The moments are computed from draws of a prior on the covariates, or from a release of
 #' [stat_moments4()].
 #'
-#' @param draws A data frame or matrix of draws from the prior on the covariates, with a column for each covariate, of the same name, and at least 100 rows;
-#'   more rows reduce the Monte Carlo error of the moments. **Never the confidential records.** `NULL`: the moments come from the [stat_moments4()] in the
-#'   release.
+#' @param draws A data frame or matrix of draws from the prior on the covariates, with columns named by the covariates and at least 100 rows; more rows
+#'   reduce the Monte Carlo error of the moments. **Never the confidential records.** `NULL`: the moments come from the [stat_moments4()] in the release.
 #'
 #' @details
 #' The paper's three sources of moments are

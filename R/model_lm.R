@@ -11,14 +11,14 @@
 #'   `NULL` means the statistic's own formula.
 #' @param prior Prior for the coefficients (intercept first): [prior_normal()], [prior_student_t()], [prior_nig()] (jointly with sigma), or `fixed(beta)`.
 #' @param sigma Prior for the residual standard deviation: `fixed(value)`, [prior_lognormal()], [prior_half_normal()], [prior_half_t()], [prior_exponential()],
-#'   or `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` means part of `prior_nig()`, and `prior_lognormal()` scaled by the bounds with the other priors
-#'   (see [priors]).
+#'   or `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL`: part of `prior_nig()`; with other priors for the coefficients, `prior_lognormal()` scaled by
+#'   the bounds (see [priors]).
 #' @param covariates Prior for the continuous covariates: [prior_niw()]; `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the two
 #'   [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, their moments instead of a distribution: [covariate_moments()]. A named list of
-#'   [covariate_beta()], [covariate_count()] or [covariate_mixture()] gives single covariates their own distributions.
+#'   [covariate_beta()], [covariate_count()], [covariate_mixture()] or [covariate_lognormal()] gives single covariates their own distributions.
 #' @param levels Prior for the probabilities of each factor's levels: [prior_dirichlet()].
-#' @param errors `NULL`: normal errors. [student()], its name, or the brms family of that name: Student-t errors for responses with outliers; only by method
-#'   `"augment"`.
+#' @param errors `NULL`: normal errors. [student()], its name, or the brms family of that name: Student-t errors for responses with outliers; only with
+#'   method `"augment"`.
 #' @param factors `"dependent"`: factors depend on each other, and the means of numbers depend on factors, see below. `"independent"`: they do not. `NULL`:
 #'   dependent if possible; if factors are independent, the printed fit says so.
 #'
@@ -31,7 +31,7 @@
 #'   probability of a level, and `prob[f=level:g=level]` the probability of a cell. With one factor there are no cells, base probabilities or concentration.
 #'
 #'   This model is available with methods `"augment"` and `"collapse"`, for one release with a known number of records. It is not available with `"clt"`, for
-#'   pooled sites, for groups, or for releases with noise on every record. Nor is it available for a covariates' prior with `within`, or a
+#'   pooled sites, for groups, or for releases with noise on every record. Nor is it available for a covariate prior with `within`, or a
 #'   cross-table of more than 10,000 cells. [log_evidence()] needs `factors = "independent"`, and [test_hypothesis()] for slopes needs a model without factors.
 #'
 #'   If factors and numbers depend on each other, modelling them as independent gives intervals that are biased and too narrow. If the release contains little
@@ -46,33 +46,33 @@
 #'   reference. Only method `"augment"` is available, and it is exact. If the totals of a [stat_crossprod()] or [stat_sums()] are informative about the
 #'   response's products, all responses move at once, given the covariates.
 #'
-#' @section Smooths: In `y ~ s(x, k = 10)` the mean of y is a curve: a combination of k cubic B-splines of x with equal knots between its bounds (Eilers and Marx
-#'   1996). How smooth it is, is learned: the second differences of the splines' coefficients are normal with standard deviation `tau`, in the units of y.
-#'   The curve is a straight line if `tau` is 0. The prior of `tau` is half-t with 3 degrees of freedom and a scale of one eighth of the range of y.
-#'   `prior` is for the straight line, with the coefficients `(Intercept)` and `x`; only [prior_normal()] is possible. The coefficients `s(x)1`,
-#'   `s(x)2`, ... are the second differences. The errors are normal.
+#' @section Smooths: In `y ~ s(x, k = 10)` the mean of y is a curve: a combination of k cubic B-splines of x with equal knots between its bounds (Eilers and
+#'   Marx 1996). Its smoothness is estimated: the second differences of the splines' coefficients are normal with standard deviation `tau`, in the units of y.
+#'   The curve is a straight line if `tau` is 0. The prior of `tau` is half-t with 3 degrees of freedom and a scale of one eighth of the range of y. `prior` is
+#'   for the straight line, with the coefficients `(Intercept)` and `x`; only [prior_normal()] is possible. The coefficients `s(x)1`, `s(x)2`, ... are the
+#'   second differences. The errors are normal.
 #'
-#'   x is in one of 2 (k - 3) intervals of equal width, and uniform within it. Their probabilities, `prob[x=...]`, have the prior `levels`. So x is
-#'   continuous and within its bounds; beyond them the curve is constant. If x has few different values, use `factor(x)`. If the density of x changes much
-#'   within an interval, as at a jump, the curve is biased there. An example are the wages of CPS1988 against experience, with 28,000 records and epsilon 1. The bias
-#'   is one to two posterior standard deviations. A larger k has narrower intervals.
+#'   x is in one of 2 (k - 3) intervals of equal width, and uniform within it. Their probabilities, `prob[x=...]`, have the prior `levels`. So x is continuous
+#'   and within its bounds; beyond them the curve is constant. If x has few different values, use `factor(x)`. If the density of x changes much within an
+#'   interval, as at a jump, the curve is biased there. For wages against experience in CPS1988, with 28,000 records and epsilon 1, the bias is one to two
+#'   posterior standard deviations. A larger k gives narrower intervals of x.
 #'
-#'   A release by [stat_crossprod()] with the same formula is the informative one. Method `"augment"` is exact, and works with any totals of x and y, and any
-#'   number of splines. Method `"clt"` needs the splines of the release; its cost does not grow with the number of records. It is better from
-#'   about 10,000 records on. `predict()`, `fitted()` and `plot(fit, "predictive")` show the curve.
+#'   The most informative release is [stat_crossprod()] with the same formula. Method `"augment"` is exact, and works with any totals of x and y, and any
+#'   number of splines. Method `"clt"` needs the splines of the release; its cost does not grow with the number of records. Prefer it from about 10,000
+#'   records. `predict()`, `fitted()` and `plot(fit, "predictive")` show the curve.
 #'
 #'   *Several smooths, numbers and factors add up*, as in `y ~ s(x1) + s(x2, k = 8) + z + g`, or `s(x) + log(z)`. There is one intercept. Each smooth has a
 #'   slope, second differences `s(x1)1`, ... and a standard deviation `tau[x1]`; each number has a slope. Each level of a factor, except the first, has a
 #'   coefficient: its difference from the first, the same at every x. Products and groups are not possible next to a smooth.
 #'   `plot(fit, "predictive", covariate = "x1")` shows one curve, with other numbers in the middle of their bounds and factors at their first levels.
 #'
-#'   Covariates depend on each other through 8 latent classes (Dunson and Xing 2009). Given the class of a record, they are independent, and each is in one of its
-#'   intervals, or has one of its levels. A number has 16 intervals. The classes' probabilities have the prior Dirichlet(1). In a class, the intervals' and the
-#'   levels' have the weights of `levels` divided by 8. Draws have the probabilities over all classes, `prob[x1=...]` and `prob[g=...]`. The classes have no order
-#'   and are not reported. More dependence than 8 classes can describe biases the curves where one covariate is far from what the others predict. Only
-#'   method `"augment"` is available, and it is exact. Where the noise is wide, or most records are in one interval, a default call may warn that its chains
-#'   are too short: then [extend()] the fit. [p_value()] and [confidence_set()] are not available. Each term adds to the sensitivity: it is 3.75 with one
-#'   smooth, 7.5 with a factor as well, and 15 with two smooths and a number.
+#'   Covariates depend on each other through 8 latent classes (Dunson and Xing 2009). Given the class of a record, they are independent, and each is in one of
+#'   its intervals, or has one of its levels. A number has 16 intervals. The classes' probabilities have the prior Dirichlet(1). Within a class, the
+#'   probabilities of intervals and levels have the weights of `levels` divided by 8. The draws contain the probabilities over all classes, `prob[x1=...]` and
+#'   `prob[g=...]`. The classes have no order and are not reported. Dependence that 8 classes cannot describe biases the curves where one covariate is far
+#'   from what the others predict. Only method `"augment"` is available, and it is exact. If the noise is large, or most records are in one interval, a
+#'   default call may warn that its chains are too short: then [extend()] the fit. [p_value()] and [confidence_set()] are not available. Each term adds to the
+#'   L1 sensitivity (to a replaced record): it is 3.75 with one smooth, 7.5 with a factor as well, and 15 with two smooths and a number.
 #'
 #' @section Groups: In `y ~ x + (1 + x | g)` the intercept and the slope vary between the levels of g, as in lme4 and brms. The release needs totals by g,
 #'   `stat_by(stat_crossprod(y ~ x, bounds), levels)`, and the sizes of the groups, see [groups]. [sample_posterior()] pools the groups partially: their
@@ -86,8 +86,9 @@
 #'   prevents that, see [partial_pooling()].
 #'
 #'   All bars must have the same g, and every slope that varies needs its fixed effect. There are three differences from lme4. First, standard deviations and
-#'   correlations have priors, see [partial_pooling()]. Second, the draws `sd[(Intercept)]` and `cor[...]` refer to covariates in the middle of their
-#'   bounds; `VarCorr()` and `ranef()` refer to covariates of 0. Third, `(x || g)` and `(0 + x | g)` make coefficients independent in that middle, not at 0.
+#'   correlations have priors, see [partial_pooling()]. Second, the draws `sd[(Intercept)]` and `cor[...]` refer to covariates in the middle of their bounds;
+#'   `VarCorr()` and `ranef()` refer to covariates of 0. Third, `(x || g)` and `(0 + x | g)` make coefficients independent in the middle of the bounds, not
+#'   at 0.
 #'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,

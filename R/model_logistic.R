@@ -4,8 +4,8 @@
 #' otherwise 0. Continuous covariates are multivariate normal, factor covariates categorical; they depend on each other, see `factors`. The coefficients, the
 #' covariates' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, with variables of the release, each once. `NULL` means the statistic's own formula. The response is a number with the
-#'   bounds 0 and 1, or a factor with two levels, the second of which counts as 1.
+#' @param formula `response ~ covariates`, with variables of the release; products, powers, offsets and bars as in [model_glm()]. `NULL` means the statistic's
+#'   own formula. The response is a number with the bounds 0 and 1, or a factor with two levels, the second of which counts as 1.
 #' @param prior Prior for the coefficients (intercept first): [prior_normal()], `fixed(beta)`, or `NULL` for a weak prior scaled by the public bounds, see
 #'   below.
 #' @param covariates,levels As in [model_lm()].
@@ -17,12 +17,10 @@
 #' h_j))^2), a level's coefficient N(0, (3 / sqrt(p))^2). The linear predictor then has a standard deviation of about 4 for any p; see [priors] for values by
 #' name.
 #'
-#' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],
-#' [stat_records()] and [stat_custom()], factors as dummy variables
-#' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
-#' factor's first level is the reference. Declare the response of a [stat_crossprod()] as
-#' `c(FALSE, TRUE)` or by its two levels. If it is declared as a number with the bounds 0 and 1, its square is also released; it is redundant (rescaled, it is
-#' always 1) but still adds to the sensitivity.
+#' **Statistics.** Numbers may be released by [stat_crossprod()], [stat_sums()], [stat_records()] or [stat_custom()]; factors as dummy variables
+#' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A factor's first level is the reference. Declare the response of a [stat_crossprod()]
+#' as `c(FALSE, TRUE)` or by its two levels. If it is declared as a number with the bounds 0 and 1, its square is also released; it is redundant (rescaled, it
+#' is always 1) but still adds to the sensitivity.
 #'
 #' **Update.** Given the imputed records, the coefficients are drawn by Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta) variate for
 #' each record, then a normal draw. They also move with the records' innovations held fixed, where y = 1 if a uniform number is below its probability; see

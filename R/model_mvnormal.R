@@ -3,7 +3,7 @@
 #' Records N(mean, cov) of one or more variables; the mean, the covariance or
 #' both are unknown.
 #'
-#' @param variables Names of the variables, as in the release; `NULL` means all of them, in its order.
+#' @param variables Names of the variables, as in the release; `NULL` means all of them, in the release's order.
 #' @param prior [prior_niw()] for both; or `list(mean = , cov = )` with one of
 #'   the two [fixed()] and the other a [prior_niw()].
 #'

@@ -8,7 +8,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #'
 #' @param formula `NULL` for all groups of the release; or a formula with some of them, such as `~ sex + ward` or `~ sex * ward`, or `~ 1`. It may have a
 #'   left-hand side `Surv(time, event)`. Groups that it leaves out have no effect on survival, but their shares are still modelled.
-#' @param distribution `"weibull"`, `"exponential"`, `"piecewise"`: a constant hazard in each interval between two breaks of the release; or `"discrete"`: a
+#' @param distribution `"weibull"`; `"exponential"`; `"piecewise"`, a constant hazard in each interval between two breaks of the release; or `"discrete"`, a
 #'   probability of the event in each interval, given entry into it.
 #' @param prior [prior_normal()] for the intercept and the coefficients, one for all or by name. By default the coefficients, which are log hazard ratios, have
 #'   mean 0 and sd 1.5. The intercept has mean -log(last break), that is one event on average up to the last break, and sd 2.
@@ -53,7 +53,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' to exceed it.
 #'
 #' The probabilities of the release's table of exits are smooth functions of the parameters. Method `"collapse"` is exact, with `n` known or unknown, whatever
-#' was done after the noise, and its cost does not depend on the number of records. Numeric covariates would need their totals in each interval, which
+#' processing followed the noise, and its cost does not depend on the number of records. Numeric covariates would need their totals in each interval, which
 #' [stat_survival()] does not contain: convert them to factors with declared levels.
 #'
 #' @return A model: an object of class `model_survival`. Its parameters are the coefficients, `shape` or `hazard[...)` for each interval, `censored[...)`, and

@@ -17,9 +17,9 @@
 #' The release may contain any sums of the table's cells: margins of any variables ([stat_counts()]), overlapping or not, some of their cells, linear queries
 #' ([stat_linear()], [stat_cumulative()]), or several of these with one mechanism each. Method `"collapse"` moves the table of counts itself, with the
 #' probabilities integrated out, at a cost that does not depend on the number of records. It is exact, whatever the noise. For a saturated table with counts of
-#' single cells, it draws all counts at once, independently of earlier draws, unless there are very many cells or the noise is very wide. With several cliques
-#' it moves the cliques' tables, kept consistent with one another, so it can handle many variables. If a released margin combines variables that are in no
-#' common clique, it moves the records' codes instead, at a cost proportional to the number of records, which may be up to 5 million.
+#' single cells, it draws all counts at once, independently of earlier draws, unless there are very many cells or the noise is very large. With several cliques
+#' it moves the cliques' tables, kept consistent with one another, so it can handle many variables. If a released margin combines variables that no clique
+#' contains together, it moves the records' codes instead, at a cost proportional to the number of records, which may be up to 5 million.
 #'
 #' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_n]. The sampler then also adds records to the table and removes records
 #' from it.

@@ -9,8 +9,8 @@
 #' @param ... For a fit: arguments of [sample_posterior()] that change, as in [update()][update.noiseaware_fit].
 #'
 #' @details
-#' You must know that the records are the same; no release can show it. The releases must agree in their numbers of records and in their declarations about
-#' variables, but releases about other people may agree in these as well. Never combine releases about **different** records, and never add up their totals. For
+#' You must know that the records are the same; no release can show it. The releases must agree on the number of records and on what they declare about
+#' variables, but releases about other people may agree on these as well. Never combine releases about **different** records, and never add up their totals. For
 #' this reason [c()] on releases is an error.
 #'
 #' `add_release(fit, second)`, which is `update(fit, add = second)`, samples the posterior given both. Chains start at draws of the first fit, so a shorter
