@@ -1,6 +1,6 @@
 #' Exponential mechanism for quantiles
 #'
-#' Draws each quantile from the points of a public grid; points near the quantile's rank are more likely (McSherry & Talwar 2007; Smith 2011). Use it with
+#' Draws each quantile from the points of a public grid; points near the rank of the quantile are more likely (McSherry & Talwar 2007; Smith 2011). Use it with
 #' [stat_quantiles()].
 #'
 #' @param ... Must be empty: the other arguments must be named.
